@@ -1,0 +1,1 @@
+"""Mutating and validating admission: plugins, webhooks, policies."""

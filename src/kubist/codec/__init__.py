@@ -1,0 +1,1 @@
+"""Representations of an object: JSON, YAML, protobuf, Table, metadata only, and their negotiation."""

@@ -1,0 +1,1 @@
+"""What the server says about itself: /api, /apis, /openapi, /version, health."""

@@ -1,0 +1,102 @@
+"""What passes between the transport and the application: a request, and one of two kinds of answer.
+
+Nothing here knows Kubernetes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+Headers = list[tuple[bytes, bytes]]
+
+
+@dataclass(slots=True)
+class ClientCertificate:
+    """A certificate that the TLS layer verified against the configured client CAs."""
+
+    der: bytes
+    common_name: str
+    organizations: tuple[str, ...]
+    uid: str = ""
+
+
+@dataclass(slots=True)
+class Request:
+    """One complete request. `path` is raw (still percent-encoded), `query` is raw without the `?`.
+
+    `headers` has lower-case names; of a repeated header the values are joined by ", " (in order).
+    `connection` lives as long as the client's connection: a place for what is known per connection.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: dict[str, str]
+    body: bytes = b""
+    peer: tuple[str, int] = ("", 0)
+    http_version: str = "1.1"
+    client_certificate: ClientCertificate | None = None
+    connection: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Response:
+    """A complete answer. The transport adds `Date`, `Content-Length` and connection headers.
+
+    `body` may be a list of chunks that are sent one after the other without being joined first.
+    """
+
+    status: int
+    headers: Headers
+    body: bytes | list[bytes] = b""
+
+
+class StreamWriter(Protocol):
+    """The sending side of a `Stream` once its headers are out. All methods are for the event loop's thread."""
+
+    @property
+    def buffered(self) -> int:
+        """Bytes accepted by `write` that the client's connection has not taken yet."""
+        ...
+
+    @property
+    def closed(self) -> bool: ...
+
+    def write(self, data: bytes) -> None:
+        """Send `data` now (a chunk; on a WebSocket one message). Never blocks; ignored once closed."""
+        ...
+
+    def close(self) -> None:
+        """End the stream cleanly after what was written."""
+        ...
+
+    def abort(self) -> None:
+        """Cut the connection (HTTP/2: reset the stream) without delivering what is buffered."""
+        ...
+
+
+@dataclass(slots=True)
+class Stream:
+    """An answer that goes on: headers now, then whatever `start` arranges to be written.
+
+    `start` is called once with the writer; `stopped` once when the client has gone or the stream has ended.
+    On a WebSocket upgrade request the transport answers the handshake itself and sends each `write` as a
+    message (`websocket_protocols`: the sub-protocols that the application accepts, in order of preference).
+    """
+
+    status: int
+    headers: Headers
+    start: Callable[[StreamWriter], None]
+    stopped: Callable[[], None]
+    websocket_protocols: tuple[str, ...] = ()
+
+
+Answer = Response | Stream
+Application = Callable[[Request], Awaitable[Answer]]
+"""The application. It must not raise; the transport answers 500 with an empty body if it does."""
+
+
+def header_list(items: Iterable[tuple[str, str]]) -> Headers:
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in items]

@@ -1,0 +1,1 @@
+"""Object + patch to object: JSON Patch, merge patch, strategic merge patch, server-side apply."""

@@ -1,0 +1,1 @@
+"""Server-side apply: field paths and sets, typed values, merge and ownership."""

@@ -1,0 +1,1 @@
+"""The pytest plugin and helpers for people who test against Kubist."""

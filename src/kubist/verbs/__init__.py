@@ -1,0 +1,1 @@
+"""One file a verb. A verb never knows a kind by name."""
