@@ -1,0 +1,57 @@
+"""Everything that can be configured, in one immutable place. Flags of the command line fill it in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True, frozen=True)
+class Config:
+    """A server's configuration. Defaults are kube-apiserver's where it has the same setting."""
+
+    bind_address: str = "0.0.0.0"
+    secure_port: int = 6443
+    advertise_address: str = ""
+    cert_dir: str = ""
+    tls_cert_file: str = ""
+    tls_private_key_file: str = ""
+    client_ca_file: str = ""
+    token_auth_file: str = ""
+    anonymous_auth: bool = True
+    authorization_mode: tuple[str, ...] = ("AlwaysAllow",)
+    http2: bool = True
+
+    data_dir: str = ""
+    """Where the embedded store lives; empty (and no etcd): in memory only."""
+    etcd_servers: tuple[str, ...] = ()
+    etcd_cafile: str = ""
+    etcd_certfile: str = ""
+    etcd_keyfile: str = ""
+    etcd_prefix: str = "/registry"
+    event_ttl: int = 3600
+
+    service_cluster_ip_range: str = "10.0.0.0/24"
+    """One CIDR, or two of different families with a comma."""
+    service_node_port_range: str = "30000-32767"
+    service_account_issuer: tuple[str, ...] = ()
+    service_account_key_file: tuple[str, ...] = ()
+    service_account_signing_key_file: str = ""
+    service_account_max_token_expiration: int = 0
+    api_audiences: tuple[str, ...] = ()
+    allow_privileged: bool = False
+
+    enable_admission_plugins: tuple[str, ...] = ()
+    disable_admission_plugins: tuple[str, ...] = ()
+    runtime_config: dict[str, str] = field(default_factory=dict)
+    feature_gates: dict[str, str] = field(default_factory=dict)
+
+    max_requests_inflight: int = 400
+    max_mutating_requests_inflight: int = 200
+    min_request_timeout: int = 1800
+    request_timeout: int = 60
+    audit_log_path: str = ""
+    audit_policy_file: str = ""
+    verbosity: int = 0
+
+    controllers: tuple[str, ...] = ()
+    """The loops of `serve` to run; none for a bare API server."""

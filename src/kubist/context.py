@@ -1,0 +1,109 @@
+"""What a request carries from the filters through the verbs to the kinds.
+
+Kinds and admission see the cluster through `Context.objects`; the verbs fill the rest in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from kubist.config import Config
+    from kubist.http.messages import Request
+    from kubist.resources import Resource
+
+Object = dict[str, Any]
+
+
+@dataclass(slots=True, frozen=True)
+class User:
+    """Who asks. `extra` values are lists of strings, as in UserInfo."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def info(self) -> Object:
+        """The user as an authentication.k8s.io UserInfo."""
+        info: Object = {"username": self.name}
+        if self.uid:
+            info["uid"] = self.uid
+        if self.groups:
+            info["groups"] = list(self.groups)
+        if self.extra:
+            info["extra"] = {key: list(values) for key, values in self.extra}
+        return info
+
+
+class Objects(Protocol):
+    """The cluster's objects for code that needs others than its own. Reads are from the cache, as plain dicts
+    that the caller owns (a fresh parse; free to change). `group` "" is core; the stored version is given."""
+
+    def get(self, resource: str, name: str, namespace: str = "", *, group: str = "") -> Object | None: ...
+
+    def list(self, resource: str, namespace: str | None = "", *, group: str = "") -> Iterator[Object]:
+        """All objects of a namespace, or with None (and for cluster-scoped kinds) all there are."""
+        ...
+
+    async def create(self, resource: str, obj: Object, namespace: str = "", *, group: str = "") -> Object:
+        """Create through the kind's strategy (defaults, preparation, validation), without admission or RBAC."""
+        ...
+
+    async def mutate(
+        self,
+        resource: str,
+        name: str,
+        namespace: str,
+        change: Callable[[Object], Object | None],
+        *,
+        group: str = "",
+        subresource: str = "",
+    ) -> Object:
+        """Read, change, write if unchanged meanwhile, else again. `change` edits the object in place and
+        returns it, or returns None to leave it. No strategy hooks run; the stored bytes are what `change`
+        returned. Raises not_found."""
+        ...
+
+    async def delete(
+        self, resource: str, name: str, namespace: str = "", *, group: str = "", **options: Any
+    ) -> Object | None:
+        """Delete as the delete verb does (grace, finalizers, propagation), without admission or RBAC. `options`
+        are DeleteOptions fields: gracePeriodSeconds, preconditions, propagationPolicy."""
+        ...
+
+
+Authorize = Callable[..., Awaitable[tuple[bool, str]]]
+
+
+@dataclass(slots=True)
+class Context:
+    """One request on one resource."""
+
+    resource: Resource
+    verb: str
+    user: User
+    config: Config
+    objects: Objects
+    authorize: Authorize
+    """`await authorize(verb, group=, resource=, subresource=, namespace=, name=, user=)` → (allowed, reason)."""
+    request: Request | None = None
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    query: dict[str, str] = field(default_factory=dict)
+    """Query parameters, decoded; of repeated ones the first."""
+    dry_run: bool = False
+    field_manager: str = ""
+    field_validation: str = "Warn"
+    user_agent: str = ""
+    warnings: list[str] = field(default_factory=list)
+    now: str = ""
+    """The request's time, RFC 3339 with whole seconds."""
+    audit_annotations: dict[str, str] = field(default_factory=dict)
+
+    def warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)

@@ -1,0 +1,198 @@
+"""What a kind may add to the generic verbs. A kind with nothing special has no module and gets `Strategy()`.
+
+A kind's module is `kinds/<group>/<kind in lower case>.py` and names its strategy `strategy`. Hooks get plain
+dicts in the stored version, already decoded and canonical, and change them in place; they never see HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from kubist.meta import names
+from kubist.meta.fields import FieldError
+
+if TYPE_CHECKING:
+    from kubist.context import Context
+
+Object = dict[str, Any]
+Undo = Callable[[], Awaitable[None]]
+Errors = list[FieldError]
+
+
+class Update:
+    """How an existing object may change through one path: the object itself or a sub-resource such as status.
+
+    The verb has already carried over the system's metadata (uid, creationTimestamp, deletionTimestamp, …).
+    """
+
+    reset_fields: ClassVar[tuple[str, ...]] = ()
+    """Dotted paths that this way of writing never changes: undone by `prepare_for_update`, never owned."""
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        """Undo what may not change this way; set what the system sets (generation)."""
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        """All that is wrong with the change, metadata excluded (the verb checks that)."""
+        return []
+
+    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+        return ()
+
+    async def before_update(self, ctx: Context, new: Object, old: Object) -> Undo | None:
+        """Last step before the write: take what lies outside the object (addresses, ports), possibly setting
+        fields. The returned function gives it back if the write fails. Skipped in a dry run? No: the context
+        says `dry_run`, and nothing must be kept then."""
+        return None
+
+    async def after_update(self, ctx: Context, new: Object, old: Object) -> None:
+        """The write succeeded (never called in a dry run): release what the change no longer needs."""
+
+
+class Status(Update):
+    """The usual `/status`: spec and most metadata stay; what is special overrides."""
+
+    reset_fields: ClassVar[tuple[str, ...]] = ("spec",)
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        keep(new, old, "spec")
+
+
+class Scale:
+    """A `/scale` sub-resource: the replicas of a workload seen as an autoscaling/v1 Scale."""
+
+    spec_replicas = "spec.replicas"
+    status_replicas = "status.replicas"
+    selector = "spec.selector"
+    """A label selector (struct or plain map) in the object; its text form is the scale's status.selector."""
+
+
+class Create:
+    """A sub-resource or a virtual resource that is only POSTed to: binding, eviction, token, reviews."""
+
+    group = ""
+    version = "v1"
+    kind = ""
+    """What the body is decoded as."""
+    accepts: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Further (group, version) pairs of the same kind that are taken as well."""
+    managed = False
+    """Whether the answer carries managedFields."""
+
+    async def create(self, ctx: Context, body: Object) -> Object:
+        """Act on the parent `ctx.name`; the answer (201): a Status or an object."""
+        raise AssertionError("every Create says what it does")
+
+
+class Connect:
+    """A sub-resource that is not an object: log, exec, attach, portforward, proxy."""
+
+    methods: ClassVar[tuple[str, ...]] = ("GET", "POST")
+
+    async def connect(self, ctx: Context) -> tuple[int, str, bytes]:
+        """Status, content type, body; or an APIError."""
+        raise AssertionError("every Connect says what it does")
+
+
+class Strategy(Update):
+    """A kind. Attributes are data; methods are for rules that are code."""
+
+    create_on_update = False
+    """PUT of an absent object creates it."""
+    unconditional_update = True
+    """PUT without a resourceVersion overwrites."""
+    returns_deleted = False
+    """DELETE answers with the object rather than with a Status."""
+    default_propagation: Literal["Background", "Orphan"] = "Background"
+    generation: ClassVar[tuple[str, ...]] = ()
+    """Top-level fields whose change raises metadata.generation (which then starts at 1). Empty: no generation."""
+    generate_name_limit = 63
+    ttl_flag = ""
+    """Name of the configuration value (seconds) after which objects of the kind expire: `event_ttl`."""
+
+    field_labels: ClassVar[dict[str, str]] = {}
+    """Selectable fields beyond metadata.name and metadata.namespace: label → dotted path in the object."""
+    namespace_selectable = True
+    """Whether `metadata.namespace` is a selectable field (all but a few cluster-scoped kinds)."""
+
+    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {}
+    virtual: ClassVar[Create | None] = None
+    """A kind that is never stored: its POST is answered by this."""
+
+    def validate_name(self, name: str, prefix: bool) -> list[str]:
+        """What is wrong with a name (or, with `prefix`, a generateName)."""
+        return names.dns_subdomain(name, prefix)
+
+    def default(self, obj: Object) -> None:
+        """Fill in what a client may leave out. Runs after every decode, in the version that was sent."""
+
+    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+        """Drop what may not be set on creation (status), set what the system sets."""
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        return []
+
+    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
+        return ()
+
+    async def before_create(self, ctx: Context, obj: Object) -> Undo | None:
+        """As `before_update`, for a new object."""
+        return None
+
+    async def after_delete(self, ctx: Context, obj: Object) -> None:
+        """The object is gone: release what it held."""
+
+    def grace_period(self, ctx: Context, obj: Object, requested: int | None) -> int | None:
+        """Seconds between a delete and the removal; None: this kind knows no graceful deletion."""
+        return None
+
+    def selectable_fields(self, obj: Object) -> dict[str, str]:
+        """The values of `field_labels`; overridden where a value is more than the text at a path."""
+        return {label: text_at(obj, path) for label, path in self.field_labels.items()}
+
+    def unsupported_field_label(self, api_version: str, kind: str, label: str) -> str:
+        """The message for a field selector that this kind does not know."""
+        return f"field label not supported: {label}"
+
+    def convert(self, obj: Object, api_version: str) -> Object:
+        """`obj` in another served version of the kind. Only kinds with several versions override this."""
+        obj["apiVersion"] = api_version
+        return obj
+
+
+def at(obj: Any, path: str) -> Any:
+    """The value at a dotted path of plain field names, or None."""
+    for part in path.split("."):
+        if not isinstance(obj, dict):
+            return None
+        obj = obj.get(part)
+    return obj
+
+
+def text_at(obj: Object, path: str) -> str:
+    value = at(obj, path)
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def keep(new: Object, old: Object, *fields: str) -> None:
+    """Put the old value of each dotted path back into `new` (removing it where the old has none)."""
+    for path in fields:
+        *parents, last = path.split(".")
+        source: Any = old
+        target: Any = new
+        for part in parents:
+            source = source.get(part) if isinstance(source, dict) else None
+            if part not in target:
+                if source is None:
+                    break
+                target[part] = {}
+            target = target[part]
+        else:
+            if isinstance(source, dict) and last in source:
+                target[last] = source[last]
+            else:
+                target.pop(last, None)

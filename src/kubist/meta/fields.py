@@ -1,0 +1,128 @@
+"""Field errors: what validation finds wrong, with the path of the field, as causes of an Invalid status.
+
+Paths are plain strings (`spec.containers[0].image`), built by whoever descends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+NO_VALUE: Any = object()
+
+
+@dataclass(slots=True, frozen=True)
+class FieldError:
+    """One cause. `reason` is the machine's word for it, `body` the human's, without the field."""
+
+    reason: str
+    field: str
+    body: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.body}"
+
+    def cause(self) -> dict[str, str]:
+        cause = {"reason": self.reason, "message": self.body, "field": self.field}
+        return cause if self.field else {"reason": self.reason, "message": self.body}
+
+
+def _shown(value: Any) -> str:
+    """A bad value as messages show it: strings quoted, numbers bare, anything else as compact JSON."""
+    if value is None:
+        return "null"
+    if value is True or value is False:
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, (int, float)):
+        return str(value)
+    return orjson.dumps(value).decode()
+
+
+def quoted(text: str) -> str:
+    """`text` in double quotes with the escapes of Go's %q."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    out = []
+    for char in text:
+        if char in '"\\':
+            out.append("\\" + char)
+        elif char.isprintable():
+            out.append(char)
+        elif char in _ESCAPES:
+            out.append(_ESCAPES[char])
+        elif ord(char) < 0x80:
+            out.append(f"\\x{ord(char):02x}")
+        elif ord(char) < 0x10000:
+            out.append(f"\\u{ord(char):04x}")
+        else:
+            out.append(f"\\U{ord(char):08x}")
+    return '"' + "".join(out) + '"'
+
+
+_ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
+
+
+def invalid(field: str, value: Any, detail: str) -> FieldError:
+    return FieldError("FieldValueInvalid", field, f"Invalid value: {_shown(value)}: {detail}")
+
+
+def type_invalid(field: str, value: Any, detail: str) -> FieldError:
+    return FieldError("FieldValueTypeInvalid", field, f"Invalid value: {_shown(value)}: {detail}")
+
+
+def required(field: str, detail: str = "") -> FieldError:
+    return FieldError(
+        "FieldValueRequired", field, f"Required value: {detail}" if detail else "Required value"
+    )
+
+
+def forbidden(field: str, detail: str = "") -> FieldError:
+    return FieldError("FieldValueForbidden", field, f"Forbidden: {detail}" if detail else "Forbidden")
+
+
+def duplicate(field: str, value: Any) -> FieldError:
+    return FieldError("FieldValueDuplicate", field, f"Duplicate value: {_shown(value)}")
+
+
+def not_found(field: str, value: Any) -> FieldError:
+    return FieldError("FieldValueNotFound", field, f"Not found: {_shown(value)}")
+
+
+def not_supported(field: str, value: Any, valid: Sequence[str]) -> FieldError:
+    body = f"Unsupported value: {_shown(value)}"
+    if valid:
+        body += ": supported values: " + ", ".join(quoted(v) for v in valid)
+    return FieldError("FieldValueNotSupported", field, body)
+
+
+def too_long(field: str, limit: int) -> FieldError:
+    what = f"may not be more than {limit} bytes" if limit >= 0 else "value is too long"
+    return FieldError("FieldValueTooLong", field, f"Too long: {what}")
+
+
+def too_many(field: str, actual: int, limit: int) -> FieldError:
+    what = (
+        f"must have at most {limit} item{'' if limit == 1 else 's'}" if limit >= 0 else "has too many items"
+    )
+    shown = f"{actual}: " if actual >= 0 else ""
+    return FieldError("FieldValueTooMany", field, f"Too many: {shown}{what}")
+
+
+def too_few(field: str, actual: int, limit: int) -> FieldError:
+    what = f"must have at least {limit} item{'' if limit == 1 else 's'}"
+    return FieldError("FieldValueInvalid", field, f"Too few: {actual}: {what}")
+
+
+def internal(field: str, detail: str) -> FieldError:
+    return FieldError("InternalError", field, f"Internal error: {detail}")
+
+
+def summary(errors: Iterable[FieldError]) -> str:
+    """All errors in one line, each once, in order; several in brackets."""
+    unique = list(dict.fromkeys(str(error) for error in errors))
+    return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"

@@ -1,0 +1,242 @@
+"""Names, labels and annotations: what is a valid one, and what to say when it is not.
+
+Each check returns what is wrong as a list of messages, empty when nothing is.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_DNS_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_QUALIFIED = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_LABEL_VALUE = r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
+_C_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
+_CONFIG_KEY = "[-._a-zA-Z0-9]+"
+_ENV_VAR = "[-._a-zA-Z][-._a-zA-Z0-9]*"
+_PORT_NAME_CHARS = re.compile("^[-a-z0-9]+$")
+
+_label_match = re.compile(_LABEL).fullmatch
+_subdomain_match = re.compile(_SUBDOMAIN).fullmatch
+_dns_1035_match = re.compile(_DNS_1035).fullmatch
+_qualified_match = re.compile(_QUALIFIED).fullmatch
+_label_value_match = re.compile(_LABEL_VALUE).fullmatch
+_c_identifier_match = re.compile(_C_IDENTIFIER).fullmatch
+_config_key_match = re.compile(_CONFIG_KEY).fullmatch
+_env_var_match = re.compile(_ENV_VAR).fullmatch
+
+
+def regex_error(what: str, regex: str, *examples: str) -> str:
+    """The message for text that does not match, naming examples and the expression."""
+    if not examples:
+        return f"{what} (regex used for validation is '{regex}')"
+    shown = " or ".join(f"'{example}'" for example in examples[:1])
+    if len(examples) > 1:
+        shown = ",  or ".join(f"'{example}'" for example in examples)
+    return f"{what} (e.g. {shown}, regex used for validation is '{regex}')"
+
+
+def max_length_error(limit: int) -> str:
+    return f"must be no more than {limit} characters"
+
+
+_LABEL_MESSAGE = regex_error(
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
+    "end with an alphanumeric character",
+    _LABEL,
+    "my-name",
+    "123-abc",
+)
+_SUBDOMAIN_MESSAGE = regex_error(
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
+    "start and end with an alphanumeric character",
+    _SUBDOMAIN,
+    "example.com",
+)
+_DNS_1035_MESSAGE = regex_error(
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
+    "character, and end with an alphanumeric character",
+    _DNS_1035,
+    "my-name",
+    "abc-123",
+)
+_QUALIFIED_MESSAGE = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+    "character"
+)
+_LABEL_VALUE_MESSAGE = regex_error(
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
+    "start and end with an alphanumeric character",
+    _LABEL_VALUE,
+    "MyValue",
+    "my_value",
+    "12345",
+)
+
+
+def _unprefixed(name: str, prefix: bool) -> str:
+    """A generateName may end in a dash that the suffix will make legal."""
+    return name[:-1] + "a" if prefix and name.endswith("-") else name
+
+
+def dns_label(name: str, prefix: bool = False) -> list[str]:
+    name = _unprefixed(name, prefix)
+    if len(name) <= 63 and _label_match(name):
+        return []
+    errors = [max_length_error(63)] if len(name.encode()) > 63 else []
+    if not _label_match(name):
+        subdomain = _subdomain_match(name) is not None
+        errors.append("must not contain dots" if subdomain else _LABEL_MESSAGE)
+    return errors
+
+
+def dns_subdomain(name: str, prefix: bool = False) -> list[str]:
+    name = _unprefixed(name, prefix)
+    matches = _subdomain_match(name) is not None
+    if matches and len(name) <= 253:
+        return []
+    errors = [max_length_error(253)] if len(name.encode()) > 253 else []
+    if not matches:
+        errors.append(_SUBDOMAIN_MESSAGE)
+    return errors
+
+
+def dns_1035_label(name: str, prefix: bool = False) -> list[str]:
+    name = _unprefixed(name, prefix)
+    errors = [max_length_error(63)] if len(name.encode()) > 63 else []
+    if not _dns_1035_match(name):
+        errors.append(_DNS_1035_MESSAGE)
+    return errors
+
+
+def wildcard_dns_subdomain(name: str) -> list[str]:
+    regex = rf"\*\.{_SUBDOMAIN}"
+    errors = [max_length_error(253)] if len(name.encode()) > 253 else []
+    if not re.fullmatch(regex, name):
+        errors.append(
+            regex_error(
+                "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which "
+                "must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric "
+                "character",
+                regex,
+                "*.example.com",
+            )
+        )
+    return errors
+
+
+def path_segment(name: str, prefix: bool = False) -> list[str]:
+    """What may stand between two slashes of a URL."""
+    errors = [] if prefix else [f"may not be '{name}'"] if name in (".", "..") else []
+    return errors + [f"may not contain '{char}'" for char in "/%" if char in name]
+
+
+def qualified_name(name: str) -> list[str]:
+    """A label or annotation key: an optional DNS subdomain and a slash, then a name of at most 63."""
+    head, slash, tail = name.rpartition("/")
+    if len(tail) <= 63 and _qualified_match(tail) and not slash:
+        return []
+    errors = []
+    if "/" in head:
+        return [
+            "a qualified name "
+            + regex_error(_QUALIFIED_MESSAGE, _QUALIFIED, "MyName", "my.name", "123-abc")
+            + " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        ]
+    if slash:
+        if not head:
+            errors.append("prefix part must be non-empty")
+        else:
+            errors += [f"prefix part {message}" for message in dns_subdomain(head)]
+    if not tail:
+        errors.append("name part must be non-empty")
+    elif len(tail.encode()) > 63:
+        errors.append("name part " + max_length_error(63))
+    if not _qualified_match(tail):
+        errors.append(
+            "name part " + regex_error(_QUALIFIED_MESSAGE, _QUALIFIED, "MyName", "my.name", "123-abc")
+        )
+    return errors
+
+
+def label_value(value: str) -> list[str]:
+    if len(value) <= 63 and _label_value_match(value):
+        return []
+    errors = [max_length_error(63)] if len(value.encode()) > 63 else []
+    if not _label_value_match(value):
+        errors.append(_LABEL_VALUE_MESSAGE)
+    return errors
+
+
+def c_identifier(name: str) -> list[str]:
+    if _c_identifier_match(name):
+        return []
+    return [
+        regex_error(
+            "a valid C identifier must start with alphabetic character or '_', followed by a string of "
+            "alphanumeric characters or '_'",
+            _C_IDENTIFIER,
+            "my_name",
+            "MY_NAME",
+            "MyName",
+        )
+    ]
+
+
+def config_map_key(name: str) -> list[str]:
+    errors = [max_length_error(253)] if len(name.encode()) > 253 else []
+    if not _config_key_match(name):
+        errors.append(
+            regex_error(
+                "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+                _CONFIG_KEY,
+                "key.name",
+                "KEY_NAME",
+                "key-name",
+            )
+        )
+    if name == ".":
+        errors.append("must not be '.'")
+    elif name == "..":
+        errors.append("must not be '..'")
+    elif name.startswith(".."):
+        errors.append("must not start with '..'")
+    return errors
+
+
+def env_var_name(name: str) -> list[str]:
+    """Environment variable names may be any printable ASCII except '='."""
+    if name and all(" " <= char <= "~" and char != "=" for char in name):
+        return []
+    return [
+        "a valid environment variable name must consist only of printable ASCII characters other than '='"
+    ]
+
+
+def port_name(name: str) -> list[str]:
+    errors = []
+    if len(name) > 15:
+        errors.append(max_length_error(15))
+    if not _PORT_NAME_CHARS.match(name):
+        errors.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not re.search("[a-z]", name):
+        errors.append("must contain at least one letter (a-z)")
+    if "--" in name:
+        errors.append("must not contain consecutive hyphens")
+    if name[:1] == "-" or name[-1:] == "-":
+        errors.append("must not begin or end with a hyphen")
+    return errors
+
+
+def port_number(port: int) -> list[str]:
+    return [] if 1 <= port <= 65535 else ["must be between 1 and 65535, inclusive"]
+
+
+_SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
+
+
+def generate(base: str) -> str:
+    """`base`, cut to leave room, and five random characters that spell no words."""
+    return base[:58] + "".join(secrets.choice(_SUFFIX) for _ in range(5))
