@@ -42,6 +42,10 @@ def max_length_error(limit: int) -> str:
     return f"must be no more than {limit} characters"
 
 
+_MAX_63_BYTES = "must be no more than 63 bytes"
+"""Of label keys and values; all other names count characters."""
+
+
 _LABEL_MESSAGE = regex_error(
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
     "end with an alphanumeric character",
@@ -141,7 +145,7 @@ def qualified_name(name: str) -> list[str]:
     errors = []
     if "/" in head:
         return [
-            "a qualified name "
+            "a valid label key "
             + regex_error(_QUALIFIED_MESSAGE, _QUALIFIED, "MyName", "my.name", "123-abc")
             + " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
         ]
@@ -153,7 +157,7 @@ def qualified_name(name: str) -> list[str]:
     if not tail:
         errors.append("name part must be non-empty")
     elif len(tail.encode()) > 63:
-        errors.append("name part " + max_length_error(63))
+        errors.append("name part " + _MAX_63_BYTES)
     if not _qualified_match(tail):
         errors.append(
             "name part " + regex_error(_QUALIFIED_MESSAGE, _QUALIFIED, "MyName", "my.name", "123-abc")
@@ -164,7 +168,7 @@ def qualified_name(name: str) -> list[str]:
 def label_value(value: str) -> list[str]:
     if len(value) <= 63 and _label_value_match(value):
         return []
-    errors = [max_length_error(63)] if len(value.encode()) > 63 else []
+    errors = [_MAX_63_BYTES] if len(value.encode()) > 63 else []
     if not _label_value_match(value):
         errors.append(_LABEL_VALUE_MESSAGE)
     return errors

@@ -1,0 +1,1 @@
+"""Rules that several kinds share, each written once."""
