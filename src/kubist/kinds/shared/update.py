@@ -1,0 +1,30 @@
+"""What many kinds say about updates: fields that never change, metadata that `/status` leaves alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.kinds.strategy import keep
+from kubist.meta.fields import FieldError, invalid
+
+Object = dict[str, Any]
+
+STATUS_METADATA = (
+    "metadata.annotations",
+    "metadata.deletionGracePeriodSeconds",
+    "metadata.deletionTimestamp",
+    "metadata.finalizers",
+    "metadata.generation",
+    "metadata.labels",
+    "metadata.ownerReferences",
+)
+
+
+def immutable(new: Any, old: Any, path: str) -> list[FieldError]:
+    """An error if the value changed."""
+    return [] if new == old else [invalid(path, new, "field is immutable")]
+
+
+def keep_metadata(new: Object, old: Object) -> None:
+    """Undo a status writer's changes to metadata; managedFields are the system's and stay."""
+    keep(new, old, *STATUS_METADATA)
