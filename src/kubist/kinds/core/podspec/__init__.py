@@ -1,0 +1,19 @@
+"""The PodSpec, wherever it stands: in a Pod, a PodTemplate or the template of a workload.
+
+Defaults, validation and warnings of every part live here once; kinds that embed a template import from here.
+"""
+
+from kubist.kinds.core.podspec.defaults import default_pod_spec, default_pod_template
+from kubist.kinds.core.podspec.template import (
+    drop_disabled_template_fields,
+    template_warnings,
+    validate_pod_template,
+)
+
+__all__ = [
+    "default_pod_spec",
+    "default_pod_template",
+    "drop_disabled_template_fields",
+    "template_warnings",
+    "validate_pod_template",
+]

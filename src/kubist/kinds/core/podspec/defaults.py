@@ -1,0 +1,154 @@
+"""What a PodSpec gets when its author left it out, and the older names of fields brought in line with the newer.
+
+Rules for templates and pods alike are in `default_pod_spec`; those of pods alone are in `kinds/core/pod.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.kinds.core.podspec.images import pull_policy
+from kubist.kinds.core.podspec.resources import round_up_to_milli
+
+Object = dict[str, Any]
+
+_FILE_MODE = 0o644
+_HOUR = 3600
+
+_VOLUME_DEFAULTS: dict[str, dict[str, Any]] = {
+    "hostPath": {"type": ""},
+    "secret": {"defaultMode": _FILE_MODE},
+    "configMap": {"defaultMode": _FILE_MODE},
+    "downwardAPI": {"defaultMode": _FILE_MODE},
+    "projected": {"defaultMode": _FILE_MODE},
+    "iscsi": {"iscsiInterface": "default"},
+    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "azureDisk": {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"},
+    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+}
+_INIT_CONTAINER_ANNOTATIONS = (
+    "pod.beta.kubernetes.io/init-containers",
+    "pod.alpha.kubernetes.io/init-containers",
+    "pod.beta.kubernetes.io/init-container-statuses",
+    "pod.alpha.kubernetes.io/init-container-statuses",
+)
+
+
+def default_pod_template(template: Object) -> None:
+    """Fill in a PodTemplateSpec."""
+    default_pod_spec(template.setdefault("spec", {}))
+    drop_init_container_annotations(template)
+
+
+def drop_init_container_annotations(obj: Object) -> None:
+    """Init containers were annotations once; what old clients still send that way is ignored."""
+    annotations = (obj.get("metadata") or {}).get("annotations")
+    if annotations:
+        for key in _INIT_CONTAINER_ANNOTATIONS:
+            annotations.pop(key, None)
+        if not annotations:
+            del obj["metadata"]["annotations"]
+
+
+def default_pod_spec(spec: Object) -> None:
+    """Fill in a PodSpec. Zero values that cannot be told from absent ones are absent in decoded objects."""
+    set_default = spec.setdefault
+    set_default("dnsPolicy", "ClusterFirst")
+    set_default("restartPolicy", "Always")
+    set_default("securityContext", {})
+    set_default("terminationGracePeriodSeconds", 30)
+    set_default("schedulerName", "default-scheduler")
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if account:
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+    for volume in spec.get("volumes") or ():
+        default_volume(volume)
+    for field in ("initContainers", "containers", "ephemeralContainers"):
+        for container in spec.get(field) or ():
+            _default_container(container)
+    if "overhead" in spec:
+        round_up_to_milli(spec["overhead"])
+    if "resources" in spec:
+        _default_resources(spec["resources"])
+
+
+def default_volume(volume: Object) -> None:
+    """A volume without a source is an emptyDir."""
+    if len(volume) == 1 and "name" in volume:
+        volume["emptyDir"] = {}
+        return
+    for source in volume.keys() & _VOLUME_DEFAULTS.keys():
+        for field, value in _VOLUME_DEFAULTS[source].items():
+            volume[source].setdefault(field, value)
+    if "image" in volume:
+        image = volume["image"]
+        image.setdefault("pullPolicy", pull_policy(image.get("reference", "")))
+    if "downwardAPI" in volume:
+        _default_downward_items(volume["downwardAPI"])
+    if "projected" in volume:
+        for source in volume["projected"].get("sources") or ():
+            if "downwardAPI" in source:
+                _default_downward_items(source["downwardAPI"])
+            if "serviceAccountToken" in source:
+                source["serviceAccountToken"].setdefault("expirationSeconds", _HOUR)
+    if "ephemeral" in volume and "volumeClaimTemplate" in volume["ephemeral"]:
+        claim = volume["ephemeral"]["volumeClaimTemplate"].setdefault("spec", {})
+        claim.setdefault("volumeMode", "Filesystem")
+        if "resources" in claim:
+            _default_resources(claim["resources"])
+
+
+def _default_downward_items(source: Object) -> None:
+    for item in source.get("items") or ():
+        if "fieldRef" in item:
+            item["fieldRef"].setdefault("apiVersion", "v1")
+
+
+def _default_container(container: Object) -> None:
+    set_default = container.setdefault
+    if "imagePullPolicy" not in container:
+        container["imagePullPolicy"] = pull_policy(container.get("image", ""))
+    set_default("terminationMessagePath", "/dev/termination-log")
+    set_default("terminationMessagePolicy", "File")
+    for port in container.get("ports") or ():
+        port.setdefault("protocol", "TCP")
+    for variable in container.get("env") or ():
+        if "valueFrom" in variable:
+            source = variable["valueFrom"]
+            if "fieldRef" in source:
+                source["fieldRef"].setdefault("apiVersion", "v1")
+            if "fileKeyRef" in source:
+                source["fileKeyRef"].setdefault("optional", False)
+    if "resources" in container:
+        _default_resources(container["resources"])
+    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if probe in container:
+            _default_probe(container[probe])
+    if "lifecycle" in container:
+        for handler in container["lifecycle"].values():
+            if isinstance(handler, dict) and "httpGet" in handler:
+                _default_http_get(handler["httpGet"])
+
+
+def _default_probe(probe: Object) -> None:
+    set_default = probe.setdefault
+    set_default("timeoutSeconds", 1)
+    set_default("periodSeconds", 10)
+    set_default("successThreshold", 1)
+    set_default("failureThreshold", 3)
+    if "httpGet" in probe:
+        _default_http_get(probe["httpGet"])
+    if "grpc" in probe:
+        probe["grpc"].setdefault("service", "")
+
+
+def _default_http_get(action: Object) -> None:
+    action.setdefault("path", "/")
+    action.setdefault("scheme", "HTTP")
+
+
+def _default_resources(resources: Object) -> None:
+    if "limits" in resources:
+        round_up_to_milli(resources["limits"])
+    if "requests" in resources:
+        round_up_to_milli(resources["requests"])
