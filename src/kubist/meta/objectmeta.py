@@ -1,0 +1,262 @@
+"""Object metadata: what may be in it when an object is created, and what of it may change.
+
+Kinds call `validate_update` where their own rules repeat the metadata's; the rest is called by the verbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kubist.meta import names
+from kubist.meta.fields import FieldError, forbidden, invalid, quoted, required, too_long
+
+Meta = dict[str, Any]
+Errors = list[FieldError]
+
+ANNOTATIONS_LIMIT = 256 * 1024
+FIELD_MANAGER_LIMIT = 128
+SUBRESOURCE_LIMIT = 256
+ORPHAN_FINALIZER = "orphan"
+FOREGROUND_FINALIZER = "foregroundDeletion"
+STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN_FINALIZER, FOREGROUND_FINALIZER})
+IMMUTABLE = (
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+FIELD_IMMUTABLE = "field is immutable"
+
+
+def validate_create(
+    meta: Meta,
+    *,
+    namespaced: bool,
+    validate_name: Callable[[str, bool], list[str]],
+    path: str = "metadata",
+    qualified_finalizers: bool = True,
+) -> Errors:
+    """All that is wrong with the metadata of a new object, whose name is already generated.
+
+    `qualified_finalizers`: finalizers must have a domain, as nearly all built-in kinds want it.
+    """
+    errors: Errors = []
+    prefix = meta.get("generateName")
+    if prefix:
+        errors += [
+            invalid(f"{path}.generateName", prefix, message) for message in validate_name(prefix, True)
+        ]
+    name = meta.get("name")
+    if name:
+        errors += [invalid(f"{path}.name", name, message) for message in validate_name(name, False)]
+    else:
+        errors.append(required(f"{path}.name", "name or generateName is required"))
+    namespace = meta.get("namespace")
+    if not namespaced:
+        if namespace:
+            errors.append(forbidden(f"{path}.namespace", "not allowed on this type"))
+    elif not namespace:
+        errors.append(required(f"{path}.namespace"))
+    else:
+        errors += [invalid(f"{path}.namespace", namespace, message) for message in names.dns_label(namespace)]
+    if meta.get("generation", 0) < 0:
+        errors.append(invalid(f"{path}.generation", meta["generation"], "must be greater than or equal to 0"))
+    errors += _common(meta, path, finalizers=True)
+    if qualified_finalizers:
+        errors += _unqualified_finalizers(meta, path)
+    return errors
+
+
+def validate_update(
+    new: Meta, old: Meta, path: str = "metadata", *, qualified_finalizers: bool = True
+) -> Errors:
+    """All that is wrong with a change of metadata, as the rules of a kind see it."""
+    errors: Errors = []
+    if old.get("deletionTimestamp"):
+        extra = sorted(set(new.get("finalizers") or ()).difference(old.get("finalizers") or ()))
+        if extra:
+            shown = ", ".join(quoted(name) for name in extra)
+            detail = (
+                "no new finalizers can be added if the object is being deleted, found new finalizers "
+                f"[]string{{{shown}}}"
+            )
+            errors.append(forbidden(f"{path}.finalizers", detail))
+    if new.get("generation", 0) < old.get("generation", 0):
+        errors.append(invalid(f"{path}.generation", new.get("generation", 0), "must not be decremented"))
+    for name in IMMUTABLE:
+        if new.get(name) != old.get(name):
+            value = new.get(name, "" if name in ("name", "namespace", "uid") else None)
+            errors.append(invalid(f"{path}.{name}", value, FIELD_IMMUTABLE))
+    errors += _common(new, path, finalizers=False)
+    if qualified_finalizers:
+        errors += _unqualified_finalizers(new, path)
+    return errors
+
+
+def validate_any_update(new: Meta, old: Meta, *, namespaced: bool, path: str = "metadata") -> Errors:
+    """What every update is checked for before the rules of its kind are: this is why causes come repeated."""
+    return validate_create(
+        new, namespaced=namespaced, validate_name=names.path_segment, path=path, qualified_finalizers=False
+    ) + validate_update(new, old, path, qualified_finalizers=False)
+
+
+def _common(meta: Meta, path: str, *, finalizers: bool) -> Errors:
+    errors: Errors = []
+    if labels := meta.get("labels"):
+        errors += validate_labels(labels, f"{path}.labels")
+    if annotations := meta.get("annotations"):
+        errors += validate_annotations(annotations, f"{path}.annotations")
+    if owners := meta.get("ownerReferences"):
+        errors += validate_owner_references(owners, f"{path}.ownerReferences")
+    if finalizers and (given := meta.get("finalizers")):
+        errors += validate_finalizers(given, f"{path}.finalizers")
+    if entries := meta.get("managedFields"):
+        errors += validate_managed_fields(entries, f"{path}.managedFields")
+    return errors
+
+
+def validate_labels(labels: dict[str, str], path: str) -> Errors:
+    errors: Errors = []
+    for key, value in labels.items():
+        errors += [invalid(path, key, message) for message in names.qualified_name(key)]
+        errors += [invalid(path, value, message) for message in names.label_value(value)]
+    return errors
+
+
+def validate_annotations(annotations: dict[str, str], path: str) -> Errors:
+    errors: Errors = []
+    size = 0
+    for key, value in annotations.items():
+        errors += [invalid(path, key, message) for message in names.qualified_name(key.lower())]
+        size += len(key) + len(value)
+    if size * 4 > ANNOTATIONS_LIMIT:
+        size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
+        if size > ANNOTATIONS_LIMIT:
+            errors.append(too_long(path, ANNOTATIONS_LIMIT))
+    return errors
+
+
+def validate_owner_references(owners: Sequence[dict[str, Any]], path: str) -> Errors:
+    errors: Errors = []
+    controller = ""
+    for owner in owners:
+        api_version = owner.get("apiVersion", "")
+        version = "" if api_version.count("/") > 1 else api_version.rpartition("/")[2]
+        if not version:
+            errors.append(invalid(f"{path}.apiVersion", api_version, "version must not be empty"))
+        errors += [
+            invalid(f"{path}.{field}", "", "must not be empty")
+            for field in ("kind", "name", "uid")
+            if not owner.get(field)
+        ]
+        if api_version == "v1" and owner.get("kind") == "Event":
+            errors.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
+        if owner.get("controller"):
+            name = f"{owner.get('kind', '')}/{owner.get('name', '')}"
+            if controller:
+                detail = (
+                    "Only one reference can have Controller set to true. "
+                    f'Found "true" in references for {controller} and {name}'
+                )
+                errors.append(invalid(path, list(owners), detail))
+            else:
+                controller = name
+    return errors
+
+
+def validate_finalizers(finalizers: Sequence[str], path: str) -> Errors:
+    errors = [
+        invalid(path, finalizer, message)
+        for finalizer in finalizers
+        for message in names.qualified_name(finalizer)
+    ]
+    if ORPHAN_FINALIZER in finalizers and FOREGROUND_FINALIZER in finalizers:
+        detail = f"finalizer {ORPHAN_FINALIZER} and {FOREGROUND_FINALIZER} cannot be both set"
+        errors.append(invalid(path, list(finalizers), detail))
+    return errors
+
+
+def validate_qualified_finalizer(finalizer: str, path: str) -> Errors:
+    """Finalizers of built-in kinds belong to a domain, or are one of the few standard ones."""
+    if "/" in finalizer or finalizer in STANDARD_FINALIZERS:
+        return []
+    return [invalid(path, finalizer, "name is neither a standard finalizer name nor is it fully qualified")]
+
+
+def _unqualified_finalizers(meta: Meta, path: str) -> Errors:
+    errors: Errors = []
+    for i, finalizer in enumerate(meta.get("finalizers") or ()):
+        errors += validate_qualified_finalizer(finalizer, f"{path}.finalizers[{i}]")
+    return errors
+
+
+def validate_managed_fields(entries: Sequence[dict[str, Any]], path: str) -> Errors:
+    errors: Errors = []
+    for i, entry in enumerate(entries):
+        operation = entry.get("operation", "")
+        if operation not in ("Apply", "Update"):
+            errors.append(invalid(f"{path}[{i}].operation", operation, "must be `Apply` or `Update`"))
+        fields_type = entry.get("fieldsType", "")
+        if fields_type and fields_type != "FieldsV1":
+            errors.append(invalid(f"{path}[{i}].fieldsType", fields_type, "must be `FieldsV1`"))
+        errors += validate_field_manager(entry.get("manager", ""), f"{path}[{i}].manager")
+        if len(entry.get("subresource", "").encode()) > SUBRESOURCE_LIMIT:
+            errors.append(too_long(f"{path}[{i}].subresource", SUBRESOURCE_LIMIT))
+    return errors
+
+
+def validate_field_manager(manager: str, path: str) -> Errors:
+    if manager.isascii() and manager.isprintable() and len(manager) <= FIELD_MANAGER_LIMIT:
+        return []
+    errors: Errors = []
+    if len(manager.encode()) > FIELD_MANAGER_LIMIT:
+        errors.append(too_long(path, FIELD_MANAGER_LIMIT))
+    position = 0
+    for char in manager:
+        if not char.isprintable():
+            detail = f"invalid character U+{ord(char):04X} (at position {position})"
+            errors.append(invalid(path, manager, detail))
+        position += len(char.encode())
+    return errors
+
+
+def finalizer_warnings(new: Meta, old: Meta | None = None, path: str = "metadata") -> list[str]:
+    """What to tell the writer of a custom resource about added finalizers that built-in kinds would refuse."""
+    added = set(new.get("finalizers") or ()).difference((old or {}).get("finalizers") or ())
+    texts: list[str] = []
+    for finalizer in sorted(added):
+        where = f"{path}.finalizers: {quoted(finalizer)}: "
+        texts += [where + message for message in names.qualified_name(finalizer)]
+        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+            including = " including a path (/)" if "." in finalizer else ""
+            texts.append(
+                f"{where}prefer a domain-qualified finalizer name{including} to avoid accidental conflicts "
+                "with other finalizer writers"
+            )
+    return texts
+
+
+def deduplicate_owner_references(meta: Meta, *, after_admission: bool = False) -> str:
+    """Drop owner references that are there twice; the warning to give, empty if there was nothing to drop."""
+    owners = meta.get("ownerReferences")
+    if not owners or len(owners) < 2:
+        return ""
+    kept: list[Any] = []
+    dropped = []
+    for owner in owners:
+        if owner in kept:
+            dropped.append(owner.get("uid", ""))
+        else:
+            kept.append(owner)
+    if not dropped:
+        return ""
+    meta["ownerReferences"] = kept
+    when = " after mutating admission happens" if after_admission else ""
+    return (
+        f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in "
+        "1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) "
+        f"observed: {', '.join(dropped)}"
+    )
