@@ -40,9 +40,9 @@ class Update:
         return ()
 
     async def before_update(self, ctx: Context, new: Object, old: Object) -> Undo | None:
-        """Last step before the write: take what lies outside the object (addresses, ports), possibly setting
-        fields. The returned function gives it back if the write fails. Skipped in a dry run? No: the context
-        says `dry_run`, and nothing must be kept then."""
+        """First step of a write, before preparation and validation: take what lies outside the object
+        (addresses, ports), possibly setting fields. The returned function gives it back if the write fails.
+        Also called in a dry run: the context says `dry_run`, and nothing must be kept then."""
         return None
 
     async def after_update(self, ctx: Context, new: Object, old: Object) -> None:
@@ -112,6 +112,8 @@ class Strategy(Update):
 
     field_labels: ClassVar[dict[str, str]] = {}
     """Selectable fields beyond metadata.name and metadata.namespace: label → dotted path in the object."""
+    deprecation: ClassVar[str] = ""
+    """A warning that every answer about the kind carries, errors included."""
     namespace_selectable = True
     """Whether `metadata.namespace` is a selectable field (all but a few cluster-scoped kinds)."""
 

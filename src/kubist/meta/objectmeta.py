@@ -224,7 +224,7 @@ def validate_field_manager(manager: str, path: str) -> Errors:
 
 
 def finalizer_warnings(new: Meta, old: Meta | None = None, path: str = "metadata") -> list[str]:
-    """What to tell the writer of a custom resource about added finalizers that built-in kinds would refuse."""
+    """What to tell the writer of a custom resource about added finalizers that built-in kinds refuse."""
     added = set(new.get("finalizers") or ()).difference((old or {}).get("finalizers") or ())
     texts: list[str] = []
     for finalizer in sorted(added):
