@@ -1,0 +1,218 @@
+"""JSON Patch (RFC 6902), as lenient as clients of Kubernetes know it. Only what the patch touches is copied.
+
+Beyond the RFC: negative indices count from the end, `replace` of a missing member creates it, and `test`
+takes a missing member for null.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from kubist.patch.errors import MalformedPatch, PatchFailed, TooManyOperations
+from kubist.patch.values import equal, json_type
+
+Operation = dict[str, Any]
+
+MAX_OPERATIONS = 10_000
+MAX_COPIED_BYTES = 3 * 1024 * 1024
+
+_MEMBERS = frozenset({"op", "path", "from", "value"})
+_INDEX = re.compile(r"[+-]?[0-9]+")
+
+
+def operations(document: Any, *, checked: bool = True) -> list[Operation]:
+    """The operations of a parsed document. `checked`: field validation is not Ignore, types are looked at."""
+    into = ("error decoding patch: ", "handlers.jsonPatchOp", "[]handlers.jsonPatchOp")
+    prefix, element, whole = into if checked else ("", "jsonpatch.Operation", "jsonpatch.Patch")
+    if document is None:
+        return []
+    if not isinstance(document, list):
+        what = f"json: cannot unmarshal {json_type(document)} into Go value of type {whole}"
+        raise MalformedPatch(prefix + what)
+    for operation in document:
+        if operation is not None and not isinstance(operation, dict):
+            what = f"json: cannot unmarshal {json_type(operation)} into Go value of type {element}"
+            raise MalformedPatch(prefix + what)
+        if checked and operation:
+            _check_members(operation)
+    if len(document) > MAX_OPERATIONS:
+        raise TooManyOperations(MAX_OPERATIONS, len(document))
+    return [operation or {} for operation in document]
+
+
+def _check_members(operation: Operation) -> None:
+    for member in ("op", "path", "from"):
+        value = operation.get(member)
+        if value is not None and not isinstance(value, str):
+            into = f"Go struct field jsonPatchOp.{member} of type string"
+            raise MalformedPatch(
+                f"error decoding patch: json: cannot unmarshal {json_type(value)} into {into}"
+            )
+
+
+def unknown_members(patch: list[Operation]) -> list[str]:
+    """What field validation finds in the operations themselves."""
+    return [
+        f'json patch unknown field "[{index}].{member}"'
+        for index, operation in enumerate(patch)
+        for member in operation
+        if member not in _MEMBERS
+    ]
+
+
+def apply(document: Any, patch: list[Operation]) -> Any:
+    """`document` after all operations; itself unchanged. The result shares what was not touched."""
+    target = _Target(document)
+    for operation in patch:
+        kind = operation.get("op")
+        perform = _OPERATIONS.get(kind) if isinstance(kind, str) else None
+        if perform is None:
+            raise PatchFailed(f"Unexpected kind: {kind}")
+        perform(target, operation)
+    return target.root
+
+
+class _Target:
+    """The document in work: containers are copied when first written to, and then are ours."""
+
+    __slots__ = ("copied_bytes", "ours", "root")
+
+    def __init__(self, root: Any) -> None:
+        self.root = root
+        self.ours: set[int] = set()
+        self.copied_bytes = 0
+
+    def _own(self, container: Any) -> Any:
+        if id(container) in self.ours:
+            return container
+        mine = container.copy()
+        self.ours.add(id(mine))
+        return mine
+
+    def writable(self, path: str) -> tuple[Any, str]:
+        """The container that holds the last segment of `path`, safe to write to, and that segment."""
+        segments = _segments(path)
+        node = self.root = self._own(self.root)
+        for segment in segments[:-1]:
+            child = _get(node, segment)
+            if not isinstance(child, (dict, list)):
+                raise PatchFailed(f"doc is missing path: {path}")
+            child = self._own(child)
+            node[segment if isinstance(node, dict) else _index(segment, len(node))] = child
+            node = child
+        return node, segments[-1]
+
+    def read(self, path: str) -> Any:
+        segments = _segments(path)
+        node = self.root
+        for segment in segments[:-1]:
+            node = _get(node, segment)
+            if not isinstance(node, (dict, list)):
+                raise PatchFailed(f"doc is missing path: {path}")
+        return _get(node, segments[-1])
+
+
+def _segments(path: str) -> list[str]:
+    segments = path.split("/")
+    if len(segments) < 2:
+        raise PatchFailed(f"doc is missing path: {path}")
+    if "~" in path:
+        return [segment.replace("~1", "/").replace("~0", "~") for segment in segments[1:]]
+    return segments[1:]
+
+
+def _index(segment: str, length: int) -> int:
+    """The place of an existing element of a list of `length`."""
+    if not _INDEX.fullmatch(segment):
+        raise PatchFailed(f"value was not a proper array index: {segment}")
+    index = int(segment)
+    if not -length <= index < length:
+        raise PatchFailed(f"Unable to access invalid index: {segment}")
+    return index + length if index < 0 else index
+
+
+def _get(node: Any, segment: str) -> Any:
+    if isinstance(node, dict):
+        return node.get(segment)
+    return node[_index(segment, len(node))]
+
+
+def _member(operation: Operation, member: str) -> str:
+    value = operation.get(member)
+    if not isinstance(value, str):
+        raise PatchFailed(f"operation missing {member} field")
+    return value
+
+
+def _insert(target: _Target, path: str, value: Any) -> None:
+    node, segment = target.writable(path)
+    if isinstance(node, dict):
+        node[segment] = value
+    elif segment == "-":
+        node.append(value)
+    else:
+        node.insert(_index(segment, len(node) + 1), value)
+
+
+def _remove(target: _Target, path: str) -> Any:
+    node, segment = target.writable(path)
+    if isinstance(node, list):
+        return node.pop(_index(segment, len(node)))
+    if segment not in node:
+        raise PatchFailed(f"Unable to remove nonexistent key: {segment}")
+    return node.pop(segment)
+
+
+def _do_add(target: _Target, operation: Operation) -> None:
+    _insert(target, _member(operation, "path"), operation.get("value"))
+
+
+def _do_remove(target: _Target, operation: Operation) -> None:
+    _remove(target, _member(operation, "path"))
+
+
+def _do_replace(target: _Target, operation: Operation) -> None:
+    path, value = _member(operation, "path"), operation.get("value")
+    if path == "":
+        if not isinstance(value, (dict, list)):
+            raise PatchFailed("replace operation value must be object or array")
+        target.root = value
+        return
+    node, segment = target.writable(path)
+    node[segment if isinstance(node, dict) else _index(segment, len(node))] = value
+
+
+def _do_move(target: _Target, operation: Operation) -> None:
+    source = _member(operation, "from")
+    value = _remove(target, source)
+    _insert(target, _member(operation, "path"), value)
+
+
+def _do_copy(target: _Target, operation: Operation) -> None:
+    value = target.read(_member(operation, "from"))
+    encoded = orjson.dumps(value)
+    target.copied_bytes += len(encoded)
+    if target.copied_bytes > MAX_COPIED_BYTES:
+        raise PatchFailed("the accumulated size of copies exceeds the limit")
+    _insert(target, _member(operation, "path"), orjson.loads(encoded))
+
+
+def _do_test(target: _Target, operation: Operation) -> None:
+    path = _member(operation, "path")
+    current = target.root if path == "" else target.read(path)
+    if not equal(current, operation.get("value")):
+        raise PatchFailed(f"testing value {path} failed")
+
+
+_OPERATIONS: dict[str, Callable[[_Target, Operation], None]] = {
+    "add": _do_add,
+    "remove": _do_remove,
+    "replace": _do_replace,
+    "move": _do_move,
+    "copy": _do_copy,
+    "test": _do_test,
+}

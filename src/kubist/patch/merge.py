@@ -1,0 +1,57 @@
+"""JSON Merge Patch (RFC 7386): maps merge, null deletes, anything else replaces. Knows only plain JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.patch.errors import MalformedPatch
+from kubist.patch.values import equal, json_type
+
+
+def check(document: Any, *, checked: bool = True) -> None:
+    """Refuse what is no merge patch. `checked` is field validation other than Ignore."""
+    if isinstance(document, dict):
+        return
+    if document is None:
+        raise MalformedPatch("Invalid JSON Patch")
+    if checked:
+        what = f"cannot unmarshal {json_type(document)} into Go value of type map[string]interface {{}}"
+        raise MalformedPatch(f"error decoding patch: json: {what}")
+    if not isinstance(document, list):
+        raise MalformedPatch("Invalid JSON Patch")
+
+
+def apply(document: Any, patch: Any) -> Any:
+    """`document` merged with `patch`; both unchanged. The result shares what was not touched."""
+    if not isinstance(patch, dict) or not isinstance(document, dict):
+        return _without_nulls(patch)
+    merged = document.copy()
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict) and isinstance(current := merged.get(key), dict):
+            merged[key] = apply(current, value)
+        else:
+            merged[key] = _without_nulls(value)
+    return merged
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value
+
+
+def diff(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """The smallest merge patch that turns `old` into `new`, which must hold no nulls."""
+    patch: dict[str, Any] = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        current = old.get(key)
+        if isinstance(value, dict) and isinstance(current, dict):
+            if inner := diff(current, value):
+                patch[key] = inner
+        elif key not in old or not equal(current, value):
+            patch[key] = value
+    return patch

@@ -1,0 +1,51 @@
+"""Plain JSON values: when two are the same, and how messages speak of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def equal(left: Any, right: Any) -> bool:
+    """Equal as JSON texts: 1, 1.0 and true are three values."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, dict):
+        return len(left) == len(right) and all(k in right and equal(v, right[k]) for k, v in left.items())
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(equal, left, right))
+    return bool(left == right)
+
+
+_GO_TYPES = {
+    dict: "map[string]interface {}",
+    list: "[]interface {}",
+    str: "string",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+}
+_JSON_TYPES = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}
+
+
+def go_type(value: Any) -> str:
+    """The type of a value in the words of messages."""
+    return _GO_TYPES.get(type(value), "%!s(<nil>)")
+
+
+def json_type(value: Any) -> str:
+    return _JSON_TYPES.get(type(value), "null")
+
+
+def shown(value: Any) -> str:
+    """A value as messages show it: maps as `map[a:1 b:2]`, lists as `[1 2]`."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{shown(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(shown(item) for item in value)}]"
+    if value is None:
+        return "<nil>"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.17g}" if value != int(value) else f"{value:g}"
+    return str(value)

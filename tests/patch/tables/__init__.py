@@ -1,0 +1,14 @@
+"""Tables of cases in YAML, read as the specification of what they are named after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+
+def table(name: str) -> list[Any]:
+    cases = yaml.safe_load(Path(__file__).with_name(f"{name}.yaml").read_text())
+    return [pytest.param(case, id=case["case"]) for case in cases]
