@@ -1,0 +1,159 @@
+"""The hub: hands changes of a store, in revision order, to the watches of this process.
+
+A store publishes each commit once; the hub sorts its events to the watches by prefix. May use `store` only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from .store import Batch, Event, StoreError
+
+QUEUED_EVENTS = 4096
+"""What one watch may leave unread; past it the queue is dropped and the watch reads history instead."""
+
+PROGRESS_INTERVAL = 0.1
+"""How long a watch without events of its own may be left without news of the revision."""
+
+Replay = Callable[[str, int, int], AsyncIterator[Batch]]
+"""`replay(prefix, after, target)`: history in (after, target], at least one Batch, the last one at `target`
+or later."""
+
+
+class Subscription:
+    """One watch's place in the hub: the batches published and not yet read."""
+
+    __slots__ = ("_batches", "_failure", "_limit", "_overflowed", "_queued", "_waiter", "revision")
+
+    def __init__(self, revision: int, limit: int) -> None:
+        self.revision = revision
+        self._batches: deque[Batch] = deque()
+        self._queued = 0
+        self._limit = limit
+        self._overflowed = False
+        self._failure: StoreError | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    def push(self, batch: Batch) -> None:
+        self.revision = batch.revision
+        if self._overflowed:
+            return
+        batches = self._batches
+        self._queued += len(batch.events)
+        if self._queued > self._limit and batches:
+            batches.clear()
+            self._overflowed = True
+        elif not batch.events and batches and not batches[-1].events:
+            batches[-1] = batch
+        else:
+            batches.append(batch)
+        self._wake()
+
+    def fail(self, error: StoreError) -> None:
+        self._failure = error
+        self._wake()
+
+    async def next(self) -> Batch | None:
+        """The next batch; None once if some were dropped because nobody read them."""
+        while True:
+            if self._batches:
+                batch = self._batches.popleft()
+                self._queued -= len(batch.events)
+                return batch
+            if self._overflowed:
+                return None
+            if self._failure is not None:
+                raise self._failure
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+class Hub:
+    """Every watch of a store in this process, and the revision up to which all of them have been served."""
+
+    def __init__(self, *, limit: int = QUEUED_EVENTS) -> None:
+        self.revision = 0
+        self._limit = limit
+        self._by_prefix: dict[str, list[Subscription]] = {}
+        self._lengths: list[int] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def publish(self, revision: int, events: Sequence[Event]) -> None:
+        """Everything that happened above `self.revision`, up to and including `revision`."""
+        self.revision = revision
+        if not self._by_prefix:
+            return
+        found: dict[str, list[Event]] = {}
+        for event in events:
+            for length in self._lengths:
+                prefix = event.key[:length]
+                if prefix in self._by_prefix:
+                    found.setdefault(prefix, []).append(event)
+        for prefix, below in found.items():
+            batch = Batch(revision, tuple(below))
+            for subscription in self._by_prefix[prefix]:
+                subscription.push(batch)
+        self.expect_progress(PROGRESS_INTERVAL)
+
+    def expect_progress(self, within: float) -> None:
+        """Tell the watches without events of their own of the revision, in `within` seconds at the latest."""
+        loop = asyncio.get_running_loop()
+        if self._timer is not None:
+            if self._timer.when() <= loop.time() + within:
+                return
+            self._timer.cancel()
+        self._timer = loop.call_later(within, self._progress)
+
+    def _progress(self) -> None:
+        self._timer = None
+        progress = Batch(self.revision, ())
+        for subscriptions in self._by_prefix.values():
+            for subscription in subscriptions:
+                if subscription.revision < progress.revision:
+                    subscription.push(progress)
+
+    def fail(self, error: StoreError) -> None:
+        """End every watch with `error`."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for subscriptions in self._by_prefix.values():
+            for subscription in subscriptions:
+                subscription.fail(error)
+
+    async def watch(self, prefix: str, after: int, replay: Replay) -> AsyncIterator[Batch]:
+        """History by `replay`, then what is published, without a gap between; again if the reader stalled."""
+        position = after
+        while True:
+            subscription = self._subscribe(prefix)
+            try:
+                async for batch in replay(prefix, position, self.revision):
+                    yield batch
+                    position = max(position, batch.revision)
+                while (live := await subscription.next()) is not None:
+                    if live.revision <= position:
+                        continue
+                    if live.events and live.events[0].revision <= position:
+                        live = Batch(live.revision, tuple(e for e in live.events if e.revision > position))
+                    yield live
+                    position = live.revision
+            finally:
+                self._unsubscribe(prefix, subscription)
+
+    def _subscribe(self, prefix: str) -> Subscription:
+        subscription = Subscription(self.revision, self._limit)
+        self._by_prefix.setdefault(prefix, []).append(subscription)
+        self._lengths = sorted({len(prefix) for prefix in self._by_prefix})
+        return subscription
+
+    def _unsubscribe(self, prefix: str, subscription: Subscription) -> None:
+        self._by_prefix[prefix].remove(subscription)
+        if not self._by_prefix[prefix]:
+            del self._by_prefix[prefix]
+            self._lengths = sorted({len(prefix) for prefix in self._by_prefix})

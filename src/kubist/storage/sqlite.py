@@ -1,0 +1,152 @@
+"""The store on one machine: a log of changes in one SQLite file, durable before the answer.
+
+This process owns the file, so every read and every watch is as of what `Writer` has published. A watch whose
+reader stalls keeps a bounded queue and then continues from the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+
+from . import sqlite_log as log
+from .hub import Hub
+from .sqlite_file import DatabaseFile
+from .sqlite_writer import Writer
+from .store import Batch, Compacted, FutureRevision, KeyValue, Scan, Unavailable
+
+MARKS = 10
+"""How finely `history` is measured: the revision is noted so many times in that period."""
+
+
+class SqliteStore:
+    """`Store` in the file `path`, or in memory if None, with the last `history` seconds of changes."""
+
+    local = True
+
+    def __init__(self, path: str | None, *, history: float = 300.0) -> None:
+        self._path = path
+        self._history = history
+        self._hub = Hub()
+        self._open = False
+
+    async def open(self) -> None:
+        self._file = DatabaseFile(self._path)
+        self._reader = self._file.reader
+        self._hub.revision = log.last_revision(self._reader)
+        self._writer = Writer(self._file, self._hub)
+        self._open = True
+        self._marks: deque[tuple[float, int]] = deque()
+        self._mark()
+
+    async def close(self) -> None:
+        """Finish what was asked for, then let go of the file."""
+        if not self._open:
+            return
+        self._open = False
+        self._marker.cancel()
+        await self._writer.stop()
+        self._hub.fail(Unavailable("the store is closed"))
+        self._file.close()
+
+    async def revision(self) -> int:
+        return self._hub.revision
+
+    async def get(self, key: str, revision: int = 0) -> KeyValue | None:
+        revision = self._readable(revision)
+        try:
+            return log.read(self._reader, key, revision)
+        except sqlite3.Error as error:
+            raise self._unavailable(error) from error
+
+    async def scan(self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0) -> Scan:
+        while True:
+            at = self._readable(revision)
+            items, more = await self._collect(prefix, start, limit, at)
+            if at >= self._writer.compacted:
+                return Scan(at, items, more)
+
+    async def _collect(self, prefix: str, start: str, limit: int, at: int) -> tuple[list[KeyValue], bool]:
+        """Page by page, so that the loop is never held for long; all as of the revision `at`."""
+        items: list[KeyValue] = []
+        start, end = max(prefix, start), log.prefix_end(prefix)
+        while True:
+            rows = limit - len(items) if limit else log.PAGE_ROWS
+            try:
+                page, more = log.scan_page(self._reader, start, end, at, rows)
+            except sqlite3.Error as error:
+                raise self._unavailable(error) from error
+            items += page
+            if not more or len(items) == limit:
+                return items, more
+            start = items[-1].key + "\0"
+            await asyncio.sleep(0)
+            self._check_open()
+
+    async def create(self, key: str, value: bytes, *, ttl: int = 0) -> int:
+        self._check_open()
+        return await self._writer.write(key, value, 0, ttl)
+
+    async def update(self, key: str, value: bytes, expected: int, *, ttl: int = 0) -> int:
+        self._check_open()
+        return await self._writer.write(key, value, expected or -1, ttl)
+
+    async def delete(self, key: str, expected: int) -> int:
+        self._check_open()
+        return await self._writer.write(key, None, expected or -1)
+
+    def watch(self, prefix: str, after: int) -> AsyncIterator[Batch]:
+        return self._hub.watch(prefix, after, self._replay)
+
+    async def _replay(self, prefix: str, after: int, target: int) -> AsyncIterator[Batch]:
+        self._check_open()
+        end = log.prefix_end(prefix)
+        if after >= target:
+            yield Batch(target, ())
+        while after < target:
+            self._check_open()
+            if after < self._writer.compacted:
+                raise Compacted(self._writer.compacted)
+            try:
+                events, after = log.replay_page(self._reader, prefix, end, after, target)
+            except sqlite3.Error as error:
+                raise self._unavailable(error) from error
+            if events or after == target:
+                yield Batch(after, tuple(events))
+            await asyncio.sleep(0)
+
+    async def compact(self, revision: int) -> None:
+        self._check_open()
+        if revision > self._hub.revision:
+            raise FutureRevision(self._hub.revision)
+        await self._writer.compact(revision)
+
+    def _mark(self) -> None:
+        """Note the time of the current revision; forget what is older than `history`."""
+        now = time.monotonic()
+        marks = self._marks
+        marks.append((now, self._hub.revision))
+        while len(marks) > 1 and marks[1][0] <= now - self._history:
+            marks.popleft()
+        if marks[0][0] <= now - self._history and marks[0][1] > self._writer.compacted:
+            # A failure is not reported to anyone: the next mark tries again.
+            self._writer.compact(marks[0][1]).add_done_callback(asyncio.Future.exception)
+        self._marker = asyncio.get_running_loop().call_later(self._history / MARKS, self._mark)
+
+    def _readable(self, revision: int) -> int:
+        self._check_open()
+        if revision > self._hub.revision:
+            raise FutureRevision(self._hub.revision)
+        if 0 < revision < self._writer.compacted:
+            raise Compacted(self._writer.compacted)
+        return revision or self._hub.revision
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise Unavailable("the store is closed")
+
+    def _unavailable(self, error: sqlite3.Error) -> Unavailable:
+        return Unavailable(f"{self._file} is not available: {error}")

@@ -1,0 +1,123 @@
+"""The database file of the SQLite store: owned by one process, opened with durability, its failures in words.
+
+Knows where the tables are, not what they mean; may use `store`'s errors only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+
+from .store import OpenFailed
+
+APPLICATION_ID = 0x4B756273  # "Kubs"
+SCHEMA_VERSION = 1
+
+# `value` comes last so that the other columns are read without following its overflow pages. The index on key
+# ends, as every SQLite index does, with the row id, which is the revision.
+SCHEMA = f"""
+CREATE TABLE changes (
+    revision INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,
+    create_revision INTEGER NOT NULL,
+    previous INTEGER NOT NULL,
+    value BLOB
+);
+CREATE INDEX changes_by_key ON changes (key);
+CREATE TABLE expiries (at REAL, revision INTEGER, PRIMARY KEY (at, revision)) WITHOUT ROWID;
+CREATE TABLE compaction (revision INTEGER NOT NULL);
+INSERT INTO compaction VALUES (0);
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+"""
+
+WAL_PAGES = 4000
+WAL_BYTES = 64 << 20
+
+
+class DatabaseFile:
+    """Both connections to one database: `writer` for transactions, `reader` for what is committed.
+
+    A private in-memory database has one connection that is both.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self.path = path
+        self._lock = -1 if path is None else _take(path)
+        try:
+            self.writer = self._connect()
+            self._prepare()
+            self.reader = self.writer if path is None else self._connect()
+        except (sqlite3.Error, OSError) as error:
+            self._release()
+            raise OpenFailed(f"{path} cannot be opened: {error}") from error
+        except OpenFailed:
+            self.writer.close()
+            self._release()
+            raise
+
+    def __str__(self) -> str:
+        return self.path or "the database in memory"
+
+    def close(self) -> None:
+        if self.reader is not self.writer:
+            self.reader.close()
+        self.writer.close()
+        self._release()
+
+    def _release(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            ":memory:" if self.path is None else self.path, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA cache_size = -16384")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        return connection
+
+    def _prepare(self) -> None:
+        """Check that the file is ours and can be written, and give a new one its tables."""
+        execute = self.writer.execute
+        if self.path is not None:
+            (mode,) = execute("PRAGMA journal_mode = WAL").fetchone()
+            if mode != "wal":
+                raise OpenFailed(f"{self.path} cannot be opened: its file system has no write-ahead log")
+            execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
+            execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+        execute("BEGIN IMMEDIATE")
+        (tables,) = execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if not tables:
+            for statement in filter(str.strip, SCHEMA.split(";")):
+                execute(statement)
+        (application,) = execute("PRAGMA application_id").fetchone()
+        (version,) = execute("PRAGMA user_version").fetchone()
+        execute("COMMIT")
+        if application != APPLICATION_ID:
+            raise OpenFailed(f"{self.path} cannot be opened: it is the database of another application")
+        if version != SCHEMA_VERSION:
+            raise OpenFailed(f"{self.path} cannot be opened: it has the unknown schema version {version}")
+
+
+def _take(path: str) -> int:
+    """Lock `path` against other processes for as long as the descriptor returned is open.
+
+    The lock is on a file beside the database: closing a second descriptor of the database itself would drop
+    SQLite's own locks.
+    """
+    try:
+        descriptor = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise OpenFailed(f"{path} cannot be opened: {error.strerror}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise OpenFailed(f"{path} is in use by another process") from None
+    except OSError as error:
+        os.close(descriptor)
+        raise OpenFailed(f"{path} cannot be locked: {error.strerror}") from error
+    return descriptor

@@ -1,0 +1,161 @@
+"""The log of changes in SQL: one row a revision, from which every key at every kept revision can be read.
+
+Plain functions over a connection, each a few microseconds or bounded by a page; no event loop here.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from .store import Event, KeyValue
+
+FIRST_REVISION = 1
+"""The revision of an empty store, as in etcd: resourceVersion "0" has a meaning of its own."""
+
+_FOREVER = (1 << 63) - 1
+
+PAGE_ROWS = 256
+PAGE_BYTES = 1 << 20
+
+_LATEST = """
+    SELECT value, create_revision, revision FROM changes
+    WHERE key = ? AND revision <= ? ORDER BY revision DESC LIMIT 1
+"""
+_SCAN = """
+    SELECT change.key, change.value, change.create_revision, change.revision
+    FROM (SELECT max(revision) AS latest FROM changes
+          WHERE key >= ? AND key < ? AND revision <= ? GROUP BY key) AS newest
+    CROSS JOIN changes AS change ON change.revision = newest.latest
+    WHERE change.value IS NOT NULL LIMIT ?
+"""
+_REPLAY = """
+    SELECT change.revision, change.key, change.value, change.create_revision,
+           change.previous, former.value, former.create_revision
+    FROM changes AS change LEFT JOIN changes AS former ON former.revision = change.previous
+    WHERE change.revision > ? AND change.revision <= ? AND change.key >= ? AND change.key < ?
+    ORDER BY change.revision
+"""
+_APPEND = "INSERT INTO changes (revision, key, create_revision, previous, value) VALUES (?, ?, ?, ?, ?)"
+_REVISION = """
+    SELECT max(ifnull((SELECT max(revision) FROM changes), 0), (SELECT revision FROM compaction))
+"""
+_DUE = """
+    SELECT at, expiries.revision, key FROM expiries LEFT JOIN changes ON changes.revision = expiries.revision
+    WHERE at <= ? ORDER BY at LIMIT ?
+"""
+_SWEEP_SUPERSEDED = """
+    DELETE FROM changes WHERE revision IN
+    (SELECT previous FROM changes WHERE revision > ? AND revision <= ? AND previous > 0)
+"""
+_SWEEP_DELETIONS = "DELETE FROM changes WHERE revision > ? AND revision <= ? AND value IS NULL"
+
+
+def last_revision(connection: sqlite3.Connection) -> int:
+    (revision,) = connection.execute(_REVISION).fetchone()
+    return max(FIRST_REVISION, revision)
+
+
+def compacted_revision(connection: sqlite3.Connection) -> int:
+    (revision,) = connection.execute("SELECT revision FROM compaction").fetchone()
+    return int(revision)
+
+
+def read(connection: sqlite3.Connection, key: str, revision: int) -> KeyValue | None:
+    """What `key` held at `revision`."""
+    row = connection.execute(_LATEST, (key, revision)).fetchone()
+    if row is None or row[0] is None:
+        return None
+    return KeyValue(key, *row)
+
+
+def scan_page(
+    connection: sqlite3.Connection, start: str, end: str | bytes, revision: int, limit: int
+) -> tuple[list[KeyValue], bool]:
+    """Up to `limit` keys in [start, end) at `revision`, fewer if they are large; True if more follow."""
+    limit = min(limit, PAGE_ROWS)
+    items: list[KeyValue] = []
+    size = 0
+    cursor = connection.execute(_SCAN, (start, end, revision, limit + 1))
+    for row in cursor:
+        if len(items) == limit or size > PAGE_BYTES:
+            cursor.close()
+            return items, True
+        items.append(KeyValue(*row))
+        size += len(row[1])
+    return items, False
+
+
+def replay_page(
+    connection: sqlite3.Connection, start: str, end: str | bytes, after: int, target: int
+) -> tuple[list[Event], int]:
+    """Changes to keys in [start, end) above `after`, and the revision up to which these are all."""
+    target = min(target, after + PAGE_ROWS)
+    events: list[Event] = []
+    size = 0
+    cursor = connection.execute(_REPLAY, (after, target, start, end))
+    for revision, key, value, created, previous, former, former_created in cursor:
+        kv = None if value is None else KeyValue(key, value, created, revision)
+        prev = None if former is None else KeyValue(key, former, former_created, previous)
+        events.append(Event(revision, key, kv, prev))
+        size += len(value or b"") + len(former or b"")
+        if size > PAGE_BYTES:
+            cursor.close()
+            return events, revision
+    return events, target
+
+
+def append(
+    connection: sqlite3.Connection, revision: int, key: str, value: bytes | None, prev: KeyValue | None
+) -> Event:
+    """Record at `revision` that `key`, which held `prev`, now holds `value` (None: is deleted)."""
+    created = revision if prev is None else prev.create_revision
+    previous = 0 if prev is None else prev.mod_revision
+    connection.execute(_APPEND, (revision, key, created, previous, value))
+    return Event(revision, key, None if value is None else KeyValue(key, value, created, revision), prev)
+
+
+def expire_at(connection: sqlite3.Connection, revision: int, at: float) -> None:
+    """The version of a key that `revision` wrote, if still the latest then, expires at `at`."""
+    connection.execute("INSERT INTO expiries (at, revision) VALUES (?, ?)", (at, revision))
+
+
+def next_expiry(connection: sqlite3.Connection) -> float | None:
+    (at,) = connection.execute("SELECT min(at) FROM expiries").fetchone()
+    return at if at is None else float(at)
+
+
+def take_due(connection: sqlite3.Connection, now: float) -> list[KeyValue]:
+    """A page of the keys whose time has come, without those overwritten meanwhile."""
+    due: list[KeyValue] = []
+    for at, revision, key in connection.execute(_DUE, (now, PAGE_ROWS)).fetchall():
+        connection.execute("DELETE FROM expiries WHERE at = ? AND revision = ?", (at, revision))
+        current = None if key is None else read_latest(connection, key)
+        if current is not None and current.mod_revision == revision:
+            due.append(current)
+    return due
+
+
+def read_latest(connection: sqlite3.Connection, key: str) -> KeyValue | None:
+    return read(connection, key, _FOREVER)
+
+
+def sweep(connection: sqlite3.Connection, swept: int, target: int) -> int:
+    """Forget a page of history above `swept`, up to `target` at most; how far it went.
+
+    A version goes when the change that replaced it is at or below the mark, a deletion when it is itself.
+    """
+    mark = min(target, swept + PAGE_ROWS)
+    connection.execute(_SWEEP_SUPERSEDED, (swept, mark))
+    connection.execute(_SWEEP_DELETIONS, (swept, mark))
+    connection.execute("UPDATE compaction SET revision = ?", (mark,))
+    return mark
+
+
+def prefix_end(prefix: str) -> str | bytes:
+    """The first key after all those with `prefix`. (To SQLite every blob is greater than every text.)"""
+    while prefix:
+        last = ord(prefix[-1])
+        if last < 0x10FFFF:
+            return prefix[:-1] + chr(0xE000 if last == 0xD7FF else last + 1)
+        prefix = prefix[:-1]
+    return b""

@@ -1,0 +1,222 @@
+"""Group commit: writes of many callers, expired keys and forgotten history, one transaction after another.
+
+Statements run on the event loop; only COMMIT runs in a thread (inline for a database in memory). What arrives
+meanwhile forms the next transaction. Watches hear of a transaction before its callers do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+
+from . import sqlite_log as log
+from .hub import Hub
+from .sqlite_commit import CommitThread, commit
+from .sqlite_file import DatabaseFile
+from .store import Conflict, Event, Unavailable
+
+BATCH_WRITES = 512
+"""Writes in one transaction, so that the loop is not held longer than some milliseconds."""
+
+EXPIRY_RETRY = 1.0
+"""Seconds until expired keys are tried again after a failed transaction."""
+
+
+class _Write:
+    """One change asked for: `value` None deletes, `expected` 0 creates."""
+
+    __slots__ = ("answer", "expected", "key", "outcome", "ttl", "value")
+
+    def __init__(
+        self, key: str, value: bytes | None, expected: int, ttl: int, answer: asyncio.Future[int]
+    ) -> None:
+        self.key = key
+        self.value = value
+        self.expected = expected
+        self.ttl = ttl
+        self.answer = answer
+        self.outcome: int | Exception = 0
+
+
+class Writer:
+    """The one that writes to a database; publishes what it wrote to `hub`."""
+
+    def __init__(self, file: DatabaseFile, hub: Hub) -> None:
+        self._file = file
+        self._connection = file.writer
+        self._hub = hub
+        self._loop = asyncio.get_running_loop()
+        self._thread = None if file.path is None else CommitThread(file.writer, self._loop)
+        self._queue: list[_Write] = []
+        self._stopping = False
+
+        # The transaction that is open, if `_busy`.
+        self._busy = False
+        self._scheduled = False
+        self._batch: list[_Write] = []
+        self._events: list[Event] = []
+        self._sweep = 0
+
+        self._expired = False
+        self._expiry: asyncio.TimerHandle | None = None
+        self._expect_expiry(log.next_expiry(self._connection))
+
+        self.compacted = self._swept = log.compacted_revision(self._connection)
+        self._compactions: list[tuple[int, asyncio.Future[None]]] = []
+        self._stopped: asyncio.Future[None] = self._loop.create_future()
+
+    def write(self, key: str, value: bytes | None, expected: int, ttl: int = 0) -> asyncio.Future[int]:
+        answer: asyncio.Future[int] = self._loop.create_future()
+        self._queue.append(_Write(key, value, expected, ttl, answer))
+        self._schedule()
+        return answer
+
+    def compact(self, revision: int) -> asyncio.Future[None]:
+        """Refuse history below `revision` from now on, and sweep it away page by page."""
+        self.compacted = max(self.compacted, revision)
+        done: asyncio.Future[None] = self._loop.create_future()
+        self._compactions.append((revision, done))
+        self._schedule()
+        return done
+
+    async def stop(self) -> None:
+        """Commit what was asked for; the rest can wait for the next process."""
+        self._stopping = True
+        if self._expiry is not None:
+            self._expiry.cancel()
+        self._schedule()
+        await self._stopped
+        if self._thread is not None:
+            self._thread.stop()
+
+    def _schedule(self) -> None:
+        if not self._scheduled and not self._busy:
+            # Not at once: whoever else is ready to run may have a write for the same transaction.
+            self._scheduled = True
+            self._loop.call_soon(self._begin)
+
+    def _begin(self) -> None:
+        self._scheduled = False
+        self._busy = True
+        self._batch, self._queue = self._queue[:BATCH_WRITES], self._queue[BATCH_WRITES:]
+        self._events = []
+        self._sweep = self._swept
+        try:
+            self._execute()
+        except sqlite3.Error as error:
+            self._end(error)
+            return
+        if self._thread is None or (not self._events and self._sweep == self._swept and not self._expired):
+            self._end(commit(self._connection))
+        else:
+            self._thread.commit(self._end)
+
+    def _execute(self) -> None:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        revision = log.last_revision(connection)
+        if revision > self._hub.revision:
+            self._catch_up(revision)
+        now = time.time()
+        for write in self._batch:
+            try:
+                current = log.read_latest(connection, write.key)
+                if (0 if current is None else current.mod_revision) != write.expected:
+                    write.outcome = Conflict(current)
+                    continue
+                event = log.append(connection, revision + 1, write.key, write.value, current)
+            except ValueError as error:  # a key that is no text
+                write.outcome = error
+                continue
+            write.outcome = revision = event.revision
+            self._events.append(event)
+            if write.ttl:
+                log.expire_at(connection, revision, now + write.ttl)
+                self._expect_expiry(now + write.ttl)
+        if self._expired:
+            for kv in log.take_due(connection, now):
+                revision += 1
+                self._events.append(log.append(connection, revision, kv.key, None, kv))
+        if self._swept < self.compacted and not self._stopping:
+            self._sweep = log.sweep(connection, self._swept, self.compacted)
+
+    def _end(self, error: sqlite3.Error | None) -> None:
+        self._busy = False
+        batch, self._batch = self._batch, []
+        if error is not None:
+            self._roll_back()
+            failure = Unavailable(f"{self._file} is not available: {error}")
+            for write in batch:
+                if not write.answer.done():
+                    write.answer.set_exception(failure)
+        else:
+            self._swept = self._sweep
+            if self._events:
+                self._hub.publish(self._events[-1].revision, self._events)
+            for write in batch:
+                if write.answer.done():
+                    continue
+                if isinstance(write.outcome, int):
+                    write.answer.set_result(write.outcome)
+                else:
+                    write.answer.set_exception(write.outcome)
+        self._end_expiry(error)
+        self._end_compactions(error)
+        if (
+            self._queue
+            or self._expired
+            or (self._swept < self.compacted and not error and not self._stopping)
+        ):
+            self._schedule()
+        elif self._stopping and not self._stopped.done():
+            self._stopped.set_result(None)
+
+    def _roll_back(self) -> None:
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            return  # the next BEGIN will say so
+
+    def _catch_up(self, revision: int) -> None:
+        """Publish what is in the log and not in the hub: a commit that failed in words but not in fact."""
+        while self._hub.revision < revision:
+            events, reached = log.replay_page(self._connection, "", b"", self._hub.revision, revision)
+            self._hub.publish(reached, events)
+
+    def _expect_expiry(self, at: float | None) -> None:
+        if at is None or self._stopping:
+            return
+        when = self._loop.time() + max(0.0, at - time.time())
+        if self._expiry is not None:
+            if self._expiry.when() <= when:
+                return
+            self._expiry.cancel()
+        self._expiry = self._loop.call_at(when, self._expire)
+
+    def _expire(self) -> None:
+        self._expiry = None
+        self._expired = True
+        self._schedule()
+
+    def _end_expiry(self, error: sqlite3.Error | None) -> None:
+        if not self._expired:
+            return
+        self._expired = False
+        if error is not None:
+            self._expect_expiry(time.time() + EXPIRY_RETRY)
+        else:
+            self._expect_expiry(log.next_expiry(self._connection))
+
+    def _end_compactions(self, error: sqlite3.Error | None) -> None:
+        waiting, self._compactions = self._compactions, []
+        for revision, done in waiting:
+            if done.done():
+                continue
+            if error is not None or (self._stopping and revision > self._swept):
+                done.set_exception(Unavailable(f"{self._file} was not compacted: {error or 'closing'}"))
+            elif revision <= self._swept:
+                done.set_result(None)
+            else:
+                self._compactions.append((revision, done))
