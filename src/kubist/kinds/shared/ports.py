@@ -1,0 +1,26 @@
+"""Ports as services, endpoints, policies and probes name them: a number, or the name of a container's port."""
+
+from __future__ import annotations
+
+from kubist.meta import names
+from kubist.meta.fields import FieldError, invalid, not_supported, required
+
+Errors = list[FieldError]
+
+PROTOCOLS = ("SCTP", "TCP", "UDP")
+
+
+def validate_port(number: int, path: str) -> Errors:
+    return [invalid(path, number, message) for message in names.port_number(number)]
+
+
+def validate_port_or_name(port: int | str, path: str) -> Errors:
+    """A target port: absent counts as zero, which is no port."""
+    messages = names.port_name(port) if isinstance(port, str) else names.port_number(port)
+    return [invalid(path, port, message) for message in messages]
+
+
+def validate_protocol(protocol: str, path: str) -> Errors:
+    if not protocol:
+        return [required(path)]
+    return [] if protocol in PROTOCOLS else [not_supported(path, protocol, PROTOCOLS)]
