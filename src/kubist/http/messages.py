@@ -28,6 +28,7 @@ class Request:
 
     `headers` has lower-case names; of a repeated header the values are joined by ", " (in order).
     `connection` lives as long as the client's connection: a place for what is known per connection.
+    `body_too_large`: the body passed the server's limit and was thrown away; the answer ends the connection.
     """
 
     method: str
@@ -39,6 +40,7 @@ class Request:
     http_version: str = "1.1"
     client_certificate: ClientCertificate | None = None
     connection: dict[str, object] = field(default_factory=dict)
+    body_too_large: bool = False
 
 
 @dataclass(slots=True)
@@ -54,7 +56,7 @@ class Response:
 
 
 class StreamWriter(Protocol):
-    """The sending side of a `Stream` once its headers are out. All methods are for the event loop's thread."""
+    """The sending side of a `Stream` once its headers are out. For use on the event loop's thread only."""
 
     @property
     def buffered(self) -> int:
@@ -81,7 +83,8 @@ class StreamWriter(Protocol):
 class Stream:
     """An answer that goes on: headers now, then whatever `start` arranges to be written.
 
-    `start` is called once with the writer; `stopped` once when the client has gone or the stream has ended.
+    `start` is called once with the writer; `stopped` once when the client has gone or the stream has ended
+    (a client that left before the answer: `stopped` alone).
     On a WebSocket upgrade request the transport answers the handshake itself and sends each `write` as a
     message (`websocket_protocols`: the sub-protocols that the application accepts, in order of preference).
     """

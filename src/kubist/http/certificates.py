@@ -1,0 +1,172 @@
+"""Certificates for a server that nobody configured: an authority, server and client certificates under it.
+
+`cryptography` is loaded only when a certificate is made.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+_AUTHORITY_DAYS = 3650
+_LEAF_DAYS = 365
+_CLOCK_SKEW = datetime.timedelta(minutes=5)
+
+
+class Pair(NamedTuple):
+    """A certificate and its private key, both PEM."""
+
+    cert_pem: bytes
+    key_pem: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """A certificate authority. The key may be of any kind that `cryptography` can sign with."""
+
+    cert_pem: bytes
+    key_pem: bytes
+
+    def issue_server(self, names: Sequence[str], *, days: int = _LEAF_DAYS) -> Pair:
+        """A serving certificate for `names`, host names and IP addresses."""
+        from cryptography import x509
+        from cryptography.x509.oid import ExtendedKeyUsageOID
+
+        builder = _builder(_name(names[0][:64] if names else "kubist"), days)
+        if names:
+            builder = builder.add_extension(
+                x509.SubjectAlternativeName([_alternative(name) for name in dict.fromkeys(names)]), False
+            )
+        return self._issue(builder, ExtendedKeyUsageOID.SERVER_AUTH)
+
+    def issue_client(
+        self, common_name: str, organizations: Sequence[str] = (), *, days: int = _LEAF_DAYS
+    ) -> Pair:
+        """A client certificate: the user `common_name`, of the groups `organizations`."""
+        from cryptography.x509.oid import ExtendedKeyUsageOID
+
+        return self._issue(_builder(_name(common_name, organizations), days), ExtendedKeyUsageOID.CLIENT_AUTH)
+
+    def save(self, cert_file: Path, key_file: Path) -> None:
+        save(Pair(self.cert_pem, self.key_pem), cert_file, key_file)
+
+    def _issue(self, builder: x509.CertificateBuilder, usage: x509.ObjectIdentifier) -> Pair:
+        from cryptography import x509
+        from cryptography.hazmat.primitives import hashes
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        issuer = x509.load_pem_x509_certificate(self.cert_pem)
+        signer = load_pem_private_key(self.key_pem, None)
+        key = ec.generate_private_key(ec.SECP256R1())
+        certificate = (
+            builder.issuer_name(issuer.subject)
+            .public_key(key.public_key())
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
+            .add_extension(_key_usage(authority=False), True)
+            .add_extension(x509.ExtendedKeyUsage([usage]), False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer.public_key()), False)  # type: ignore[arg-type]
+            .sign(signer, hashes.SHA256())  # type: ignore[arg-type]
+        )
+        return _pair(certificate, key)
+
+
+def new_authority(name: str) -> Authority:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = (
+        _builder(_name(name), _AUTHORITY_DAYS)
+        .issuer_name(_name(name))
+        .public_key(key.public_key())
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
+        .add_extension(_key_usage(authority=True), True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
+        .sign(key, hashes.SHA256())
+    )
+    return Authority(*_pair(certificate, key))
+
+
+def load_authority(cert_file: Path, key_file: Path) -> Authority:
+    return Authority(cert_file.read_bytes(), key_file.read_bytes())
+
+
+def save(pair: Pair, cert_file: Path, key_file: Path) -> None:
+    """Write both files whole, the key first and readable by its owner only."""
+    for file, content, mode in ((key_file, pair.key_pem, 0o600), (cert_file, pair.cert_pem, 0o644)):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft = file.with_name(f".{file.name}.{os.getpid()}")
+        draft.unlink(missing_ok=True)
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as output:
+            output.write(content)
+        draft.replace(file)
+
+
+def _name(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, o) for o in organizations]
+    return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _alternative(name: str) -> x509.GeneralName:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _builder(subject: x509.Name, days: int) -> x509.CertificateBuilder:
+    from cryptography import x509
+
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCK_SKEW)
+        .not_valid_after(now + datetime.timedelta(days=days))
+    )
+
+
+def _key_usage(*, authority: bool) -> x509.KeyUsage:
+    from cryptography import x509
+
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=not authority,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=authority,
+        crl_sign=authority,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _pair(certificate: x509.Certificate, key: EllipticCurvePrivateKey) -> Pair:
+    from cryptography.hazmat.primitives import serialization
+
+    return Pair(
+        certificate.public_bytes(serialization.Encoding.PEM),
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ),
+    )

@@ -1,0 +1,165 @@
+"""What every connection has, whichever HTTP it speaks, and what the connections of one server share."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+import sys
+from collections.abc import Coroutine
+from functools import lru_cache
+from typing import Any
+
+from kubist.http.heads import date_line
+from kubist.http.limits import Limits
+from kubist.http.messages import Answer, Application, ClientCertificate, Request, Response, Stream
+from kubist.http.tls import client_certificate
+
+log = logging.getLogger("kubist.http")
+
+NEVER = float("inf")
+_KEEPALIVE_SECONDS = 180
+
+
+class Host:
+    """One server as its connections see it."""
+
+    __slots__ = (
+        "application",
+        "connections",
+        "date",
+        "limits",
+        "loop",
+        "now",
+        "orphans",
+        "quiet",
+        "stopping",
+    )
+
+    def __init__(self, application: Application, limits: Limits, loop: asyncio.AbstractEventLoop) -> None:
+        self.application = application
+        self.limits = limits
+        self.loop = loop
+        self.now = loop.time()
+        self.date = date_line()
+        self.connections: set[Connection] = set()
+        self.orphans: set[asyncio.Task[None]] = set()
+        self.stopping = False
+        self.quiet = asyncio.Event()
+
+    def tick(self) -> None:
+        """Renew the clock and cut the connections that are past their deadline."""
+        self.now = now = self.loop.time()
+        self.date = date_line()
+        for connection in [c for c in self.connections if now > c.deadline or now > c.stall_deadline]:
+            connection.expire()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        if sys.version_info >= (3, 12):
+            return asyncio.Task(work, loop=self.loop, eager_start=True)
+        return self.loop.create_task(work)
+
+    def adopt(self, task: asyncio.Task[None]) -> None:
+        """Keep a task that outlives its connection: what the client asked for is still done."""
+        if not task.done():
+            self.orphans.add(task)
+            task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self.orphans.discard(task)
+        self.left()
+
+    def left(self) -> None:
+        """A connection or an orphan has gone: is the server, when it stops, empty now?"""
+        if self.stopping and not self.connections and not self.orphans:
+            self.quiet.set()
+
+    async def ask(self, request: Request) -> Answer:
+        try:
+            return await self.application(request)
+        except Exception:
+            log.exception("the application failed on %s %s", request.method, request.path)
+            return Response(500, [])
+
+
+class Connection(asyncio.Protocol):
+    """A client's connection. `deadline`: when the client must have sent what it is expected to send."""
+
+    __slots__ = (
+        "_certificate", "_certificate_known", "deadline", "host", "lost", "peer", "scratch",
+        "stall_deadline", "tls", "transport", "writable",
+    )  # fmt: skip
+
+    transport: asyncio.Transport
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.deadline = NEVER
+        self.stall_deadline = NEVER
+        self.writable = True
+        self.lost = False
+        self.scratch: dict[str, object] = {}
+        self._certificate: ClientCertificate | None = None
+        self._certificate_known = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")
+        self.transport = transport  # type: ignore[assignment]
+        self.tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+        peer = transport.get_extra_info("peername")
+        self.peer: tuple[str, int] = (peer[0], peer[1]) if isinstance(peer, tuple) else ("", 0)
+        if isinstance(peer, tuple) and (raw := transport.get_extra_info("socket")) is not None:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if hasattr(socket, "TCP_KEEPIDLE"):
+                raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_SECONDS)
+        self.host.connections.add(self)
+        self.deadline = self.host.now + self.host.limits.header_timeout
+        if self.host.stopping:
+            self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = True
+        self.host.connections.discard(self)
+        self.host.left()
+
+    def pause_writing(self) -> None:
+        self.writable = False
+        self.stall_deadline = self.host.now + self.host.limits.stall_timeout
+
+    def resume_writing(self) -> None:
+        self.writable = True
+        self.stall_deadline = NEVER
+
+    @property
+    def certificate(self) -> ClientCertificate | None:
+        """The client's verified certificate; decoded when the first request asks for it."""
+        if not self._certificate_known:
+            self._certificate_known = True
+            if self.tls is not None:
+                self._certificate = client_certificate(self.tls)
+        return self._certificate
+
+    def expire(self) -> None:
+        """The deadline has passed."""
+        self.transport.abort()
+
+    def shutdown(self) -> None:
+        """Finish what is under way, take nothing new, close."""
+        raise AssertionError("every connection says how it ends")
+
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """The requests being answered."""
+        return []
+
+
+@lru_cache(maxsize=2048)
+def header_name(raw: bytes) -> str:
+    return raw.decode("latin-1").lower()
+
+
+def stop(stream: Stream) -> None:
+    try:
+        stream.stopped()
+    except Exception:
+        log.exception("a stream failed to stop")

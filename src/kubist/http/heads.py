@@ -1,0 +1,30 @@
+"""The head of an HTTP/1.1 answer as bytes. Everything that does not change between answers is made once."""
+
+from __future__ import annotations
+
+from email.utils import formatdate
+from http import HTTPStatus
+
+from kubist.http.messages import Headers
+
+_STATUS_LINES = {
+    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
+}
+BODILESS = frozenset({204, 304})
+
+
+def date_line() -> bytes:
+    return f"Date: {formatdate(usegmt=True)}\r\n".encode()
+
+
+def head(status: int, headers: Headers, *rest: bytes) -> bytes:
+    """Status line, `headers`, then the ready-made lines of `rest`, of which the last ends the head."""
+    lines = b"".join([b"%b: %b\r\n" % header for header in headers])
+    if lines.count(b"\n") != len(headers):
+        lines = b"".join([b"%b: %b\r\n" % (_one_line(name), _one_line(value)) for name, value in headers])
+    status_line = _STATUS_LINES.get(status) or b"HTTP/1.1 %d Status\r\n" % status
+    return b"".join((status_line, lines, *rest))
+
+
+def _one_line(text: bytes) -> bytes:
+    return b" ".join(text.split(b"\r")).replace(b"\n", b" ")

@@ -1,0 +1,38 @@
+"""How much, and for how long, a client may ask of the transport. Times are in seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    body_bytes: int = 3 * 1024 * 1024
+    header_bytes: int = 1024 * 1024
+    header_count: int = 4096
+    pipelined_requests: int = 256
+
+    handshake_timeout: float = 32.0
+    header_timeout: float = 32.0
+    """From the first byte of a request to the end of its headers."""
+    body_timeout: float = 60.0
+    """From the end of the headers to the end of the body."""
+    idle_timeout: float = 90.0
+    """Between two requests on a connection."""
+    stall_timeout: float = 60.0
+    """How long a client may leave a full send buffer unread."""
+    linger_timeout: float = 5.0
+    """How long a refused client may go on sending before the connection is cut."""
+
+    streams: int = 250
+    """HTTP/2: requests at work at once on a connection."""
+    idle_frames: int = 1000
+    """HTTP/2: frames (pings, settings, resets, empty data …) in ten seconds that carry no request."""
+
+    @property
+    def tick(self) -> float:
+        """How often deadlines need to be looked at."""
+        shortest = min(
+            self.header_timeout, self.body_timeout, self.idle_timeout, self.stall_timeout, self.linger_timeout
+        )
+        return min(1.0, shortest / 4)

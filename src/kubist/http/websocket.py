@@ -1,0 +1,144 @@
+"""WebSocket (RFC 6455) for streams: the handshake, messages out, and what a listening client may send."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from typing import TYPE_CHECKING
+
+from kubist.http.heads import head
+from kubist.http.messages import Request, Response, Stream
+from kubist.http.writers import RawWriter
+
+if TYPE_CHECKING:
+    from kubist.http.http1 import Http1
+
+_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+_TEXT, _BINARY, _CLOSE, _PING, _PONG = 0x81, 0x82, 0x88, 0x89, 0x8A
+_NORMAL, _PROTOCOL_ERROR, _TOO_BIG = 1000, 1002, 1009
+_MESSAGE_LIMIT = 64 * 1024
+
+
+def is_upgrade(request: Request) -> bool:
+    headers = request.headers
+    return (
+        headers.get("upgrade", "").lower() == "websocket"
+        and "upgrade" in headers.get("connection", "").lower()
+    )
+
+
+def handshake(request: Request, stream: Stream) -> bytes | Response:
+    """The head of the 101 answer, or the refusal of a malformed handshake."""
+    headers = request.headers
+    if headers.get("sec-websocket-version") != "13":
+        return Response(400, [(b"Sec-WebSocket-Version", b"13")])
+    key = headers.get("sec-websocket-key", "")
+    try:
+        valid = len(base64.b64decode(key, validate=True)) == 16
+    except (binascii.Error, ValueError):
+        valid = False
+    if request.method != "GET" or not valid:
+        return Response(400, [])
+    accept = base64.b64encode(hashlib.sha1(key.encode() + _GUID, usedforsecurity=False).digest())
+    lines = [(b"Upgrade", b"websocket"), (b"Connection", b"Upgrade"), (b"Sec-WebSocket-Accept", accept)]
+    offered = [name.strip() for name in headers.get("sec-websocket-protocol", "").split(",")]
+    chosen = next((name for name in stream.websocket_protocols if name in offered), None)
+    if chosen is not None:
+        lines.append((b"Sec-WebSocket-Protocol", chosen.encode("latin-1")))
+    return head(101, lines, b"\r\n")
+
+
+class WebSocket(RawWriter):
+    """A stream as messages: text where the stream's content type is JSON, binary otherwise."""
+
+    __slots__ = ("_closing", "_fragmented", "_opcode", "_received")
+
+    def __init__(self, connection: Http1, stream: Stream, head: bytes) -> None:
+        super().__init__(connection, stream, head)
+        content_type = next((value for name, value in stream.headers if name.lower() == b"content-type"), b"")
+        self._opcode = _TEXT if b"json" in content_type else _BINARY
+        self._received = bytearray()
+        self._fragmented = 0
+        self._closing = False
+
+    def write(self, data: bytes) -> None:
+        if not self.closed and data:
+            super().write(_frame(self._opcode, data))
+
+    def receive(self, data: bytes) -> None:
+        """Frames of the client: control frames are obeyed, messages are read and dropped."""
+        buffer = self._received
+        buffer += data
+        while len(buffer) >= 2 and not self._connection.transport.is_closing():
+            first, second = buffer[0], buffer[1]
+            length, start = second & 0x7F, 6
+            if length == 126:
+                start = 8
+            elif length == 127:
+                start = 14
+            opcode, final = first & 0x0F, first & 0x80
+            if first & 0x70 or not second & 0x80 or opcode not in (0, 1, 2, 8, 9, 10):
+                return self._fail(_PROTOCOL_ERROR)
+            if opcode >= 8 and (not final or length > 125):
+                return self._fail(_PROTOCOL_ERROR)
+            if len(buffer) < start:
+                return None
+            if start > 6:
+                length = int.from_bytes(buffer[2 : start - 4], "big")
+            if length > _MESSAGE_LIMIT:
+                return self._fail(_TOO_BIG)
+            if len(buffer) < start + length:
+                return None
+            mask, payload = bytes(buffer[start - 4 : start]), bytes(buffer[start : start + length])
+            del buffer[: start + length]
+            if opcode < 8:
+                if (opcode == 0) != bool(self._fragmented):
+                    return self._fail(_PROTOCOL_ERROR)
+                self._fragmented = 0 if final else 1
+            else:
+                self._control(opcode, _unmask(payload, mask))
+        return None
+
+    def _control(self, opcode: int, payload: bytes) -> None:
+        if opcode == 8:
+            if self._closing:
+                self._connection.transport.close()
+            else:
+                self._fail(int.from_bytes(payload[:2], "big") if len(payload) >= 2 else _NORMAL)
+        elif opcode == 9 and not self._closing and self._size <= _MESSAGE_LIMIT:
+            super().write(_frame(_PONG, payload))
+
+    def _fail(self, code: int) -> None:
+        """Say why, and go."""
+        transport = self._connection.transport
+        if not self._closing:
+            self._closing = True
+            if self._connection.writable:
+                self.flush()
+            transport.write(_frame(_CLOSE, code.to_bytes(2, "big")))
+        self.gone()
+        transport.close()
+
+    def _end(self) -> None:
+        """Closed by us: say so and wait for the client to say the same, but not for long."""
+        if not self._closing:
+            self._closing = True
+            connection = self._connection
+            connection.transport.write(_frame(_CLOSE, _NORMAL.to_bytes(2, "big")))
+            connection.deadline = connection.host.now + connection.host.limits.linger_timeout
+
+
+def _frame(opcode: int, payload: bytes) -> bytes:
+    length = len(payload)
+    if length < 126:
+        return b"%c%c%b" % (opcode, length, payload)
+    if length < 65536:
+        return b"%c\x7e%b%b" % (opcode, length.to_bytes(2, "big"), payload)
+    return b"%c\x7f%b%b" % (opcode, length.to_bytes(8, "big"), payload)
+
+
+def _unmask(payload: bytes, mask: bytes) -> bytes:
+    length = len(payload)
+    keystream = (mask * (length // 4 + 1))[:length]
+    return (int.from_bytes(payload, "big") ^ int.from_bytes(keystream, "big")).to_bytes(length, "big")

@@ -1,0 +1,107 @@
+"""The sending side of a stream that has its connection to itself: HTTP/1.1; WebSocket builds on it.
+
+What is written in one turn of the event loop leaves as one piece: one chunk, one TLS record, one system call.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kubist.http.connection import log, stop
+from kubist.http.messages import Stream
+
+if TYPE_CHECKING:
+    from kubist.http.http1 import Http1
+
+
+class RawWriter:
+    """Bytes as they are, until the connection closes: a stream for an HTTP/1.0 client."""
+
+    __slots__ = ("_connection", "_loop", "_pending", "_scheduled", "_size", "_stream", "closed")
+
+    def __init__(self, connection: Http1, stream: Stream, head: bytes) -> None:
+        self._connection = connection
+        self._loop = connection.host.loop
+        self._stream = stream
+        self._pending: list[bytes] = []
+        self._size = 0
+        self._scheduled = False
+        self.closed = False
+        connection.transport.write(head)
+
+    def start(self) -> None:
+        try:
+            self._stream.start(self)
+        except Exception:
+            log.exception("a stream failed to start")
+            self.abort()
+
+    @property
+    def buffered(self) -> int:
+        if self._connection.lost:
+            return 0
+        return self._size + self._connection.transport.get_write_buffer_size()
+
+    def write(self, data: bytes) -> None:
+        if self.closed or not data:
+            return
+        self._pending.append(data)
+        self._size += len(data)
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self.flush)
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self._loop.call_soon(stop, self._stream)
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self.flush)
+
+    def abort(self) -> None:
+        if not self._connection.lost:
+            self._connection.transport.abort()
+        self.gone()
+
+    def gone(self) -> None:
+        """The client has left."""
+        self._pending.clear()
+        self._size = 0
+        if not self.closed:
+            self.closed = True
+            self._loop.call_soon(stop, self._stream)
+
+    def flush(self) -> None:
+        self._scheduled = False
+        connection = self._connection
+        if connection.lost or not connection.writable:
+            return
+        if self._pending:
+            connection.transport.write(self._framed(self._pending))
+            self._pending.clear()
+            self._size = 0
+        if self.closed:
+            self._end()
+
+    def _framed(self, pending: list[bytes]) -> bytes:
+        return b"".join(pending)
+
+    def _end(self) -> None:
+        self._connection.answered(keep_alive=False)
+
+
+class ChunkedWriter(RawWriter):
+    """Chunked transfer encoding; the connection can be used again afterwards."""
+
+    __slots__ = ()
+
+    def _framed(self, pending: list[bytes]) -> bytes:
+        if len(pending) == 1:
+            return b"%x\r\n%b\r\n" % (self._size, pending[0])
+        return b"%x\r\n%b\r\n" % (self._size, b"".join(pending))
+
+    def _end(self) -> None:
+        self._connection.transport.write(b"0\r\n\r\n")
+        self._connection.answered(keep_alive=True)
