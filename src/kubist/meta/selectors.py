@@ -13,6 +13,7 @@ from typing import Any
 
 from kubist.meta import names
 from kubist.meta.fields import FieldError, invalid, summary
+from kubist.meta.integers import parse_int64
 
 Labels = dict[str, str]
 Matcher = Callable[[Labels], bool]
@@ -68,19 +69,10 @@ class Requirement:
 
 def _comparison(key: str, bound: int, *, greater: bool) -> Matcher:
     def matches(labels: Labels) -> bool:
-        text = labels.get(key)
-        if text is None or not _is_int64(text):
-            return False
-        return int(text) > bound if greater else int(text) < bound
+        value = parse_int64(labels.get(key, ""))
+        return value is not None and (value > bound if greater else value < bound)
 
     return matches
-
-
-_integer = re.compile(r"[+-]?[0-9]+").fullmatch
-
-
-def _is_int64(text: str) -> bool:
-    return _integer(text) is not None and len(text) <= 63 and -(2**63) <= int(text) < 2**63
 
 
 class LabelSelector:
@@ -216,7 +208,7 @@ class _Parser:
 
 def _value_errors(requirement: Requirement) -> list[FieldError]:
     errors = []
-    if requirement.operator in ("gt", "lt") and not _is_int64(requirement.values[0]):
+    if requirement.operator in ("gt", "lt") and parse_int64(requirement.values[0]) is None:
         why = "for 'Gt', 'Lt' operators, the value must be an integer"
         errors.append(invalid("values[0]", requirement.values[0], why))
     for index, value in enumerate(requirement.values):

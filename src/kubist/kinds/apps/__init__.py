@@ -1,0 +1,1 @@
+"""Kinds of apps: workloads that keep pods running, and their history."""

@@ -1,0 +1,73 @@
+"""ReplicaSet: a number of like pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar
+
+from kubist.kinds.apps.replicated import (
+    validate_counts,
+    validate_own_selector,
+    validate_replica_template,
+)
+from kubist.kinds.core.podspec import default_pod_template
+from kubist.kinds.shared.numbers import nonnegative_fields
+from kubist.kinds.shared.update import immutable
+from kubist.kinds.shared.workload import Workload, name_warnings
+from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Update
+from kubist.meta import objectmeta
+
+if TYPE_CHECKING:
+    from kubist.context import Context
+
+COUNTS = (
+    "replicas",
+    "fullyLabeledReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "observedGeneration",
+    "terminatingReplicas",
+)
+
+
+class ReplicaSetStatus(Status):
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        status = new.get("status") or {}
+        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
+        errors += nonnegative_fields(status, "status", COUNTS)
+        return errors + validate_counts(
+            status, ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+        )
+
+
+class ReplicaSetStrategy(Workload):
+    initial_status: ClassVar[Object] = {"replicas": 0}
+    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
+        "status": ReplicaSetStatus(),
+        "scale": Scale(),
+    }
+
+    def default(self, obj: Object) -> None:
+        spec = obj.setdefault("spec", {})
+        default_pod_template(spec.setdefault("template", {}))
+        spec.setdefault("replicas", 1)
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        return _validate_spec(obj["spec"], None)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
+        errors += _validate_spec(new["spec"], old["spec"])
+        return errors + immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
+
+    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
+        return [*name_warnings(obj), *super().warnings_on_create(ctx, obj)]
+
+
+def _validate_spec(spec: Object, old: Object | None) -> Errors:
+    errors = nonnegative_fields(spec, "spec", ("replicas", "minReadySeconds"))
+    errors += validate_own_selector(spec, "deployment")
+    return errors + validate_replica_template(spec, old)
+
+
+strategy = ReplicaSetStrategy()

@@ -1,0 +1,84 @@
+"""What Deployments, ReplicaSets and StatefulSets share: selector, template and the counts in their status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubist.kinds.core.podspec import validate_pod_template
+from kubist.kinds.shared.labels import is_empty, selector_matches, validate_selector
+from kubist.kinds.shared.numbers import nonnegative
+from kubist.kinds.shared.workload import template_labels
+from kubist.kinds.strategy import Errors, Object
+from kubist.meta.fields import forbidden, invalid, not_supported, required
+
+
+def validate_own_selector(spec: Object, kind: str, path: str = "spec") -> Errors:
+    """A selector is required and selects something. `kind` is what the message calls the workload."""
+    selector = spec.get("selector")
+    if selector is None:
+        return [required(f"{path}.selector")]
+    errors = validate_selector(selector, f"{path}.selector")
+    if is_empty(selector):
+        errors.append(invalid(f"{path}.selector", selector, f"empty selector is invalid for {kind}"))
+    return errors
+
+
+def validate_selected_labels(spec: Object, path: str = "spec") -> Errors:
+    """The pods of the template must be among those that the selector finds."""
+    selector = spec.get("selector")
+    labels = template_labels(spec["template"])
+    if selector_matches(selector, labels):
+        return []
+    shown = dict(sorted(labels.items())) or None
+    return [invalid(f"{path}.template.metadata.labels", shown, "`selector` does not match template `labels`")]
+
+
+def validate_replica_template(spec: Object, old: Object | None, path: str = "spec") -> Errors:
+    """The template of a ReplicaSet or Deployment; not looked at when the selector cannot be understood."""
+    selector = spec.get("selector")
+    if validate_selector(selector, path):
+        return [invalid(f"{path}.selector", selector, "invalid label selector")]
+    template = spec["template"]
+    errors = validate_selected_labels(spec, path)
+    errors += validate_pod_template(template, f"{path}.template", old["template"] if old else None)
+    return errors + validate_runs_forever(template, "ReplicaSet", f"{path}.template")
+
+
+def validate_runs_forever(template: Object, kind: str, path: str) -> Errors:
+    """Pods of these workloads are always restarted and have no deadline."""
+    spec = template["spec"]
+    errors = []
+    policy = spec.get("restartPolicy", "")
+    if policy != "Always":
+        errors.append(not_supported(f"{path}.spec.restartPolicy", policy, ["Always"]))
+    if "activeDeadlineSeconds" in spec:
+        why = f"activeDeadlineSeconds in {kind} is not Supported"
+        errors.append(forbidden(f"{path}.spec.activeDeadlineSeconds", why))
+    return errors
+
+
+def validate_counts(status: Object, parts: Iterable[str], ready: str = "readyReplicas") -> Errors:
+    """No part of the replicas is more than all, and not more are available than ready."""
+    replicas = status.get("replicas", 0)
+    errors = [
+        invalid(f"status.{part}", status[part], "cannot be greater than status.replicas")
+        for part in parts
+        if status.get(part, 0) > replicas
+    ]
+    available = status.get("availableReplicas", 0)
+    if available > status.get("readyReplicas", 0):
+        errors.append(invalid("status.availableReplicas", available, f"cannot be greater than {ready}"))
+    return errors
+
+
+def validate_collision_count(new: Object, old: Object) -> Errors:
+    """The count of hash collisions only grows; leaving it out counts as zero."""
+    count = (new.get("status") or {}).get("collisionCount")
+    before = (old.get("status") or {}).get("collisionCount")
+    if before is None or (count is not None and count >= before):
+        return []
+    return [invalid("status.collisionCount", count or 0, "cannot be decremented")]
+
+
+def validate_history_limit(spec: Object, path: str = "spec") -> Errors:
+    return nonnegative(spec.get("revisionHistoryLimit"), f"{path}.revisionHistoryLimit")

@@ -1,0 +1,1 @@
+"""Kinds of policy: how many pods may be disrupted at once."""

@@ -1,0 +1,1 @@
+"""Kinds of scheduling: which pods come first."""

@@ -1,0 +1,45 @@
+"""Values that are a number or a percentage, such as `1` or `"25%"`."""
+
+from __future__ import annotations
+
+import re
+
+from kubist.kinds.shared.numbers import nonnegative
+from kubist.meta import names
+from kubist.meta.fields import FieldError, invalid
+from kubist.meta.integers import parse_int64
+
+IntOrString = int | str
+
+_PERCENT = "[0-9]+%"
+_is_percent = re.compile(_PERCENT).fullmatch
+_PERCENT_MESSAGE = names.regex_error(
+    "a valid percent string must be a numeric string followed by an ending '%'", _PERCENT, "1%", "93%"
+)
+
+
+def validate_int_or_percent(value: IntOrString, path: str) -> list[FieldError]:
+    """A number that is not negative, or a percentage."""
+    if isinstance(value, int):
+        return nonnegative(value, path)
+    return [] if _is_percent(value) else [invalid(path, value, _PERCENT_MESSAGE)]
+
+
+def validate_at_most_100_percent(value: IntOrString, path: str) -> list[FieldError]:
+    """A percentage, if it is one, of no more than the whole."""
+    if (percent(value) or 0) <= 100:
+        return []
+    return [invalid(path, value, "must not be greater than 100%")]
+
+
+def percent(value: IntOrString) -> int | None:
+    """The number before the percent sign; None for anything else."""
+    return int(value[:-1]) if isinstance(value, str) and _is_percent(value) else None
+
+
+def int_or_percent_value(value: IntOrString) -> int:
+    """The number, with or without a percent sign; text without a number counts as zero."""
+    if isinstance(value, int):
+        return value
+    share = percent(value)
+    return share if share is not None else parse_int64(value) or 0

@@ -1,0 +1,20 @@
+"""Numbers with bounds: replicas, seconds, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kubist.meta.fields import FieldError, invalid
+
+
+def nonnegative(value: int | None, path: str) -> list[FieldError]:
+    """An error if a number is below zero; an absent one is fine."""
+    if value is None or value >= 0:
+        return []
+    return [invalid(path, value, "must be greater than or equal to 0")]
+
+
+def nonnegative_fields(obj: dict[str, Any], path: str, names: Iterable[str]) -> list[FieldError]:
+    """The errors of all named fields that are below zero."""
+    return [error for name in names for error in nonnegative(obj.get(name), f"{path}.{name}")]

@@ -1,0 +1,59 @@
+"""What kinds with a pod template have in common, whichever group they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from kubist.kinds.core.podspec import drop_disabled_template_fields, template_warnings
+from kubist.kinds.strategy import Object, Strategy, at, keep
+from kubist.meta import names
+
+if TYPE_CHECKING:
+    from kubist.context import Context
+
+
+class Workload(Strategy):
+    """A kind that makes pods from a template and whose status only `/status` writes."""
+
+    reset_fields: ClassVar[tuple[str, ...]] = ("status",)
+    generation: ClassVar[tuple[str, ...]] = ("spec",)
+    initial_status: ClassVar[Object] = {}
+    """The status of a new object: the fields that are written even when zero."""
+    template: ClassVar[str] = "spec.template"
+    """Where the pod template is."""
+
+    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+        obj["status"] = dict(self.initial_status)
+        drop_disabled_template_fields(at(obj, self.template))
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        keep(new, old, "status")
+        drop_disabled_template_fields(at(new, self.template), at(old, self.template))
+
+    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
+        return template_warnings(at(obj, self.template), self.template)
+
+    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+        if not self.raises_generation(new, old):
+            return ()
+        return template_warnings(at(new, self.template), self.template, at(old, self.template))
+
+    def raises_generation(self, new: Object, old: Object) -> bool:
+        return any(at(new, field) != at(old, field) for field in self.generation)
+
+
+def template_labels(template: dict[str, Any]) -> dict[str, str]:
+    labels: dict[str, str] = (template.get("metadata") or {}).get("labels") or {}
+    return labels
+
+
+def name_warnings(obj: Object) -> list[str]:
+    """Pods are named after their workload, and hostnames after pods: a name may be legal and still a trap."""
+    messages = names.dns_label(obj["metadata"].get("name", ""))
+    if not messages:
+        return []
+    return [
+        "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a "
+        f"DNS label is recommended: [{' '.join(messages)}]"
+    ]
