@@ -38,6 +38,19 @@ class User:
         return info
 
 
+class Tokens(Protocol):
+    """Signs and verifies the tokens of service accounts (`kubist.filters.tokens`)."""
+
+    @property
+    def audiences(self) -> tuple[str, ...]:
+        """For whom a token is if nothing is said: the API server itself."""
+        ...
+
+    def sign(self, claims: dict[str, Any]) -> str: ...
+
+    def verify(self, token: str) -> dict[str, Any]: ...
+
+
 class Objects(Protocol):
     """The cluster's objects for code that needs others than its own. Reads are from the cache, as plain dicts
     that the caller owns (a fresh parse; free to change). `group` "" is core; the stored version is given."""
@@ -72,6 +85,24 @@ class Objects(Protocol):
     ) -> Object | None:
         """Delete as the delete verb does (grace, finalizers, propagation), without admission or RBAC. `options`
         are DeleteOptions fields: gracePeriodSeconds, preconditions, propagationPolicy."""
+        ...
+
+    async def claim(self, key: str, owner: str) -> bool:
+        """Take a key outside every collection (`ranges/servicenodeports/30080`, below the store's prefix) for
+        `owner`, its value; False if it is taken. For what several servers must not hand out twice."""
+        ...
+
+    async def unclaim(self, key: str) -> None:
+        """Give a claimed key back; nothing happens if it is not taken."""
+        ...
+
+    async def claims(self, prefix: str) -> dict[str, str]:
+        """The claimed keys below a prefix, with their owners, as the store has them now."""
+        ...
+
+    @property
+    def tokens(self) -> Tokens | None:
+        """What signs service account tokens; None on a server without a signing key."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Ports as services, endpoints, policies and probes name them: a number, or the name of a container's port."""
+"""Ports as services, endpoints, policies and probes name them: a number, or the name of a port."""
 
 from __future__ import annotations
 

@@ -1,0 +1,214 @@
+"""Cluster IPs: each is an IPAddress object, whose creation decides between servers that want the same one.
+
+Addresses come from the cluster's ServiceCIDRs; given ones anywhere in them, others first from the upper part.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from kubist.kinds.core.service_families import family_of, unchanged_prefer_dual_stack
+from kubist.kinds.shared.ip import Address, Network, parse_cidr, parse_ip
+from kubist.meta import fields
+from kubist.meta.status import APIError, internal_error, invalid
+
+if TYPE_CHECKING:
+    from kubist.config import Config
+    from kubist.context import Context, Objects
+    from kubist.kinds.strategy import Object, Undo
+
+GROUP = "networking.k8s.io"
+FAMILY_LABEL = "ipaddress.kubernetes.io/ip-family"
+MANAGED_BY_LABEL = "ipaddress.kubernetes.io/managed-by"
+MANAGER = "ipallocator.k8s.io"
+DEFAULT_SERVICE_CIDR = "kubernetes"
+
+
+def configured_networks(config: Config) -> list[Network]:
+    cidrs = config.service_cluster_ip_range.split(",")
+    return [network for cidr in cidrs if (network := parse_cidr(cidr.strip())) is not None]
+
+
+def families(config: Config) -> list[str]:
+    """The cluster's IP families, the default one first."""
+    return [f"IPv{network.version}" for network in configured_networks(config)]
+
+
+def held(service: Object) -> set[str]:
+    """The cluster IPs that a service has taken."""
+    spec = service["spec"]
+    if spec.get("type") == "ExternalName":
+        return set()
+    return {ip for ip in spec.get("clusterIPs") or () if ip and ip != "None"}
+
+
+def ip_address(ip: str, service: Object) -> Object:
+    """The IPAddress object that says who has `ip`."""
+    metadata = service["metadata"]
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "IPAddress",
+        "metadata": {"name": ip, "labels": {FAMILY_LABEL: family_of(ip), MANAGED_BY_LABEL: MANAGER}},
+        "spec": {
+            "parentRef": {
+                "resource": "services",
+                "namespace": metadata["namespace"],
+                "name": metadata["name"],
+            }
+        },
+    }
+
+
+async def allocate(ctx: Context, new: Object, old: Object | None) -> Undo:
+    """Take what `new` needs and `old` had not, filling in clusterIP and clusterIPs."""
+    spec = new["spec"]
+    taken: list[str] = []
+
+    async def undo() -> None:
+        if not ctx.dry_run:
+            await release(ctx, taken)
+
+    first = _first_to_allocate(spec, old["spec"] if old else None)
+    if first is None:
+        return undo
+    families = spec.get("ipFamilies") or []
+    ips = list(spec.get("clusterIPs") or ())
+    ips += [""] * (len(families) - len(ips))
+    try:
+        for i in range(first, len(families)):
+            if ips[i]:
+                await _take(ctx, new, ips[i])
+            else:
+                ips[i] = await _take_any(ctx, new, families[i])
+            taken.append(ips[i])
+    except BaseException:
+        await undo()
+        raise
+    if ips:
+        spec["clusterIPs"] = ips
+        spec["clusterIP"] = ips[0]
+    return undo
+
+
+def _first_to_allocate(spec: dict[str, Any], before: dict[str, Any] | None) -> int | None:
+    """Index of the first of clusterIPs to take: 0 for all, 1 for a second family only, None for none."""
+    ips = spec.get("clusterIPs") or []
+    if spec.get("type") == "ExternalName" or unchanged_prefer_dual_stack(spec, before):
+        return None
+    if before is None or before.get("type") == "ExternalName":
+        return None if ips[:1] == ["None"] else 0
+    if (before.get("clusterIPs") or [])[:1] == ["None"]:
+        return None
+    upgraded = len(before.get("ipFamilies") or ()) == 1 and len(spec.get("ipFamilies") or ()) == 2
+    return 1 if upgraded else None
+
+
+def _networks(ctx: Context, version: int) -> list[Network]:
+    """What may be allocated from: the ready ServiceCIDRs, or the configuration while there are none."""
+    found: list[Network] = []
+    some = False
+    for cidr in ctx.objects.list("servicecidrs", group=GROUP):
+        some = True
+        if not is_ready(cidr):
+            continue
+        for text in cidr["spec"].get("cidrs") or ():
+            network = parse_cidr(text)
+            if network is not None and network not in found:
+                found.append(network)
+    return [n for n in (found if some else configured_networks(ctx.config)) if n.version == version]
+
+
+def is_ready(service_cidr: Object) -> bool:
+    """Ready unless being deleted or said not to be."""
+    if "deletionTimestamp" in service_cidr["metadata"]:
+        return False
+    for condition in (service_cidr.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "Ready":
+            return bool(condition.get("status") == "True")
+    return True
+
+
+def _bounds(network: Network) -> tuple[int, int]:
+    """First and last usable address: never the network's own, in IPv4 never the broadcast address."""
+    first = int(network.network_address) + 1
+    last = int(network.broadcast_address) - (1 if network.version == 4 else 0)
+    return first, last
+
+
+def contains(network: Network, address: Address) -> bool:
+    first, last = _bounds(network)
+    return network.version == address.version and first <= int(address) <= last
+
+
+def _refused(service: Object, why: str) -> APIError:
+    errors = [fields.invalid("spec.clusterIPs", service["spec"].get("clusterIPs") or [], why)]
+    return invalid("", "Service", service["metadata"]["name"], errors)
+
+
+async def _take(ctx: Context, service: Object, ip: str) -> None:
+    address = parse_ip(ip)
+    if address is None:
+        raise internal_error(f"failed to parse service IP {fields.quoted(ip)}")
+    if not any(contains(network, address) for network in _networks(ctx, address.version)):
+        why = "the provided network does not match the current range"
+    elif ctx.dry_run or await _create(ctx, service, str(address)):
+        return
+    else:
+        why = "provided IP is already allocated"
+    raise _refused(service, f"failed to allocate IP {ip}: {why}")
+
+
+async def _take_any(ctx: Context, service: Object, family: str) -> str:
+    networks = _networks(ctx, 6 if family == "IPv6" else 4)
+    if ctx.dry_run and networks:
+        return str(networks[0].network_address)
+    for network in networks:
+        for ip in _candidates(network):
+            if ctx.objects.get("ipaddresses", ip, group=GROUP) is None and await _create(ctx, service, ip):
+                return ip
+    name = fields.quoted(service["metadata"]["name"])
+    raise internal_error(f"failed to allocate a serviceIP for Service {name}: range is full")
+
+
+def _candidates(network: Network) -> Iterator[str]:
+    """All usable addresses: the upper part from a random one on, then the part left to given addresses."""
+    first, last = _bounds(network)
+    reserved = _reserved(network.num_addresses)
+    make = ipaddress.IPv4Address if network.version == 4 else ipaddress.IPv6Address
+    for low, high in ((first + reserved, last), (first, first + reserved - 1)):
+        size = high - low + 1
+        if size > 0:
+            start = random.randrange(size)
+            for i in range(size):
+                yield str(make(low + (start + i) % size))
+
+
+def _reserved(size: int) -> int:
+    """How many addresses at the low end are left to those who ask for one by name."""
+    return 0 if size <= 16 else min(max(16, size // 16), 256)
+
+
+async def _create(ctx: Context, service: Object, ip: str) -> bool:
+    try:
+        await ctx.objects.create("ipaddresses", ip_address(ip, service), group=GROUP)
+    except APIError as error:
+        if error.code == 409:
+            return False
+        raise
+    return True
+
+
+async def release(ctx: Context, ips: Iterable[str]) -> None:
+    for ip in ips:
+        await release_ip(ctx.objects, ip)
+
+
+async def release_ip(objects: Objects, ip: str) -> None:
+    try:
+        await objects.delete("ipaddresses", str(parse_ip(ip)), group=GROUP)
+    except APIError as error:
+        if error.code != 404:
+            raise

@@ -1,0 +1,175 @@
+"""Node ports: each is a claim, a key of the store that only one service can have.
+
+A claim is written before the service and removed after it, so no two servers ever hand out the same port.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from kubist.kinds.core.service_families import needs_health_check
+from kubist.meta import fields
+from kubist.meta.status import APIError, internal_error, invalid, plain_error
+
+if TYPE_CHECKING:
+    from kubist.config import Config
+    from kubist.context import Context
+    from kubist.kinds.strategy import Object, Undo
+
+CLAIMS = "ranges/servicenodeports/"
+_DRY_RUN_PORT = 32769
+
+
+def port_range(config: Config) -> range:
+    first, _, last = config.service_node_port_range.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def held(service: Object) -> set[int]:
+    """The node ports that a service has taken."""
+    spec = service["spec"]
+    ports = {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
+    if needs_health_check(spec) and spec.get("healthCheckNodePort"):
+        ports.add(spec["healthCheckNodePort"])
+    return ports
+
+
+async def allocate(ctx: Context, new: Object, old: Object | None) -> Undo:
+    """Take what `new` needs and `old` had not, filling in nodePort and healthCheckNodePort."""
+    claims = _Claims(ctx, new)
+    spec = new["spec"]
+    before = old["spec"] if old else {}
+    try:
+        if spec.get("type") in ("NodePort", "LoadBalancer"):
+            if old is None:
+                await _fill_new(claims, spec)
+            else:
+                await _fill_changed(claims, spec, {p.get("nodePort") for p in before.get("ports") or ()})
+        if needs_health_check(spec) and not needs_health_check(before):
+            await _fill_health_check(claims, spec)
+    except BaseException:
+        await claims.undo()
+        raise
+    return claims.undo
+
+
+def _wanted(spec: dict[str, Any]) -> bool:
+    """Whether ports without a node port get one."""
+    return spec["type"] == "NodePort" or spec.get("allocateLoadBalancerNodePorts", True) is not False
+
+
+async def _fill_new(claims: _Claims, spec: dict[str, Any]) -> None:
+    """Ports of the same number (TCP and UDP) share a node port."""
+    shared: dict[int, int] = {}
+    ports = spec.get("ports") or []
+    for i, port in enumerate(ports):
+        given = port.get("nodePort", 0)
+        if not given and not _wanted(spec):
+            continue
+        number = port.get("port", 0)
+        if number not in shared:
+            asked = next(
+                (p["nodePort"] for p in ports if p.get("port", 0) == number and p.get("nodePort")), 0
+            )
+            shared[number] = port["nodePort"] = await (claims.take(asked, i) if asked else claims.take_any())
+        elif not given:
+            port["nodePort"] = shared[number]
+        elif given != shared[number]:
+            await claims.take(given, i)
+
+
+async def _fill_changed(claims: _Claims, spec: dict[str, Any], before: set[int | None]) -> None:
+    seen: set[tuple[str, int]] = set()
+    for i, port in enumerate(spec.get("ports") or ()):
+        number = port.get("nodePort", 0)
+        if number:
+            if number not in before and number not in claims.taken:
+                await claims.take(number, i)
+        elif _wanted(spec):
+            number = port["nodePort"] = await claims.take_any()
+        else:
+            continue
+        key = (port.get("protocol", ""), number)
+        if key in seen:
+            raise plain_error(f"duplicate nodePort: {{{key[0]} {key[1]}}}")
+        seen.add(key)
+
+
+async def _fill_health_check(claims: _Claims, spec: dict[str, Any]) -> None:
+    given = spec.get("healthCheckNodePort", 0)
+    if not given:
+        spec["healthCheckNodePort"] = await claims.take_any()
+    elif why := await claims.refusal(given):
+        raise internal_error(f"failed to allocate requested HealthCheck NodePort {given}: {why}")
+
+
+class _Claims:
+    """The node ports that one write takes."""
+
+    def __init__(self, ctx: Context, service: Object) -> None:
+        self.ctx = ctx
+        self.name: str = service["metadata"]["name"]
+        self.owner = f"{service['metadata']['namespace']}/{self.name}"
+        self.ports = port_range(ctx.config)
+        self.taken: list[int] = []
+
+    async def refusal(self, port: int) -> str:
+        """Take `port`; why it cannot be had, or nothing."""
+        if port not in self.ports:
+            if self.ctx.dry_run:
+                return ""
+            span = f"{self.ports.start}-{self.ports.stop - 1}"
+            return f"provided port is not in the valid range. The range of valid ports is {span}"
+        if self.ctx.dry_run:
+            free = port not in self.taken and claim_key(port) not in await self.ctx.objects.claims(CLAIMS)
+        else:
+            free = await self.ctx.objects.claim(claim_key(port), self.owner)
+        if not free:
+            return "provided port is already allocated"
+        self.taken.append(port)
+        return ""
+
+    async def take(self, port: int, index: int) -> int:
+        if why := await self.refusal(port):
+            raise invalid(
+                "", "Service", self.name, [fields.invalid(f"spec.ports[{index}].nodePort", port, why)]
+            )
+        return port
+
+    async def take_any(self) -> int:
+        if self.ctx.dry_run:
+            self.taken.append(max(self.taken) + 1 if self.taken else _DRY_RUN_PORT)
+            return self.taken[-1]
+        used = await self.ctx.objects.claims(CLAIMS)
+        split = self.ports.start + _reserved(len(self.ports))
+        for part in (range(split, self.ports.stop), range(self.ports.start, split)):
+            free = [port for port in part if claim_key(port) not in used]
+            random.shuffle(free)
+            for port in free:
+                if not await self.refusal(port):
+                    return port
+        raise _full()
+
+    async def undo(self) -> None:
+        if not self.ctx.dry_run:
+            await release(self.ctx, self.taken)
+
+
+def _full() -> APIError:
+    return internal_error("failed to allocate a nodePort: range is full")
+
+
+def _reserved(size: int) -> int:
+    """How many ports at the low end are left to those who ask for one by number."""
+    return 0 if size <= 16 else min(max(16, size // 32), 128)
+
+
+def claim_key(port: int) -> str:
+    return f"{CLAIMS}{port}"
+
+
+async def release(ctx: Context, ports: Iterable[int]) -> None:
+    for port in ports:
+        await ctx.objects.unclaim(claim_key(port))
