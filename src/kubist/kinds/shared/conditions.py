@@ -1,6 +1,6 @@
 """Conditions: the list in a status that says how an object is doing. Validation, and setting one.
 
-Only kinds whose conditions are the common type (`meta/v1.Condition`) validate them with `validate_conditions`.
+Only kinds whose conditions are of the common type (`meta/v1.Condition`) validate them here.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ Condition = dict[str, Any]
 STATUSES = ("False", "True", "Unknown")
 _REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
 _REASON_MESSAGE = names.regex_error(
-    "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
-    "characters or '_,:', and must end with an alphanumeric character or '_'",
+    "a condition reason must start with alphabetic character, optionally followed by a string of "
+    "alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'",
     _REASON,
     "my_name",
     "MY_NAME",

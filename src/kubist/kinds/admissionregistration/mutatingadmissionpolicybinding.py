@@ -1,0 +1,24 @@
+"""MutatingAdmissionPolicyBinding: where a mutating policy holds, and with which parameters."""
+
+from __future__ import annotations
+
+from kubist.context import Context
+from kubist.kinds.admissionregistration.matching import validate_mutating_operations
+from kubist.kinds.admissionregistration.policies import BindingStrategy, validate_binding
+from kubist.kinds.strategy import Errors, Object
+
+
+class MutatingAdmissionPolicyBindingStrategy(BindingStrategy):
+    policies = "mutatingadmissionpolicies"
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        spec = obj["spec"]
+        return validate_binding(spec) + validate_mutating_operations(
+            spec.get("matchResources"), "spec.matchResources"
+        )
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        return super().validate_update(ctx, new, old) + self.validate_create(ctx, new)
+
+
+strategy = MutatingAdmissionPolicyBindingStrategy()

@@ -1,0 +1,43 @@
+"""ValidatingAdmissionPolicyBinding: where a policy holds, with which parameters, and what a failure does."""
+
+from __future__ import annotations
+
+from kubist.context import Context
+from kubist.kinds.admissionregistration.policies import BindingStrategy, validate_binding
+from kubist.kinds.strategy import Errors, Object
+from kubist.meta import fields
+
+_ACTIONS = ("Audit", "Deny", "Warn")
+
+
+class ValidatingAdmissionPolicyBindingStrategy(BindingStrategy):
+    policies = "validatingadmissionpolicies"
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        spec = obj["spec"]
+        return validate_binding(spec) + _validate_actions(spec.get("validationActions") or [])
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        return super().validate_update(ctx, new, old) + self.validate_create(ctx, new)
+
+
+def _validate_actions(actions: list[str]) -> Errors:
+    path = "spec.validationActions"
+    errors: Errors = []
+    for index, action in enumerate(actions):
+        if action not in _ACTIONS:
+            errors.append(fields.not_supported(f"{path}[{index}]", action, _ACTIONS))
+        if action in actions[:index]:
+            errors.append(fields.duplicate(f"{path}[{index}]", action))
+    if "Deny" in actions and "Warn" in actions:
+        why = (
+            "must not contain both Deny and Warn (repeating the same validation failure information in the "
+            "API response and headers serves no purpose)"
+        )
+        errors.append(fields.invalid(path, actions, why))
+    if not actions:
+        errors.append(fields.required(path, "at least one validation action is required"))
+    return errors
+
+
+strategy = ValidatingAdmissionPolicyBindingStrategy()

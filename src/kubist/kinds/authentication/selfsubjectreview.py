@@ -1,0 +1,28 @@
+"""SelfSubjectReview: who am I?"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kubist.context import Context
+from kubist.kinds.strategy import Create, Object, Strategy
+
+
+class SelfSubjectReview(Create):
+    group = "authentication.k8s.io"
+    kind = "SelfSubjectReview"
+
+    async def create(self, ctx: Context, body: Object) -> Object:
+        return {
+            "kind": self.kind,
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {"creationTimestamp": ctx.now},
+            "status": {"userInfo": ctx.user.info()},
+        }
+
+
+class SelfSubjectReviewStrategy(Strategy):
+    virtual: ClassVar = SelfSubjectReview()
+
+
+strategy = SelfSubjectReviewStrategy()

@@ -1,0 +1,37 @@
+"""TokenReview: whose token is this?"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kubist.context import Context
+from kubist.kinds.strategy import Create, Object, Strategy
+from kubist.meta.status import bad_request
+
+
+class TokenReview(Create):
+    group = "authentication.k8s.io"
+    kind = "TokenReview"
+    managed = True
+
+    async def create(self, ctx: Context, body: Object) -> Object:
+        spec = body.get("spec") or {}
+        if not spec.get("token"):
+            raise bad_request("token is required for TokenReview in authentication")
+        audiences = tuple(spec.get("audiences") or ctx.config.api_audiences)
+        found = await ctx.objects.authenticate(spec["token"], audiences)
+        if found is None:
+            body["status"] = {"user": {}, "error": "invalid bearer token"}
+            return body
+        user, accepted = found
+        body["status"] = {"authenticated": True, "user": user.info()}
+        if accepted:
+            body["status"]["audiences"] = list(accepted)
+        return body
+
+
+class TokenReviewStrategy(Strategy):
+    virtual: ClassVar = TokenReview()
+
+
+strategy = TokenReviewStrategy()

@@ -1,0 +1,1 @@
+"""Kinds of authorization.k8s.io: questions about what somebody may do, answered and not kept."""

@@ -1,0 +1,39 @@
+"""LocalSubjectAccessReview: may somebody do this in this namespace?"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kubist.kinds.authorization.reviews import AccessReview, local_metadata
+from kubist.kinds.strategy import Errors, Object, Strategy
+from kubist.meta import fields
+
+
+class LocalSubjectAccessReview(AccessReview):
+    kind = "LocalSubjectAccessReview"
+
+    def validate(self, body: Object, spec: Object) -> Errors:
+        errors = self.validate_spec(spec)
+        if local_metadata(body):
+            why = "must be empty except for namespace"
+            errors.append(fields.invalid("metadata", body["metadata"], why))
+        resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+        if resource is not None and resource.get("namespace", "") != body["metadata"].get("namespace", ""):
+            errors.append(
+                fields.invalid(
+                    "spec.resourceAttributes.namespace",
+                    resource.get("namespace", ""),
+                    "must match metadata.namespace",
+                )
+            )
+        if path is not None:
+            why = "disallowed on this kind of request"
+            errors.append(fields.invalid("spec.nonResourceAttributes", path, why))
+        return errors
+
+
+class LocalSubjectAccessReviewStrategy(Strategy):
+    virtual: ClassVar = LocalSubjectAccessReview()
+
+
+strategy = LocalSubjectAccessReviewStrategy()

@@ -1,0 +1,162 @@
+"""What the access reviews share: the question, what is wrong with it, and the answer."""
+
+from __future__ import annotations
+
+from kubist.context import Context, User
+from kubist.kinds.shared.labels import validate_requirement
+from kubist.kinds.strategy import Create, Errors, Object
+from kubist.meta import fields, names, selectors
+from kubist.meta.status import invalid
+
+GROUP = "authorization.k8s.io"
+_ATTRIBUTES = ("resourceAttributes", "nonResourceAttributes")
+
+
+class AccessReview(Create):
+    """Somebody, a verb, and a resource or a path. Its metadata says nothing, so there must be none."""
+
+    group = GROUP
+    managed = True
+    about_others = True
+    """Whether the question names the user; otherwise it is about the one who asks."""
+
+    async def create(self, ctx: Context, body: Object) -> Object:
+        spec = body.get("spec") or {}
+        errors = self.validate(body, spec)
+        if errors:
+            raise invalid(GROUP, "", "", errors)
+        user = _user(spec) if self.about_others else ctx.user
+        resource = spec.get("resourceAttributes")
+        if resource is not None:
+            allowed, reason = await ctx.authorize(
+                resource.get("verb", ""),
+                group=resource.get("group", ""),
+                version=resource.get("version") or "*",
+                resource=resource.get("resource", ""),
+                subresource=resource.get("subresource", ""),
+                namespace=resource.get("namespace", ""),
+                name=resource.get("name", ""),
+                user=user,
+            )
+        else:
+            path = spec["nonResourceAttributes"]
+            allowed, reason = await ctx.authorize(path.get("verb", ""), path=path.get("path", ""), user=user)
+        status: Object = {"allowed": allowed}
+        if reason:
+            status["reason"] = reason
+        ignored = _ignored_selectors(resource or {})
+        if ignored:
+            status["evaluationError"] = "; ".join(ignored)
+        body["status"] = status
+        return body
+
+    def validate(self, body: Object, spec: Object) -> Errors:
+        errors = self.validate_spec(spec)
+        if _metadata(body):
+            errors.append(fields.invalid("metadata", body["metadata"], "must be empty"))
+        return errors
+
+    def validate_spec(self, spec: Object) -> Errors:
+        resource, path = (spec.get(name) for name in _ATTRIBUTES)
+        errors = []
+        if resource is not None and path is not None:
+            why = "cannot be specified in combination with resourceAttributes"
+            errors.append(fields.invalid("spec.nonResourceAttributes", path, why))
+        if resource is None and path is None:
+            why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+            errors.append(fields.invalid("spec.resourceAttributes", None, why))
+        if self.about_others and not spec.get("user") and not spec.get("groups"):
+            errors.append(fields.invalid("spec.user", "", "at least one of user or group must be specified"))
+        for name in ("fieldSelector", "labelSelector"):
+            selector = (resource or {}).get(name)
+            if selector is not None:
+                errors += _validate_selector(selector, f"spec.resourceAttributes.{name}", name)
+        return errors
+
+
+def _metadata(body: Object) -> Object:
+    """What a client said about itself: managedFields are the system's."""
+    return {name: value for name, value in body["metadata"].items() if name != "managedFields" and value}
+
+
+def local_metadata(body: Object) -> Object:
+    return {name: value for name, value in _metadata(body).items() if name != "namespace"}
+
+
+def _user(spec: Object) -> User:
+    return User(
+        name=spec.get("user", ""),
+        uid=spec.get("uid", ""),
+        groups=tuple(spec.get("groups") or ()),
+        extra=tuple((key, tuple(values or ())) for key, values in (spec.get("extra") or {}).items()),
+    )
+
+
+def _validate_selector(selector: Object, path: str, kind: str) -> Errors:
+    errors = []
+    raw = selector.get("rawSelector", "")
+    requirements = selector.get("requirements") or []
+    if raw and requirements:
+        why = "may not specified at the same time as requirements"
+        errors.append(fields.invalid(f"{path}.rawSelector", raw, why))
+    if not raw and not requirements:
+        why = f"when {path} is specified, requirements or rawSelector is required"
+        errors.append(fields.required(f"{path}.requirements", why))
+    for index, requirement in enumerate(requirements):
+        place = f"{path}.requirements[{index}]"
+        if kind == "labelSelector":
+            errors += validate_requirement(requirement, place, allow_unknown_operators=True)
+            continue
+        if not requirement.get("key"):
+            errors.append(fields.required(f"{place}.key", "must be specified"))
+        in_label_terms = {**requirement, "key": "a"}
+        errors += validate_requirement(
+            in_label_terms, place, allow_invalid_values=True, allow_unknown_operators=True
+        )
+    return errors
+
+
+def _ignored_selectors(resource: Object) -> list[str]:
+    """A selector that cannot be understood only makes the question broader; the answer says so."""
+    told = []
+    for name, understood in (("fieldSelector", _field_requirements), ("labelSelector", _label_requirements)):
+        selector = resource.get(name)
+        if selector is None:
+            continue
+        good, all_of_them = understood(selector)
+        if good < all_of_them:
+            partly = "partially " if good else ""
+            told.append(f"spec.resourceAttributes.{name} {partly}ignored due to parse error")
+    return told
+
+
+def _field_requirements(selector: Object) -> tuple[int, int]:
+    """How many requirements are understood, and how many there are."""
+    requirements = selector.get("requirements") or []
+    if requirements:
+        good = sum(
+            requirement.get("operator") in ("In", "NotIn") and len(requirement.get("values") or ()) == 1
+            for requirement in requirements
+        )
+        return good, len(requirements)
+    try:
+        selectors.parse_field_selector(selector.get("rawSelector", ""))
+    except ValueError:
+        return 0, 1
+    return 1, 1
+
+
+def _label_requirements(selector: Object) -> tuple[int, int]:
+    requirements = selector.get("requirements") or []
+    if requirements:
+        good = sum(
+            requirement.get("operator") in ("In", "NotIn", "Exists", "DoesNotExist")
+            and not any(names.label_value(value) for value in requirement.get("values") or ())
+            for requirement in requirements
+        )
+        return good, len(requirements)
+    try:
+        selectors.parse_label_selector(selector.get("rawSelector", ""))
+    except ValueError:
+        return 0, 1
+    return 1, 1

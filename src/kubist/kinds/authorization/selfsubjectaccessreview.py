@@ -1,0 +1,20 @@
+"""SelfSubjectAccessReview: may I do this?"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kubist.kinds.authorization.reviews import AccessReview
+from kubist.kinds.strategy import Strategy
+
+
+class SelfSubjectAccessReview(AccessReview):
+    kind = "SelfSubjectAccessReview"
+    about_others = False
+
+
+class SelfSubjectAccessReviewStrategy(Strategy):
+    virtual: ClassVar = SelfSubjectAccessReview()
+
+
+strategy = SelfSubjectAccessReviewStrategy()

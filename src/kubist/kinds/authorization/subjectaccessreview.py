@@ -1,0 +1,19 @@
+"""SubjectAccessReview: may somebody do this?"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kubist.kinds.authorization.reviews import AccessReview
+from kubist.kinds.strategy import Strategy
+
+
+class SubjectAccessReview(AccessReview):
+    kind = "SubjectAccessReview"
+
+
+class SubjectAccessReviewStrategy(Strategy):
+    virtual: ClassVar = SubjectAccessReview()
+
+
+strategy = SubjectAccessReviewStrategy()

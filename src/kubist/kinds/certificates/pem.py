@@ -1,0 +1,73 @@
+"""PEM as certificate requests carry it: real PKCS#10 requests, and chains of real certificates.
+
+Functions return what is wrong as text, or None.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+
+_BLOCK = re.compile(
+    rb"^-----BEGIN (?P<label>[^\r\n]*?)-----[ \t]*\r?\n(?P<body>.*?)^-----END (?P=label)-----[ \t]*\r?$",
+    re.MULTILINE | re.DOTALL,
+)
+_HEADER = re.compile(rb"^[^\r\n]*:[^\r\n]*\r?$", re.MULTILINE)
+
+
+def blocks(text: bytes) -> list[tuple[str, bytes, bool]]:
+    """(label, content, whether it has headers) of each well-formed block; anything else is skipped."""
+    found = []
+    for match in _BLOCK.finditer(text):
+        headers, body = bool(_HEADER.search(match["body"])), _HEADER.sub(b"", match["body"])
+        try:
+            content = base64.b64decode(b"".join(body.split()), validate=True)
+        except binascii.Error:
+            continue
+        found.append((match["label"].decode(errors="replace"), content, headers))
+    return found
+
+
+def request_error(encoded: str) -> str | None:
+    """What is wrong with `spec.request` (base64 of PEM): its form, or its signature."""
+    found = blocks(_decode(encoded))
+    if not found or found[0][0] != "CERTIFICATE REQUEST":
+        return "PEM block type must be CERTIFICATE REQUEST"
+    try:
+        request = x509.load_der_x509_csr(found[0][1])
+        valid = request.is_signature_valid
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        return f"x509: malformed certificate request: {error}"
+    return None if valid else "x509: invalid signature"
+
+
+def certificates_error(encoded: str) -> str | None:
+    """What is wrong with `status.certificate` (base64 of PEM); an empty one is fine."""
+    if not encoded:
+        return None
+    found = blocks(_decode(encoded))
+    if not found:
+        return "must contain at least one CERTIFICATE PEM block"
+    for label, content, headers in found:
+        if label != "CERTIFICATE":
+            return f'only CERTIFICATE PEM blocks are allowed, found "{label}"'
+        if headers:
+            return "no PEM block headers are permitted"
+        if not content:
+            return "found CERTIFICATE PEM block containing 0 certificates"
+        try:
+            x509.load_der_x509_certificate(content)
+        except ValueError as error:
+            return f"x509: malformed certificate: {error}"
+    return None
+
+
+def _decode(encoded: str) -> bytes:
+    try:
+        return base64.b64decode(encoded)
+    except binascii.Error:
+        return b""

@@ -1,0 +1,43 @@
+"""Rules that flow schemas and priority levels share."""
+
+from __future__ import annotations
+
+from kubist.context import Context
+from kubist.kinds.shared.update import keep_metadata
+from kubist.kinds.strategy import Errors, Object, Strategy, Update, keep
+from kubist.meta import fields
+
+
+def validate_conditions(status: Object) -> Errors:
+    errors: Errors = []
+    seen = set()
+    for index, condition in enumerate(status.get("conditions") or ()):
+        kind = condition.get("type", "")
+        if kind in seen:
+            errors.append(fields.duplicate(f"status.conditions[{index}].type", kind))
+        seen.add(kind)
+        if not kind:
+            errors.append(fields.required(f"status.conditions[{index}].type"))
+    return errors
+
+
+class FlowControlStatus(Update):
+    reset_fields = ("metadata", "spec")
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        keep(new, old, "spec")
+        keep_metadata(new, old)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        return validate_conditions(new.get("status") or {})
+
+
+class FlowControlStrategy(Strategy):
+    generation = ("spec",)
+    reset_fields = ("status",)
+
+    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+        obj["status"] = {}
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        keep(new, old, "status")

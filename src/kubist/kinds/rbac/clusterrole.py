@@ -1,0 +1,41 @@
+"""ClusterRole: what may be done in any namespace and outside them, said here or gathered from other roles."""
+
+from __future__ import annotations
+
+from kubist.context import Context
+from kubist.kinds.rbac.common import RBACStrategy, validate_rules
+from kubist.kinds.shared.labels import validate_selector
+from kubist.kinds.strategy import Errors, Object
+from kubist.meta import fields, objectmeta
+
+
+class ClusterRoleStrategy(RBACStrategy):
+    namespaced = False
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        return _validate(obj, allow_invalid_values=False)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        tolerated = any(validate_selector(selector, "") for selector in _selectors(old))
+        errors = self.validate_metadata(new) + _validate(new, allow_invalid_values=tolerated)
+        return errors + objectmeta.validate_update(new["metadata"], old["metadata"])
+
+
+def _selectors(role: Object) -> list[Object]:
+    return (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
+
+
+def _validate(role: Object, *, allow_invalid_values: bool) -> Errors:
+    errors = validate_rules(role.get("rules"), namespaced=False)
+    if role.get("aggregationRule") is not None and not _selectors(role):
+        why = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+        errors.append(fields.required("aggregationRule.clusterRoleSelectors", why))
+    for index, selector in enumerate(_selectors(role)):
+        path = f"aggregationRule.clusterRoleSelectors[{index}]"
+        errors += validate_selector(selector, path, allow_invalid_values=allow_invalid_values)
+        if validate_selector(selector, path):
+            errors.append(fields.invalid(path, selector, "invalid label selector."))
+    return errors
+
+
+strategy = ClusterRoleStrategy()

@@ -1,0 +1,20 @@
+"""Role: what may be done within a namespace."""
+
+from __future__ import annotations
+
+from kubist.context import Context
+from kubist.kinds.rbac.common import RBACStrategy, validate_rules
+from kubist.kinds.strategy import Errors, Object
+from kubist.meta import objectmeta
+
+
+class RoleStrategy(RBACStrategy):
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        return validate_rules(obj.get("rules"), namespaced=True)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        errors = self.validate_metadata(new) + self.validate_create(ctx, new)
+        return errors + objectmeta.validate_update(new["metadata"], old["metadata"])
+
+
+strategy = RoleStrategy()

@@ -1,0 +1,7 @@
+"""RoleBinding: a Role or ClusterRole given to subjects within a namespace."""
+
+from __future__ import annotations
+
+from kubist.kinds.rbac.common import BindingStrategy
+
+strategy = BindingStrategy()

@@ -1,0 +1,89 @@
+"""StorageClass: how volumes are provisioned. All but its topologies and mount options is fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubist.context import Context
+from kubist.kinds.shared.labels import validate_label_name
+from kubist.kinds.shared.nodelabels import DEPRECATED
+from kubist.kinds.shared.update import immutable
+from kubist.kinds.storage.common import validate_parameters, validate_provisioner
+from kubist.kinds.strategy import Errors, Object, Strategy
+from kubist.meta import fields, objectmeta
+
+_RECLAIM_POLICIES = ("Delete", "Retain")
+_BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
+_IMMUTABLE = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
+
+
+class StorageClassStrategy(Strategy):
+    returns_deleted = True
+
+    def default(self, obj: Object) -> None:
+        obj.setdefault("reclaimPolicy", "Delete")
+        obj.setdefault("volumeBindingMode", "Immediate")
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        return _validate(obj)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        errors = objectmeta.validate_create(
+            new["metadata"], namespaced=False, validate_name=self.validate_name
+        )
+        errors += _validate(new)
+        errors += objectmeta.validate_update(new["metadata"], old["metadata"])
+        for name in _IMMUTABLE:
+            errors += immutable(new.get(name), old.get(name), name)
+        return errors
+
+    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
+        return [
+            f"allowedTopologies[{i}].matchLabelExpressions[{j}].key: {DEPRECATED[expression['key']]}"
+            for i, term in enumerate(obj.get("allowedTopologies") or ())
+            for j, expression in enumerate(term.get("matchLabelExpressions") or ())
+            if expression.get("key") in DEPRECATED
+        ]
+
+    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+        return self.warnings_on_create(ctx, new)
+
+
+def _validate(obj: Object) -> Errors:
+    errors = validate_provisioner(obj.get("provisioner", ""), "provisioner")
+    errors += validate_parameters(obj.get("parameters"), "parameters", allow_empty=True)
+    policy = obj.get("reclaimPolicy")
+    if policy and policy not in _RECLAIM_POLICIES:
+        errors.append(fields.not_supported("reclaimPolicy", policy, _RECLAIM_POLICIES))
+    mode = obj.get("volumeBindingMode")
+    if mode is None:
+        errors.append(fields.required("volumeBindingMode"))
+    elif mode not in _BINDING_MODES:
+        errors.append(fields.not_supported("volumeBindingMode", mode, _BINDING_MODES))
+    return errors + _validate_topologies(obj.get("allowedTopologies") or [])
+
+
+def _validate_topologies(terms: list[Object]) -> Errors:
+    errors: Errors = []
+    seen: list[dict[str, set[str]]] = [{} for _ in terms]
+    for index, term in enumerate(terms):
+        path = f"allowedTopologies[{index}].matchLabelExpressions"
+        found: dict[str, set[str]] = {}
+        for j, requirement in enumerate(term.get("matchLabelExpressions") or ()):
+            key = requirement.get("key", "")
+            values = requirement.get("values") or []
+            if not values:
+                errors.append(fields.required(f"{path}[{j}].values"))
+            for k, value in enumerate(values):
+                if value in values[:k]:
+                    errors.append(fields.duplicate(f"{path}[{j}].values[{k}]", value))
+            errors += validate_label_name(key, f"{path}[{j}].key")
+            if key in found:
+                errors.append(fields.duplicate(f"{path}[{j}].key", key))
+            found[key] = set(values)
+        errors += [fields.duplicate(path, "") for other in seen if other == found]
+        seen.append(found)
+    return errors
+
+
+strategy = StorageClassStrategy()
