@@ -51,6 +51,16 @@ class Tokens(Protocol):
     def verify(self, token: str) -> dict[str, Any]: ...
 
 
+@dataclass(slots=True)
+class Rules:
+    """Everything that the rules of roles allow somebody, in the order in which it was found."""
+
+    resource_rules: list[Object]
+    non_resource_rules: list[Object]
+    incomplete: bool = False
+    error: str = ""
+
+
 class Objects(Protocol):
     """The cluster's objects for code that needs others than its own. Reads are from the cache, as plain dicts
     that the caller owns (a fresh parse; free to change). `group` "" is core; the stored version is given."""
@@ -98,6 +108,20 @@ class Objects(Protocol):
 
     async def claims(self, prefix: str) -> dict[str, str]:
         """The claimed keys below a prefix, with their owners, as the store has them now."""
+        ...
+
+    def find_kind(self, group: str, version: str, kind: str) -> Resource | None:
+        """The resource, built-in or custom, whose objects are of a kind."""
+        ...
+
+    async def authenticate(
+        self, token: str, audiences: tuple[str, ...]
+    ) -> tuple[User, tuple[str, ...]] | None:
+        """Whose bearer token this is, and for which of the audiences; None if it is nobody's, or for others."""
+        ...
+
+    async def rules_for(self, user: User, namespace: str) -> Rules:
+        """What a user may do in a namespace, as far as rules can say."""
         ...
 
     @property

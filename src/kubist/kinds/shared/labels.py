@@ -39,14 +39,17 @@ def validate_selector(
         return []
     errors = validate_labels(selector.get("matchLabels"), f"{path}.matchLabels")
     for index, requirement in enumerate(selector.get("matchExpressions") or ()):
-        errors += _validate_requirement(
+        errors += validate_requirement(
             requirement, f"{path}.matchExpressions[{index}]", allow_invalid_values, allow_unknown_operators
         )
     return errors
 
 
-def _validate_requirement(
-    requirement: dict[str, Any], path: str, allow_invalid_values: bool, allow_unknown_operators: bool
+def validate_requirement(
+    requirement: dict[str, Any],
+    path: str,
+    allow_invalid_values: bool = False,
+    allow_unknown_operators: bool = False,
 ) -> list[FieldError]:
     errors = []
     values = requirement.get("values") or []
