@@ -24,9 +24,11 @@ class Schema:
         "additional",
         "default",
         "embedded_resource",
+        "embeds",
         "enum",
         "extras",
         "format",
+        "go_type",
         "int_or_string",
         "items",
         "list_type",
@@ -62,14 +64,18 @@ class Schema:
         int_or_string: bool = False,
         additional: bool = False,
         proto: str = "",
+        embeds: tuple[Field, ...] = (),
+        go_type: str = "",
         extras: dict[str, Any] | None = None,
     ) -> None:
         self.type = type
         self.name = name
-        """The OpenAPI name of a struct of the catalog (`io.k8s.api.core.v1.Pod`), else empty."""
+        """The OpenAPI name of a type of the catalog (`io.k8s.api.core.v1.Pod`), else empty. Nodes of one name
+        share their fields; they differ in what the referring field says (default, merge key)."""
         self.format = format
-        """int32, int64, double; byte (base64), time, microtime, duration, quantity, int-or-string, fields-v1,
-        raw (RawExtension: any JSON, kept as sent); what OpenAPI calls a format for custom resources."""
+        """int32, int64, double; byte (base64), time, microtime, quantity, int-or-string, fields-v1, raw
+        (RawExtension: any JSON, kept as sent), json, schema-or-array, schema-or-bool, schema-or-strings
+        (parts of a definition's schema); what OpenAPI calls a format for custom resources."""
         self._fields = fields
         self.items = items
         self.list_type = list_type
@@ -87,9 +93,24 @@ class Schema:
         self.additional = additional
         """A struct that also takes other keys, each an `items` (custom resources only)."""
         self.proto = proto
-        """The protobuf message or scalar type (`k8s.io.api.core.v1.Pod`, `int32`), else empty."""
+        """The protobuf message (`k8s.io.api.core.v1.Pod`) of a struct, or of a list that is one."""
+        self.embeds = embeds
+        """Structs whose fields JSON inlines into this one; in protobuf they are messages of their own."""
+        self.go_type = go_type
+        """How errors spell this type (`v1.Protocol`), where the schema does not imply it."""
         self.extras = extras
         """What only OpenAPI output needs: unions, group-version-kinds, validation keywords."""
+
+    def referred(self, **changes: Any) -> Schema:
+        """The same type as another field refers to it."""
+        node = Schema.__new__(Schema)
+        for slot in Schema.__slots__:
+            setattr(node, slot, getattr(self, slot))
+        if callable(self._fields):
+            node._fields = lambda: self.fields
+        for slot, value in changes.items():
+            setattr(node, slot, value)
+        return node
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -108,7 +129,7 @@ class Schema:
 class Field:
     """One field of a struct."""
 
-    __slots__ = ("name", "number", "omit_empty", "pointer", "required", "schema")
+    __slots__ = ("embedded", "name", "number", "omit_empty", "omit_zero", "pointer", "required", "schema")
 
     def __init__(
         self,
@@ -117,8 +138,10 @@ class Field:
         *,
         pointer: bool = False,
         omit_empty: bool = True,
+        omit_zero: bool = False,
         required: bool = False,
         number: int = 0,
+        embedded: str = "",
     ) -> None:
         self.name = name
         self.schema = schema
@@ -128,5 +151,10 @@ class Field:
         self.omit_empty = omit_empty
         """False: written even when zero (`""`, `0`, `false`, null for lists and maps). A struct that is not a
         pointer is always written, as `{}`, unless it is of a kind that knows its own emptiness (times)."""
+        self.omit_zero = omit_zero
+        """Even a struct (a time) that is zero is left out."""
         self.required = required
         self.number = number
+        """The protobuf number; 0 where one of the struct's `embeds` has it, or JSON alone."""
+        self.embedded = embedded
+        """The inlined structs through which the field is reached (`VolumeSource`), as messages spell them."""

@@ -1,0 +1,140 @@
+"""JSON bodies: bytes to values and back. Duplicate keys are found, at next to no cost where there are none.
+
+Text that orjson refuses but Go accepts (invalid UTF-8, lone surrogates) goes the slow way through `json`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import orjson
+
+from kubist.codec import json_syntax
+from kubist.codec.errors import DecodeError
+
+MAX_DEPTH = 1000
+"""Deeper than any object, and within what the parsers take without exhausting the stack."""
+
+
+class Literal(float):
+    """A number with the text that spelled it."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Literal:
+        number = super().__new__(cls, _finite(text))
+        number.text = text
+        return number
+
+
+class Repeated(dict[str, Any]):
+    """An object that names a key more than once; as a dict the last one counts."""
+
+    pairs: list[tuple[str, Any]]
+
+
+def parse(body: bytes) -> Any:
+    """The value of a body. Of duplicate keys the last counts."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return parse_exact(body, _finite)
+
+
+def loads_strict(body: bytes) -> tuple[Any, list[str]]:
+    """The value of a body without schema, and a complaint for each duplicate key: `duplicate field "a.b"`."""
+    value = parse(body)
+    if not may_repeat(body, value):
+        return value, []
+    value = parse_exact(body, _finite, repeated)
+    found: dict[str, None] = {}
+    _repeated_paths(value, "", found)
+    return value, [f"duplicate field {quote(path)}" for path in found][:100]
+
+
+def may_repeat(body: bytes, value: Any) -> bool:
+    """Whether the text may hold more keys than its value: never wrong when it says no.
+
+    Every key is followed by a colon, and the strings of the text hold as many colons as those of the value,
+    unless one is escaped."""
+    if b"\\" in body and b"\\u003a" in body.lower():
+        return True
+    return body.count(b":") != orjson.dumps(value).count(b":")
+
+
+def parse_exact(
+    body: bytes, number: Callable[[str], Any] = Literal, pairs: Callable[[list[tuple[str, Any]]], Any] = dict
+) -> Any:
+    """The slow way: numbers and objects made by the caller, Go's leniency about encoding, Go's messages."""
+    json_syntax.check_depth(body, MAX_DEPTH)
+    text = body.decode(errors="kubist.replace") if not body.isascii() else body.decode()
+    text = json_syntax.replace_surrogates(text)
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=pairs,
+            parse_float=number,
+            parse_int=lambda digits: _integer(digits, number),
+            parse_constant=_no_constant,
+        )
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(json_syntax.complaint(body)) from error
+
+
+def repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A hook for `parse_exact` that keeps duplicate keys."""
+    value = dict(pairs)
+    if len(value) == len(pairs):
+        return value
+    kept = Repeated(value)
+    kept.pairs = pairs
+    return kept
+
+
+def dumps(value: Any) -> bytes:
+    return orjson.dumps(value)
+
+
+def dumps_pretty(value: Any) -> bytes:
+    """As `?pretty=true` asks for it: two blanks a level."""
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2)
+
+
+def quote(text: str) -> str:
+    """A string as Go's %q writes it."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _integer(digits: str, number: Callable[[str], Any]) -> Any:
+    if len(digits) <= 20:
+        value = int(digits)
+        if -(1 << 63) <= value < 1 << 63:
+            return value
+    return number(digits)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _repeated_paths(value: Any, path: str, found: dict[str, None]) -> None:
+    if isinstance(value, dict):
+        seen = set()
+        for key, inner in value.pairs if isinstance(value, Repeated) else value.items():
+            inner_path = f"{path}.{key}" if path else key
+            if key in seen:
+                found[inner_path] = None
+            seen.add(key)
+            _repeated_paths(inner, inner_path, found)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            _repeated_paths(inner, f"{path}[{index}]", found)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number - number != 0:
+        raise DecodeError(f"json: cannot unmarshal number {text} into Go value of type float64")
+    return number

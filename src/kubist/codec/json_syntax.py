@@ -1,0 +1,213 @@
+"""What is wrong with a text that is not JSON, in the words of Go's scanner. Only the refusal of a body pays.
+
+Also how Go repairs text: each byte that is not UTF-8 and each lone surrogate becomes U+FFFD.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+from kubist.codec.errors import DecodeError
+
+_BLANKS = b" \t\r\n"
+_OPENERS = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
+_STRING = re.compile(rb'[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*')
+
+
+def _replace(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "\ufffd" * (error.end - error.start), error.end
+
+
+codecs.register_error("kubist.replace", _replace)
+
+
+def replace_surrogates(text: str) -> str:
+    """Escapes of surrogates that have no partner, as the character that stands for the unreadable."""
+    if "\\u" not in text:
+        return text
+    return re.sub(
+        r"\\\\|(?:\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F]..",
+        _mend,
+        text,
+    )
+
+
+def _mend(match: re.Match[str]) -> str:
+    found = match.group()
+    return "\\ufffd" if len(found) == 6 else found
+
+
+def check_depth(body: bytes, limit: int) -> None:
+    depth = 0
+    for match in _OPENERS.finditer(body):
+        token = match.group()
+        if token in (b"{", b"["):
+            depth += 1
+            if depth > limit:
+                raise DecodeError("exceeded max depth")
+        elif token in (b"}", b"]"):
+            depth -= 1
+
+
+def complaint(body: bytes) -> str:
+    """The first syntax error of a text that has one."""
+    try:
+        end = _value(body, _skip(body, 0))
+        end = _skip(body, end)
+        if end < len(body):
+            return f"invalid character {_quote(body, end)} after top-level value"
+    except _SyntaxError as error:
+        return error.args[0]
+    return "unexpected end of JSON input"
+
+
+class _SyntaxError(Exception):
+    pass
+
+
+def _value(body: bytes, at: int) -> int:
+    stack: list[bytes] = []
+    while True:
+        char = body[at : at + 1]
+        if char == b"{":
+            at = _skip(body, at + 1)
+            if body[at : at + 1] != b"}":
+                stack.append(b"}")
+                at = _key(body, at, "looking for beginning of object key string")
+                continue
+            at += 1
+        elif char == b"[":
+            at = _skip(body, at + 1)
+            if body[at : at + 1] != b"]":
+                stack.append(b"]")
+                continue
+            at += 1
+        else:
+            at = _literal(body, at)
+        while stack:
+            at = _skip(body, at)
+            closer = stack[-1]
+            if body[at : at + 1] == closer:
+                stack.pop()
+                at += 1
+                continue
+            if body[at : at + 1] != b",":
+                where = "object key:value pair" if closer == b"}" else "array element"
+                raise _wrong(body, at, f"after {where}")
+            at = _skip(body, at + 1)
+            if closer == b"}":
+                at = _key(body, at, "looking for beginning of object key string")
+            break
+        else:
+            return at
+
+
+def _key(body: bytes, at: int, context: str) -> int:
+    if body[at : at + 1] != b'"':
+        raise _wrong(body, at, context)
+    at = _skip(body, _string(body, at))
+    if body[at : at + 1] != b":":
+        raise _wrong(body, at, "after object key")
+    return _skip(body, at + 1)
+
+
+def _literal(body: bytes, at: int) -> int:
+    char = body[at : at + 1]
+    if char == b'"':
+        return _string(body, at)
+    for word in (b"true", b"false", b"null"):
+        if char == word[:1]:
+            for offset in range(1, len(word)):
+                if body[at + offset : at + offset + 1] != word[offset : offset + 1]:
+                    expected = f"in literal {word.decode()} (expecting {chr(word[offset])!r})"
+                    raise _wrong(body, at + offset, expected)
+            return at + len(word)
+    if char == b"-" or char.isdigit():
+        return _number(body, at)
+    raise _wrong(body, at, "looking for beginning of value")
+
+
+def _string(body: bytes, at: int) -> int:
+    match = _STRING.match(body, at + 1)
+    assert match
+    end = match.end()
+    if body[end : end + 1] == b'"':
+        return end + 1
+    if body[end : end + 1] != b"\\":
+        raise _wrong(body, end, "in string literal")
+    if body[end + 1 : end + 2] != b"u":
+        raise _wrong(body, end + 1, "in string escape code")
+    while body[end + 2 : end + 3].isalnum() and body[end + 2 : end + 3] in b"0123456789abcdefABCDEF":
+        end += 1
+    raise _wrong(body, end + 2, "in \\u hexadecimal character escape")
+
+
+def _number(body: bytes, at: int) -> int:
+    if body[at : at + 1] == b"-":
+        at += 1
+        if not body[at : at + 1].isdigit():
+            raise _wrong(body, at, "in numeric literal")
+    if body[at : at + 1] == b"0":
+        at += 1
+    else:
+        at = _digits(body, at)
+    if body[at : at + 1] == b".":
+        if not body[at + 1 : at + 2].isdigit():
+            raise _wrong(body, at + 1, "after decimal point in numeric literal")
+        at = _digits(body, at + 1)
+    if body[at : at + 1] in (b"e", b"E"):
+        at += 1
+        if body[at : at + 1] in (b"+", b"-"):
+            at += 1
+        if not body[at : at + 1].isdigit():
+            raise _wrong(body, at, "in exponent of numeric literal")
+        at = _digits(body, at)
+    return at
+
+
+def _digits(body: bytes, at: int) -> int:
+    while body[at : at + 1].isdigit():
+        at += 1
+    return at
+
+
+def _skip(body: bytes, at: int) -> int:
+    while body[at : at + 1] and body[at] in _BLANKS:
+        at += 1
+    return at
+
+
+def _wrong(body: bytes, at: int, context: str) -> _SyntaxError:
+    if at >= len(body):
+        return _SyntaxError("unexpected end of JSON input")
+    return _SyntaxError(f"invalid character {_quote(body, at)} {context}")
+
+
+def _quote(body: bytes, at: int) -> str:
+    char = chr(body[at])
+    if char == "'":
+        return r"'\''"
+    if char == '"':
+        return "'\"'"
+    if char in "\n\t\r\\\a\b\f\v":
+        return (
+            "'"
+            + {
+                "\n": r"\n",
+                "\t": r"\t",
+                "\r": r"\r",
+                "\\": r"\\",
+                "\a": r"\a",
+                "\b": r"\b",
+                "\f": r"\f",
+                "\v": r"\v",
+            }[char]
+            + "'"
+        )
+    if ord(char) < 0x20 or ord(char) == 0x7F:
+        return f"'\\x{ord(char):02x}'"
+    if 0x80 <= ord(char) < 0xA0:
+        return f"'\\u{ord(char):04x}'"
+    return f"'{char}'"

@@ -1,0 +1,213 @@
+"""Quantities: `500m`, `1Gi`, `1e3`. Parsed exactly, to the billionth; written as the reference writes them.
+
+A client's text is kept where it already looks canonical, so two spellings of one amount may both survive.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+NANO = 10**9
+_MAX_INT64 = (1 << 63) - 1
+_MAX_EXPONENT = 4096
+"""Where arithmetic on an amount would stop being cheap; real amounts end at 18."""
+
+DECIMAL_SI, BINARY_SI, DECIMAL_EXPONENT = "DecimalSI", "BinarySI", "DecimalExponent"
+
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+_BINARY_SUFFIX = {0: ""} | {exponent: suffix for suffix, exponent in _BINARY.items()}
+
+FORMAT_WRONG = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+NUMERIC_WRONG = "unable to parse numeric part of quantity"
+SUFFIX_WRONG = "unable to parse quantity's suffix"
+
+
+class Quantity:
+    """An amount and the notation in which to write it. Immutable; arithmetic gives new ones."""
+
+    __slots__ = ("_text", "format", "nanos")
+
+    def __init__(self, nanos: int, format: str = DECIMAL_SI, text: str = "") -> None:
+        self.nanos = nanos
+        self.format = format
+        self._text = text
+
+    def __str__(self) -> str:
+        if not self._text:
+            self._text = _canonical(self.nanos, self.format)
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Quantity({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quantity) and self.nanos == other.nanos
+
+    def __hash__(self) -> int:
+        return hash(self.nanos)
+
+    def __lt__(self, other: Quantity) -> bool:
+        return self.nanos < other.nanos
+
+    def __le__(self, other: Quantity) -> bool:
+        return self.nanos <= other.nanos
+
+    def __gt__(self, other: Quantity) -> bool:
+        return self.nanos > other.nanos
+
+    def __ge__(self, other: Quantity) -> bool:
+        return self.nanos >= other.nanos
+
+    def __bool__(self) -> bool:
+        return self.nanos != 0
+
+    def __add__(self, other: Quantity) -> Quantity:
+        return Quantity(self.nanos + other.nanos, self.format if self.nanos else other.format)
+
+    def __sub__(self, other: Quantity) -> Quantity:
+        return Quantity(self.nanos - other.nanos, self.format if self.nanos else other.format)
+
+    def __mul__(self, factor: int) -> Quantity:
+        return Quantity(self.nanos * factor, self.format)
+
+    def __neg__(self) -> Quantity:
+        return Quantity(-self.nanos, self.format)
+
+    def value(self) -> int:
+        """In units, rounded away from zero, overflowing as 64 bits do."""
+        return self._scaled(NANO)
+
+    def milli_value(self) -> int:
+        """In thousandths, likewise."""
+        return self._scaled(NANO // 1000)
+
+    def round_up(self, exponent: int) -> Quantity:
+        """Rounded away from zero to a power of ten, and that itself if nothing would be left of it."""
+        unit = 10 ** (exponent + 9)
+        if self.nanos % unit == 0:
+            return self
+        return Quantity(_away(self.nanos, unit) * unit, self.format)
+
+    def _scaled(self, unit: int) -> int:
+        return ((_away(self.nanos, unit) + _MAX_INT64 + 1) & ((1 << 64) - 1)) - _MAX_INT64 - 1
+
+
+ZERO = Quantity(0, text="0")
+
+
+@lru_cache(maxsize=8192)
+def parse_quantity(text: str) -> Quantity:
+    """The quantity a text spells; `ValueError` with the reference's words for one that spells none."""
+    if text == "0":
+        return ZERO
+    if not text:
+        raise ValueError(FORMAT_WRONG)
+    negative, number, integer, fraction, suffix = _split(text)
+    base, exponent, format = _suffix(suffix)
+    shifted = integer + fraction
+    if base == 10:
+        scale = exponent - len(fraction)
+        fast = len(shifted) <= 18 and scale >= -9
+    else:
+        fast = not fraction and 15 - len(integer) - exponent * 3 // 10 - 1 >= 0
+        scale = 0
+    if fast:
+        unscaled = int(shifted)
+        if base == 10:
+            nanos = unscaled * 10 ** (scale + 9)
+            looks_canonical = scale % 3 == 0 and not shifted.endswith("000") and shifted[0] != "0"
+        else:
+            nanos = (unscaled << exponent) * NANO
+            looks_canonical = unscaled & 7 != 0
+        return Quantity(-nanos if negative else nanos, format, text if looks_canonical else "")
+    return _exact(number, base, exponent, format)
+
+
+@lru_cache(maxsize=8192)
+def canonical_quantity(text: str) -> str:
+    """A quantity as the reference gives it back."""
+    return str(parse_quantity(text))
+
+
+def _split(text: str) -> tuple[bool, str, str, str, str]:
+    """Sign, number as written, its integer digits without leading zeros, its fraction, its suffix."""
+    at = 1 if text[0] in "+-" else 0
+    end = len(text)
+    while at < end and text[at] == "0":
+        at += 1
+    if at == end:
+        return text[0] == "-", "0", "0", "", ""
+    begin = at
+    while at < end and "0" <= text[at] <= "9":
+        at += 1
+    integer, fraction = text[begin:at], ""
+    if at == end:
+        return text[0] == "-", text, integer, "", ""
+    if text[at] == ".":
+        begin = at = at + 1
+        while at < end and "0" <= text[at] <= "9":
+            at += 1
+        fraction = text[begin:at]
+    number, suffix = text[:at], text[at:]
+    rest = suffix.lstrip("eEinumkKMGTP")
+    rest = rest[1:] if rest[:1] in ("+", "-") and rest else rest
+    if rest and not (rest.isascii() and rest.isdigit()):
+        raise ValueError(FORMAT_WRONG)
+    return text[0] == "-", number, integer or "0", fraction, suffix
+
+
+def _suffix(suffix: str) -> tuple[int, int, str]:
+    if suffix in _DECIMAL:
+        return 10, _DECIMAL[suffix], DECIMAL_SI
+    if suffix in _BINARY:
+        return 2, _BINARY[suffix], BINARY_SI
+    if suffix[0] in "eE":
+        digits = suffix[2:] if suffix[1:2] in ("+", "-") else suffix[1:]
+        if digits.isdigit() and len(digits) <= 10 and abs(exponent := int(suffix[1:])) <= _MAX_EXPONENT:
+            return 10, exponent, DECIMAL_EXPONENT
+    raise ValueError(SUFFIX_WRONG)
+
+
+def _exact(number: str, base: int, exponent: int, format: str) -> Quantity:
+    """Amounts beyond a machine integer, or with more fraction than fits one: rounded up to the billionth."""
+    whole, _, fraction = number.lstrip("+-").partition(".")
+    if not (whole + fraction).isdigit() or len(number) > _MAX_EXPONENT:
+        raise ValueError(NUMERIC_WRONG)
+    unscaled = int(whole + fraction)
+    scale = -len(fraction)
+    if base == 10:
+        scale += exponent
+    else:
+        unscaled <<= exponent
+    scale += 9
+    nanos = unscaled * 10**scale if scale >= 0 else _away(unscaled, 10**-scale)
+    if format == BINARY_SI:
+        nanos = min(nanos, _MAX_INT64 * NANO)
+        if 0 < nanos < NANO:
+            format = DECIMAL_SI
+    return Quantity(-nanos if number[0] == "-" else nanos, format)
+
+
+def _away(amount: int, unit: int) -> int:
+    """Division that rounds away from zero."""
+    return -(-amount // unit) if amount >= 0 else amount // unit
+
+
+def _canonical(nanos: int, format: str) -> str:
+    if nanos == 0:
+        return "0"
+    if format == BINARY_SI and abs(nanos) >= 1024 * NANO and nanos % NANO == 0:
+        amount, exponent = nanos // NANO, 0
+        while amount % 1024 == 0:
+            amount //= 1024
+            exponent += 10
+        return f"{amount}{_BINARY_SUFFIX.get(exponent, '')}"
+    amount, exponent = nanos, -9
+    while amount % 1000 == 0:
+        amount //= 1000
+        exponent += 3
+    if format == DECIMAL_EXPONENT:
+        return f"{amount}e{exponent}" if exponent else str(amount)
+    return f"{amount}{_DECIMAL_SUFFIX.get(exponent, '')}"

@@ -1,0 +1,224 @@
+"""Decoding: a parsed value becomes the object as the reference would give it back, or a `DecodeError`.
+
+Each struct is compiled to a function on first use: fields in declared order, empties dropped, zeros kept
+where the type keeps them, quantities and times canonical. `schema/strict.py` names the unknown fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kubist.codec.errors import DecodeError
+from kubist.schema.leaves import UNKNOWN, Convert, Flags, WrongType, leaf
+from kubist.schema.node import Field, Schema
+
+_compiled: dict[str, Convert] = {}
+"""By OpenAPI name: nodes of one name share their fields."""
+
+
+def decode(schema: Schema, value: Any, flags: Flags | None = None) -> Any:
+    """The canonical object of a value, parts of which it takes over.
+
+    `flags` collects what was met on the way: `UNKNOWN` fields, `INEXACT` numbers whose text matters."""
+    try:
+        return converter(schema)(value, flags if flags is not None else [])
+    except WrongType as error:
+        raise DecodeError(str(error)) from None
+    except RecursionError:
+        raise DecodeError("exceeded max depth") from None
+
+
+def converter(schema: Schema) -> Convert:
+    """The function that decodes a struct of the catalog; compiled when first called."""
+    found = _compiled.get(schema.name)
+    return found if found is not None else compile_struct(schema)
+
+
+def compile_struct(schema: Schema) -> Convert:
+    source = _Source(schema)
+    namespace = source.namespace
+    exec(compile(source.text(), f"<decode {schema.name}>", "exec"), namespace)
+    compiled: Convert = namespace["decode_struct"]
+    _compiled[schema.name] = compiled
+    return compiled
+
+
+class _Source:
+    """The source of one struct's function. It reads `v` and builds `o`; `n` counts the known fields met, `k`
+    is the field at hand, which an error needs on its way up."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.namespace: dict[str, Any] = {"WrongType": WrongType, "UNKNOWN": UNKNOWN, "EMPTY": {}}
+        self.keeps_empty = not schema.name.startswith("io.k8s.api.")
+        """Objects stored as protobuf lose the difference between an empty list and none."""
+
+    def text(self) -> str:
+        lines = [
+            "def decode_struct(v, c):",
+            " if type(v) is not dict:",
+            f"  if v is not None: raise WrongType(v, {go_type(self.schema)!r})",
+            "  v = EMPTY",
+            " o = {}; n = 0; k = ''",
+            " try:",
+        ]
+        for field in self.schema.fields.values():
+            lines += self._field(field)
+        lines += [
+            "  if n != len(v): c.append(UNKNOWN)",
+            "  return o",
+            " except WrongType as error:",
+            f"  error.within(k, {self.schema.name.rpartition('.')[2]!r})",
+            "  raise",
+        ]
+        return "\n".join(lines)
+
+    def _field(self, field: Field) -> list[str]:
+        key = repr(field.name)
+        error_key = repr(f"{field.embedded}.{field.name}" if field.embedded else field.name)
+        absent = self._absent(field)
+        lines = [f"  if {key} in v:", "   n += 1", f"   x = v[{key}]"]
+        lines += ["   " + line for line in self._present(field, key, error_key, absent)]
+        if absent:
+            lines += [f"  else: o[{key}] = {absent}"]
+        return lines
+
+    def _present(self, field: Field, key: str, error_key: str, absent: str) -> list[str]:
+        schema = field.schema
+        check = _CHECKS.get((schema.type, schema.format))
+        otherwise = [f"else: o[{key}] = {absent}"] if absent else []
+        if check:
+            droppable = field.omit_empty and not field.pointer
+            return [
+                f"if {check}:",
+                f" if x: o[{key}] = x" if droppable else f" o[{key}] = x",
+                f"elif x is not None: k = {error_key}; raise WrongType(x, {go_type(schema)!r})",
+                *otherwise,
+            ]
+        call = self._call(schema)
+        if field.pointer:
+            return ["if x is not None:", f" k = {error_key}", f" o[{key}] = {call}", *otherwise]
+        if schema.type in ("list", "map") or schema.format == "byte":
+            lines = [f"k = {error_key}", f"y = {call}"]
+            if field.omit_empty:
+                return [*lines, f"if y: o[{key}] = y"]
+            if schema.format == "byte":
+                return [*lines, f"o[{key}] = y"]
+            kept = "x is None" if self.keeps_empty else "not y"
+            return [*lines, f"o[{key}] = None if {kept} else y"]
+        if field.omit_zero:
+            return [f"k = {error_key}", f"x = {call}", f"if x is not None: o[{key}] = x"]
+        return [f"k = {error_key}", f"o[{key}] = {call}"]
+
+    def _absent(self, field: Field) -> str:
+        """What is written for a field that is not there; empty if nothing is."""
+        schema = field.schema
+        if field.omit_zero or (field.omit_empty and (field.pointer or not _is_struct(schema))):
+            return ""
+        if field.pointer or schema.type in ("list", "map", "any") or schema.format == "byte":
+            return "0" if schema.format == "int-or-string" and not field.pointer else "None"
+        if schema.type == "struct":
+            return "{}" if not _has_zeros(schema) else f"{self._struct(schema)}(EMPTY, c)"
+        if schema.format in _ZEROS:
+            return _ZEROS[schema.format]
+        return _ZEROS[schema.type]
+
+    def _call(self, schema: Schema) -> str:
+        items = schema.items
+        if schema.type == "struct":
+            return f"{self._struct(schema)}(x, c)"
+        if items is not None and items.type == "struct":
+            convert = self._struct(items)
+            check = self._bind(_list if schema.type == "list" else _map, go_type(schema))
+            if schema.type == "list":
+                return f"[{convert}(i, c) for i in {check}(x)]"
+            return f"{{i: {convert}(x[i], c) for i in sorted({check}(x))}}"
+        return f"{self._name(leaf(schema, go_type, converter))}(x, c)"
+
+    def _struct(self, schema: Schema) -> str:
+        """The name of another struct's function, which compiles itself when it is first called."""
+        name = "S_" + "".join(char if char.isalnum() else "_" for char in schema.name)
+        if name not in self.namespace:
+
+            def first(value: Any, flags: Flags) -> Any:
+                self.namespace[name] = convert = converter(schema)
+                return convert(value, flags)
+
+            self.namespace[name] = _compiled.get(schema.name, first)
+        return name
+
+    def _bind(self, check: Callable[[Any, str], Any], go: str) -> str:
+        return self._name(lambda value: check(value, go))
+
+    def _name(self, function: Callable[..., Any]) -> str:
+        name = f"f{len(self.namespace)}"
+        self.namespace[name] = function
+        return name
+
+
+_CHECKS = {
+    ("string", ""): "type(x) is str",
+    ("boolean", ""): "type(x) is bool",
+    ("integer", "int32"): "type(x) is int and -2147483648 <= x <= 2147483647",
+    ("integer", "int64"): "type(x) is int and -9223372036854775808 <= x <= 9223372036854775807",
+}
+
+_ZEROS = {
+    "string": "''",
+    "boolean": "False",
+    "integer": "0",
+    "number": "0",
+    "quantity": "'0'",
+    "time": "None",
+    "microtime": "None",
+}
+
+
+def _is_struct(schema: Schema) -> bool:
+    """Go has no empty struct to leave out; that includes the structs that JSON writes as something else."""
+    return schema.type == "struct" or (
+        schema.format in ("quantity", "time", "microtime", "int-or-string", "raw", "json")
+    )
+
+
+def _has_zeros(schema: Schema) -> bool:
+    """Whether the zero value of a struct is more than `{}`."""
+    return any(
+        not field.omit_zero and not (field.omit_empty and (field.pointer or not _is_struct(field.schema)))
+        for field in schema.fields.values()
+    )
+
+
+def _list(value: Any, go: str) -> Any:
+    if type(value) is list:
+        return value
+    if value is None:
+        return ()
+    raise WrongType(value, go)
+
+
+def _map(value: Any, go: str) -> Any:
+    if type(value) is dict:
+        return value
+    if value is None:
+        return ()
+    raise WrongType(value, go)
+
+
+_GO_SCALARS = {"boolean": "bool", "string": "string", "number": "float64"}
+
+
+def go_type(schema: Schema) -> str:
+    """How messages about a wrong type spell this one."""
+    if schema.go_type:
+        return schema.go_type
+    if schema.type == "list":
+        return "[]" + go_type(schema.items) if schema.items else "[]interface {}"
+    if schema.type == "map":
+        return "map[string]" + go_type(schema.items) if schema.items else "map[string]interface {}"
+    if schema.name:
+        return ".".join(schema.name.split(".")[-2:])
+    if schema.type == "integer":
+        return schema.format
+    return "[]uint8" if schema.format == "byte" else _GO_SCALARS.get(schema.type, "interface {}")

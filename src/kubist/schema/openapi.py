@@ -1,0 +1,79 @@
+"""A schema node as OpenAPI v3 spells it, the inverse of the catalog: nothing that a type says is lost.
+
+Documents are put together elsewhere; this module only knows one type at a time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.schema import catalog
+from kubist.schema.node import UNSET, Schema
+
+REF = "#/components/schemas/"
+
+
+def raw_types() -> dict[str, dict[str, Any]]:
+    """All built-in types by name, as `components.schemas` of an OpenAPI v3 document has them."""
+    return {name: definition(catalog.by_name(name)) for name in catalog.names()}
+
+
+def definition(schema: Schema) -> dict[str, Any]:
+    """The definition of a named type."""
+    if schema.type != "struct":
+        return dict(schema.extras or {})
+    out: dict[str, Any] = {"type": "object"}
+    if fields := schema.fields:
+        out["properties"] = {name: property_of(fields[name].schema) for name in sorted(fields)}
+    if required := [name for name, field in fields.items() if field.required]:
+        out["required"] = required
+    return out | (schema.extras or {})
+
+
+def property_of(schema: Schema, inner: bool = False) -> dict[str, Any]:
+    """A node where it is used: a reference to its type or the type itself, with what the field adds.
+
+    `inner` is the item of a list or map, which has nothing to add but a default."""
+    out: dict[str, Any] = {}
+    if schema.name:
+        ref = {"$ref": REF + schema.name}
+        if inner and schema.default is UNSET:
+            return ref
+        out["allOf"] = [ref]
+        if schema.map_type != catalog.by_name(schema.name).map_type:
+            out["x-kubernetes-map-type"] = schema.map_type
+    else:
+        out |= _structure(schema)
+    if schema.default is not UNSET:
+        out["default"] = schema.default
+    if schema.enum:
+        out["enum"] = list(schema.enum)
+    if schema.list_type:
+        out["x-kubernetes-list-type"] = schema.list_type
+    if schema.map_keys:
+        out["x-kubernetes-list-map-keys"] = list(schema.map_keys)
+    if schema.merge_key:
+        out["x-kubernetes-patch-merge-key"] = schema.merge_key
+    if schema.patch_strategies:
+        out["x-kubernetes-patch-strategy"] = ",".join(schema.patch_strategies)
+    return out
+
+
+def _structure(schema: Schema) -> dict[str, Any]:
+    match schema.type:
+        case "any":
+            return {}
+        case "list":
+            assert schema.items
+            return {"type": "array", "items": property_of(schema.items, inner=True)}
+        case "map":
+            assert schema.items
+            out = {"type": "object", "additionalProperties": property_of(schema.items, inner=True)}
+            if schema.map_type:
+                out["x-kubernetes-map-type"] = schema.map_type
+            return out
+        case _:
+            out = {"type": schema.type}
+            if schema.format:
+                out["format"] = schema.format
+            return out

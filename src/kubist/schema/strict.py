@@ -1,0 +1,125 @@
+"""Reading a JSON body strictly: the decoded object, and a complaint for every unknown or duplicate field.
+
+The common body costs one parse and one decoding; only one that gives cause is read again, exactly.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from kubist.codec.errors import DecodeError
+from kubist.codec.json import Literal, Repeated, may_repeat, parse, parse_exact, quote, repeated
+from kubist.schema.decode import decode
+from kubist.schema.leaves import INEXACT, UNKNOWN, Flags
+from kubist.schema.node import Field, Schema
+
+_LIMIT = 100
+"""No more complaints than this about one body."""
+
+
+class Decoded(NamedTuple):
+    object: Any
+    complaints: list[str]
+    """`unknown field "spec.foo"` and `duplicate field "metadata.name"`, in the order of the text."""
+
+
+def decode_body(schema: Schema, body: bytes) -> Decoded:
+    """The object that a JSON body means for this schema."""
+    value = parse(body)
+    if may_repeat(body, value):
+        return _decode_exactly(schema, body)
+    flags: Flags = []
+    try:
+        decoded = decode(schema, value, flags)
+    except DecodeError:
+        return _decode_exactly(schema, body)
+    if INEXACT in flags:
+        return _decode_exactly(schema, body)
+    return Decoded(decoded, complaints(schema, value) if UNKNOWN in flags else [])
+
+
+def decode_value(schema: Schema, value: Any) -> Decoded:
+    """The same of a value already parsed, in which nothing is duplicate."""
+    flags: Flags = []
+    decoded = decode(schema, value, flags)
+    return Decoded(decoded, complaints(schema, value) if UNKNOWN in flags else [])
+
+
+def complaints(schema: Schema, value: Any) -> list[str]:
+    """What is unknown or duplicate in a value."""
+    report = _Report()
+    report.resolve(schema, value, "")
+    return list(report.found)
+
+
+def _decode_exactly(schema: Schema, body: bytes) -> Decoded:
+    report = _Report()
+    value = report.resolve(schema, parse_exact(body, Literal, repeated), "")
+    return Decoded(decode(schema, value), list(report.found))
+
+
+class _Report:
+    def __init__(self) -> None:
+        self.found: dict[str, None] = {}
+
+    def _complain(self, what: str, path: str) -> None:
+        if len(self.found) < _LIMIT:
+            self.found[f"{what} field {quote(path)}"] = None
+
+    def resolve(self, schema: Schema, value: Any, path: str) -> Any:
+        """The value with duplicate fields resolved, as decoding one over the other does."""
+        if isinstance(value, dict):
+            if schema.type == "struct":
+                return self._struct(schema.fields, value, path)
+            if schema.type == "map" and schema.items is not None:
+                return self._map(schema.items, value, path)
+        elif isinstance(value, list) and schema.type == "list" and schema.items is not None:
+            items = schema.items
+            return [self.resolve(items, item, f"{path}[{index}]") for index, item in enumerate(value)]
+        return value
+
+    def _struct(self, fields: dict[str, Field], value: dict[str, Any], path: str) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        for key, item in _pairs(value):
+            at = f"{path}.{key}" if path else key
+            field = fields.get(key)
+            if field is None:
+                self._complain("unknown", at)
+                continue
+            if key not in out:
+                out[key] = self.resolve(field.schema, item, at)
+                continue
+            self._complain("duplicate", at)
+            out[key] = _over(field.schema, out[key], self.resolve(field.schema, item, at), field.pointer)
+        return out
+
+    def _map(self, items: Schema, value: dict[str, Any], path: str) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        for key, item in _pairs(value):
+            at = f"{path}.{key}" if path else key
+            if key in out:
+                self._complain("duplicate", at)
+            out[key] = self.resolve(items, item, at)
+        return out
+
+
+def _pairs(value: dict[str, Any]) -> Any:
+    return value.pairs if isinstance(value, Repeated) else value.items()
+
+
+def _over(schema: Schema, old: Any, new: Any, pointer: bool = False) -> Any:
+    """The second value decoded over the first: structs and lists merge, null leaves what cannot be null."""
+    if new is None:
+        return None if pointer or schema.type in ("list", "map") else old
+    if schema.type == "struct" and isinstance(old, dict) and isinstance(new, dict):
+        merged = dict(old)
+        for key, value in new.items():
+            field = schema.fields[key]
+            merged[key] = _over(field.schema, old[key], value, field.pointer) if key in old else value
+        return merged
+    if schema.type == "map" and isinstance(old, dict) and isinstance(new, dict):
+        return old | new
+    if schema.type == "list" and isinstance(old, list) and isinstance(new, list) and schema.items is not None:
+        items = schema.items
+        return [_over(items, old[i], value) if i < len(old) else value for i, value in enumerate(new)]
+    return new
