@@ -20,6 +20,7 @@ log = logging.getLogger("kubist.http")
 
 NEVER = float("inf")
 _KEEPALIVE_SECONDS = 180
+_FAREWELL_SECONDS = 0.5
 
 
 class Host:
@@ -139,6 +140,16 @@ class Connection(asyncio.Protocol):
             if self.tls is not None:
                 self._certificate = client_certificate(self.tls)
         return self._certificate
+
+    def close(self) -> None:
+        """Close once everything is sent. A server that stops does not wait for the client to agree."""
+        self.transport.close()
+        if self.host.stopping:
+            self.host.loop.call_later(_FAREWELL_SECONDS, self._hang_up)
+
+    def _hang_up(self) -> None:
+        if not self.lost and not self.transport.get_write_buffer_size():
+            self.transport.abort()
 
     def expire(self) -> None:
         """The deadline has passed."""

@@ -138,7 +138,7 @@ class Http1(Connection):
         if self._writer is not None:
             self._writer.close()
         elif not self._busy and not self._in_head and not self._in_body:
-            self.transport.close()
+            self.close()
 
     def tasks(self) -> list[asyncio.Task[None]]:
         return [self._task] if self._task is not None else []
@@ -395,7 +395,7 @@ class Http1(Connection):
             self._refused = True
             self._linger()
         else:
-            self.transport.close()
+            self.close()
 
     def _linger(self) -> None:
         """Read on for a while: closing on a client that still sends would take the answer from it."""
@@ -403,8 +403,11 @@ class Http1(Connection):
             return
         limit = self.host.limits.linger_timeout
         step = min(_LINGER_STEP, limit / 4)
-        if (not self._heard and self._lingered) or self._lingered > limit:
-            self.transport.close()
+        if not self._heard and self._lingered:
+            self.close()
+            return
+        if self._lingered > limit:
+            self.transport.abort()
             return
         self._heard = False
         self._lingered += step

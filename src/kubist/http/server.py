@@ -12,7 +12,7 @@ from kubist.http.limits import Limits
 from kubist.http.messages import Application
 
 _BACKLOG = 1024
-_TLS_SHUTDOWN_TIMEOUT = 3.0
+_TLS_SHUTDOWN_TIMEOUT = 10.0
 
 
 class HttpServer:
@@ -72,7 +72,10 @@ class HttpServer:
             return
         shared.stopping = True
         for connection in list(shared.connections):
-            connection.shutdown()
+            if connection.transport.is_closing():
+                connection.close()
+            else:
+                connection.shutdown()
         shared.left()
         if not await _within(grace, shared.quiet):
             await _cut(shared)

@@ -103,9 +103,9 @@ class WebSocket(RawWriter):
     def _control(self, opcode: int, payload: bytes) -> None:
         if opcode == 8:
             if self._closing:
-                self._connection.transport.close()
+                self._connection.close()
             else:
-                self._fail(int.from_bytes(payload[:2], "big") if len(payload) >= 2 else _NORMAL)
+                self._fail(_close_code(payload))
         elif opcode == 9 and not self._closing and self._size <= _MESSAGE_LIMIT:
             super().write(_frame(_PONG, payload))
 
@@ -118,7 +118,7 @@ class WebSocket(RawWriter):
                 self.flush()
             transport.write(_frame(_CLOSE, code.to_bytes(2, "big")))
         self.gone()
-        transport.close()
+        self._connection.close()
 
     def _end(self) -> None:
         """Closed by us: say so and wait for the client to say the same, but not for long."""
@@ -127,6 +127,14 @@ class WebSocket(RawWriter):
             connection = self._connection
             connection.transport.write(_frame(_CLOSE, _NORMAL.to_bytes(2, "big")))
             connection.deadline = connection.host.now + connection.host.limits.linger_timeout
+
+
+def _close_code(payload: bytes) -> int:
+    """What to answer to a close frame: its own code, if it may be sent at all."""
+    if not payload:
+        return _NORMAL
+    code = int.from_bytes(payload[:2], "big") if len(payload) >= 2 else 0
+    return code if 1000 <= code <= 4999 and code not in (1004, 1005, 1006, 1015) else _PROTOCOL_ERROR
 
 
 def _frame(opcode: int, payload: bytes) -> bytes:

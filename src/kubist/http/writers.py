@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class RawWriter:
     """Bytes as they are, until the connection closes: a stream for an HTTP/1.0 client."""
 
-    __slots__ = ("_connection", "_loop", "_pending", "_scheduled", "_size", "_stream", "closed")
+    __slots__ = ("_connection", "_head", "_loop", "_pending", "_scheduled", "_size", "_stream", "closed")
 
     def __init__(self, connection: Http1, stream: Stream, head: bytes) -> None:
         self._connection = connection
@@ -26,10 +26,12 @@ class RawWriter:
         self._pending: list[bytes] = []
         self._size = 0
         self._scheduled = False
+        self._head = head
         self.closed = False
-        connection.transport.write(head)
 
     def start(self) -> None:
+        self._scheduled = True
+        self._loop.call_soon(self.flush)
         try:
             self._stream.start(self)
         except Exception:
@@ -79,9 +81,14 @@ class RawWriter:
         if connection.lost or not connection.writable:
             return
         if self._pending:
-            connection.transport.write(self._framed(self._pending))
+            data = self._framed(self._pending)
+            connection.transport.write(self._head + data if self._head else data)
+            self._head = b""
             self._pending.clear()
             self._size = 0
+        elif self._head:
+            connection.transport.write(self._head)
+            self._head = b""
         if self.closed:
             self._end()
 

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from serving import Pki, Serving, Site
+
+from kubist.http import Limits
+
+SHORT = Limits(
+    body_bytes=100_000,
+    header_bytes=16_384,
+    header_count=50,
+    header_timeout=0.3,
+    body_timeout=0.3,
+    idle_timeout=0.4,
+    stall_timeout=0.6,
+    linger_timeout=0.2,
+)
+
+
+@pytest.fixture(scope="session")
+def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
+    return Pki.make(tmp_path_factory.mktemp("pki"))
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+@pytest.fixture
+def serving(site: Site, pki: Pki) -> Iterator[Serving]:
+    with Serving(site, pki) as running:
+        yield running
+
+
+@pytest.fixture(params=["uvloop", "asyncio"])
+def either(request: pytest.FixtureRequest, site: Site, pki: Pki) -> Iterator[Serving]:
+    """The server on either event loop."""
+    with Serving(site, pki, use_uvloop=request.param == "uvloop") as running:
+        yield running
+
+
+@pytest.fixture(params=["tls", "plain"])
+def strict(request: pytest.FixtureRequest, site: Site, pki: Pki) -> Iterator[Serving]:
+    """A server with limits that a test can reach, with and without TLS."""
+    with Serving(site, pki if request.param == "tls" else None, limits=SHORT) as running:
+        yield running
+
+
+@pytest.fixture
+def cert_copy(tmp_path: Path) -> Pki:
+    return Pki.make(tmp_path)

@@ -1,0 +1,189 @@
+"""Clients that mean harm, or are broken: each gets a plain refusal and costs the others nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+import pytest
+from serving import Serving, Site, read_all, read_until
+
+HOST = b"Host: localhost\r\n"
+POST = b"POST /echo HTTP/1.1\r\nHost: localhost\r\n"
+CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
+
+SMUGGLING = {
+    "length and encoding": POST + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "encoding and length": POST + b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
+    "two lengths": POST + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+    "list of lengths": POST + b"Content-Length: 3, 3\r\n\r\nabc",
+    "signed length": POST + b"Content-Length: +3\r\n\r\nabc",
+    "negative length": POST + b"Content-Length: -3\r\n\r\nabc",
+    "space before colon": POST + b"Content-Length : 3\r\n\r\nabc",
+    "chunked twice": POST + b"Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
+    "hexadecimal prefix": CHUNKED + b"0x3\r\nabc\r\n0\r\n\r\n",
+    "chunk size overflow": CHUNKED + b"fffffffffffffffff\r\nabc\r\n0\r\n\r\n",
+    "chunk size with bare newline": CHUNKED + b"3\nabc\r\n0\r\n\r\n",
+    "chunk longer than said": CHUNKED + b"3\r\nabcd\r\n0\r\n\r\n",
+    "negative chunk": CHUNKED + b"-3\r\nabc\r\n0\r\n\r\n",
+    "encoding with HTTP/1.0": b"POST /echo HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "folded header": b"GET /hello HTTP/1.1\r\n" + HOST + b"X: a\r\n b\r\n\r\n",
+    "bare newlines": b"GET /hello HTTP/1.1\nHost: localhost\n\n",
+    "bare carriage return": b"GET /hello HTTP/1.1\r\nHost: a\rX: b\r\n\r\n",
+    "NUL in value": b"GET /hello HTTP/1.1\r\n" + HOST + b"X: a\0b\r\n\r\n",
+    "NUL in name": b"GET /hello HTTP/1.1\r\n" + HOST + b"X\0: b\r\n\r\n",
+    "NUL in path": b"GET /hel\0lo HTTP/1.1\r\n" + HOST + b"\r\n",
+    "empty name": b"GET /hello HTTP/1.1\r\n" + HOST + b": b\r\n\r\n",
+    "space in path": b"GET /hello b HTTP/1.1\r\n" + HOST + b"\r\n",
+    "no host": b"GET /hello HTTP/1.1\r\n\r\n",
+    "two hosts": b"GET /hello HTTP/1.1\r\n" + HOST + HOST + b"\r\n",
+    "tunnel": b"CONNECT example:443 HTTP/1.1\r\n" + HOST + b"\r\n",
+    "no HTTP at all": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+}
+
+
+@pytest.mark.parametrize("shape", SMUGGLING)
+def test_ambiguous_request_is_refused_and_the_connection_closed(
+    strict: Serving, site: Site, shape: str
+) -> None:
+    data = strict.exchange(SMUGGLING[shape] + b"GET /hello HTTP/1.1\r\n" + HOST + b"\r\n")
+    assert data.startswith(b"HTTP/1.1 400 ") and b"Connection: close\r\n" in data
+    assert data.count(b"HTTP/1.1 ") == 1
+    assert not site.requests
+
+
+def test_other_versions_and_codings_have_their_own_refusals(strict: Serving) -> None:
+    assert strict.exchange(b"GET / HTTP/2.0\r\n" + HOST + b"\r\n").startswith(b"HTTP/1.1 505 ")
+    for coding in (b"gzip, chunked", b"identity", b"xchunked"):
+        coded = POST + b"Transfer-Encoding: %b\r\n\r\n0\r\n\r\n" % coding
+        assert strict.exchange(coded).startswith(b"HTTP/1.1 501 ")
+
+
+def test_refusal_waits_for_the_answers_before_it(strict: Serving) -> None:
+    data = strict.exchange(b"GET /slow HTTP/1.1\r\n" + HOST + b"\r\n" + b"\0garbage")
+    assert data.startswith(b"HTTP/1.1 200 ") and data.index(b"/slow") < data.index(b"HTTP/1.1 400 ")
+
+
+def test_every_split_of_a_request_is_understood(strict: Serving, site: Site) -> None:
+    request = CHUNKED + b"3;a=b\r\nabc\r\n2\r\nde\r\n0\r\nTrailer: x\r\n\r\n"
+    with strict.socket() as client:
+        for cut in range(1, len(request), 7):
+            client.sendall(request[:cut])
+            client.sendall(request[cut:])
+            assert read_until(client, b"abcde").startswith(b"HTTP/1.1 201 ")
+    assert "trailer" not in site.requests[0].headers
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"X: " + b"a" * 100_000 + b"\r\n",
+        b"".join(b"X-%d: a\r\n" % n for n in range(60)),
+        b"".join(b"X-%d: %b\r\n" % (n, b"a" * 1000) for n in range(40)),
+    ],
+    ids=["one long header", "many headers", "many long headers"],
+)
+def test_too_large_head_is_refused(strict: Serving, site: Site, head: bytes) -> None:
+    data = strict.exchange(b"GET /hello HTTP/1.1\r\n" + HOST + head + b"\r\n")
+    assert data.startswith(b"HTTP/1.1 431 ")
+    assert not site.requests
+
+
+def test_endless_head_is_refused(strict: Serving) -> None:
+    with strict.socket() as client:
+        client.sendall(b"GET /hello HTTP/1.1\r\n" + HOST + b"X: ")
+        try:
+            for _ in range(200):
+                client.sendall(b"a" * 10_000)
+        except OSError:
+            return
+        assert read_all(client).startswith(b"HTTP/1.1 431 ")
+
+
+def test_trailers_count_as_headers(strict: Serving) -> None:
+    trailers = b"".join(b"X-%d: a\r\n" % n for n in range(60))
+    assert strict.exchange(CHUNKED + b"0\r\n" + trailers + b"\r\n").startswith(b"HTTP/1.1 431 ")
+
+
+@pytest.mark.parametrize("size", [100_001, 1_000_000])
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+def test_application_answers_for_a_body_too_large(
+    strict: Serving, site: Site, size: int, framing: str
+) -> None:
+    if framing == "length":
+        request = POST + b"Content-Length: %d\r\n\r\n%b" % (size, b"a" * size)
+    else:
+        request = CHUNKED + b"%x\r\n%b\r\n0\r\n\r\n" % (size, b"a" * size)
+    data = strict.exchange(request)
+    assert data.startswith(b"HTTP/1.1 413 ") and data.endswith(b'{"code":413}')
+    assert b"Connection: close\r\n" in data
+    assert [(r.body_too_large, r.body) for r in site.requests] == [(True, b"")]
+
+
+def test_body_of_exactly_the_limit_is_taken(strict: Serving, site: Site) -> None:
+    client = strict.http()
+    client.request("POST", "/echo", body=b"a" * 100_000)
+    assert len(client.getresponse().read()) == 100_000
+    client.close()
+
+
+def test_too_large_body_is_refused_before_it_is_sent(strict: Serving) -> None:
+    data = strict.exchange(POST + b"Expect: 100-continue\r\nContent-Length: 999999999\r\n\r\n")
+    assert data.startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize(
+    ("start", "answer"),
+    [
+        (b"", b""),
+        (b"GET /hello HTTP/1.1\r\nHost:", b"HTTP/1.1 408 "),
+        (POST + b"Content-Length: 100\r\n\r\nabc", b"HTTP/1.1 408 "),
+        (b"GET /hello HTTP/1.1\r\n" + HOST + b"\r\n", b"HTTP/1.1 200 "),
+    ],
+    ids=["silent", "slow headers", "slow body", "idle"],
+)
+def test_slow_client_is_cut(strict: Serving, start: bytes, answer: bytes) -> None:
+    began = time.monotonic()
+    with strict.socket() as client:
+        client.sendall(start)
+        assert read_all(client)[:13] == answer[:13]
+    assert 0.1 < time.monotonic() - began < 2
+
+
+def test_dripping_client_is_cut(strict: Serving) -> None:
+    began = time.monotonic()
+    with strict.socket() as client:
+        try:
+            client.sendall(b"GET /hello HTTP/1.1\r\n")
+            while time.monotonic() - began < 3:
+                client.sendall(b"X: y\r\n")
+                time.sleep(0.05)
+        except OSError:
+            pass
+    assert time.monotonic() - began < 2
+
+
+def test_client_that_never_reads_is_cut(strict: Serving, site: Site) -> None:
+    with strict.socket() as client:
+        client.sendall(b"GET /large?40000000 HTTP/1.1\r\n" + HOST + b"\r\n")
+        deadline = time.monotonic() + 5
+        while not site.requests or strict.server.connections:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+def test_pipelining_client_that_never_reads_is_not_served_on(strict: Serving, site: Site) -> None:
+    with strict.socket() as client:
+        client.sendall((b"GET /large?9000000 HTTP/1.1\r\n" + HOST + b"\r\n") * 50)
+        time.sleep(0.3)
+        assert len(site.requests) <= 3
+
+
+def test_flood_of_pipelined_requests_is_bounded(strict: Serving, site: Site) -> None:
+    with strict.socket() as client:
+        client.sendall(b"GET /slow HTTP/1.1\r\n" + HOST + b"\r\n")
+        client.sendall((b"GET /hello HTTP/1.1\r\n" + HOST + b"\r\n") * 5000)
+        data = b""
+        with contextlib.suppress(OSError):
+            data = read_all(client)
+        assert data.count(b"HTTP/1.1 200 ") <= 1000

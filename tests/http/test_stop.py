@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import socket
+import threading
+import time
+
+import pytest
+from serving import Pki, Serving, Site, read_all, read_until
+from test_streams import wait_for
+
+from kubist.http import HttpServer
+
+HOST = b"Host: localhost\r\n"
+
+
+def stop(serving: Serving, grace: float) -> float:
+    began = time.monotonic()
+    serving.run(serving.server.stop(grace))
+    return time.monotonic() - began
+
+
+def test_idle_connections_are_closed_at_once(either: Serving) -> None:
+    client = either.http()
+    client.request("GET", "/hello")
+    client.getresponse().read()
+    assert stop(either, 5) < 1
+    assert client.sock.recv(1) == b""
+    client.close()
+
+
+def test_request_in_flight_is_answered(either: Serving, site: Site) -> None:
+    with either.socket() as client:
+        client.sendall(b"GET /slow HTTP/1.1\r\n" + HOST + b"\r\n")
+        wait_for(lambda: site.requests)
+        assert stop(either, 5) < 2
+        data = read_all(client)
+        assert data.startswith(b"HTTP/1.1 200 ") and b"Connection: close\r\n" in data
+
+
+def test_streams_end_cleanly(either: Serving, site: Site) -> None:
+    with either.socket() as client:
+        client.sendall(b"GET /watch HTTP/1.1\r\n" + HOST + b"\r\n")
+        read_until(client, b"\r\n\r\n")
+        either.call(site.writers[0].write, b"last\n")
+        assert stop(either, 5) < 2
+        assert read_all(client).endswith(b"last\n\r\n0\r\n\r\n")
+    assert site.stopped == 1
+
+
+def test_what_outlasts_the_grace_is_cut(either: Serving, site: Site) -> None:
+    with either.socket() as client:
+        client.sendall(b"GET /gate HTTP/1.1\r\n" + HOST + b"\r\n")
+        wait_for(lambda: site.gate)
+        assert 0.2 < stop(either, 0.2) < 2
+        assert read_all(client) == b""
+    assert site.finished == 0
+
+
+def test_no_new_connections_after_stop(either: Serving) -> None:
+    stop(either, 1)
+    with pytest.raises(ConnectionError):
+        socket.create_connection(("127.0.0.1", either.port), timeout=2)
+
+
+def test_bound_socket_is_served(site: Site, pki: Pki) -> None:
+    bound = socket.create_server(("127.0.0.1", 0))
+    with Serving(site, None) as serving:
+        port = serving.run(serving.server.start(sock=bound))
+        assert port == bound.getsockname()[1] != serving.port
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
+            client.sendall(b"GET /hello HTTP/1.1\r\nConnection: close\r\n" + HOST + b"\r\n")
+            assert b"world" in read_all(client)
+
+
+def test_taken_port_is_an_error(serving: Serving, site: Site) -> None:
+    with pytest.raises(OSError, match="in use"):
+        serving.run(HttpServer(site).start("127.0.0.1", serving.port))
+
+
+def test_stop_under_load_answers_every_accepted_request(serving: Serving, site: Site) -> None:
+    answered: list[int] = []
+
+    def work() -> None:
+        try:
+            client = serving.http()
+            while True:
+                client.request("GET", "/slow")
+                answer = client.getresponse()
+                answer.read()
+                answered.append(answer.status)
+        except OSError:
+            pass
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    wait_for(lambda: len(answered) > 16)
+    stop(serving, 5)
+    for thread in threads:
+        thread.join()
+    assert set(answered) == {200} and len(answered) == site.finished == len(site.requests)

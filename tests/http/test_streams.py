@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import time
+
+from serving import Serving, Site, read_all, read_until
+
+WATCH = b"GET /watch HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+def wait_for(condition: object, seconds: float = 5) -> None:
+    assert callable(condition)
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.005)
+
+
+def test_events_arrive_as_they_are_written(either: Serving, site: Site) -> None:
+    client = either.http()
+    client.request("GET", "/watch")
+    answer = client.getresponse()
+    assert answer.status == 200 and answer.getheader("Transfer-Encoding") == "chunked"
+    writer = site.writers[0]
+    for n in range(3):
+        either.call(writer.write, b'{"n":%d}\n' % n)
+        assert answer.readline() == b'{"n":%d}\n' % n
+    either.call(writer.close)
+    assert answer.read() == b""
+    assert site.stream_stopped.wait(5) and site.stopped == 1 and writer.closed
+    client.request("GET", "/hello")
+    assert client.getresponse().read()
+    client.close()
+
+
+def test_writes_of_one_turn_leave_together(serving: Serving, site: Site) -> None:
+    with serving.socket() as client:
+        client.sendall(WATCH)
+        read_until(client, b"\r\n\r\n")
+        serving.call(lambda: [site.writers[0].write(b"event\n") for _ in range(5)])
+        assert client.recv(4096) == b"1e\r\n" + b"event\n" * 5 + b"\r\n"
+
+
+def test_disconnect_stops_the_stream_once(either: Serving, site: Site) -> None:
+    client = either.socket()
+    client.sendall(WATCH)
+    read_until(client, b"\r\n\r\n")
+    client.close()
+    assert site.stream_stopped.wait(2)
+    writer = site.writers[0]
+    either.call(writer.write, b"late")
+    either.call(writer.close)
+    either.call(writer.abort)
+    time.sleep(0.02)
+    assert site.stopped == 1 and writer.closed and writer.buffered == 0
+
+
+def test_abort_cuts_the_connection(serving: Serving, site: Site) -> None:
+    with serving.socket() as client:
+        client.sendall(WATCH)
+        read_until(client, b"\r\n\r\n")
+        serving.call(site.writers[0].abort)
+        assert not read_all(client).endswith(b"0\r\n\r\n")
+    assert site.stream_stopped.wait(2) and site.stopped == 1
+
+
+def test_watcher_that_does_not_read_shows_in_buffered(either: Serving, site: Site) -> None:
+    with either.socket() as client:
+        client.sendall(WATCH)
+        read_until(client, b"\r\n\r\n")
+        writer = site.writers[0]
+        total = 0
+        for _ in range(400):
+            either.call(writer.write, b"x" * 50_000)
+            total += 50_000
+        buffered = either.call(lambda: writer.buffered)
+        assert buffered > 5_000_000
+        either.call(writer.close)
+        received = len(read_until(client, b"0\r\n\r\n"))
+        assert received > total
+
+
+def test_http_1_0_stream_ends_with_the_connection(serving: Serving, site: Site) -> None:
+    with serving.socket() as client:
+        client.sendall(b"GET /watch HTTP/1.0\r\n\r\n")
+        read_until(client, b"\r\n\r\n")
+        serving.call(site.writers[0].write, b"event\n")
+        serving.call(site.writers[0].close)
+        assert read_all(client) == b"event\n"
+
+
+def test_head_of_a_stream_starts_nothing(serving: Serving, site: Site) -> None:
+    with serving.socket() as client:
+        client.sendall(b"HEAD /watch HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        assert b"200 OK" in read_all(client)
+    assert not site.writers and site.stopped == 1
+
+
+def test_request_after_a_stream_waits_its_turn(serving: Serving, site: Site) -> None:
+    with serving.socket() as client:
+        client.sendall(WATCH + b"GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        read_until(client, b"\r\n\r\n")
+        serving.call(site.writers[0].write, b"event\n")
+        serving.call(site.writers[0].close)
+        data = read_all(client)
+        assert data.index(b"event") < data.index(b"0\r\n\r\n") < data.index(b"world")
