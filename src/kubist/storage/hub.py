@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from .store import Batch, Event, StoreError
+from .store import Batch, Event, Unavailable
 
 QUEUED_EVENTS = 4096
 """What one watch may leave unread; past it the queue is dropped and the watch reads history instead."""
@@ -33,7 +33,7 @@ class Subscription:
         self._queued = 0
         self._limit = limit
         self._overflowed = False
-        self._failure: StoreError | None = None
+        self._failure: str | None = None
         self._waiter: asyncio.Future[None] | None = None
 
     def push(self, batch: Batch) -> None:
@@ -51,8 +51,8 @@ class Subscription:
             batches.append(batch)
         self._wake()
 
-    def fail(self, error: StoreError) -> None:
-        self._failure = error
+    def fail(self, reason: str) -> None:
+        self._failure = reason
         self._wake()
 
     async def next(self) -> Batch | None:
@@ -65,7 +65,7 @@ class Subscription:
             if self._overflowed:
                 return None
             if self._failure is not None:
-                raise self._failure
+                raise Unavailable(self._failure)
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
 
@@ -92,6 +92,8 @@ class Hub:
         found: dict[str, list[Event]] = {}
         for event in events:
             for length in self._lengths:
+                if length > len(event.key):
+                    break
                 prefix = event.key[:length]
                 if prefix in self._by_prefix:
                     found.setdefault(prefix, []).append(event)
@@ -118,14 +120,14 @@ class Hub:
                 if subscription.revision < progress.revision:
                     subscription.push(progress)
 
-    def fail(self, error: StoreError) -> None:
-        """End every watch with `error`."""
+    def fail(self, reason: str) -> None:
+        """End every watch: it raises `Unavailable` for `reason`."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         for subscriptions in self._by_prefix.values():
             for subscription in subscriptions:
-                subscription.fail(error)
+                subscription.fail(reason)
 
     async def watch(self, prefix: str, after: int, replay: Replay) -> AsyncIterator[Batch]:
         """History by `replay`, then what is published, without a gap between; again if the reader stalled."""

@@ -49,7 +49,7 @@ class SqliteStore:
         self._open = False
         self._marker.cancel()
         await self._writer.stop()
-        self._hub.fail(Unavailable("the store is closed"))
+        self._hub.fail("the store is closed")
         self._file.close()
 
     async def revision(self) -> int:
