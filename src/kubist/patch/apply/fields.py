@@ -1,0 +1,140 @@
+"""The fields that a value holds: as an applied configuration claims them, or each with all its containers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.patch.apply.sets import LEAF, SELF, Set, is_member, ordered
+from kubist.patch.apply.typed import FREE, ListType, MapType, Type
+
+
+def claimed(kind: Type, obj: dict[str, Any]) -> Set:
+    """What applying `obj` claims: leaves, elements of lists, keys of maps; not the structs around them."""
+    return _claimed(kind, obj, member=False) or LEAF if obj else LEAF
+
+
+def _claimed(kind: Type, value: Any, member: bool) -> Set | None:
+    """The node of a value, which is a member anyway or only if nothing else can be. None: no node."""
+    if isinstance(value, dict):
+        split = kind.map
+        if not value or split is None or split.atomic:
+            return LEAF
+        node: Set = {SELF: LEAF} if member else {}
+        fields, other = split.fields, split.element or FREE
+        for key in sorted(value):
+            field = fields.get(key)
+            if field is not None:
+                below = _claimed(field[1], value[key], member=False)
+                if below is not None:
+                    node[field[0]] = below
+            else:
+                node["f:" + key] = _claimed(other, value[key], member=True)
+        return node or None
+    if isinstance(value, list):
+        items = kind.list
+        if items is None or items.atomic:
+            return LEAF
+        if not value:
+            return LEAF if member else None
+        node = {SELF: LEAF} if member else {}
+        for element, item in _single(items, value).items():
+            node[element] = LEAF if item is _SEVERAL else _claimed(items.element, item, member=True)
+        return ordered(node)
+    return LEAF
+
+
+_SEVERAL: Any = object()
+
+
+def _single(items: ListType, values: list[Any]) -> dict[str, Any]:
+    """Elements by name; those of one name are one thing, into which nobody looks."""
+    named: dict[str, Any] = {}
+    for item in values:
+        element = items.name(item)
+        named[element] = _SEVERAL if element in named else item
+    return named
+
+
+def everything(kind: Type, value: Any) -> Set:
+    """The node of a value that is new (or gone) as a whole: it and all that it holds."""
+    if type(value) is dict:
+        split = kind.map
+        if not value or split is None or split.atomic:
+            return LEAF
+        node: Set = {SELF: LEAF}
+        fields = split.fields
+        for key in sorted(value):
+            field = fields.get(key) or split.child(key)
+            if field is None:
+                continue
+            inner = value[key]
+            # Most values are scalars: no call for those.
+            node[field[0]] = (
+                everything(field[1], inner) if type(inner) is dict or type(inner) is list else LEAF
+            )
+        return node
+    if type(value) is list:
+        items = kind.list
+        if not value or items is None or items.atomic:
+            return LEAF
+        node = {SELF: LEAF}
+        for element, item in _single(items, value).items():
+            node[element] = LEAF if item is _SEVERAL else everything(items.element, item)
+        return ordered(node)
+    return LEAF
+
+
+def with_structs(kind: Type | None, fields: Set) -> Set:
+    """`fields` and the structs that lead to them."""
+    split = kind.map if kind is not None else None
+    made: Set = {}
+    for element, node in fields.items():
+        if not node:
+            made[element] = node
+            continue
+        inner: Type | None = None
+        named = False
+        if element[0] == "f" and split is not None:
+            field = split.child(element[2:])
+            inner = field[1] if field is not None else None
+            named = element[2:] in split.fields
+        elif element[0] == "k" and kind is not None and kind.list is not None:
+            inner = kind.list.element
+        below = with_structs(inner, node)
+        made[element] = {SELF: LEAF, **below} if named and SELF not in below else below
+    return made
+
+
+def reconciled(kind: Type, fields: Set) -> Set:
+    """`fields`, which may come from an older schema: what has become atomic since is owned as a whole."""
+    made: Set | None = None
+    for element, node in fields.items():
+        if not node:
+            continue
+        inner = _inner(kind, element)
+        if inner is None or inner is FREE:
+            continue
+        rest = LEAF if inner.atomic else reconciled(inner, node)
+        if rest is not node:
+            made = made or fields.copy()
+            made[element] = rest
+    return fields if made is None else made
+
+
+def _inner(kind: Type, element: str) -> Type | None:
+    split: MapType | None = kind.map
+    if split is not None:
+        field = split.child(element[2:]) if element[0] == "f" else None
+        return field[1] if field is not None else None
+    return kind.list.element if kind.list is not None else None
+
+
+def below(fields: Set, element: str) -> Set:
+    """What a set holds inside an element."""
+    node: Set = fields.get(element, LEAF)
+    return node
+
+
+def holds(fields: Set, element: str) -> bool:
+    node = fields.get(element)
+    return node is not None and is_member(node)

@@ -1,0 +1,172 @@
+"""managedFields: who owns which fields. Entries are read into `Managed` and written back in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from kubist.patch.apply import fieldsv1
+from kubist.patch.apply.sets import Set, difference, dotted, union
+
+MAX_UPDATE_MANAGERS = 10
+
+NEVER_OWNED = dotted(
+    "apiVersion",
+    "kind",
+    "metadata",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.creationTimestamp",
+    "metadata.selfLink",
+    "metadata.uid",
+    "metadata.clusterName",
+    "metadata.generation",
+    "metadata.managedFields",
+    "metadata.resourceVersion",
+)
+
+
+@dataclass(slots=True, frozen=True)
+class Identity:
+    """Who: a manager is another one for each operation and sub-resource, an updater also for each version."""
+
+    manager: str
+    operation: str
+    api_version: str
+    subresource: str
+
+    @property
+    def text(self) -> str:
+        """What managers sort by where nothing else decides."""
+        parts = {
+            "manager": self.manager,
+            "operation": self.operation,
+            "apiVersion": self.api_version,
+            "subresource": self.subresource,
+        }
+        return orjson.dumps({name: part for name, part in parts.items() if part}).decode()
+
+
+def applier(manager: str, subresource: str) -> Identity:
+    return Identity(manager or "unknown", "Apply", "", subresource)
+
+
+def updater(manager: str, api_version: str, subresource: str) -> Identity:
+    return Identity(manager or "unknown", "Update", api_version, subresource)
+
+
+@dataclass(slots=True, frozen=True)
+class Owned:
+    """What a manager owns, in the version in which it wrote."""
+
+    api_version: str
+    fields: Set
+    time: str = ""
+
+
+Managed = dict[Identity, Owned]
+
+
+def decode(entries: Any, *, trusted: bool) -> Managed:
+    """The entries; a `ValueError` if one is not valid. `trusted` ones the server has written."""
+    managed: Managed = {}
+    for index, entry in enumerate(entries or ()):
+        operation = entry.get("operation")
+        if operation not in ("Apply", "Update"):
+            raise ValueError("operation must be `Apply` or `Update`")
+        api_version = entry.get("apiVersion")
+        if not api_version:
+            raise ValueError("apiVersion must not be empty")
+        if (fields_type := entry.get("fieldsType")) != "FieldsV1":
+            what = f'invalid fieldsType "{fields_type}"' if fields_type else "missing fieldsType"
+            raise ValueError(f"{what} in managed fields entry {index}")
+        raw = entry.get("fieldsV1") or {}
+        identity = Identity(
+            entry.get("manager") or "",
+            operation,
+            api_version if operation == "Update" else "",
+            entry.get("subresource") or "",
+        )
+        fields = raw if trusted else fieldsv1.parse(raw)
+        managed[identity] = Owned(api_version, fields, entry.get("time") or "")
+    return managed
+
+
+def encode(managed: Managed) -> list[dict[str, Any]]:
+    """The entries in order: by operation, time, manager, version and sub-resource."""
+    if len(managed) == 1:
+        return [_entry(*item) for item in managed.items()]
+    return [_entry(*item) for item in sorted(managed.items(), key=_order)]
+
+
+def _order(item: tuple[Identity, Owned]) -> tuple[str, ...]:
+    identity, owned = item
+    return (identity.operation, owned.time, identity.manager, owned.api_version, identity.subresource)
+
+
+def _entry(identity: Identity, owned: Owned) -> dict[str, Any]:
+    entry: dict[str, Any] = {}
+    if identity.manager:
+        entry["manager"] = identity.manager
+    entry["operation"] = identity.operation
+    entry["apiVersion"] = owned.api_version
+    if owned.time:
+        entry["time"] = owned.time
+    entry["fieldsType"] = "FieldsV1"
+    entry["fieldsV1"] = owned.fields
+    if identity.subresource:
+        entry["subresource"] = identity.subresource
+    return entry
+
+
+def is_reset(entries: Any) -> bool:
+    """Whether the entries ask to forget all owners: an empty list, or one of nothing but an empty entry."""
+    if not isinstance(entries, list):
+        return False
+    return not entries or (len(entries) == 1 and not any(entries[0].values()))
+
+
+def validate(entries: Any) -> str:
+    """What is wrong with entries that came back from admission; empty if nothing is."""
+    try:
+        decode(entries, trusted=False)
+    except ValueError as bad:
+        return str(bad)
+    return ""
+
+
+def tracked(fields: Set) -> Set:
+    return difference(fields, NEVER_OWNED)
+
+
+def cap_updaters(managed: Managed) -> None:
+    """Let the oldest updaters of a version be one, `ancient-changes`, until not too many are left."""
+    updaters = [item for item in managed.items() if item[0].operation == "Update"]
+    excess = len(updaters) - MAX_UPDATE_MANAGERS
+    if excess <= 0:
+        return
+    updaters.sort(key=lambda item: (item[1].time, item[0].text))
+    first: dict[str, Identity] = {}
+    for identity, owned in updaters:
+        if excess <= 0:
+            break
+        version = owned.api_version
+        if version not in first:
+            first[version] = identity
+            continue
+        bucket = updater("ancient-changes", version, "")
+        if bucket not in managed:
+            managed[bucket] = managed.pop(first[version])
+        merged = union(owned.fields, managed[bucket].fields)
+        del managed[identity]
+        managed[bucket] = replace(owned, fields=merged)
+        excess -= 1
+
+
+def differ_only_in_time(old: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]) -> bool:
+    """Whether two lists of entries say the same but for when."""
+    pairs = list(zip(old, new, strict=True))
+    return all({**a, "time": None} == {**b, "time": None} for a, b in pairs)

@@ -1,0 +1,106 @@
+"""An applied configuration merged into an object, and fields taken out of one. Arguments are left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.patch.apply.fields import below, holds
+from kubist.patch.apply.sets import Set
+from kubist.patch.apply.typed import ListType, Type
+
+
+def merge(kind: Type, live: Any, applied: Any) -> Any:
+    """`live` with all that `applied` says. Null empties what is atomic and leaves the rest as it is."""
+    if isinstance(live, dict) and (isinstance(applied, dict) or applied is None):
+        split = kind.map
+        if split is None or split.atomic or not (live or applied):
+            return applied
+        merged = live.copy()
+        for key, value in (applied or {}).items():
+            child = split.child(key)
+            if child is not None:
+                merged[key] = merge(child[1], merged[key], value) if key in merged else value
+        return merged
+    if isinstance(live, list) and (isinstance(applied, list) or applied is None):
+        items = kind.list
+        if items is None or items.atomic or not (live or applied):
+            return applied
+        return _merge_lists(items, live, applied or [])
+    return applied
+
+
+def _merge_lists(items: ListType, live: list[Any], applied: list[Any]) -> list[Any]:
+    """The order is that of `applied`; what only `live` has stays where it is among the others."""
+    live_names = [items.name(item) for item in live]
+    applied_names = [items.name(item) for item in applied]
+    wanted = dict(zip(applied_names, applied, strict=True))
+    present: dict[str, Any] = {}
+    for name, item in zip(live_names, live, strict=True):
+        present[name] = None if name in present else item
+
+    merged: list[Any] = []
+    done: set[str] = set()
+    shared = iter([name for name in applied_names if name in present])
+    expected = next(shared, None)
+
+    def take(name: str) -> None:
+        item = wanted[name]
+        merged.append(merge(items.element, present[name], item) if name in present else item)
+        done.add(name)
+
+    left = right = 0
+    while left < len(live) or right < len(applied):
+        if left < len(live) and right < len(applied):
+            name = live_names[left]
+            if name == applied_names[right]:
+                take(name)
+                left, right, expected = left + 1, right + 1, next(shared, None)
+                continue
+            if name in wanted and expected is not None and name != expected:
+                left += 1  # Its turn comes where `applied` has it.
+                continue
+        if left < len(live):
+            name = live_names[left]
+            if name not in wanted:
+                merged.append(live[left])
+                left += 1
+                continue
+            if name in done:
+                left += 1
+        if right < len(applied):
+            name = applied_names[right]
+            take(name)
+            right += 1
+            if name == expected:
+                expected = next(shared, None)
+    return merged
+
+
+def remove(kind: Type, value: Any, fields: Set) -> Any:
+    """`value` without the members of `fields`. What nothing is left of becomes null."""
+    if isinstance(value, dict):
+        split = kind.map
+        if not value or split is None or split.atomic:
+            return None
+        kept: dict[str, Any] = {}
+        for key, inner in value.items():
+            element = "f:" + key
+            if element not in fields:
+                kept[key] = inner
+            elif not holds(fields, element):
+                child = split.child(key)
+                kept[key] = remove(child[1], inner, below(fields, element)) if child is not None else inner
+        return kept or None
+    if isinstance(value, list):
+        items = kind.list
+        if not value or items is None or items.atomic:
+            return None
+        rest = []
+        for item in value:
+            element = items.name(item)
+            if element not in fields:
+                rest.append(item)
+            elif not holds(fields, element):
+                rest.append(remove(items.element, item, below(fields, element)))
+        return rest or None
+    return value

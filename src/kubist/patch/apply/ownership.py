@@ -1,0 +1,145 @@
+"""Who owns what after a write. An update takes what it changes; an apply claims what it says, may meet
+conflicts, and lets go of what it no longer says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kubist.patch.apply import managers, sets
+from kubist.patch.apply.conflicts import Conflicts
+from kubist.patch.apply.fields import claimed, reconciled, with_structs
+from kubist.patch.apply.managers import Identity, Managed, Owned
+from kubist.patch.apply.merge import merge, remove
+from kubist.patch.apply.sets import LEAF, Set
+from kubist.patch.apply.typed import Type
+from kubist.patch.apply.versions import Changes, Object, Versions
+
+
+class Conflicting(Exception):
+    """An apply met fields of others, and was not to force them."""
+
+    def __init__(self, conflicts: Conflicts) -> None:
+        super().__init__()
+        self.conflicts = conflicts
+
+
+def update(
+    versions: Versions, old: Object, new: Object, managed: Managed, who: Identity, reset: Set, now: str
+) -> Managed:
+    """The owners after `who` has made `new` out of `old`."""
+    changes = Changes(versions, old, new, reset)
+    managed = _reconciled(versions, old, managed)
+    managed, _ = _taken(managed, changes)
+    comparison = changes.at(versions.api_version)
+    assert comparison is not None
+    mine = managers.tracked(comparison.changed)
+    if mine:
+        before = managed.get(who)
+        fields = sets.union(mine, before.fields) if before is not None else mine
+        managed[who] = Owned(versions.api_version, fields, now)
+    managers.cap_updaters(managed)
+    return managed
+
+
+def apply(
+    versions: Versions,
+    live: Object,
+    applied: Object,
+    managed: Managed,
+    who: Identity,
+    reset: Set,
+    now: str,
+    force: bool,
+) -> tuple[Object, Managed]:
+    """The object, not yet defaulted, and its owners after `who` has applied; `live` if nothing changed."""
+    managed = _reconciled(versions, live, managed)
+    last = managed.get(who)
+    claim = sets.recursive_difference(claimed(versions.kind, applied), reset)
+    managed[who] = Owned(versions.api_version, claim, last.time if last is not None else "")
+    new = _pruned(versions, merge(versions.kind, live, applied), managed, last, claim)
+    others = {identity: owned for identity, owned in managed.items() if identity != who}
+    others, conflicts = _taken(others, Changes(versions, live, new, reset))
+    if conflicts and not force:
+        raise Conflicting(conflicts)
+    if changed := new != live:
+        managed[who] = replace(managed[who], time=now)
+    fields = managers.tracked(claim)
+    if fields:
+        others[who] = replace(managed[who], fields=fields)
+    return (new if changed else live), others
+
+
+def _reconciled(versions: Versions, obj: Object, managed: Managed) -> Managed:
+    """The owners that count: of versions that exist, with fields that the schema still splits."""
+    result: Managed = {}
+    for identity, owned in managed.items():
+        if owned.api_version == versions.api_version:
+            kind: Type | None = versions.kind
+        else:
+            found = versions.at(obj, owned.api_version)
+            kind = found[1] if found is not None else None
+        if kind is not None:
+            fields = reconciled(kind, owned.fields)
+            result[identity] = owned if fields is owned.fields else replace(owned, fields=fields)
+    return result
+
+
+def _taken(managed: Managed, changes: Changes) -> tuple[Managed, Conflicts]:
+    """What is left to the owners without changed and removed fields, and which of the changed were theirs."""
+    left: Managed = {}
+    conflicts: Conflicts = {}
+    for identity, owned in managed.items():
+        comparison = changes.at(owned.api_version)
+        if comparison is None:
+            continue
+        fields = owned.fields
+        conflict = sets.intersection(fields, comparison.changed)
+        if conflict:
+            conflicts[identity] = conflict
+            fields = sets.difference(fields, conflict)
+        fields = sets.difference(fields, comparison.removed)
+        if fields:
+            left[identity] = owned if fields is owned.fields else replace(owned, fields=fields)
+    return left, conflicts
+
+
+def _pruned(versions: Versions, merged: Object, managed: Managed, last: Owned | None, claim: Set) -> Object:
+    """`merged` without what was applied last time, is not now, and belongs to nobody else."""
+    if last is None or not last.fields:
+        return merged
+    if last.api_version == versions.api_version and not sets.difference(last.fields, claim):
+        return merged
+    found = versions.at(merged, last.api_version)
+    if found is None:
+        return merged
+    whole, kind = found
+    gone = with_structs(kind, last.fields)
+    rest = remove(kind, whole, gone)
+    rest = _with_owned(versions, whole, rest, last.api_version, managed)
+    had = with_structs(kind, claimed(kind, whole))
+    has = with_structs(kind, claimed(kind, rest))
+    dropped = sets.intersection(sets.difference(had, has), gone)
+    if not dropped:
+        return merged
+    pruned = versions.at(remove(kind, whole, dropped), versions.api_version)
+    return merged if pruned is None else pruned[0]
+
+
+def _with_owned(
+    versions: Versions, whole: Object, rest: Object, api_version: str, managed: Managed
+) -> Object:
+    """`rest`, which lacks something of `whole`, with what any manager owns put back."""
+    owned: dict[str, Set] = {api_version: LEAF}
+    for entry in managed.values():
+        owned[entry.api_version] = sets.union(owned.get(entry.api_version, LEAF), entry.fields)
+    for version, fields in owned.items():
+        found, part = versions.at(whole, version), versions.at(rest, version)
+        if found is None or part is None:
+            continue
+        obj, kind = found
+        had = with_structs(kind, claimed(kind, obj))
+        has = with_structs(kind, claimed(kind, part[0]))
+        lost = sets.difference(had, sets.union(has, with_structs(kind, fields)))
+        rest = remove(kind, obj, lost) if lost else obj
+    found = versions.at(rest, api_version)
+    return rest if found is None else found[0]

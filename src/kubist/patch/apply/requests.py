@@ -1,0 +1,175 @@
+"""What the verbs call: keep the managedFields of a written object, and apply a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kubist.patch.apply import conflicts, lastapplied, managers, ownership
+from kubist.patch.apply.empty import empty
+from kubist.patch.apply.managers import Managed
+from kubist.patch.apply.ownership import Conflicting
+from kubist.patch.apply.sets import dotted
+from kubist.patch.apply.typed import BadValue
+from kubist.patch.apply.validate import problems, summary
+from kubist.patch.apply.versions import Convert, Object, Versions
+from kubist.patch.errors import MalformedPatch, UnclassifiedError
+from kubist.schema.node import Schema
+
+
+def update_managed_fields(
+    schema: Schema,
+    live: Object | None,
+    new: Object,
+    *,
+    manager: str,
+    api_version: str,
+    now: str,
+    subresource: str = "",
+    reset_fields: Sequence[str] = (),
+    convert: Convert | None = None,
+) -> None:
+    """Set `metadata.managedFields` of `new`, which a create (`live` is None), update or patch is to store.
+
+    Both objects are in the version of the request, decoded and defaulted. `reset_fields` are the dotted paths
+    that this way of writing never changes. An object that nobody owns anything of stays untracked.
+    """
+    metadata = new["metadata"]
+    sent = metadata.pop("managedFields", None)
+    managed: Managed = {}
+    if live is None:
+        old = empty(schema)
+    else:
+        stored = live["metadata"].get("managedFields")
+        managed = _live_or_sent(stored, None if subresource else sent)
+        if not managed:
+            return
+        old = _without_managed_fields(live)
+    who = managers.updater(manager, api_version, subresource)
+    versions = Versions(api_version, schema, convert)
+    try:
+        managed = ownership.update(versions, old, new, managed, who, dotted(*reset_fields), now)
+    except BadValue:
+        return
+    if managed:
+        metadata["managedFields"] = managers.encode(managed)
+
+
+def _live_or_sent(stored: Any, sent: Any) -> Managed:
+    """The owners before an update: as the client says, if that can be read; else as they were."""
+    if sent is not None and sent != stored:
+        if managers.is_reset(sent):
+            return {}
+        try:
+            managed = managers.decode(sent, trusted=False)
+        except ValueError:
+            managed = {}
+        if managed:
+            return managed
+    try:
+        return managers.decode(stored, trusted=True)
+    except ValueError:
+        return {}
+
+
+def _without_managed_fields(obj: Object) -> Object:
+    metadata = obj["metadata"]
+    if "managedFields" not in metadata:
+        return obj
+    return {**obj, "metadata": {key: value for key, value in metadata.items() if key != "managedFields"}}
+
+
+def apply(
+    schema: Schema,
+    live: Object | None,
+    applied: Object,
+    *,
+    manager: str,
+    api_version: str,
+    now: str,
+    force: bool = False,
+    subresource: str = "",
+    reset_fields: Sequence[str] = (),
+    convert: Convert | None = None,
+) -> Object:
+    """The object that applying makes of `live` (None: of nothing), with its managedFields; not yet decoded
+    and defaulted. It shares parts with both arguments, which are left alone.
+
+    Refused with `ApplyConflict`, or with another API error if `applied` cannot be applied at all.
+    """
+    if _metadata(applied).get("managedFields") is not None:
+        raise MalformedPatch("metadata.managedFields must be nil")
+    versions = Versions(api_version, schema, convert)
+    reset = dotted(*reset_fields)
+    try:
+        managed = managers.decode(_metadata(live or {}).get("managedFields"), trusted=True)
+    except ValueError as bad:
+        raise UnclassifiedError(f"failed to decode managed fields: {bad}") from None
+    nothing = empty(schema)
+    old = nothing if live is None else _without_managed_fields(live)
+    if found := problems(versions.kind, applied):
+        raise UnclassifiedError(f"failed to create typed patch object ({_shown(applied)}): {summary(found)}")
+    who = managers.applier(manager, subresource)
+    try:
+        if not managed and live is not None:
+            earlier = managers.updater("before-first-apply", api_version, subresource)
+            managed = ownership.update(versions, nothing, old, managed, earlier, reset, now)
+        obj, managed = _apply(versions, old, applied, managed, who, reset, now, force)
+    except BadValue as bad:
+        raise UnclassifiedError(f"failed to apply: {bad}") from None
+    if manager == lastapplied.MANAGER:
+        obj = lastapplied.renew(obj, applied)
+    metadata = dict(_metadata(obj))
+    if managed:
+        metadata["managedFields"] = managers.encode(managed)
+    return {**obj, "metadata": metadata}
+
+
+def _apply(
+    versions: Versions,
+    live: Object,
+    applied: Object,
+    managed: Managed,
+    who: managers.Identity,
+    reset: dict[str, Any],
+    now: str,
+    force: bool,
+) -> tuple[Object, Managed]:
+    try:
+        return ownership.apply(versions, live, applied, managed, who, reset, now, force)
+    except Conflicting as met:
+        rest = met.conflicts
+        if who.manager == lastapplied.MANAGER:
+            rest = conflicts.without(rest, lastapplied.covered(versions.kind, live, versions.api_version))
+        if rest:
+            raise conflicts.error(rest) from None
+    return ownership.apply(versions, live, applied, managed, who, reset, now, force=True)
+
+
+def _metadata(obj: Object) -> Object:
+    metadata = obj.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _shown(obj: Object) -> str:
+    metadata = _metadata(obj)
+    return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {_shown_kind(obj)}"
+
+
+def _shown_kind(obj: Object) -> str:
+    group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
+    return f"{group}/{version}, Kind={obj.get('kind', '')}"
+
+
+def restore_times(live: Object, new: Object) -> None:
+    """Give `new` the managedFields of `live` if only their times differ: then nothing has changed at all."""
+    before, after = live["metadata"].get("managedFields"), new["metadata"].get("managedFields")
+    if not before or not after or len(before) != len(after) or before == after:
+        return
+    if managers.differ_only_in_time(before, after) and {**live, "metadata": None} == {
+        **new,
+        "metadata": None,
+    }:
+        old_metadata = {**live["metadata"], "managedFields": None}
+        if old_metadata == {**new["metadata"], "managedFields": None}:
+            new["metadata"]["managedFields"] = before

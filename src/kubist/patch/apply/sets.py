@@ -1,0 +1,177 @@
+"""Field sets. A set is its FieldsV1 form: `{"f:spec": {"f:replicas": {}}}` holds `.spec.replicas`.
+
+A node without content is a member; one with content is a member if it also holds `.`. Sets are always sorted
+and never changed: every function makes a new one that shares what stayed the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from kubist.patch.apply.paths import Element, order
+
+Set = dict[Element, Any]
+
+LEAF: Set = {}
+"""A member with nothing below it."""
+
+SELF = "."
+
+Path = tuple[Element, ...]
+
+
+def ordered(node: Set) -> Set:
+    """A node with its elements in order; what is below them is taken to be."""
+    if len(node) < 2:
+        return node
+    if max(node) < "g":  # Only fields: their spellings sort as they do.
+        return {element: node[element] for element in sorted(node)}
+    return {element: node[element] for element in sorted(node, key=order)}
+
+
+def is_member(node: Set) -> bool:
+    return not node or SELF in node
+
+
+def has(fields: Set, path: Path) -> bool:
+    node = fields
+    for element in path:
+        if element not in node:
+            return False
+        node = node[element]
+    return is_member(node)
+
+
+def of_paths(*paths: Path) -> Set:
+    made: Set = {}
+    for path in paths:
+        node: Set = LEAF
+        for element in reversed(path):
+            node = {element: node}
+        made = union(made, node)
+    return made
+
+
+@lru_cache(maxsize=1024)
+def dotted(*paths: str) -> Set:
+    """The set of plain fields such as `metadata.name`."""
+    return of_paths(*(tuple("f:" + name for name in path.split(".")) for path in paths))
+
+
+def union(left: Set, right: Set) -> Set:
+    if not left or left is right:
+        return right
+    if not right:
+        return left
+    if len(left) < len(right):
+        left, right = right, left
+    made: Set | None = None
+    grown = False
+    for element, other in right.items():
+        mine = left.get(element)
+        if mine is None:
+            grown = True
+            joined = other
+        else:
+            joined = _join(mine, other)
+            if joined is mine:
+                continue
+        if made is None:
+            made = left.copy()
+        made[element] = joined
+    if made is None:
+        return left
+    return ordered(made) if grown else made
+
+
+def _join(left: Set, right: Set) -> Set:
+    """The union of two nodes that both stand for something."""
+    if left is right:
+        return left
+    if not left:
+        return left if not right else right if SELF in right else {SELF: LEAF, **right}
+    if not right:
+        return left if SELF in left else {SELF: LEAF, **left}
+    return union(left, right)
+
+
+def intersection(left: Set, right: Set) -> Set:
+    if left is right:
+        return left
+    if len(right) < len(left):
+        left, right = right, left
+    made: Set = {}
+    for element, mine in left.items():
+        other = right.get(element)
+        if other is None:
+            continue
+        if element == SELF:
+            made[SELF] = LEAF
+            continue
+        member = is_member(mine) and is_member(other)
+        below = intersection(mine, other) if mine and other else LEAF
+        if below and below.keys() != {SELF}:
+            made[element] = below
+        elif member:
+            made[element] = LEAF
+    return made
+
+
+def difference(left: Set, right: Set) -> Set:
+    """What is in `left` but not in `right`. A parent does not stand for its children."""
+    return _subtract(left, right, recursive=False)
+
+
+def recursive_difference(left: Set, right: Set) -> Set:
+    """`left` without the members of `right` and all that is below them."""
+    return _subtract(left, right, recursive=True)
+
+
+def _subtract(left: Set, right: Set, recursive: bool) -> Set:
+    if not right or not left:
+        return left
+    made: Set | None = None
+    common = right.keys() & left.keys() if len(right) < len(left) else left.keys() & right.keys()
+    for element in common:
+        if element == SELF:
+            continue
+        mine, other = left[element], right[element]
+        rest = _subtract_node(mine, other, recursive)
+        if rest is mine:
+            continue
+        if made is None:
+            made = left.copy()
+        if rest is None:
+            del made[element]
+        else:
+            made[element] = rest
+    return left if made is None else made
+
+
+def _subtract_node(mine: Set, other: Set, recursive: bool) -> Set | None:
+    """What stays of a node; None: nothing."""
+    taken = is_member(other)
+    if taken and recursive:
+        return None
+    if not mine:
+        return None if taken else mine
+    below = _subtract(mine, other, recursive)
+    if taken and SELF in below:
+        below = {element: node for element, node in below.items() if element != SELF}
+    if not below:
+        return None
+    if len(below) == 1 and SELF in below:
+        return LEAF
+    return below
+
+
+def paths(fields: Set, prefix: Path = ()) -> Iterator[Path]:
+    """All members: of each node first its own, then those below."""
+    for element, node in fields.items():
+        if element != SELF and is_member(node):
+            yield (*prefix, element)
+    for element, node in fields.items():
+        if node:
+            yield from paths(node, (*prefix, element))

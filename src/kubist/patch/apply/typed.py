@@ -1,0 +1,205 @@
+"""What ownership needs to know of a type: where values may be split between managers, how parts are named.
+
+`Type` is made from a `Schema` once and then used by everything that walks values: field sets, comparison,
+merging. An `any` is split only where it holds maps.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from kubist.patch.apply import paths
+from kubist.patch.apply.paths import Element
+from kubist.schema.node import UNSET, Schema
+
+
+class BadValue(Exception):
+    """A value that does not fit its type so badly that nothing can be said about who owns it."""
+
+
+class Type:
+    """The forms a value may take. Most types allow just one of them."""
+
+    __slots__ = ("list", "map", "scalar")
+
+    def __init__(self, scalar: str = "", list: ListType | None = None, map: MapType | None = None) -> None:
+        self.scalar = scalar
+        """string, numeric, boolean, untyped; empty: no scalar."""
+        self.list = list
+        self.map = map
+
+    @property
+    def atomic(self) -> bool:
+        """Of one owner as a whole."""
+        if self.map is not None:
+            return self.map.atomic
+        return self.list is not None and self.list.atomic
+
+
+class MapType:
+    """A struct, a map, or (custom resources) both."""
+
+    __slots__ = ("_fields", "_maker", "_schema", "atomic", "element")
+
+    def __init__(
+        self, element: Type | None, atomic: bool, schema: Schema | None = None, maker: _Maker | None = None
+    ) -> None:
+        self.element = element
+        """The type of keys that are no fields; None: there are none."""
+        self.atomic = atomic
+        self._schema = schema
+        self._maker = maker
+        self._fields: dict[str, tuple[Element, Type]] | None = None if schema else {}
+
+    @property
+    def fields(self) -> dict[str, tuple[Element, Type]]:
+        if self._fields is None:
+            assert self._schema is not None and self._maker is not None
+            self._fields = {
+                name: (paths.field(name), self._maker.make(field.schema))
+                for name, field in self._schema.fields.items()
+            }
+            if not self._fields and self.element is None:
+                self.element = FREE
+        return self._fields
+
+    def child(self, name: str) -> tuple[Element, Type] | None:
+        """The element and the type of a key; None for one that the type does not know."""
+        field = self.fields.get(name)
+        if field is not None:
+            return field
+        return (paths.field(name), self.element) if self.element is not None else None
+
+
+class ListType:
+    """A list that is atomic, a set of scalars, or keyed by fields of its elements."""
+
+    __slots__ = ("_defaults", "_keys", "_only", "_schema", "atomic", "element")
+
+    def __init__(
+        self, element: Type, atomic: bool, keys: tuple[str, ...] = (), schema: Schema | None = None
+    ) -> None:
+        self.element = element
+        self.atomic = atomic
+        self._keys = tuple(sorted(keys))
+        self._only = keys[0] if len(keys) == 1 else ""
+        self._schema = schema
+        self._defaults: dict[str, Any] | None = None
+
+    def name(self, item: Any) -> Element:
+        """The path element of an item."""
+        if self._only and type(item) is dict:
+            only = item.get(self._only)
+            if type(only) is str and only.isascii() and only.replace("-", "").isalnum():
+                return f'k:{{"{self._only}":"{only}"}}'
+        return self._key(item) if self._keys else self._value(item)
+
+    def _key(self, item: Any) -> Element:
+        if not isinstance(item, dict):
+            what = "a null element" if item is None else "non-map elements"
+            raise BadValue(f"associative list with keys may not have {what}")
+        if self._defaults is None:
+            self._defaults = self._find_defaults()
+        pairs = []
+        for key in self._keys:
+            if key in item:
+                pairs.append((key, item[key]))
+            elif key in self._defaults:
+                pairs.append((key, self._defaults[key]))
+        if not pairs:
+            keys = " ".join(f'"{key}"' for key in self._keys)
+            raise BadValue(
+                f"associative list with keys has an element that omits all key fields [{keys}] "
+                "(and doesn't have default values for any key fields)"
+            )
+        return paths.key(pairs)
+
+    def _find_defaults(self) -> dict[str, Any]:
+        fields = self._schema.fields if self._schema is not None else {}
+        found = {key: fields[key].schema.default for key in self._keys if key in fields}
+        return {
+            key: default for key, default in found.items() if default is not UNSET and default is not None
+        }
+
+    def _value(self, item: Any) -> Element:
+        if isinstance(item, dict):
+            raise BadValue("associative list without keys has an element that's a map type")
+        if isinstance(item, list):
+            raise BadValue("not supported: associative list with lists as elements")
+        if item is None:
+            raise BadValue("associative list without keys has an element that's an explicit null")
+        return paths.value(item)
+
+
+OPAQUE = Type("untyped")
+"""Anything, of one owner as a whole."""
+OPAQUE.list = ListType(OPAQUE, atomic=True)
+OPAQUE.map = MapType(OPAQUE, atomic=True)
+
+FREE = Type("untyped", ListType(OPAQUE, atomic=True))
+"""Anything: maps are split, lists are not."""
+FREE.map = MapType(FREE, atomic=False)
+
+
+@lru_cache(maxsize=512)
+def type_of(schema: Schema) -> Type:
+    """The type of a kind."""
+    return _Maker(preserve=False, made={}).make(schema)
+
+
+class _Maker:
+    """Makes the types of one kind, each once; structs find their fields on first use."""
+
+    __slots__ = ("made", "preserve")
+
+    def __init__(self, preserve: bool, made: dict[tuple[int, bool], Type]) -> None:
+        self.preserve = preserve
+        """Inside a part that keeps unknown fields all maps do."""
+        self.made = made
+
+    def make(self, schema: Schema) -> Type:
+        if schema.preserve_unknown and not self.preserve:
+            return _Maker(True, self.made).make(schema)
+        known = self.made.get((id(schema), self.preserve))
+        if known is None:
+            known = self.made[id(schema), self.preserve] = Type()
+            made = self._make(schema)
+            known.scalar, known.list, known.map = made.scalar, made.list, made.map
+        return known
+
+    def _make(self, schema: Schema) -> Type:
+        match schema.type:
+            case "struct":
+                return Type(map=MapType(self._unknown(schema), schema.map_type == "atomic", schema, self))
+            case "map":
+                element = self.make(schema.items) if schema.items is not None else FREE
+                return Type(map=MapType(element, schema.map_type == "atomic"))
+            case "list":
+                return Type(list=self._list(schema))
+            case "integer" | "number":
+                return Type("untyped" if schema.int_or_string else "numeric")
+            case "boolean":
+                return Type("boolean")
+            case "string":
+                plain = schema.format in ("", "byte") and not schema.int_or_string
+                return Type("string" if plain else "untyped")
+        if schema.format == "raw":
+            return OPAQUE
+        return Type("untyped") if schema.format == "int-or-string" else FREE
+
+    def _unknown(self, schema: Schema) -> Type | None:
+        """The type of fields that a struct does not name."""
+        if schema.additional:
+            return self.make(schema.items) if schema.items is not None else FREE
+        return FREE if self.preserve else None
+
+    def _list(self, schema: Schema) -> ListType:
+        element = self.make(schema.items) if schema.items is not None else OPAQUE
+        if schema.list_type == "map":
+            return ListType(element, False, schema.map_keys, schema.items)
+        if schema.list_type == "set":
+            return ListType(element, False)
+        if not schema.list_type and "merge" in schema.patch_strategies:
+            return ListType(element, False, (schema.merge_key,) if schema.merge_key else (), schema.items)
+        return ListType(element, True)

@@ -1,0 +1,83 @@
+"""Whether a configuration fits its type well enough to be applied. What the kind demands comes later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.patch.apply import paths
+from kubist.patch.apply.typed import BadValue, ListType, MapType, Type
+from kubist.patch.values import go_type, shown
+
+
+def problems(kind: Type, value: Any) -> list[str]:
+    """All that is wrong, each with its path."""
+    found: list[tuple[str, str]] = []
+    _check(kind, value, "", found)
+    return [f"{path}: {message}" if path else message for path, message in found]
+
+
+def summary(found: list[str]) -> str:
+    return found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
+
+
+def _check(kind: Type, value: Any, path: str, found: list[tuple[str, str]]) -> None:
+    if value is None:
+        return
+    if isinstance(value, dict) and kind.map is not None:
+        _check_map(kind.map, value, path, found)
+    elif isinstance(value, list) and kind.list is not None:
+        _check_list(kind.list, value, path, found)
+    elif kind.map is not None and (not kind.scalar or isinstance(value, (dict, list))):
+        found.append((path, f"expected map, got &{{{shown(value)}}}"))
+    elif kind.scalar:
+        _check_scalar(kind.scalar, value, path, found)
+    else:
+        found.append((path, f"expected list, got &{{{shown(value)}}}"))
+
+
+_SCALARS: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "numeric": (int, float),
+    "boolean": (bool,),
+    "untyped": (str, int, float, bool),
+}
+
+
+def _check_scalar(scalar: str, value: Any, path: str, found: list[tuple[str, str]]) -> None:
+    if isinstance(value, _SCALARS[scalar]) and not (scalar == "numeric" and isinstance(value, bool)):
+        return
+    match scalar:
+        case "string":
+            shape = f'"{value}"' if isinstance(value, str) else shown(value)
+            found.append((path, f"expected string, got &value.valueUnstructured{{Value:{shape}}}"))
+        case "numeric":
+            found.append((path, f"expected numeric (int or float), got {go_type(value)}"))
+        case "boolean":
+            found.append((path, f"expected boolean, got &{{{shown(value)}}}"))
+        case _:
+            found.append((path, f"expected any scalar, got &{{{shown(value)}}}"))
+
+
+def _check_map(split: MapType, value: dict[str, Any], path: str, found: list[tuple[str, str]]) -> None:
+    for key in value:
+        field = split.child(key)
+        if field is None:
+            found.append((f"{path}.{key}", "field not declared in schema"))
+            return
+        _check(field[1], value[key], f"{path}.{key}", found)
+
+
+def _check_list(items: ListType, values: list[Any], path: str, found: list[tuple[str, str]]) -> None:
+    seen: set[str] = set()
+    for index, item in enumerate(values):
+        element = f"i:{index}"
+        if not items.atomic:
+            try:
+                element = items.name(item)
+            except BadValue as bad:
+                found.append((path, f"element {index}: {bad}"))
+                return
+            if element in seen:
+                found.append((path, f"duplicate entries for key {paths.shown([element])}"))
+            seen.add(element)
+        _check(items.element, item, f"{path}{paths.shown([element])}", found)

@@ -1,0 +1,63 @@
+"""One object in the versions in which its managers wrote. A kind with one version needs no conversion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kubist.patch.apply.compare import Comparison, compare
+from kubist.patch.apply.sets import Set
+from kubist.patch.apply.typed import Type, type_of
+from kubist.schema.node import Schema
+
+Object = dict[str, Any]
+
+Convert = Callable[[Object, str], tuple[Object, Schema] | None]
+"""An object in another version, with the schema of that; None if there is no such version. Must not change
+its argument, whose own version is its `apiVersion`."""
+
+
+class Versions:
+    """The version of a request, and the way from it to others."""
+
+    __slots__ = ("_convert", "_kinds", "api_version", "kind")
+
+    def __init__(self, api_version: str, schema: Schema, convert: Convert | None) -> None:
+        self.api_version = api_version
+        self.kind = type_of(schema)
+        self._convert = convert
+        self._kinds = {api_version: self.kind}
+
+    def at(self, obj: Object, api_version: str) -> tuple[Object, Type] | None:
+        """`obj` in a version, and its type there. None: it does not exist in that version."""
+        if obj.get("apiVersion", self.api_version) == api_version and api_version in self._kinds:
+            return obj, self._kinds[api_version]
+        converted = self._convert(obj, api_version) if self._convert is not None else None
+        if converted is None:
+            return None
+        kind = self._kinds[api_version] = type_of(converted[1])
+        return converted[0], kind
+
+
+class Changes:
+    """What changed between two objects, in any version; compared once for each."""
+
+    def __init__(self, versions: Versions, old: Object, new: Object, reset: Set) -> None:
+        self._versions = versions
+        self._old = old
+        self._new = new
+        self._reset = reset
+        self._known: dict[str, Comparison | None] = {}
+
+    def at(self, api_version: str) -> Comparison | None:
+        """None: the object does not exist in that version."""
+        if api_version not in self._known:
+            self._known[api_version] = self._compare(api_version)
+        return self._known[api_version]
+
+    def _compare(self, api_version: str) -> Comparison | None:
+        old = self._versions.at(self._old, api_version)
+        new = self._versions.at(self._new, api_version)
+        if old is None or new is None:
+            return None
+        return compare(old[1], old[0], new[0]).without(self._reset)
