@@ -1,0 +1,65 @@
+"""Protobuf as the API speaks it: the `k8s\\0` envelope, lists and watch frames around encoded objects.
+
+`encode` and `decode` of objects themselves are in `protobuf_encode.py` and `protobuf_decode.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from kubist.codec import wire
+from kubist.codec.errors import DecodeError
+from kubist.codec.protobuf_decode import decode
+from kubist.codec.protobuf_encode import encode
+from kubist.schema.catalog import by_name
+
+__all__ = ["MAGIC", "Envelope", "decode", "encode", "join_list", "unwrap", "watch_frame", "wrap"]
+
+MAGIC = b"k8s\0"
+_LIST_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"
+
+
+class Envelope(NamedTuple):
+    api_version: str
+    kind: str
+    raw: bytes
+
+
+def wrap(api_version: str, kind: str, raw: bytes) -> bytes:
+    """A message in its envelope; the encoding and content type of the envelope are written empty."""
+    meta = wire.delimited(b"\x0a", api_version.encode()) + wire.delimited(b"\x12", kind.encode())
+    return b"".join((MAGIC, wire.delimited(b"\x0a", meta), wire.delimited(b"\x12", raw), b"\x1a\x00\x22\x00"))
+
+
+def unwrap(data: bytes) -> Envelope:
+    """What is in an envelope; kind and version may be missing."""
+    if not data.startswith(MAGIC):
+        raise DecodeError(
+            "provided data does not appear to be a protobuf message, "
+            f"expected prefix [{' '.join(str(octet) for octet in MAGIC)}]"
+        )
+    texts = {1: "", 2: ""}
+    raw = b""
+    for number, value in wire.fields(data[len(MAGIC) :], "Unknown"):
+        if number == 1 and isinstance(value, bytes):
+            for inner, text in wire.fields(value, "TypeMeta"):
+                if inner in texts and isinstance(text, bytes):
+                    texts[inner] = text.decode(errors="replace")
+        elif number == 2 and isinstance(value, bytes):
+            raw = value
+    return Envelope(texts[1], texts[2], raw)
+
+
+def join_list(metadata: dict[str, Any], items: Iterable[bytes]) -> bytes:
+    """The message of a list whose items are already encoded: its metadata first, then the items."""
+    parts = [wire.delimited(b"\x0a", encode(by_name(_LIST_META), metadata))]
+    for item in items:
+        parts += (b"\x12", wire.varint(len(item)), item)
+    return b"".join(parts)
+
+
+def watch_frame(type: str, object: bytes) -> bytes:
+    """One event of a watch stream: its length in four bytes, then a WatchEvent around an enveloped object."""
+    event = wire.delimited(b"\x0a", type.encode()) + wire.delimited(b"\x12", wire.delimited(b"\x0a", object))
+    return len(event).to_bytes(4, "big") + event

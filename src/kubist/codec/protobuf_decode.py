@@ -1,0 +1,271 @@
+"""Protobuf messages to objects: read by the schema's numbers, then brought to the canonical form as JSON is.
+
+Unknown fields are skipped; of a field given twice the last counts; a malformed message is a `DecodeError`.
+"""
+
+from __future__ import annotations
+
+import struct
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Any
+
+from kubist.codec.errors import DecodeError
+from kubist.codec.json import parse
+from kubist.codec.wire import fields, read_varint
+from kubist.meta.times import format_micro_time, format_time
+from kubist.schema.catalog import by_name
+from kubist.schema.decode import decode as canonical
+from kubist.schema.node import Field, Schema
+
+Read = Callable[[Any], Any]
+Reader = tuple[str, str, Read]
+"""How a field is collected (`one`, `many`, `map`, `inline`), its JSON name, how its value is read."""
+
+_readers: dict[str, dict[int, Reader]] = {}
+
+
+def decode(schema: Schema, data: bytes) -> Any:
+    """The canonical object of a message; without kind and version, which are in the envelope."""
+    try:
+        return canonical(schema, _struct(schema, data))
+    except RecursionError:
+        raise DecodeError("exceeded max depth") from None
+
+
+def _struct(schema: Schema, data: Any) -> dict[str, Any]:
+    message = schema.name.rpartition(".")[2]
+    readers = _readers.get(schema.name) or _compile(schema)
+    out: dict[str, Any] = {}
+    for number, value in fields(_octets(data), message):
+        reader = readers.get(number)
+        if reader is None:
+            continue
+        how, name, read = reader
+        if how == "one":
+            out[name] = _read(read, value, name)
+        elif how == "many":
+            out.setdefault(name, []).append(_read(read, value, name))
+        elif how == "packed":
+            out.setdefault(name, []).extend(_packed(read, value))
+        elif how == "map":
+            key, item = _entry(read, value, name)
+            out.setdefault(name, {})[key] = item
+        else:
+            out |= _read(read, value, name)
+    return out
+
+
+def _compile(schema: Schema) -> dict[int, Reader]:
+    readers = {field.number: _reader(field) for field in schema.fields.values() if field.number}
+    for embed in schema.embeds:
+        inner = embed.schema
+        readers[embed.number] = ("inline", embed.name, lambda data, inner=inner: _struct(inner, data))
+    _readers[schema.name] = readers
+    return readers
+
+
+def _reader(field: Field) -> Reader:
+    schema = field.schema
+    if schema.type in ("list", "map") and not schema.proto:
+        assert schema.items is not None
+        read = _value(schema.items)
+        if schema.type == "map":
+            return "map", field.name, read
+        scalar = schema.items.type in ("integer", "boolean")
+        return "packed" if scalar else "many", field.name, read
+    return "one", field.name, _value(schema)
+
+
+def _value(schema: Schema) -> Read:
+    if schema.type == "struct":
+        return lambda data: _struct(schema, data)
+    if schema.type == "list":
+        return _wrapped_strings
+    if schema.format in _FORMATS:
+        return _FORMATS[schema.format]
+    return _TYPES[schema.type]
+
+
+def _read(read: Read, value: Any, name: str) -> Any:
+    try:
+        return read(value)
+    except _WrongWireType as error:
+        raise DecodeError(f"proto: wrong wireType = {error} for field {name[:1].upper()}{name[1:]}") from None
+
+
+class _WrongWireType(Exception):
+    pass
+
+
+def _octets(value: Any) -> bytes:
+    if type(value) is bytes:
+        return value
+    raise _WrongWireType(0)
+
+
+def _integer(value: Any) -> int:
+    if type(value) is int:
+        return value
+    raise _WrongWireType(2)
+
+
+def _packed(read: Read, value: Any) -> list[Any]:
+    """Repeated scalars come one by one or, from other encoders, all in one field."""
+    if type(value) is int:
+        return [read(value)]
+    items, at = [], 0
+    while at < len(value):
+        number, at = read_varint(value, at)
+        items.append(read(number))
+    return items
+
+
+def _entry(read: Read, value: Any, name: str) -> tuple[str, Any]:
+    key, item = "", None
+    for number, content in fields(_read(_octets, value, name), name):
+        if number == 1:
+            key = _read(_text, content, name)
+        elif number == 2:
+            item = _read(read, content, name)
+    return key, item
+
+
+def _text(value: Any) -> str:
+    return _octets(value).decode(errors="kubist.replace")
+
+
+def _base64(value: Any) -> str:
+    return b64encode(_octets(value)).decode()
+
+
+def _signed(bits: int) -> Read:
+    top = 1 << bits - 1
+
+    def read(value: Any) -> int:
+        return ((_integer(value) + top) & ((1 << bits) - 1)) - top
+
+    return read
+
+
+def _boolean(value: Any) -> bool:
+    return _integer(value) != 0
+
+
+def _double(value: Any) -> float:
+    number: float = struct.unpack("<d", _integer(value).to_bytes(8, "little"))[0]
+    if number - number != 0:
+        raise DecodeError(f"json: unsupported value: {number}")
+    return number
+
+
+def _quantity(value: Any) -> str:
+    text = "0"
+    for number, content in fields(_octets(value), "Quantity"):
+        if number == 1:
+            text = _text(content)
+            if not text:
+                raise DecodeError("quantities must match the regular expression")
+    return text
+
+
+def _timestamp(value: Any) -> tuple[int, int] | None:
+    if not _octets(value):
+        return None
+    parts = {1: 0, 2: 0}
+    for number, content in fields(value, "Timestamp"):
+        if number in parts:
+            parts[number] = _signed(64 if number == 1 else 32)(content)
+    seconds, nanos = parts[1] + parts[2] // 10**9, parts[2] % 10**9
+    if not -62167219200 <= seconds < 253402300800:
+        raise DecodeError("Time.MarshalJSON: year outside of range [0,9999]")
+    return seconds, nanos
+
+
+def _time(value: Any) -> str | None:
+    stamp = _timestamp(value)
+    return format_time(stamp[0]) if stamp else None
+
+
+def _micro_time(value: Any) -> str | None:
+    stamp = _timestamp(value)
+    return format_micro_time(stamp[0], stamp[1] // 1000) if stamp else None
+
+
+def _int_or_string(value: Any) -> int | str:
+    kind, number, text = 0, 0, ""
+    for field, content in fields(_octets(value), "IntOrString"):
+        if field == 1:
+            kind = _integer(content)
+        elif field == 2:
+            number = _signed(32)(content)
+        elif field == 3:
+            text = _text(content)
+    return text if kind == 1 else number
+
+
+def _raw(value: Any) -> Any:
+    found: Any = None
+    for number, content in fields(_octets(value), "RawExtension"):
+        if number == 1:
+            found = parse(_octets(content)) if content else None
+    return found
+
+
+def _wrapped_strings(value: Any) -> list[str]:
+    return [_text(content) for number, content in fields(_octets(value), "ExtraValue") if number == 1]
+
+
+def _props(value: Any) -> dict[str, Any]:
+    name = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+    return _struct(by_name(name), value)
+
+
+def _schema_or_array(value: Any) -> Any:
+    schema: Any = None
+    schemas = []
+    for number, content in fields(_octets(value), "JSONSchemaPropsOrArray"):
+        if number == 1:
+            schema = _props(content)
+        elif number == 2:
+            schemas.append(_props(content))
+    return schemas or schema
+
+
+def _schema_or_strings(value: Any) -> Any:
+    schema: Any = None
+    strings = []
+    for number, content in fields(_octets(value), "JSONSchemaPropsOrStringArray"):
+        if number == 1:
+            schema = _props(content)
+        elif number == 2:
+            strings.append(_text(content))
+    return strings or schema
+
+
+def _schema_or_bool(value: Any) -> Any:
+    allows, schema = False, None
+    for number, content in fields(_octets(value), "JSONSchemaPropsOrBool"):
+        if number == 1:
+            allows = _boolean(content)
+        elif number == 2:
+            schema = _props(content)
+    return allows if schema is None else schema
+
+
+_TYPES: dict[str, Read] = {"string": _text, "boolean": _boolean, "number": _double}
+_FORMATS: dict[str, Read] = {
+    "int32": _signed(32),
+    "int64": _signed(64),
+    "byte": _base64,
+    "quantity": _quantity,
+    "time": _time,
+    "microtime": _micro_time,
+    "int-or-string": _int_or_string,
+    "raw": _raw,
+    "fields-v1": _raw,
+    "json": _raw,
+    "schema-or-array": _schema_or_array,
+    "schema-or-strings": _schema_or_strings,
+    "schema-or-bool": _schema_or_bool,
+}
