@@ -1,0 +1,114 @@
+"""Names of resources (cpu, example.com/gpu) and their amounts, for containers, nodes, quotas and limits."""
+
+from __future__ import annotations
+
+from kubist.meta import names
+from kubist.meta.fields import FieldError, invalid
+from kubist.meta.quantity import parse_quantity
+
+Errors = list[FieldError]
+
+HUGE_PAGES = "hugepages-"
+REQUESTS_HUGE_PAGES = "requests.hugepages-"
+NATIVE_DOMAIN = "kubernetes.io/"
+
+COUNTED = frozenset(
+    {
+        "pods",
+        "resourcequotas",
+        "services",
+        "replicationcontrollers",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "services.nodeports",
+        "services.loadbalancers",
+    }
+)
+"""Numbers of objects: whole ones only."""
+
+COMPUTE = frozenset({"cpu", "memory", "ephemeral-storage"})
+
+QUOTA = (
+    COUNTED
+    | COMPUTE
+    | {f"{side}.{resource}" for side in ("requests", "limits") for resource in COMPUTE}
+    | {"requests.storage"}
+)
+STANDARD = QUOTA | {"storage"}
+
+
+def is_huge_page(name: str) -> bool:
+    return name.startswith(HUGE_PAGES)
+
+
+def _is_quota_huge_page(name: str) -> bool:
+    return name.startswith((HUGE_PAGES, REQUESTS_HUGE_PAGES))
+
+
+def is_native(name: str) -> bool:
+    """Kubernetes' own, rather than an extended resource."""
+    return "/" not in name or NATIVE_DOMAIN in name
+
+
+def is_extended(name: str) -> bool:
+    if is_native(name) or name.startswith("requests."):
+        return False
+    return not names.qualified_name(f"requests.{name}")
+
+
+def is_standard_container(name: str) -> bool:
+    return name in COMPUTE or is_huge_page(name)
+
+
+def is_standard_quota(name: str) -> bool:
+    return name in QUOTA or _is_quota_huge_page(name)
+
+
+def is_integer(name: str) -> bool:
+    return name in COUNTED or is_extended(name)
+
+
+def is_overcommit_allowed(name: str) -> bool:
+    return is_native(name) and not is_huge_page(name)
+
+
+def validate_resource_name(name: str, path: str) -> Errors:
+    errors = [invalid(path, name, message) for message in names.qualified_name(name)]
+    if not errors and "/" not in name and name not in STANDARD and not _is_quota_huge_page(name):
+        errors.append(invalid(path, name, "must be a standard resource type or fully qualified"))
+    return errors
+
+
+def validate_container_resource_name(name: str, path: str) -> Errors:
+    errors = validate_resource_name(name, path)
+    if "/" not in name:
+        if not is_standard_container(name):
+            errors.append(invalid(path, name, "must be a standard resource for containers"))
+    elif not is_native(name) and not is_extended(name):
+        errors.append(invalid(path, name, "doesn't follow extended resource name standard"))
+    return errors
+
+
+def validate_quota_resource_name(name: str, path: str) -> Errors:
+    errors = validate_resource_name(name, path)
+    if "/" not in name and not is_standard_quota(name):
+        errors.append(invalid(path, name, "must be a standard resource for quota"))
+    return errors
+
+
+def validate_quantity(name: str, quantity: str, path: str) -> Errors:
+    """An amount of the resource `name`: never negative, whole if it is of things that are counted."""
+    amount = parse_quantity(quantity)
+    errors: Errors = []
+    if amount.nanos < 0:
+        errors.append(invalid(path, quantity, "must be greater than or equal to 0"))
+    if amount.nanos % 1_000_000_000 and is_integer(name):
+        errors.append(invalid(path, quantity, "must be an integer"))
+    return errors
+
+
+def validate_positive_quantity(quantity: str, path: str) -> Errors:
+    if parse_quantity(quantity).nanos > 0:
+        return []
+    return [invalid(path, quantity, "must be greater than zero")]
