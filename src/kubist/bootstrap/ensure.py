@@ -1,0 +1,180 @@
+"""Start-up: what is missing is created, what is there is updated where that is the server's to say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kubist.bootstrap.objects import objects
+from kubist.kinds.rbac.rules import uncovered
+from kubist.meta.status import APIError
+
+if TYPE_CHECKING:
+    from kubist.config import Config
+    from kubist.registry import Registry
+    from kubist.resources import Resource
+
+Object = dict[str, Any]
+Revise = Callable[[Object, Object], Object | None]
+"""(what there is, what is wanted) → what to write, or None to leave it."""
+
+_RBAC_AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
+_FLOW_AUTOUPDATE = "apf.kubernetes.io/autoupdate-spec"
+_MANDATORY_FLOW = ("catch-all", "exempt")
+_AUTOMANAGED = "kube-aggregator.kubernetes.io/automanaged"
+
+
+async def ensure(registry: Registry, config: Config) -> None:
+    """Create and update, all at once: the writes share their way to the disk."""
+    kinds = {(resource.api_version, resource.kind): resource for resource in registry.resources}
+    writes = []
+    for wanted in objects(config):
+        resource = kinds[wanted["apiVersion"], wanted["kind"]]
+        metadata = wanted["metadata"]
+        namespace = metadata.get("namespace", "")
+        found = registry.get(resource.resource, metadata["name"], namespace, group=resource.group)
+        if found is None:
+            writes.append(_create(registry, resource, namespace, wanted))
+            continue
+        revise = _REVISE.get(wanted["kind"])
+        if revise is not None and revise(found, wanted) is not None:
+            writes.append(_update(registry, resource, namespace, wanted, revise))
+    await asyncio.gather(*writes)
+
+
+async def _create(registry: Registry, resource: Resource, namespace: str, wanted: Object) -> None:
+    try:
+        await registry.insert(resource, namespace, wanted)
+    except APIError as error:
+        if error.reason != "AlreadyExists":  # another server was faster
+            raise
+
+
+async def _update(
+    registry: Registry, resource: Resource, namespace: str, wanted: Object, revise: Revise
+) -> None:
+    await registry.mutate(
+        resource.resource,
+        wanted["metadata"]["name"],
+        namespace,
+        lambda found: revise(found, wanted),
+        group=resource.group,
+    )
+
+
+def _merge_marks(found: Object, wanted: Object) -> bool:
+    """Add labels and annotations that are missing; whether any was."""
+    missing = False
+    for name in ("labels", "annotations"):
+        there = found["metadata"].get(name) or {}
+        merged = {**wanted["metadata"].get(name, {}), **there}
+        if merged != there:
+            found["metadata"][name] = merged
+            missing = True
+    return missing
+
+
+def _protected(found: Object) -> bool:
+    return (found["metadata"].get("annotations") or {}).get(_RBAC_AUTOUPDATE) == "false"
+
+
+def _revise_role(found: Object, wanted: Object) -> Object | None:
+    """Permissions that were taken away come back, additional ones stay; unless the role is marked."""
+    if _protected(found):
+        return None
+    changed = _merge_marks(found, wanted)
+    missing = uncovered(found.get("rules") or [], wanted.get("rules") or [])
+    if missing:
+        found["rules"] = [*(found.get("rules") or []), *missing]
+        changed = True
+    if "aggregationRule" not in wanted:
+        changed |= found.pop("aggregationRule", None) is not None
+    else:
+        selectors = (found.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
+        absent = [s for s in wanted["aggregationRule"]["clusterRoleSelectors"] if s not in selectors]
+        if absent:
+            found["aggregationRule"] = {"clusterRoleSelectors": [*selectors, *absent]}
+            changed = True
+    return found if changed else None
+
+
+def _revise_binding(found: Object, wanted: Object) -> Object | None:
+    """Subjects come back as permissions do. A binding of another role is replaced."""
+    if _protected(found):
+        return None
+    if found["roleRef"] != wanted["roleRef"]:
+        return wanted
+    changed = _merge_marks(found, wanted)
+    subjects = found.get("subjects") or []
+    missing = [subject for subject in wanted.get("subjects", ()) if subject not in subjects]
+    if missing:
+        found["subjects"] = [*subjects, *missing]
+        changed = True
+    return found if changed else None
+
+
+def _revise_flow(found: Object, wanted: Object) -> Object | None:
+    """Suggested configuration follows the server until somebody edits it or says otherwise; the mandatory
+    one always."""
+    metadata = found["metadata"]
+    said = (metadata.get("annotations") or {}).get(_FLOW_AUTOUPDATE, "").lower()
+    follows = said in ("1", "t", "true") if said else metadata.get("generation") == 1
+    if metadata["name"] in _MANDATORY_FLOW:
+        follows = True
+    changed = False
+    spec = wanted["spec"]
+    if metadata["name"] == "exempt" and wanted["kind"] == "PriorityLevelConfiguration":
+        spec = {**spec, "exempt": found["spec"].get("exempt", spec["exempt"])}
+    if follows and found["spec"] != spec:
+        found["spec"] = spec
+        metadata["generation"] = metadata.get("generation", 0) + 1
+        changed = True
+    mark = "true" if follows else "false"
+    if said != mark:
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), _FLOW_AUTOUPDATE: mark}
+        changed = True
+    return found if changed else None
+
+
+def _revise_api_service(found: Object, wanted: Object) -> Object | None:
+    managed = (found["metadata"].get("labels") or {}).get(_AUTOMANAGED)
+    if managed not in ("true", "onstart") or found["spec"] == wanted["spec"]:
+        return None
+    found["spec"] = wanted["spec"]
+    return found
+
+
+def _revise_own_endpoints(found: Object, wanted: Object) -> Object | None:
+    """The endpoints of the service `kubernetes` are those of the server that runs."""
+    names = ("subsets",) if wanted["kind"] == "Endpoints" else ("endpoints", "ports")
+    if all(found.get(name) == wanted[name] for name in names):
+        return None
+    found.update((name, wanted[name]) for name in names)
+    if "generation" in found["metadata"]:
+        found["metadata"]["generation"] += 1
+    return found
+
+
+def _revise_trust(found: Object, wanted: Object) -> Object | None:
+    """Servers may trust different authorities: the published bundle is all of them."""
+    bundle = wanted["data"].get("client-ca-file", "").strip()
+    published = (found.get("data") or {}).get("client-ca-file", "")
+    if not bundle or bundle in published:
+        return None
+    found["data"] = {**(found.get("data") or {}), "client-ca-file": f"{published}{bundle}\n"}
+    return found
+
+
+_REVISE: dict[str, Revise] = {
+    "APIService": _revise_api_service,
+    "ClusterRole": _revise_role,
+    "ClusterRoleBinding": _revise_binding,
+    "ConfigMap": _revise_trust,
+    "EndpointSlice": _revise_own_endpoints,
+    "Endpoints": _revise_own_endpoints,
+    "FlowSchema": _revise_flow,
+    "PriorityLevelConfiguration": _revise_flow,
+    "Role": _revise_role,
+    "RoleBinding": _revise_binding,
+}

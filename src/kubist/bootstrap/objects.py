@@ -1,0 +1,199 @@
+"""All objects of a new cluster: the fixed ones, and those that follow from the server's configuration."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kubist.bootstrap.builtin import fixed_objects
+from kubist.bootstrap.ownership import owned
+from kubist.meta import times
+
+if TYPE_CHECKING:
+    from kubist.config import Config
+
+Object = dict[str, Any]
+
+NETWORKING = "networking.k8s.io/v1"
+NAMESPACES = ("kube-system", "kube-public", "kube-node-lease", "default")
+TRUST = "extension-apiserver-authentication"
+_CIDR_CONTROLLER = "kubernetes-service-cidr-controller"
+
+
+def objects(config: Config) -> list[Object]:
+    """What a server with this configuration creates where it is missing, complete as it is stored."""
+    now = times.now()
+    found = [*_namespaces(now), *_configured(config, now), *fixed_objects(now)]
+    for obj in found:
+        metadata = obj["metadata"]
+        name = metadata.pop("name")
+        namespace = metadata.pop("namespace", "")
+        obj["metadata"] = {
+            "name": name,
+            **({"namespace": namespace} if namespace else {}),
+            "uid": str(uuid.uuid4()),
+            **({"generation": metadata.pop("generation")} if "generation" in metadata else {}),
+            "creationTimestamp": now,
+            **metadata,
+        }
+    return found
+
+
+def advertise_address(config: Config) -> str:
+    """The address under which others reach this server: configured, bound to, or that of the machine."""
+    for address in (config.advertise_address, config.bind_address):
+        if address and not (ip := ipaddress.ip_address(address)).is_unspecified and not ip.is_loopback:
+            return address
+    family = socket.AF_INET6 if ":" in config.bind_address.strip("[]").lstrip(":") else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            # Nothing is sent: connecting a datagram socket only asks for the way.
+            probe.connect(("192.0.2.1" if family == socket.AF_INET else "2001:db8::1", 9))
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"
+
+
+def _namespaces(now: str) -> Iterator[Object]:
+    for name in NAMESPACES:
+        namespace = {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+            "spec": {"finalizers": ["kubernetes"]},
+            "status": {"phase": "Active"},
+        }
+        yield owned(namespace, now, skip=("spec",))
+
+
+def _configured(config: Config, now: str) -> Iterator[Object]:
+    networks = [ipaddress.ip_network(cidr.strip()) for cidr in config.service_cluster_ip_range.split(",")]
+    yield _service_cidr([str(network) for network in networks], now)
+    yield from _own_service(networks[0], config.secure_port, now)
+    yield from _own_endpoints(advertise_address(config), config.secure_port, now)
+    yield _config_map("kube-apiserver-legacy-service-account-token-tracking", {"since": now[:10]}, now)
+    if config.client_ca_file:
+        yield _config_map(TRUST, {"client-ca-file": Path(config.client_ca_file).read_text()}, now)
+
+
+def _config_map(name: str, data: dict[str, str], now: str) -> Object:
+    metadata = {"name": name, "namespace": "kube-system"}
+    return owned({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}, now)
+
+
+def _service_cidr(cidrs: list[str], now: str) -> Object:
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "lastTransitionTime": now,
+        "reason": "",
+        "message": "Kubernetes default Service CIDR is ready",
+    }
+    obj = owned(
+        {
+            "apiVersion": NETWORKING,
+            "kind": "ServiceCIDR",
+            "metadata": {"name": "kubernetes"},
+            "spec": {"cidrs": cidrs},
+            "status": {"conditions": [ready]},
+        },
+        now,
+    )
+    said: Object = {f"f:{name}": {} for name in ("lastTransitionTime", "message", "status", "type")}
+    applied = {
+        "manager": _CIDR_CONTROLLER,
+        "operation": "Apply",
+        "apiVersion": NETWORKING,
+        "time": now,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:status": {"f:conditions": {'k:{"type":"Ready"}': {".": {}, **said}}}},
+        "subresource": "status",
+    }
+    obj["metadata"]["managedFields"].insert(0, applied)
+    return obj
+
+
+def _own_service(
+    network: ipaddress.IPv4Network | ipaddress.IPv6Network, port: int, now: str
+) -> Iterator[Object]:
+    """The service `kubernetes` has the first address of the range, and holds it like any other service."""
+    ip = str(network[1])
+    family = f"IPv{network.version}"
+    yield owned(
+        {
+            "apiVersion": NETWORKING,
+            "kind": "IPAddress",
+            "metadata": {
+                "name": ip,
+                "labels": {
+                    "ipaddress.kubernetes.io/ip-family": family,
+                    "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
+                },
+            },
+            "spec": {"parentRef": {"resource": "services", "namespace": "default", "name": "kubernetes"}},
+        },
+        now,
+    )
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {
+            "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}],
+            "clusterIP": ip,
+            "clusterIPs": [ip],
+            "type": "ClusterIP",
+            "sessionAffinity": "None",
+            "ipFamilies": [family],
+            "ipFamilyPolicy": "SingleStack",
+            "internalTrafficPolicy": "Cluster",
+        },
+        "status": {"loadBalancer": {}},
+    }
+    yield owned(service, now, skip=("spec.clusterIPs", "spec.ipFamilies"))
+
+
+def _own_endpoints(address: str, port: int, now: str) -> Iterator[Object]:
+    family = f"IPv{ipaddress.ip_address(address).version}"
+    yield owned(
+        {
+            "apiVersion": "v1",
+            "kind": "Endpoints",
+            "metadata": {
+                "name": "kubernetes",
+                "namespace": "default",
+                "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
+            },
+            "subsets": [
+                {
+                    "addresses": [{"ip": address}],
+                    "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+                }
+            ],
+        },
+        now,
+    )
+    yield owned(
+        {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {
+                "name": "kubernetes",
+                "namespace": "default",
+                "generation": 1,
+                "labels": {"kubernetes.io/service-name": "kubernetes"},
+            },
+            "addressType": family,
+            "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+            "ports": [{"name": "https", "protocol": "TCP", "port": port}],
+        },
+        now,
+    )

@@ -1,0 +1,55 @@
+"""managedFields of what the server itself writes, without schemas: these objects have only a few shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Object = dict[str, Any]
+
+_ALWAYS_THERE = frozenset(("spec", "priorityLevelConfiguration"))
+"""Structs that exist even when empty: nobody owns them as such, only their fields."""
+_ATOMIC = frozenset(("roleRef",))
+_NOT_OWNED = frozenset(("apiVersion", "kind", "metadata", "status"))
+_METADATA = ("annotations", "labels")
+
+
+def owned(obj: Object, now: str, manager: str = "kube-apiserver", *, skip: tuple[str, ...] = ()) -> Object:
+    """`obj`, with everything in it but status (and `skip`, dotted paths) owned by `manager`."""
+    fields = {
+        f"f:{name}": _fields(name, value, name, skip)
+        for name, value in obj.items()
+        if name not in _NOT_OWNED and value is not None and name not in skip
+    }
+    metadata = obj["metadata"]
+    said = {f"f:{n}": _fields(n, metadata[n], f"metadata.{n}", skip) for n in _METADATA if n in metadata}
+    if said:
+        fields["f:metadata"] = said
+    entry = {
+        "manager": manager,
+        "operation": "Update",
+        "apiVersion": obj["apiVersion"],
+        "time": now,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": dict(sorted(fields.items())),
+    }
+    metadata["managedFields"] = [entry]
+    return obj
+
+
+def _fields(name: str, value: Any, path: str, skip: tuple[str, ...]) -> Object:
+    if name in _ATOMIC:
+        return {}
+    if isinstance(value, dict):
+        inside = {
+            f"f:{key}": _fields(key, item, f"{path}.{key}", skip)
+            for key, item in sorted(value.items())
+            if f"{path}.{key}" not in skip
+        }
+        return inside if name in _ALWAYS_THERE else {".": {}, **inside}
+    if path == "spec.ports":  # of a Service: items are owned one by one, those of other lists together
+        found: Object = {".": {}}
+        for item in value:
+            key = f'k:{{"port":{item["port"]},"protocol":"{item["protocol"]}"}}'
+            found[key] = {".": {}, **{f"f:{field}": {} for field in sorted(item)}}
+        return found
+    return {}
