@@ -30,9 +30,7 @@ def update(
     changes = Changes(versions, old, new, reset)
     managed = _reconciled(versions, old, managed)
     managed, _ = _taken(managed, changes)
-    comparison = changes.at(versions.api_version)
-    assert comparison is not None
-    mine = managers.tracked(comparison.changed)
+    mine = managers.tracked(changes.here.changed)
     if mine:
         before = managed.get(who)
         fields = sets.union(mine, before.fields) if before is not None else mine

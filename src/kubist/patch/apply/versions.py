@@ -40,14 +40,15 @@ class Versions:
 
 
 class Changes:
-    """What changed between two objects, in any version; compared once for each."""
+    """What changed between two objects of the request's version, in any version; compared once for each."""
 
     def __init__(self, versions: Versions, old: Object, new: Object, reset: Set) -> None:
         self._versions = versions
         self._old = old
         self._new = new
         self._reset = reset
-        self._known: dict[str, Comparison | None] = {}
+        self.here = compare(versions.kind, old, new).without(reset)
+        self._known: dict[str, Comparison | None] = {versions.api_version: self.here}
 
     def at(self, api_version: str) -> Comparison | None:
         """None: the object does not exist in that version."""
