@@ -1,4 +1,4 @@
-"""What a PodSpec gets when its author left it out, and the older names of fields brought in line with the newer.
+"""What a PodSpec gets where its author said nothing, and older names of fields kept equal to newer ones.
 
 Rules for templates and pods alike are in `default_pod_spec`; those of pods alone are in `kinds/core/pod.py`.
 """
@@ -92,10 +92,9 @@ def default_volume(volume: Object) -> None:
             if "serviceAccountToken" in source:
                 source["serviceAccountToken"].setdefault("expirationSeconds", _HOUR)
     if "ephemeral" in volume and "volumeClaimTemplate" in volume["ephemeral"]:
-        claim = volume["ephemeral"]["volumeClaimTemplate"].setdefault("spec", {})
-        claim.setdefault("volumeMode", "Filesystem")
-        if "resources" in claim:
-            _default_resources(claim["resources"])
+        from kubist.kinds.core.persistentvolumeclaim import default_claim_spec
+
+        default_claim_spec(volume["ephemeral"]["volumeClaimTemplate"].setdefault("spec", {}))
 
 
 def _default_downward_items(source: Object) -> None:

@@ -4,25 +4,56 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubist.kinds.core.podspec.annotations import validate_pod_annotations
+from kubist.kinds.core.podspec.disabled import drop_disabled_fields
+from kubist.kinds.core.podspec.options import Options
+from kubist.kinds.core.podspec.profiles import validate_profiles_match
+from kubist.kinds.core.podspec.spec import validate_pod_spec
+from kubist.kinds.core.podspec.tolerated import options_for_update
+from kubist.kinds.core.podspec.warnings import pod_spec_warnings
 from kubist.meta import objectmeta
-from kubist.meta.fields import FieldError
+from kubist.meta.fields import FieldError, forbidden
 
 Object = dict[str, Any]
+Errors = list[FieldError]
 
 
-def validate_pod_template(template: Object, path: str, old: Object | None = None) -> list[FieldError]:
+def validate_pod_template(
+    template: Object, path: str, old: Object | None = None, *, allow_privileged: bool = True
+) -> Errors:
     """All that is wrong with a template. What `old`, the template that it replaces, already had wrong may
-    stay where compatibility wants it."""
-    meta = template.get("metadata") or {}
-    errors = objectmeta.validate_labels(meta.get("labels") or {}, f"{path}.labels")
-    errors += objectmeta.validate_annotations(meta.get("annotations") or {}, f"{path}.annotations")
+    stay where compatibility wants it. `allow_privileged` is the configuration's."""
+    errors = _validate(template, path, Options(allow_privileged=allow_privileged))
+    if errors and old is not None:
+        options = options_for_update(old, is_pod=False, allow_privileged=allow_privileged)
+        errors = _validate(template, path, options)
     return errors
 
 
-def template_warnings(template: Object, path: str, old: Object | None = None) -> list[str]:
-    """What is better not done in a template, unless the `old` one already did it."""
-    return []
+def _validate(template: Object, path: str, options: Options) -> Errors:
+    meta, spec = template.get("metadata") or {}, template.get("spec") or {}
+    labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
+    errors = objectmeta.validate_labels(labels, f"{path}.labels")
+    if annotations:
+        errors += objectmeta.validate_annotations(annotations, f"{path}.annotations")
+        errors += validate_pod_annotations(annotations, spec, f"{path}.annotations", options)
+    errors += validate_pod_spec(spec, None, f"{path}.spec", options)
+    if annotations:
+        errors += validate_profiles_match(annotations, spec, f"{path}.spec")
+    if spec.get("ephemeralContainers"):
+        why = "ephemeral containers not allowed in pod template"
+        errors.append(forbidden(f"{path}.spec.ephemeralContainers", why))
+    return errors
 
 
-def drop_disabled_template_fields(template: Object, old: Object | None = None) -> None:
+def template_warnings(template: Object | None, path: str) -> list[str]:
+    """What is better not done in a template."""
+    if template is None:
+        return []
+    return pod_spec_warnings(template.get("spec") or {}, template.get("metadata") or {}, path)
+
+
+def drop_disabled_template_fields(template: Object | None, old: Object | None = None) -> None:
     """Remove the fields of features that are off, unless the `old` template has them."""
+    if template is not None:
+        drop_disabled_fields(template.get("spec") or {}, (old or {}).get("spec"))

@@ -1,0 +1,71 @@
+"""Annotations that mean something on a pod or a template."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import orjson
+
+from kubist.kinds.core.podspec.options import Options
+from kubist.kinds.core.podspec.profiles import APP_ARMOR_CONTAINER, validate_profile_annotations
+from kubist.kinds.core.podspec.scheduling import validate_tolerations
+from kubist.meta.fields import FieldError, forbidden, invalid
+
+Object = dict[str, Any]
+Errors = list[FieldError]
+Annotations = dict[str, str]
+
+MIRROR_POD = "kubernetes.io/config.mirror"
+_TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_is_cost = re.compile("0|-[0-9]+|[1-9][0-9]*").fullmatch
+
+
+def validate_pod_annotations(annotations: Annotations, spec: Object, path: str, options: Options) -> Errors:
+    errors: Errors = []
+    if MIRROR_POD in annotations and not spec.get("nodeName"):
+        why = "must set spec.nodeName if mirror pod annotation is set"
+        errors.append(invalid(f"{path}[{MIRROR_POD}]", annotations[MIRROR_POD], why))
+    if annotations.get(_TOLERATIONS):
+        errors += _tolerations(annotations[_TOLERATIONS], path)
+    if not options.invalid_deletion_cost and _is_bad_cost(annotations):
+        cost = annotations[_DELETION_COST]
+        errors.append(invalid(f"{path}[{_DELETION_COST}]", cost, "must be a 32bit integer"))
+    return errors + validate_profile_annotations(annotations, spec, path)
+
+
+def _tolerations(text: str, path: str) -> Errors:
+    try:
+        tolerations = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        return [invalid(path, _TOLERATIONS, str(error))]
+    if not isinstance(tolerations, list) or not all(isinstance(item, dict) for item in tolerations):
+        return [invalid(path, _TOLERATIONS, "json: cannot unmarshal into a list of tolerations")]
+    return validate_tolerations(tolerations, f"{path}.{_TOLERATIONS}")
+
+
+def _is_bad_cost(annotations: Annotations) -> bool:
+    cost = annotations.get(_DELETION_COST)
+    return cost is not None and not (_is_cost(cost) and -(1 << 31) <= int(cost) < 1 << 31)
+
+
+def has_invalid_deletion_cost(meta: Object) -> bool:
+    return _is_bad_cost(meta.get("annotations") or {})
+
+
+def validate_annotations_update(new: Annotations, old: Annotations, path: str) -> Errors:
+    """Annotations of a pod that are settled at its creation."""
+    errors: Errors = []
+    for key in sorted(old):
+        if new.get(key) != old[key]:
+            if key.startswith(APP_ARMOR_CONTAINER):
+                errors.append(forbidden(f"{path}[{key}]", "may not remove or update AppArmor annotations"))
+            if key == MIRROR_POD:
+                errors.append(forbidden(f"{path}[{key}]", "may not remove or update mirror pod annotation"))
+    for key in sorted(new.keys() - old.keys()):
+        if key.startswith(APP_ARMOR_CONTAINER):
+            errors.append(forbidden(f"{path}[{key}]", "may not add AppArmor annotations"))
+        if key == MIRROR_POD:
+            errors.append(forbidden(f"{path}[{key}]", "may not add mirror pod annotation"))
+    return errors

@@ -1,0 +1,233 @@
+"""The containers of a pod: regular, init (sidecars among them) and ephemeral."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+from typing import Any
+
+from kubist.kinds.core.podspec.env import validate_env, validate_env_from
+from kubist.kinds.core.podspec.mounts import validate_devices, validate_mounts
+from kubist.kinds.core.podspec.options import Options
+from kubist.kinds.core.podspec.probes import validate_lifecycle, validate_probes
+from kubist.kinds.core.podspec.resources import validate_requirements
+from kubist.kinds.core.podspec.restarts import validate_resize_policy, validate_restart_policy
+from kubist.kinds.core.podspec.security import validate_security_context
+from kubist.kinds.core.podspec.visit import restarts_always
+from kubist.kinds.core.podspec.volumesources import validate_pull_policy
+from kubist.kinds.shared.ports import validate_port, validate_protocol
+from kubist.meta import names
+from kubist.meta.fields import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_found,
+    not_supported,
+    required,
+)
+
+Object = dict[str, Any]
+Errors = list[FieldError]
+
+_MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
+_SIDECAR_ONLY = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+_NOT_EPHEMERAL = (
+    "ports",
+    "resources",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "lifecycle",
+)
+"""What an ephemeral container may not have, in the order of its fields."""
+
+
+@dataclass(slots=True, frozen=True)
+class Surroundings:
+    """What rules about a container need to know of its pod."""
+
+    volumes: dict[str, Object]
+    claims: Set[str]
+    grace: int | None
+    restart_policy: str
+    host_users: bool
+    options: Options
+
+
+def validate_containers(containers: list[Object] | None, around: Surroundings, path: str) -> Errors:
+    if not containers:
+        return [required(path)]
+    errors: Errors = []
+    seen: set[str] = set()
+    for index, container in enumerate(containers):
+        where = f"{path}[{index}]"
+        errors += _common(container, around, where)
+        name = container.get("name", "")
+        if name in seen:
+            errors.append(duplicate(f"{where}.name", name))
+        seen.add(name)
+        errors += _running(container, around, where)
+        if "restartPolicy" in container or "restartPolicyRules" in container:
+            errors += validate_restart_policy(container, where)
+    return errors + _host_port_conflicts(containers, path)
+
+
+def validate_init_containers(
+    containers: list[Object], regular: list[Object], around: Surroundings, path: str
+) -> Errors:
+    errors: Errors = []
+    seen = {container.get("name", "") for container in regular}
+    for index, container in enumerate(containers):
+        where = f"{path}[{index}]"
+        errors += _common(container, around, where)
+        if "restartPolicy" in container or "restartPolicyRules" in container:
+            errors += validate_restart_policy(container, where, init=True)
+        name = container.get("name", "")
+        if name in seen:
+            errors.append(duplicate(f"{where}.name", name))
+        elif name:
+            seen.add(name)
+        errors += _host_port_conflicts([container], path)
+        if restarts_always(container):
+            errors += _running(container, around, where)
+        else:
+            why = "may not be set for init containers without restartPolicy=Always"
+            errors += [forbidden(f"{where}.{field}", why) for field in _SIDECAR_ONLY if field in container]
+            if not around.options.restart_on_resize_of_init_containers:
+                errors += _restarting_resize_policies(container, where)
+    return errors
+
+
+def _restarting_resize_policies(container: Object, path: str) -> Errors:
+    why = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+    return [
+        invalid(f"{path}.resizePolicy[{index}].restartPolicy", "RestartContainer", why)
+        for index, policy in enumerate(container.get("resizePolicy") or ())
+        if policy.get("restartPolicy") == "RestartContainer"
+    ]
+
+
+def validate_ephemeral_containers(
+    containers: list[Object], others: list[Object], around: Surroundings, path: str
+) -> Errors:
+    errors: Errors = []
+    other_names = {container.get("name", "") for container in others}
+    seen = set(other_names)
+    why = "cannot be set for an Ephemeral Container"
+    for index, container in enumerate(containers):
+        where = f"{path}[{index}]"
+        errors += _common(container, around, where)
+        errors += validate_image_padding(container, where)
+        name, target = container.get("name", ""), container.get("targetContainerName", "")
+        if name in seen:
+            errors.append(duplicate(f"{where}.name", name))
+        seen.add(name)
+        if target and target not in other_names:
+            errors.append(not_found(f"{where}.targetContainerName", target))
+        errors += [
+            forbidden(f"{where}.{field}", why)
+            for field in _NOT_EPHEMERAL
+            if field in container and (field != "resources" or container["resources"])
+        ]
+        for position, mount in enumerate(container.get("volumeMounts") or ()):
+            errors += [
+                forbidden(f"{where}.volumeMounts[{position}].{field}", why)
+                for field in ("subPath", "subPathExpr")
+                if mount.get(field)
+            ]
+    return errors
+
+
+def _running(container: Object, around: Surroundings, path: str) -> Errors:
+    """What only containers have that run as long as the pod."""
+    errors: Errors = []
+    if "lifecycle" in container:
+        errors += validate_lifecycle(container["lifecycle"], around.grace, f"{path}.lifecycle")
+    return errors + validate_probes(container, around.grace, path)
+
+
+def _common(container: Object, around: Surroundings, path: str) -> Errors:
+    errors: Errors = []
+    name = container.get("name", "")
+    if not name:
+        errors.append(required(f"{path}.name"))
+    elif problems := names.dns_label(name):
+        errors += [invalid(f"{path}.name", name, problem) for problem in problems]
+    if not container.get("image"):
+        errors.append(required(f"{path}.image"))
+    policy = container.get("terminationMessagePolicy", "")
+    if policy not in _MESSAGE_POLICIES:
+        where = f"{path}.terminationMessagePolicy"
+        errors.append(not_supported(where, policy, _MESSAGE_POLICIES) if policy else required(where))
+    if "ports" in container:
+        errors += _ports(container["ports"], f"{path}.ports")
+    if "env" in container:
+        errors += validate_env(container["env"], f"{path}.env")
+    if "envFrom" in container:
+        errors += validate_env_from(container["envFrom"], f"{path}.envFrom")
+    if "volumeMounts" in container:
+        errors += validate_mounts(container, around.volumes, f"{path}.volumeMounts")
+    if "volumeDevices" in container:
+        errors += validate_devices(container, around.volumes, f"{path}.volumeDevices")
+    errors += validate_pull_policy(container.get("imagePullPolicy", ""), f"{path}.imagePullPolicy")
+    if container.get("resources"):
+        errors += validate_requirements(
+            container["resources"], around.claims, f"{path}.resources", around.options
+        )
+    if "resizePolicy" in container:
+        errors += validate_resize_policy(
+            container["resizePolicy"], around.restart_policy, f"{path}.resizePolicy"
+        )
+    if "securityContext" in container:
+        errors += validate_security_context(
+            container["securityContext"], around.host_users, f"{path}.securityContext", around.options
+        )
+    return errors
+
+
+def _ports(ports: list[Object], path: str) -> Errors:
+    errors: Errors = []
+    seen: set[str] = set()
+    for index, port in enumerate(ports):
+        where = f"{path}[{index}]"
+        name = port.get("name")
+        if name:
+            if problems := names.port_name(name):
+                errors += [invalid(f"{where}.name", name, problem) for problem in problems]
+            elif name in seen:
+                errors.append(duplicate(f"{where}.name", name))
+            else:
+                seen.add(name)
+        if not port.get("containerPort"):
+            errors.append(required(f"{where}.containerPort"))
+        else:
+            errors += validate_port(port["containerPort"], f"{where}.containerPort")
+        if port.get("hostPort"):
+            errors += validate_port(port["hostPort"], f"{where}.hostPort")
+        errors += validate_protocol(port.get("protocol", ""), f"{where}.protocol")
+    return errors
+
+
+def _host_port_conflicts(containers: list[Object], path: str) -> Errors:
+    errors: Errors = []
+    seen: set[str] = set()
+    for index, container in enumerate(containers):
+        for position, port in enumerate(container.get("ports") or ()):
+            if number := port.get("hostPort"):
+                key = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{number}"
+                if key in seen:
+                    errors.append(duplicate(f"{path}[{index}].ports[{position}].hostPort", key))
+                seen.add(key)
+    return errors
+
+
+def validate_image_padding(container: Object, path: str) -> Errors:
+    """Templates may have an image of blanks as a placeholder; pods may not."""
+    image = container.get("image", "")
+    if image == image.strip():
+        return []
+    return [invalid(f"{path}.image", image, "must not have leading or trailing whitespace")]

@@ -1,0 +1,62 @@
+"""Fields of features that are off by default: they are taken away, unless the object already has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.kinds.core.podspec.visit import containers_of
+
+Object = dict[str, Any]
+
+_PROJECTIONS = ("clusterTrustBundle", "podCertificate")
+
+
+def drop_disabled_fields(spec: Object, old: Object | None = None) -> None:
+    """Of a PodSpec."""
+    if "schedulingGroup" in spec and "schedulingGroup" not in (old or {}):
+        del spec["schedulingGroup"]
+    for volume in spec.get("volumes") or ():
+        if "projected" in volume:
+            for source in volume["projected"].get("sources") or ():
+                for field in _PROJECTIONS:
+                    if field in source and not _projects(old, field):
+                        del source[field]
+    for container in containers_of(spec):
+        if "stopSignal" in (container.get("lifecycle") or {}) and not _has_stop_signals(old):
+            del container["lifecycle"]["stopSignal"]
+
+
+def _projects(spec: Object | None, field: str) -> bool:
+    return any(
+        field in source
+        for volume in (spec or {}).get("volumes") or ()
+        for source in (volume.get("projected") or {}).get("sources") or ()
+    )
+
+
+def _has_stop_signals(spec: Object | None) -> bool:
+    return any("stopSignal" in (container.get("lifecycle") or {}) for container in containers_of(spec or {}))
+
+
+def drop_disabled_status_fields(status: Object, old: Object | None = None) -> None:
+    """Of a PodStatus."""
+    field = "nodeAllocatableResourceClaimStatuses"
+    if field in status and field not in (old or {}):
+        del status[field]
+    if _has_volume_statuses(old or {}):
+        return
+    for mount in _mount_statuses(status):
+        mount.pop("volumeStatus", None)
+
+
+def _mount_statuses(status: Object) -> list[Object]:
+    return [
+        mount
+        for field in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+        for container in status.get(field) or ()
+        for mount in container.get("volumeMounts") or ()
+    ]
+
+
+def _has_volume_statuses(status: Object) -> bool:
+    return any("volumeStatus" in mount for mount in _mount_statuses(status))

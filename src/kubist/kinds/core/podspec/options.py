@@ -1,0 +1,29 @@
+"""How strictly a PodSpec is validated: what an older version of the same object already had wrong may stay.
+
+Rules become stricter over the years; objects that were valid when they were written must remain updatable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True, frozen=True)
+class Options:
+    """The defaults are the rules for a new template."""
+
+    is_pod: bool = False
+    """The spec of a Pod itself, which is held to more than a template."""
+    allow_privileged: bool = True
+    """The cluster's policy on privileged containers."""
+    indivisible_huge_pages: bool = False
+    invalid_deletion_cost: bool = False
+    invalid_affinity_selector_values: bool = False
+    invalid_node_affinity_values: bool = False
+    invalid_spread_selectors: bool = False
+    repeated_spread_label_keys: bool = False
+    non_local_token_paths: bool = False
+    namespaced_sysctls_on_host: bool = False
+    restart_on_resize_of_init_containers: bool = False
+    any_selinux_change_policy: bool = False
+    devices_with_user_namespaces: bool = False

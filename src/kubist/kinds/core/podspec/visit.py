@@ -1,0 +1,27 @@
+"""The containers of a PodSpec in the order in which rules meet them: init, regular, ephemeral."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Object = dict[str, Any]
+
+FIELDS = ("initContainers", "containers", "ephemeralContainers")
+
+
+def containers_of(spec: Object) -> list[Object]:
+    return [container for field in FIELDS for container in spec.get(field) or ()]
+
+
+def with_paths(spec: Object, path: str) -> list[tuple[Object, str]]:
+    """Each container with its field path, for a spec at `path`."""
+    return [
+        (container, f"{path}.{field}[{index}]" if path else f"{field}[{index}]")
+        for field in FIELDS
+        for index, container in enumerate(spec.get(field) or ())
+    ]
+
+
+def restarts_always(container: Object) -> bool:
+    """Of an init container: whether it is a sidecar."""
+    return container.get("restartPolicy") == "Always"
