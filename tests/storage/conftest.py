@@ -1,0 +1,61 @@
+"""Every store behind one fixture: a test of the contract runs once on each.
+
+Tests may be coroutines; the `store` they take is opened before and closed after them, in their loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kubist.storage.etcd import EtcdStore
+from kubist.storage.sqlite import SqliteStore
+from kubist.storage.store import Store
+
+from .etcd_server import EtcdServer
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    test = pyfuncitem.obj
+    if not inspect.iscoroutinefunction(test):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
+
+    async def run() -> None:
+        store: Store | None = arguments.get("store")
+        if store is None:
+            await test(**arguments)
+            return
+        await store.open()
+        try:
+            await test(**arguments)
+        finally:
+            await store.close()
+
+    asyncio.run(run())
+    return True
+
+
+@pytest.fixture(scope="session")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
+    if (reason := EtcdServer.missing()) is not None:
+        pytest.skip(reason)
+    server = EtcdServer(tmp_path_factory.mktemp("etcd"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=["memory", "sqlite", pytest.param("etcd", marks=pytest.mark.etcd)])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """A store nobody else uses: on the etcd all tests share, below a prefix of its own."""
+    if request.param == "etcd":
+        server: EtcdServer = request.getfixturevalue("etcd")
+        return EtcdStore([server.endpoint], prefix=f"/{os.urandom(8).hex()}")
+    return SqliteStore(None if request.param == "memory" else str(tmp_path / "kubist.db"))

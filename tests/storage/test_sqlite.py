@@ -1,0 +1,357 @@
+"""What only the SQLite store promises: one owner, durable answers, failures in words, a bounded file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kubist.storage import hub, sqlite_commit, sqlite_writer
+from kubist.storage.sqlite import SqliteStore
+from kubist.storage.store import Compacted, Conflict, OpenFailed, Unavailable
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "kubist.db")
+
+
+async def refusal(path: str) -> str:
+    with pytest.raises(OpenFailed) as caught:
+        await SqliteStore(path).open()
+    message = str(caught.value)
+    assert path in message and "\n" not in message
+    return message
+
+
+async def eventually(store: SqliteStore, query: str, answer: int) -> None:
+    async with asyncio.timeout(10):
+        while store._file.reader.execute(query).fetchone() != (answer,):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
+async def test_everything_is_there_after_opening_again(path: str) -> None:
+    store = SqliteStore(path)
+    await store.open()
+    first = await store.create("/r/a", b"one")
+    second = await store.update("/r/a", b"two", first)
+    third = await store.delete("/r/a", second)
+    await store.create("/r/b", b"three", ttl=3600)
+    await store.close()
+
+    store = SqliteStore(path)
+    await store.open()
+    assert await store.revision() == third + 1
+    assert [kv.key for kv in (await store.scan("/r/")).items] == ["/r/b"]
+    kv = await store.get("/r/a", first)
+    assert kv is not None and kv.value == b"one"
+    batch = await anext(store.watch("/r/", first))
+    assert [event.revision for event in batch.events] == [second, third, third + 1]
+    await store.close()
+
+
+async def test_revision_survives_the_compaction_of_everything(path: str) -> None:
+    store = SqliteStore(path)
+    await store.open()
+    deleted = await store.delete("/r/a", await store.create("/r/a", b"one"))
+    await store.compact(deleted)
+    await store.close()
+    store = SqliteStore(path)
+    await store.open()
+    assert await store.revision() == deleted
+    with pytest.raises(Compacted):
+        await store.get("/r/a", deleted - 1)
+    assert await store.create("/r/a", b"two") == deleted + 1
+    await store.close()
+
+
+async def test_key_that_expired_while_closed_is_deleted_after_opening(path: str) -> None:
+    store = SqliteStore(path)
+    await store.open()
+    created = await store.create("/r/a", b"one", ttl=1)
+    await store.close()
+    await asyncio.sleep(1.1)
+    store = SqliteStore(path)
+    await store.open()
+    watch = store.watch("/r/", created)
+    async with asyncio.timeout(5):
+        async for batch in watch:
+            if batch.events:
+                break
+    assert batch.events[0].kv is None
+    assert await store.get("/r/a") is None
+    await watch.aclose()  # type: ignore[attr-defined]
+    await store.close()
+
+
+@pytest.mark.parametrize("durable", [False, True])
+async def test_watch_has_heard_of_a_write_before_its_writer(path: str, durable: bool) -> None:
+    store = SqliteStore(path if durable else None)
+    await store.open()
+    heard = 0
+
+    async def listen() -> None:
+        nonlocal heard
+        async for batch in store.watch("/r/", 1):
+            heard = batch.revision
+
+    async def write(writer: int) -> None:
+        for number in range(50):
+            assert await store.create(f"/r/{writer}-{number}", b"") <= heard
+
+    listener = asyncio.ensure_future(listen())
+    await asyncio.sleep(0.01)
+    await asyncio.gather(*(write(writer) for writer in range(8)))
+    listener.cancel()
+    await asyncio.gather(listener, return_exceptions=True)
+    await store.close()
+
+
+# Opening
+
+
+async def test_file_in_use_cannot_be_opened(path: str) -> None:
+    store = SqliteStore(path)
+    await store.open()
+    assert await refusal(path) == f"{path} is in use by another process"
+    await store.close()
+    await store.open()
+    await store.close()
+
+
+def test_file_in_use_by_another_process_cannot_be_opened(path: str) -> None:
+    script = (
+        "import asyncio, sys\n"
+        "from kubist.storage.sqlite import SqliteStore\n"
+        "asyncio.run(SqliteStore(sys.argv[1]).open())\n"
+        "print('open', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    owner = subprocess.Popen(
+        [sys.executable, "-c", script, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"open\n"
+        assert asyncio.run(refusal(path)) == f"{path} is in use by another process"
+        owner.kill()
+    store = SqliteStore(path)
+    asyncio.run(store.open())
+
+
+def corrupt(path: Path) -> None:
+    path.write_bytes(b"this is not a database, however long it may be read " * 100)
+
+
+def foreign(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE songs (title TEXT)")
+    connection.close()
+
+
+def newer(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.executescript(
+        "CREATE TABLE changes (x); PRAGMA application_id = 0x4B756273; PRAGMA user_version = 99"
+    )
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (corrupt, "file is not a database"),
+        (foreign, "it is the database of another application"),
+        (newer, "it has the unknown schema version 99"),
+        (Path.mkdir, "unable to open database file"),
+    ],
+    ids=["corrupt", "foreign", "newer", "directory"],
+)
+async def test_file_that_is_no_store_is_refused(
+    path: str, spoil: Callable[[Path], None], reason: str
+) -> None:
+    spoil(Path(path))
+    assert await refusal(path) == f"{path} cannot be opened: {reason}"
+
+
+async def test_missing_directory_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "missing" / "kubist.db")
+    assert await refusal(path) == f"{path} cannot be opened: No such file or directory"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_unwritable_directory_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    path = str(tmp_path / "kubist.db")
+    assert asyncio.run(refusal(path)) == f"{path} cannot be opened: Permission denied"
+
+
+# Failures
+
+
+async def test_full_disk_is_unavailable_and_recovers(path: str) -> None:
+    store = SqliteStore(path)
+    await store.open()
+    kept = await store.create("/r/kept", b"x" * 10_000)
+    disk = store._file.writer
+    (pages,) = disk.execute("PRAGMA page_count").fetchone()
+    disk.execute(f"PRAGMA max_page_count = {pages + 2}")
+    with pytest.raises(Unavailable, match="database or disk is full"):
+        await store.create("/r/lost", b"x" * 100_000)
+    assert await store.revision() == kept
+    assert await store.get("/r/lost") is None
+    disk.execute("PRAGMA max_page_count = 1000000")
+    assert await store.create("/r/lost", b"x" * 100_000) == kept + 1
+    await store.close()
+
+
+async def test_write_that_was_not_synced_is_not_answered(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteStore(path)
+    await store.open()
+    first = await store.create("/r/a", b"one")
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite_commit, "commit", lambda connection: sqlite3.OperationalError("disk I/O error"))
+        outcomes = await asyncio.gather(
+            store.create("/r/b", b""), store.create("/r/a", b""), return_exceptions=True
+        )
+        assert [str(outcome) for outcome in outcomes] == [f"{path} is not available: disk I/O error"] * 2
+        assert all(isinstance(outcome, Unavailable) for outcome in outcomes)
+    assert await store.get("/r/b") is None
+    assert await store.create("/r/b", b"two") == first + 1
+    await store.close()
+
+
+async def test_commit_that_failed_in_words_only_reaches_the_watches(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(path)
+    await store.open()
+    watch = store.watch("/r/", await store.revision())
+    await anext(watch)
+
+    def fail(connection: sqlite3.Connection) -> sqlite3.Error:
+        connection.execute("COMMIT")
+        return sqlite3.OperationalError("disk I/O error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite_commit, "commit", fail)
+        with pytest.raises(Unavailable):
+            await store.create("/r/a", b"one")
+    with pytest.raises(Conflict):
+        await store.create("/r/a", b"two")
+    second = await store.create("/r/b", b"three")
+    seen: list[str] = []
+    async with asyncio.timeout(5):
+        async for batch in watch:
+            seen += [event.key for event in batch.events]
+            if batch.revision == second:
+                break
+    assert seen == ["/r/a", "/r/b"]
+    await watch.aclose()  # type: ignore[attr-defined]
+    await store.close()
+
+
+async def test_expiry_is_tried_again_after_a_failure(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_writer, "EXPIRY_RETRY", 0.1)
+    store = SqliteStore(path)
+    await store.open()
+    await store.create("/r/a", b"one", ttl=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite_commit, "commit", lambda connection: sqlite3.OperationalError("disk I/O error"))
+        await asyncio.sleep(1.2)
+        assert await store.get("/r/a") is not None
+    await eventually(store, "SELECT count(*) FROM changes WHERE value IS NULL", 1)
+    assert await store.get("/r/a") is None
+    await store.close()
+
+
+async def test_closing_finishes_what_was_asked_for(path: str) -> None:
+    store = SqliteStore(path)
+    await store.open()
+    writes = [asyncio.ensure_future(store.create(f"/r/{number}", b"")) for number in range(2000)]
+    await asyncio.sleep(0)
+    await store.close()
+    assert len(set(await asyncio.gather(*writes))) == 2000
+    await store.open()
+    assert len((await store.scan("/r/")).items) == 2000
+    await store.close()
+
+
+# Bounds
+
+
+async def test_history_is_forgotten_by_itself(path: str) -> None:
+    store = SqliteStore(path, history=0.3)
+    await store.open()
+    first = revision = await store.create("/r/a", b"one")
+    for number in range(600):
+        revision = await store.update("/r/a", b"%d" % number, revision)
+    gone = await store.create("/r/gone", b"")
+    await store.delete("/r/gone", gone)
+    await eventually(store, "SELECT count(*) FROM changes", 1)
+    with pytest.raises(Compacted):
+        await store.get("/r/a", first)
+    kv = await store.get("/r/a")
+    assert kv is not None and kv.mod_revision == revision
+    await store.close()
+
+
+async def test_file_does_not_grow_with_changes(path: str) -> None:
+    store = SqliteStore(path, history=1000)
+    await store.open()
+    revisions = [await store.create(f"/r/{number}", b"x" * 4000) for number in range(20)]
+    sizes = []
+    for _ in range(6):
+        for _ in range(20):
+            revisions = await asyncio.gather(
+                *(store.update(f"/r/{number}", b"x" * 4000, was) for number, was in enumerate(revisions))
+            )
+        await store.compact(max(revisions))
+        sizes.append(store._file.writer.execute("PRAGMA page_count").fetchone()[0])
+    assert sizes[-1] <= sizes[1]
+    await store.close()
+
+
+async def test_loop_is_not_held_by_a_long_scan(path: str) -> None:
+    store = SqliteStore(path)
+    await store.open()
+    await asyncio.gather(*(store.create(f"/r/{number}", b"x" * 3400) for number in range(3000)))
+    turns = 0
+
+    async def spin() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    spinner = asyncio.ensure_future(spin())
+    await store.scan("/r/")
+    spinner.cancel()
+    assert turns >= 3000 // 256
+    await store.close()
+
+
+async def test_stalled_watch_holds_a_bounded_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    fan = hub.Hub(limit=10)
+    store = SqliteStore(None)
+    store._hub = fan
+    await store.open()
+    watch = store.watch("/r/", 1)
+    await anext(watch)
+    for number in range(50):
+        await store.create(f"/r/{number}", b"")
+    ((subscription,),) = fan._by_prefix.values()
+    assert len(subscription._batches) <= 10
+    seen: list[str] = []
+    async with asyncio.timeout(5):
+        while len(seen) < 50:
+            seen += [event.key for event in (await anext(watch)).events]
+    assert seen == [f"/r/{number}" for number in range(50)]
+    await watch.aclose()  # type: ignore[attr-defined]
+    await store.close()
