@@ -54,6 +54,8 @@ class Resource:
     prefix: str = ""
     """Key prefix of the collection, with a trailing slash: `/registry/pods/`."""
     storage_version_hash: str = ""
+    representations: dict[Any, Any] = field(default_factory=dict)
+    """Made by `codec.representations`, kept as long as the resource."""
     _strategy: Strategy | None = None
     _schema: Schema | None = None
 
@@ -99,3 +101,102 @@ def _load_strategy(group: str, kind: str) -> Strategy:
     strategy = importlib.import_module(name).strategy
     assert isinstance(strategy, Strategy)
     return strategy
+
+
+KEY_NAMES = {
+    ("", "endpoints"): "services/endpoints",
+    ("", "nodes"): "minions",
+    ("", "replicationcontrollers"): "controllers",
+    ("", "services"): "services/specs",
+    ("networking.k8s.io", "ingresses"): "ingress",
+    ("apiextensions.k8s.io", "customresourcedefinitions"): "apiextensions.k8s.io/customresourcedefinitions",
+    ("apiregistration.k8s.io", "apiservices"): "apiregistration.k8s.io/apiservices",
+}
+"""Collections whose keys are not simply named by the resource."""
+
+STORED_ELSEWHERE = {
+    ("events.k8s.io", "events"): ("v1", "/registry/events/"),
+    ("autoscaling", "horizontalpodautoscalers"): ("autoscaling/v2", "/registry/horizontalpodautoscalers/"),
+}
+"""Kinds with several versions: the version that is stored, and where."""
+
+
+@functools.cache
+def builtin() -> tuple[Resource, ...]:
+    """The built-in resources in discovery order. Shared by all servers; strategies and schemas load on use."""
+    rows = json.loads((package_files.files("kubist.schema") / "resources.json").read_bytes())
+    return tuple(_builtin(row) for row in rows)
+
+
+def _builtin(row: list[Any]) -> Resource:
+    group, version, plural, kind, singular, namespaced, verbs, short, categories, subs, preferred = row
+    api_version = f"{group}/{version}" if group else version
+    where = f"/registry/{KEY_NAMES.get((group, plural), plural)}/"
+    storage_version, prefix = STORED_ELSEWHERE.get((group, plural), (api_version, where))
+    return Resource(
+        group=group,
+        version=version,
+        resource=plural,
+        kind=kind,
+        singular=singular,
+        namespaced=namespaced,
+        verbs=tuple(verbs),
+        short_names=tuple(short),
+        categories=tuple(categories),
+        subresources={s[0]: SubresourceInfo(s[0], s[1], s[2], s[3], tuple(s[4])) for s in subs},
+        preferred=preferred,
+        list_kind=kind + "List",
+        storage_version=storage_version,
+        prefix=prefix,
+    )
+
+
+class Resources:
+    """What one server serves: the built-in resources and the custom ones that come and go."""
+
+    def __init__(self) -> None:
+        self._served: dict[tuple[str, str], dict[str, Resource]] = {}
+        self.generation = 0
+        """Rises with every change: what is derived from the whole (discovery, OpenAPI) compares it."""
+        for resource in builtin():
+            self._served.setdefault((resource.group, resource.version), {})[resource.resource] = resource
+
+    def __iter__(self) -> Iterator[Resource]:
+        for resources in self._served.values():
+            yield from resources.values()
+
+    def group_versions(self) -> Iterable[tuple[str, str]]:
+        return self._served.keys()
+
+    def versions(self, group: str) -> list[str]:
+        return [version for known, version in self._served if known == group]
+
+    def of(self, group: str, version: str) -> dict[str, Resource] | None:
+        """The resources of a group-version by plural; None if it is not served."""
+        return self._served.get((group, version))
+
+    def get(self, group: str, version: str, resource: str) -> Resource | None:
+        found = self._served.get((group, version))
+        return found.get(resource) if found is not None else None
+
+    def stored(self, group: str, resource: str) -> Resource | None:
+        """The resource in its stored version."""
+        fallback = None
+        for known, version in self._served:
+            if known == group:
+                found = self._served[known, version].get(resource)
+                if found is not None and found.storage_version == found.api_version:
+                    return found
+                fallback = fallback or found
+        return fallback
+
+    def add(self, resource: Resource) -> None:
+        self._served.setdefault((resource.group, resource.version), {})[resource.resource] = resource
+        self.generation += 1
+
+    def remove(self, group: str, version: str, resource: str) -> None:
+        found = self._served.get((group, version))
+        if found is not None and found.pop(resource, None) is not None:
+            if not found:
+                del self._served[group, version]
+            self.generation += 1

@@ -64,7 +64,13 @@ class Scale:
     spec_replicas = "spec.replicas"
     status_replicas = "status.replicas"
     selector = "spec.selector"
-    """A label selector (struct or plain map) in the object; its text form is the scale's status.selector."""
+    """A label selector in the object (or its text); its text form is the scale's status.selector."""
+    plain_selector = False
+    """The selector is a plain map of labels."""
+
+    def view(self, obj: Object, default: Callable[[Object, Scale], Object]) -> Object:
+        """The object's scale; custom resources look theirs up in their own way."""
+        return default(obj, self)
 
 
 class Create:
@@ -106,7 +112,10 @@ class Strategy(Update):
     default_propagation: Literal["Background", "Orphan"] = "Background"
     generation: ClassVar[tuple[str, ...]] = ()
     """Top-level fields whose change raises metadata.generation (which then starts at 1). Empty: no generation."""
-    generate_name_limit = 63
+    client_generation = False
+    """A generation that the client sends is kept (kinds that know none of their own)."""
+    precondition_kind = ""
+    """What a failed precondition of a delete names, if not the Kind."""
     ttl_flag = ""
     """Name of the configuration value (seconds) after which objects of the kind expire: `event_ttl`."""
 
@@ -117,9 +126,16 @@ class Strategy(Update):
     namespace_selectable = True
     """Whether `metadata.namespace` is a selectable field (all but a few cluster-scoped kinds)."""
 
+    cached = True
+    """False for events: the reference keeps no cache of them, and answers odd versions accordingly."""
+
     subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {}
     virtual: ClassVar[Create | None] = None
     """A kind that is never stored: its POST is answered by this."""
+
+    def virtual_objects(self, ctx: Context) -> Iterable[Object] | None:
+        """All objects of a kind that is computed rather than stored; None for the kinds that are stored."""
+        return None
 
     def validate_name(self, name: str, prefix: bool) -> list[str]:
         """What is wrong with a name (or, with `prefix`, a generateName)."""
@@ -141,12 +157,25 @@ class Strategy(Update):
         """As `before_update`, for a new object."""
         return None
 
+    def before_delete(self, ctx: Context, name: str, propagation: str) -> None:
+        """A delete of `name` (empty: of a collection) is asked for: refuse it or warn. `propagation` is the
+        policy that was asked for, if any."""
+
     async def after_delete(self, ctx: Context, obj: Object) -> None:
         """The object is gone: release what it held."""
 
     def grace_period(self, ctx: Context, obj: Object, requested: int | None) -> int | None:
         """Seconds between a delete and the removal; None: this kind knows no graceful deletion."""
         return None
+
+    def mark_deleted(self, ctx: Context, obj: Object) -> bool | None:
+        """For kinds that mark their objects for deletion in a way of their own (namespaces, definitions): True if
+        it was marked now, False if it was already. None: the usual way."""
+        return None
+
+    def held(self, obj: Object) -> bool:
+        """Whether a marked object of such a kind must still wait."""
+        return bool(obj["metadata"].get("finalizers"))
 
     def selectable_fields(self, obj: Object) -> dict[str, str]:
         """The values of `field_labels`; overridden where a value is more than the text at a path."""

@@ -31,9 +31,11 @@ class APIError(Exception):
         self.message = message
         self.details = details
         self.headers = headers
+        self.list_meta: dict[str, Any] = {}
 
     def status(self) -> Status:
-        status: Status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+        status: Status = {"kind": "Status", "apiVersion": "v1", "metadata": self.list_meta}
+        status["status"] = "Failure"
         if self.message:
             status["message"] = self.message
         if self.reason:

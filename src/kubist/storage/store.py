@@ -101,6 +101,10 @@ class Store(Protocol):
         """The current revision, linearizable: not lower than that of any change answered anywhere."""
         ...
 
+    async def request_progress(self) -> None:
+        """Have open watches yield a Batch soon that says how far they have come. Nothing to do where `local`."""
+        ...
+
     async def get(self, key: str, revision: int = 0) -> KeyValue | None: ...
 
     async def scan(self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0) -> Scan:

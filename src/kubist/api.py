@@ -1,0 +1,304 @@
+"""The application: every request passes authentication and authorization here, then goes to its verb.
+
+Answers carry the headers that all answers have; errors become Status objects in the client's representation.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from kubist import request as requests
+from kubist.admission.chain import Admission
+from kubist.cluster import Cluster
+from kubist.codec import negotiate
+from kubist.codec.errors import DecodeError
+from kubist.config import Config
+from kubist.context import Context, User
+from kubist.filters.authentication import Authentication
+from kubist.filters.authorization import Attributes, Authorization
+from kubist.http.messages import Answer, Request, Response, Stream
+from kubist.meta import status
+from kubist.registry import Registry
+from kubist.request import RequestInfo
+from kubist.resources import Resource, Resources
+from kubist.verbs.call import Call
+from kubist.verbs.create import create
+from kubist.verbs.delete import delete
+from kubist.verbs.deletecollection import deletecollection
+from kubist.verbs.get import get
+from kubist.verbs.list import list_
+from kubist.verbs.patch import patch
+from kubist.verbs.update import update
+from kubist.verbs.watch import Watcher, watch
+
+if TYPE_CHECKING:
+    from kubist.discovery.paths import Paths
+
+log = logging.getLogger("kubist.api")
+
+VERBS = {
+    "create": create,
+    "delete": delete,
+    "deletecollection": deletecollection,
+    "get": get,
+    "list": list_,
+    "patch": patch,
+    "update": update,
+    "watch": watch,
+}
+NOT_FOUND = Response(
+    404,
+    [(b"Content-Type", b"text/plain; charset=utf-8"), (b"X-Content-Type-Options", b"nosniff")],
+    b"404 page not found\n",
+)
+
+
+class API:
+    """One server's application."""
+
+    def __init__(
+        self,
+        config: Config,
+        registry: Registry,
+        authentication: Authentication,
+        authorization: Authorization,
+        admission: Admission,
+        paths: Paths,
+    ) -> None:
+        self.config = config
+        self.registry = registry
+        self.resources: Resources = registry.resources
+        self.authentication = authentication
+        self.authorization = authorization
+        self.admission = admission
+        self.paths = paths
+        self.cluster = Cluster(self)
+        self.watchers: dict[str, set[Watcher]] = {}
+        """Open watches by collection."""
+
+    async def __call__(self, request: Request) -> Answer:
+        warnings: list[str] = []
+        try:
+            answer = await self._handle(request, warnings)
+        except status.APIError as error:
+            answer = self._failure(request, error)
+        except Exception:
+            log.exception("%s %s failed", request.method, request.path)
+            answer = self._failure(request, status.internal_error("the request failed unexpectedly"))
+        return self._finish(request, answer, warnings)
+
+    async def _handle(self, request: Request, warnings: list[str]) -> Answer:
+        user = await self.authentication.authenticate(request, warnings)
+        query = requests.parse_query(request.query)
+        info = requests.parse(request.method, request.path, query)
+        allowed, reason = await self.authorization.authorize(attributes(user, info))
+        if not allowed:
+            raise self.forbidden(user, info, info.verb, reason)
+        if info.is_resource:
+            return await self._resource(request, info, user, query, warnings)
+        return await self.paths.answer(request, info, user, query)
+
+    async def _resource(
+        self, request: Request, info: RequestInfo, user: User, query: dict[str, str], warnings: list[str]
+    ) -> Answer:
+        served = self.resources.of(info.group, info.version)
+        if served is None:
+            if info.group and not self.resources.versions(info.group):
+                return NOT_FOUND
+            raise status.no_such_path()
+        resource = served.get(info.resource)
+        if resource is None:
+            raise status.no_such_path()
+        check_route(info, resource, request.method)
+        if resource.strategy.deprecation:
+            warnings.append(resource.strategy.deprecation)
+        context = self.context(resource, info, user, query, request, warnings)
+        call = Call(self, request, info, resource, user, query, context)
+        if request.body_too_large:
+            raise status.too_large("Request entity too large: limit is 3145728")
+        return await VERBS[info.verb](call)
+
+    def context(
+        self,
+        resource: Resource,
+        info: RequestInfo,
+        user: User,
+        query: dict[str, str],
+        request: Request | None,
+        warnings: list[str],
+    ) -> Context:
+        return Context(
+            resource=resource,
+            verb=info.verb,
+            user=user,
+            config=self.config,
+            objects=self.cluster,
+            authorize=self._authorize_for(user),
+            request=request,
+            namespace=info.namespace if resource.namespaced else "",
+            name=info.name,
+            subresource=info.subresource,
+            query=query,
+            user_agent=request.headers.get("user-agent", "") if request is not None else "",
+            warnings=warnings,
+            now=timestamp(),
+        )
+
+    def _authorize_for(self, user: User) -> Any:
+        async def authorize(
+            verb: str,
+            *,
+            group: str = "",
+            version: str = "*",
+            resource: str = "",
+            subresource: str = "",
+            namespace: str = "",
+            name: str = "",
+            path: str = "",
+            user: User = user,
+        ) -> tuple[bool, str]:
+            return await self.authorization.authorize(
+                Attributes(user, verb, path, not path, group, version, resource, subresource, namespace, name)
+            )
+
+        return authorize
+
+    def forbidden(self, user: User, info: RequestInfo, verb: str, reason: str) -> status.APIError:
+        """403 as the reference words it."""
+        who = f'User "{user.name}" cannot '
+        tail = f": {reason}" if reason else ""
+        if not info.is_resource:
+            error = status.APIError(403, "Forbidden", f'forbidden: {who}{verb} path "{info.path}"{tail}', {})
+            return error
+        what = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
+        where = f' in the namespace "{info.namespace}"' if info.namespace else " at the cluster scope"
+        why = f'{who}{verb} resource "{what}" in API group "{info.group}"{where}{tail}'
+        return status.forbidden(info.group, info.resource, info.name, why)
+
+    def _failure(self, request: Request, error: status.APIError) -> Response:
+        """An error as the client can read it: its own representation if it has one, else JSON."""
+        body, content_type = render_status(request, error.status())
+        headers = [(b"Content-Type", content_type.encode())]
+        headers += [(name.encode(), value.encode()) for name, value in error.headers]
+        return Response(error.code, headers, body)
+
+    def _finish(self, request: Request, answer: Answer, warnings: list[str]) -> Answer:
+        headers = [
+            (b"Audit-Id", request.headers.get("audit-id", str(uuid.uuid4())).encode("latin-1", "replace")),
+            (b"Cache-Control", b"no-cache, private"),
+            *answer.headers,
+        ]
+        for text in warnings:
+            headers.append((b"Warning", b'299 - "%b"' % escaped(text)))
+        if isinstance(answer, Stream):
+            answer.headers = headers
+            return answer
+        return Response(answer.status, headers, answer.body)
+
+
+def attributes(user: User, info: RequestInfo) -> Attributes:
+    return Attributes(
+        user,
+        info.verb,
+        info.path,
+        info.is_resource,
+        info.group,
+        info.version,
+        info.resource,
+        info.subresource,
+        info.namespace,
+        info.name,
+    )
+
+
+def escaped(text: str) -> bytes:
+    """A warning's text within its quotes."""
+    text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return "".join(char if char.isprintable() else " " for char in text).encode()
+
+
+def check_route(info: RequestInfo, resource: Any, method: str) -> None:
+    """Whether the path and the method are ones that the resource has; 404 and 405 otherwise."""
+    parts = info.parts[1:] if info.parts[0] == "watch" else info.parts
+    scoped = parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in ("status", "finalize")
+    below = parts[2:] if scoped else parts
+    if below[-1] == "":
+        below = below[:-1]
+    if scoped != resource.namespaced and (
+        scoped or len(below) > 1 or method not in ("GET", "HEAD", "DELETE", "OPTIONS")
+    ):
+        if not (not scoped and resource.namespaced and len(below) == 1):
+            raise status.no_such_path()
+    if len(below) == 2 and below[1] in (".", "..") or (len(below) >= 2 and "%" in below[1]):
+        raise status.bad_request(
+            f'name parameter invalid: "{below[1]}": {", ".join(_segment_errors(below[1]))}'
+        )
+    sub = below[2] if len(below) > 2 else ""
+    if sub:
+        found = resource.subresources.get(sub)
+        if found is None:
+            raise status.no_such_path()
+        if len(below) > 3 and sub != "proxy":
+            raise status.no_such_path()
+        if method == "HEAD" or info.verb not in found.verbs:
+            raise status.method_not_allowed()
+        return
+    if method not in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        raise status.method_not_allowed()
+    wanted = "get" if info.watch_path else info.verb
+    if info.verb in ("update", "patch", "delete", "get") and len(below) < 2:
+        raise status.method_not_allowed()
+    if info.verb == "create" and len(below) > 1:
+        raise status.method_not_allowed()
+    if not scoped and resource.namespaced and info.verb in ("create", "deletecollection"):
+        raise status.method_not_allowed() if "list" in resource.verbs else status.no_such_path()
+    if wanted == "watch" and "list" in resource.verbs:
+        return
+    if wanted not in resource.verbs:
+        raise status.method_not_allowed()
+
+
+def _segment_errors(name: str) -> list[str]:
+    from kubist.meta.names import path_segment
+
+    return path_segment(name)
+
+
+def render_status(request: Request, shown: dict[str, Any]) -> tuple[bytes, str]:
+    """A Status in what the client takes."""
+    try:
+        media = negotiate.negotiate(request.headers.get("accept", ""))
+    except status.APIError:
+        media = negotiate.MediaType(negotiate.JSON)
+    try:
+        if media.serializer == negotiate.YAML:
+            from kubist.codec import yaml
+
+            return yaml.dumps(shown), negotiate.YAML
+        if media.serializer == negotiate.PROTOBUF:
+            from kubist.codec import protobuf
+            from kubist.schema.catalog import schema_for
+
+            raw = protobuf.encode(schema_for("", "v1", "Status"), shown)
+            return protobuf.wrap("v1", "Status", raw), negotiate.PROTOBUF
+    except (ImportError, DecodeError):
+        pass
+    return orjson.dumps(shown), negotiate.JSON
+
+
+_second = 0
+_stamp = ""
+
+
+def timestamp() -> str:
+    """Now, RFC 3339 with whole seconds; made once a second."""
+    global _second, _stamp
+    now = int(time.time())
+    if now != _second:
+        _second, _stamp = now, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+    return _stamp

@@ -1,0 +1,118 @@
+"""The cluster as kinds, admission and loops see it (`kubist.context.Objects`): objects of any kind, claims of
+what must be unique, and who may do what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from kubist import request as requests
+from kubist.context import Context, Object, Rules, Tokens, User
+from kubist.http.messages import Request
+from kubist.meta import status
+from kubist.resources import Resource
+from kubist.storage.cache import ROOT
+from kubist.storage.store import Conflict
+from kubist.verbs import create as create_verb
+from kubist.verbs import delete as delete_verb
+from kubist.verbs.call import Call
+from kubist.verbs.options import delete_options
+
+if TYPE_CHECKING:
+    from kubist.api import API
+
+LOOPBACK = User("system:apiserver", groups=("system:masters", "system:authenticated"))
+
+
+class Cluster:
+    """All of a server's objects, for code inside it."""
+
+    def __init__(self, api: API) -> None:
+        self._api = api
+        self._registry = api.registry
+        self.tokens: Tokens | None = None
+
+    def get(self, resource: str, name: str, namespace: str = "", *, group: str = "") -> Object | None:
+        return self._registry.get(resource, name, namespace, group=group)
+
+    def list(self, resource: str, namespace: str | None = "", *, group: str = "") -> Iterator[Object]:
+        return self._registry.list(resource, namespace, group=group)
+
+    async def mutate(
+        self,
+        resource: str,
+        name: str,
+        namespace: str,
+        change: Callable[[Object], Object | None],
+        *,
+        group: str = "",
+        subresource: str = "",
+    ) -> Object:
+        return await self._registry.mutate(resource, name, namespace, change, group=group)
+
+    def _call(self, verb: str, resource: str, group: str, namespace: str, name: str) -> Call:
+        """A request of the server's own, as the verbs take it."""
+        api = self._api
+        found = api.resources.stored(group, resource)
+        if found is None:
+            raise status.not_found(group, resource, name)
+        info = requests.RequestInfo("", verb, True, found.group, found.version, namespace, resource, "", name)
+        context = api.context(found, info, LOOPBACK, {}, None, [])
+        return Call(api, Request("", "", "", {}), info, found, LOOPBACK, {}, context)
+
+    async def create(self, resource: str, obj: Object, namespace: str = "", *, group: str = "") -> Object:
+        call = self._call("create", resource, group, namespace, obj["metadata"].get("name", ""))
+        obj = {"kind": call.resource.kind, "apiVersion": call.resource.api_version, **obj}
+        if call.resource.namespaced:
+            obj["metadata"]["namespace"] = namespace
+        call.resource.strategy.default(obj)
+        create_verb.name_it(call, obj["metadata"])
+        entry = await create_verb.insert(call, obj)
+        assert entry is not None
+        return entry.object()
+
+    async def delete(
+        self, resource: str, name: str, namespace: str = "", *, group: str = "", **options: Any
+    ) -> Object | None:
+        call = self._call("delete", resource, group, namespace, name)
+        entry = await self._registry.read(call.resource, namespace, name)
+        if entry is None:
+            raise call.not_found()
+        gone, held = await delete_verb.remove(call, entry, delete_options(options, {}))
+        return held.object() if held is not None else gone
+
+    async def claim(self, key: str, owner: str) -> bool:
+        try:
+            await self._registry.store.create(ROOT + key, owner.encode())
+        except Conflict:
+            return False
+        return True
+
+    async def unclaim(self, key: str) -> None:
+        store = self._registry.store
+        held = await store.get(ROOT + key)
+        while held is not None:
+            try:
+                await store.delete(ROOT + key, held.mod_revision)
+            except Conflict as lost:
+                held = lost.current
+            else:
+                return
+
+    async def claims(self, prefix: str) -> dict[str, str]:
+        scan = await self._registry.store.scan(ROOT + prefix)
+        return {kv.key[len(ROOT) :]: kv.value.decode() for kv in scan.items}
+
+    def find_kind(self, group: str, version: str, kind: str) -> Resource | None:
+        served = self._api.resources.of(group, version)
+        if served is None:
+            return None
+        return next((resource for resource in served.values() if resource.kind == kind), None)
+
+    async def authenticate(
+        self, token: str, audiences: tuple[str, ...]
+    ) -> tuple[User, tuple[str, ...]] | None:
+        return await self._api.authentication.review(token, audiences)
+
+    async def rules_for(self, user: User, namespace: str) -> Rules:
+        return self._api.authorization.rules(user, namespace)

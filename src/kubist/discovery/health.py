@@ -1,0 +1,64 @@
+"""/healthz, /livez and /readyz: named checks, one by one or all, terse or verbose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubist.http.messages import Response
+
+Check = Callable[[], str]
+"""What is wrong, or nothing."""
+
+_TEXT = [(b"Content-Type", b"text/plain; charset=utf-8"), (b"X-Content-Type-Options", b"nosniff")]
+
+
+class Health:
+    """The checks of a server. `ping` and `log` are there as in the reference; others say what they look at."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, dict[str, Check]] = {"healthz": {}, "livez": {}, "readyz": {}}
+        for endpoint in self._checks:
+            self.add("ping", lambda: "", endpoint)
+            self.add("log", lambda: "", endpoint)
+
+    def add(self, name: str, check: Check, *endpoints: str) -> None:
+        for endpoint in endpoints or ("healthz", "livez", "readyz"):
+            self._checks[endpoint][name] = check
+
+    def answer(self, path: str, query: dict[str, str], excluded: list[str]) -> Response | None:
+        """The answer for a path; None if it names no check."""
+        endpoint, _, name = path.strip("/").partition("/")
+        checks = self._checks.get(endpoint)
+        if checks is None:
+            return None
+        if name:
+            check = checks.get(name)
+            if check is None:
+                return None
+            problem = check()
+            return _text(500, f"internal server error: {problem}\n") if problem else _text(200, "ok")
+        lines = []
+        failed = []
+        for known, check in checks.items():
+            if known in excluded:
+                lines.append(f"[+]{known} excluded: ok")
+                continue
+            problem = check()
+            if problem:
+                failed.append(known)
+                lines.append(f"[-]{known} failed: reason withheld")
+            else:
+                lines.append(f"[+]{known} ok")
+        unknown = [name for name in excluded if name not in checks]
+        if unknown:
+            shown = ", ".join(f'"{name}"' for name in unknown)
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {shown}")
+        if failed:
+            return _text(500, "\n".join([*lines, f"{endpoint} check failed"]) + "\n")
+        if "verbose" in query:
+            return _text(200, "\n".join([*lines, f"{endpoint} check passed"]) + "\n")
+        return _text(200, "ok")
+
+
+def _text(code: int, body: str) -> Response:
+    return Response(code, list(_TEXT), body.encode())

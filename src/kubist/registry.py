@@ -1,0 +1,202 @@
+"""The objects of a server: collections of the cache to read from, compare-and-swap writes to the store.
+
+Verbs write through `insert`, `replace` and `remove`; kinds, admission and loops see the rest as
+`kubist.context.Objects`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from kubist.meta import status
+from kubist.resources import Resource, Resources
+from kubist.storage.cache import Cache, Collection, Entry, StoredKind
+from kubist.storage.store import Conflict, Store, Unavailable
+
+if TYPE_CHECKING:
+    from kubist.config import Config
+
+Object = dict[str, Any]
+VALUE_LIMIT = 1_572_864
+"""What the reference's store takes at most: 1.5 MiB."""
+
+
+class Registry:
+    """Objects of every served resource on one store."""
+
+    def __init__(self, config: Config, resources: Resources, store: Store) -> None:
+        self.config = config
+        self.resources = resources
+        self.store = store
+        self.cache = Cache(store)
+        self._kinds: dict[str, StoredKind] = {}
+        self._collections: dict[str, Collection] = {}
+
+    async def start(self) -> None:
+        await self.cache.start(self.kind(resource) for resource in self.resources if stored(resource))
+
+    async def stop(self) -> None:
+        await self.cache.stop()
+
+    def kind(self, resource: Resource) -> StoredKind:
+        found = self._kinds.get(resource.prefix)
+        if found is None:
+            group = resource.storage_version.rpartition("/")[0]
+            home = self.resources.stored(group, resource.resource) or resource
+
+            def fields(obj: Object) -> dict[str, str]:
+                return home.strategy.selectable_fields(obj)
+
+            def normalize(value: bytes) -> Object:
+                return _normalized(home, value)
+
+            found = StoredKind(home.prefix, home.storage_version, home.kind, fields, normalize)
+            self._kinds[resource.prefix] = found
+        return found
+
+    def forget(self, resource: Resource) -> None:
+        """A custom resource went away, or changed how it is stored."""
+        self._kinds.pop(resource.prefix, None)
+        self._collections.pop(resource.prefix, None)
+        self.cache.forget(resource.prefix)
+
+    def collection(self, resource: Resource) -> Collection:
+        found = self._collections.get(resource.prefix)
+        if found is None:
+            found = self._collections[resource.prefix] = self.cache.collection(self.kind(resource))
+        return found
+
+    async def read(self, resource: Resource, namespace: str, name: str) -> Entry | None:
+        """The newest version of an object."""
+        collection = self.collection(resource)
+        if not collection.loaded:
+            await collection.ready()
+        if not self.store.local:
+            await self.cache.catch_up()
+        return collection.get(resource.key(namespace, name))
+
+    async def insert(self, resource: Resource, namespace: str, obj: Object) -> Entry:
+        name = obj["metadata"]["name"]
+        key = resource.key(namespace, name)
+        kind = self.kind(resource)
+        value = self._encoded(kind, obj)
+        ttl = self._ttl(resource)
+        try:
+            revision = await self.store.create(key, value, ttl=ttl)
+        except Conflict:
+            raise status.already_exists(resource.group, resource.resource, name) from None
+        except Unavailable as error:
+            raise status.unavailable(str(error)) from None
+        return kind.entry(key, value, revision)
+
+    async def replace(self, resource: Resource, entry: Entry, obj: Object) -> Entry | None:
+        """Write a new version over `entry`; None if it is no longer the newest. Unchanged: nothing is written."""
+        kind = self.kind(resource)
+        value = self._encoded(kind, obj)
+        start = len(kind.head) + len(b'"metadata":{')
+        if entry.tail.endswith(value[start:]) and len(entry.tail) == len(value) - start + entry_prefix(entry):
+            return entry
+        try:
+            revision = await self.store.update(entry.key, value, entry.revision, ttl=self._ttl(resource))
+        except Conflict:
+            return None
+        except Unavailable as error:
+            raise status.unavailable(str(error)) from None
+        return kind.entry(entry.key, value, revision)
+
+    async def remove(self, resource: Resource, entry: Entry) -> int | None:
+        """Delete `entry`; the deletion's revision, or None if it is no longer the newest version."""
+        try:
+            return await self.store.delete(entry.key, entry.revision)
+        except Conflict:
+            return None
+        except Unavailable as error:
+            raise status.unavailable(str(error)) from None
+
+    async def refresh(self, resource: Resource, entry: Entry | None, key: str) -> Entry | None:
+        """After a lost race: the version that won, once the cache has it."""
+        held = await self.store.get(key)
+        if held is None:
+            return None
+        return self.kind(resource).entry(key, held.value, held.mod_revision)
+
+    def _encoded(self, kind: StoredKind, obj: Object) -> bytes:
+        value = kind.encode(obj)
+        if len(value) > VALUE_LIMIT:
+            raise status.plain_error("etcdserver: request is too large")
+        return value
+
+    def _ttl(self, resource: Resource) -> int:
+        flag = resource.strategy.ttl_flag
+        return int(getattr(self.config, flag)) if flag else 0
+
+    def _stored(self, group: str, resource: str) -> Resource:
+        found = self.resources.stored(group, resource)
+        if found is None:
+            raise KeyError(f"{resource}.{group} is not served")
+        return found
+
+    def get(self, resource: str, name: str, namespace: str = "", *, group: str = "") -> Object | None:
+        found = self._stored(group, resource)
+        entry = self.collection(found).get(found.key(namespace, name))
+        return entry.object() if entry is not None else None
+
+    def list(self, resource: str, namespace: str | None = "", *, group: str = "") -> Iterator[Object]:
+        found = self._stored(group, resource)
+        prefix = f"{found.prefix}{namespace}/" if namespace and found.namespaced else found.prefix
+        for entry in list(self.collection(found).below(prefix)):
+            yield entry.object()
+
+    async def mutate(
+        self,
+        resource: str,
+        name: str,
+        namespace: str,
+        change: Callable[[Object], Object | None],
+        *,
+        group: str = "",
+        subresource: str = "",
+    ) -> Object:
+        found = self._stored(group, resource)
+        entry = await self.read(found, namespace, name)
+        while entry is not None:
+            obj = entry.object()
+            changed = change(obj)
+            if changed is None:
+                return obj
+            written = await self.replace(found, entry, changed)
+            if written is not None:
+                return written.object()
+            entry = await self.refresh(found, entry, entry.key)
+        raise status.not_found(group, resource, name)
+
+
+def entry_prefix(entry: Entry) -> int:
+    """Length of what an entry's tail has before the stored metadata: `"metadata":{"resourceVersion":"N",`."""
+    return 31 + len(str(entry.revision)) + 2
+
+
+def stored(resource: Resource) -> bool:
+    """Whether objects of it are kept at all, rather than answered on the spot."""
+    return "get" in resource.verbs and "create" in resource.verbs
+
+
+def _normalized(resource: Resource, value: bytes) -> Object:
+    """A value that another server wrote, as an object in the stored version."""
+    if value.startswith(b"k8s\0"):
+        from kubist.codec import protobuf
+        from kubist.schema.catalog import schema_for
+
+        api_version, kind, raw = protobuf.unwrap(value)
+        group, _, version = api_version.rpartition("/")
+        obj = protobuf.decode(schema_for(group, version, kind), raw)
+        obj = {"kind": kind, "apiVersion": api_version, **obj}
+    else:
+        obj = orjson.loads(value)
+    obj.setdefault("metadata", {})
+    if obj.get("apiVersion") != resource.storage_version:
+        obj = resource.strategy.convert(obj, resource.storage_version)
+    return obj

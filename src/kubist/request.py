@@ -1,0 +1,129 @@
+"""URL and method to what is asked: verb, group, version, resource, sub-resource, namespace, name.
+
+Purely syntactic: whether such a resource exists is for the dispatcher to find out, after authorization.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+_VERBS = {
+    "POST": "create",
+    "GET": "get",
+    "HEAD": "get",
+    "PUT": "update",
+    "PATCH": "patch",
+    "DELETE": "delete",
+}
+
+
+@dataclass(slots=True)
+class RequestInfo:
+    """What a request asks. A path that is not a resource's has an empty `version` and a verb like `get`."""
+
+    path: str
+    """Percent-decoded."""
+    verb: str
+    is_resource: bool = False
+    group: str = ""
+    version: str = ""
+    namespace: str = ""
+    resource: str = ""
+    subresource: str = ""
+    name: str = ""
+    parts: tuple[str, ...] = ()
+    """The path below the group-version, as it was split."""
+    watch_path: bool = False
+    """Asked by the old `/watch/` form."""
+
+
+def parse(method: str, raw_path: str, query: dict[str, str]) -> RequestInfo:
+    """Read a request line the way the reference does, quirks included (nothing is cleaned)."""
+    path = unquote(raw_path) if "%" in raw_path else raw_path
+    parts = [part for part in path.strip("/").split("/")] if path.strip("/") else []
+    info = RequestInfo(path, method.lower())
+    if len(parts) < 3 or parts[0] not in ("api", "apis"):
+        return info
+    if parts[0] == "api":
+        info.version, rest = parts[1], parts[2:]
+    else:
+        if len(parts) < 4:
+            return info
+        info.group, info.version, rest = parts[1], parts[2], parts[3:]
+    info.is_resource = True
+    info.parts = tuple(rest)
+    info.verb = _VERBS.get(method, "")
+    if rest[0] in ("watch", "proxy"):
+        if len(rest) < 2:
+            info.is_resource = False
+            return info
+        info.watch_path = rest[0] == "watch"
+        info.verb, rest = rest[0], rest[1:]
+    if rest[0] == "namespaces":
+        if len(rest) > 1:
+            info.namespace = rest[1]
+            if len(rest) > 2 and rest[2] not in ("status", "finalize"):
+                rest = rest[2:]
+    if len(rest) >= 3:
+        info.subresource = rest[2]
+    if len(rest) >= 2:
+        info.name = rest[1]
+    info.resource = rest[0]
+    if not info.name:
+        if info.verb == "get":
+            info.verb = "watch" if truthy(query.get("watch")) else "list"
+            if not info.name and info.verb in ("list", "watch"):
+                info.name = _selected_name(query.get("fieldSelector", ""))
+        elif info.verb == "delete":
+            info.verb = "deletecollection"
+        elif info.verb == "watch":
+            info.name = _selected_name(query.get("fieldSelector", ""))
+    return info
+
+
+def _selected_name(selector: str) -> str:
+    """The one name that a field selector admits, which authorization takes for the request's name."""
+    if "metadata.name" not in selector:
+        return ""
+    for term in selector.split(","):
+        label, separator, value = term.partition("=")
+        if label == "metadata.name" and separator:
+            return value.removeprefix("=")
+    return ""
+
+
+def truthy(value: str | None) -> bool:
+    """A boolean parameter: false only if absent, `false` or `0`."""
+    return value is not None and value.lower() not in ("false", "0")
+
+
+def parse_query(raw: str) -> dict[str, str]:
+    """Query parameters; of repeated ones the first counts, broken escapes drop the parameter."""
+    if not raw:
+        return {}
+    values: dict[str, str] = {}
+    for pair in raw.split("&"):
+        if not pair or ";" in pair:
+            continue
+        name, _, value = pair.partition("=")
+        if "%" in pair or "+" in pair:
+            if not (_intact(name) and _intact(value)):
+                continue
+            name = unquote(name.replace("+", " "), errors="replace")
+            value = unquote(value.replace("+", " "), errors="replace")
+        values.setdefault(name, value)
+    return values
+
+
+_HEX = frozenset("0123456789abcdefABCDEF")
+
+
+def _intact(text: str) -> bool:
+    """Whether every percent sign begins an escape."""
+    at = text.find("%")
+    while at >= 0:
+        if len(text) < at + 3 or text[at + 1] not in _HEX or text[at + 2] not in _HEX:
+            return False
+        at = text.find("%", at + 3)
+    return True

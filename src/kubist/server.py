@@ -1,0 +1,143 @@
+"""Server: the rooms wired together from one Config. Build as many in a process as you like."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from pathlib import Path
+
+from kubist.admission.chain import Admission
+from kubist.api import API
+from kubist.config import Config
+from kubist.discovery.health import Health
+from kubist.discovery.paths import Paths
+from kubist.filters.authentication import Authentication, TokenAuthenticator, TokenFile
+from kubist.filters.authorization import AlwaysAllow, AlwaysDeny, Authorization, Authorizer, Basics, Masters
+from kubist.http.server import HttpServer
+from kubist.http.tls import HTTP1, HTTP2, server_context
+from kubist.registry import Registry
+from kubist.resources import Resources
+from kubist.storage.store import Store
+
+log = logging.getLogger("kubist")
+
+
+class Server:
+    """An API server on one store and one port."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.resources = Resources()
+        self.store = make_store(config)
+        self.registry = Registry(config, self.resources, self.store)
+        self.health = Health()
+        self.health.add("etcd", self._store_problem)
+        self.ready = False
+        self.health.add("informer-sync", lambda: "" if self.ready else "not ready", "readyz")
+        self.api = API(
+            config,
+            self.registry,
+            Authentication(self._tokens(), anonymous=config.anonymous_auth),
+            Authorization(self._authorizers()),
+            Admission(),
+            Paths(config, self.resources, self.health),
+        )
+        self._http: HttpServer | None = None
+        self.port = 0
+
+    def _store_problem(self) -> str:
+        return ""
+
+    def _tokens(self) -> list[TokenAuthenticator]:
+        return [TokenFile(self.config.token_auth_file)] if self.config.token_auth_file else []
+
+    def _authorizers(self) -> list[Authorizer]:
+        modes: dict[str, Authorizer] = {
+            "AlwaysAllow": AlwaysAllow(),
+            "AlwaysDeny": AlwaysDeny(),
+            "RBAC": Basics(),
+        }
+        return [Masters(), *(modes[mode] for mode in self.config.authorization_mode)]
+
+    async def start(self, *, sock: socket.socket | None = None) -> None:
+        """Open the store, fill the cache, make what must exist, listen."""
+        await self.store.open()
+        try:
+            await self.registry.start()
+            await self._bootstrap()
+            await self._listen(sock)
+        except BaseException:
+            await self.stop()
+            raise
+        self.ready = True
+
+    async def _bootstrap(self) -> None:
+        from kubist import bootstrap
+
+        await bootstrap.ensure(self.registry, self.config)
+
+    async def _listen(self, sock: socket.socket | None) -> None:
+        context = await asyncio.to_thread(serving_context, self.config)
+        self._http = HttpServer(self.api, ssl_context=context)
+        if sock is not None:
+            self.port = await self._http.start(sock=sock)
+        else:
+            self.port = await self._http.start(self.config.bind_address, self.config.secure_port)
+
+    async def stop(self, grace: float = 10.0) -> None:
+        """End watches, answer what was accepted, close the store."""
+        self.ready = False
+        if self._http is not None:
+            await self._http.stop(grace)
+            self._http = None
+        await self.registry.stop()
+        await self.store.close()
+
+
+def make_store(config: Config) -> Store:
+    if config.etcd_servers:
+        from kubist.storage.etcd import EtcdStore
+
+        return EtcdStore(
+            list(config.etcd_servers),
+            ca=config.etcd_cafile or None,
+            cert=config.etcd_certfile or None,
+            key=config.etcd_keyfile or None,
+        )
+    from kubist.storage.sqlite import SqliteStore
+
+    return SqliteStore(str(Path(config.data_dir) / "kubist.db") if config.data_dir else None)
+
+
+def serving_context(config: Config):  # type: ignore[no-untyped-def]
+    """TLS from the configured files, or from a self-signed pair that is made in cert_dir when there is none."""
+    cert, key = config.tls_cert_file, config.tls_private_key_file
+    if not cert:
+        from kubist.http import certificates
+
+        where = Path(config.cert_dir or "kubist-certificates")
+        cert, key = str(where / "apiserver.crt"), str(where / "apiserver.key")
+        if not Path(cert).exists():
+            where.mkdir(parents=True, exist_ok=True)
+            authority = certificates.new_authority("kubist")
+            pair = authority.issue_server(serving_names(config))
+            certificates.save(pair, Path(cert), Path(key))
+    return server_context(cert, key, config.client_ca_file or None, HTTP2 if config.http2 else HTTP1)
+
+
+def serving_names(config: Config) -> list[str]:
+    """What clients may call the server."""
+    import ipaddress
+
+    first = str(next(ipaddress.ip_network(config.service_cluster_ip_range.split(",")[0]).hosts()))
+    names = ["localhost", "127.0.0.1", "::1", socket.gethostname(), first]
+    names += [
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        "kubernetes.default.svc.cluster.local",
+    ]
+    if config.advertise_address:
+        names.append(config.advertise_address)
+    return list(dict.fromkeys(names))

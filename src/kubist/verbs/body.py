@@ -1,0 +1,214 @@
+"""Request bodies: bytes in one of the serializers to an object of the expected kind, strictly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.codec import json, negotiate
+from kubist.codec.errors import DecodeError
+from kubist.meta import status
+from kubist.resources import Resource
+from kubist.schema.catalog import is_builtin, schema_for
+from kubist.schema.node import Schema
+from kubist.schema.strict import Decoded, decode_body, decode_value
+from kubist.verbs.call import Call
+
+Object = dict[str, Any]
+
+
+class Expected:
+    """The kind that a body must be, and how bodies of it are decoded."""
+
+    __slots__ = ("accepts", "api_version", "custom", "group", "kind", "schema", "version")
+
+    def __init__(
+        self,
+        group: str,
+        version: str,
+        kind: str,
+        schema: Schema,
+        *,
+        accepts: tuple[tuple[str, str], ...] = (),
+        custom: Resource | None = None,
+    ) -> None:
+        self.group = group
+        self.version = version
+        self.kind = kind
+        self.schema = schema
+        self.api_version = f"{group}/{version}" if group else version
+        self.accepts = {f"{g}/{v}" if g else v for g, v in accepts}
+        self.custom = custom
+
+
+def expected(resource: Resource) -> Expected:
+    """Bodies of a resource itself."""
+    return Expected(
+        resource.group,
+        resource.version,
+        resource.kind,
+        resource.schema,
+        custom=resource if resource.custom else None,
+    )
+
+
+def read(call: Call, wanted: Expected, *, offered: tuple[str, ...] = negotiate.ALL) -> Object:
+    """The body of a create or update: 400 for what cannot be read or is of another kind, warnings or a 400 for
+    unknown and duplicate fields as fieldValidation asks."""
+    serializer = negotiate.content_type(call.request.headers.get("content-type", ""), offered)
+    try:
+        decoded = _decode(call, wanted, serializer)
+    except DecodeError as error:
+        raise _unreadable(wanted, error) from None
+    complain(call, wanted, decoded.complaints)
+    obj: Object = decoded.object
+    return obj
+
+
+def complain(call: Call, wanted: Expected, complaints: list[str]) -> None:
+    """Unknown and duplicate fields: silence, warnings, or a refusal."""
+    if not complaints or call.context.field_validation == "Ignore":
+        return
+    if call.context.field_validation == "Strict":
+        listed = ", ".join(complaints)
+        message = f"{wanted.kind} in version {wanted.version!r} cannot be handled as a {wanted.kind}: "
+        raise status.bad_request(message.replace("'", '"') + f"strict decoding error: {listed}")
+    for complaint in complaints:
+        call.context.warn(complaint)
+
+
+def _unreadable(wanted: Expected, error: DecodeError) -> status.APIError:
+    message = f'{wanted.kind} in version "{wanted.version}" cannot be handled as a {wanted.kind}: {error}'
+    return status.bad_request(message)
+
+
+def _decode(call: Call, wanted: Expected, serializer: str) -> Decoded:
+    body = call.request.body
+    if serializer == negotiate.PROTOBUF:
+        return _decode_protobuf(body, wanted)
+    complaints: list[str] = []
+    if serializer == negotiate.YAML:
+        from kubist.codec import yaml
+
+        value, complaints = yaml.loads_strict(body)
+    else:
+        if wanted.custom is None and _plainly(body, wanted):
+            decoded = decode_body(wanted.schema, body)
+            return Decoded(identified(decoded.object, wanted), decoded.complaints)
+        value, complaints = json.loads_strict(body)
+    if value is None:
+        value = {}
+    if not isinstance(value, dict):
+        word = "array" if isinstance(value, list) else "string" if isinstance(value, str) else "number"
+        raise DecodeError(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal "
+            f'{word} into Go value of type struct {{ APIVersion string "json:\\"apiVersion,omitempty\\""; '
+            'Kind string "json:\\"kind,omitempty\\"" }'
+        )
+    return decode_parsed(value, complaints, wanted)
+
+
+def decode_parsed(value: Object, complaints: list[str], wanted: Expected) -> Decoded:
+    """A parsed document as an object of the expected kind."""
+    check_identity(value, wanted)
+    if wanted.custom is not None:
+        decoded = wanted.custom.decode(value)
+        return Decoded(decoded.object, complaints + decoded.complaints)
+    decoded = decode_value(wanted.schema, value)
+    return Decoded(identified(decoded.object, wanted), complaints + decoded.complaints)
+
+
+def _plainly(body: bytes, wanted: Expected) -> bool:
+    """Whether the body can be decoded at once: it is an object that names the expected kind, or none."""
+    value = json.parse(body)
+    if not isinstance(value, dict):
+        return False
+    check_identity(value, wanted)
+    return True
+
+
+def check_identity(value: Object, wanted: Expected) -> None:
+    """Kind and apiVersion of a document: each may be absent; together they must be what is served here."""
+    kind, api_version = value.get("kind"), value.get("apiVersion")
+    for name, given in (("kind", kind), ("apiVersion", api_version)):
+        if given is not None and not isinstance(given, str):
+            raise DecodeError(f"couldn't get version/kind; json parse error: {name} is not a string")
+    kind, api_version = kind or wanted.kind, api_version or wanted.api_version
+    if kind == wanted.kind and (api_version == wanted.api_version or api_version in wanted.accepts):
+        return
+    if wanted.custom is not None:
+        if api_version != wanted.api_version:
+            raise _other_version(api_version, wanted)
+        return
+    group, _, version = api_version.rpartition("/")
+    if api_version.count("/") > 1:
+        raise status.bad_request(f"unexpected GroupVersion string: {api_version}")
+    if not is_builtin(group, version, kind):
+        where = "pkg/api/legacyscheme/scheme.go:30"
+        message = f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"'
+        raise status.bad_request(
+            f'{wanted.kind} in version "{wanted.version}" cannot be handled as a {wanted.kind}: {message}'
+        )
+    if kind == wanted.kind:
+        raise _other_version(api_version, wanted)
+    shown = f'{kind} in version "{version}" cannot be handled as a {wanted.kind}'
+    raise status.bad_request(
+        f"{shown}: converting ({group}.{kind}) to ({wanted.group}.{wanted.kind}): unknown conversion"
+    )
+
+
+def _other_version(api_version: str, wanted: Expected) -> status.APIError:
+    return status.bad_request(
+        f"the API version in the data ({api_version}) does not match the expected API version ({wanted.api_version})"
+    )
+
+
+def identified(obj: Object, wanted: Expected) -> Object:
+    """The object with its kind and apiVersion, first, and with metadata."""
+    obj.pop("kind", None)
+    obj.pop("apiVersion", None)
+    metadata = obj.pop("metadata", None) or {}
+    return {"kind": wanted.kind, "apiVersion": wanted.api_version, "metadata": metadata, **obj}
+
+
+def _decode_protobuf(body: bytes, wanted: Expected) -> Decoded:
+    from kubist.codec import protobuf
+
+    if wanted.custom is not None:
+        raise status.APIError(415, "UnsupportedMediaType", "protobuf is not supported for custom resources")
+    api_version, kind, raw = protobuf.unwrap(body)
+    named = {key: value for key, value in (("kind", kind), ("apiVersion", api_version)) if value}
+    check_identity(named, wanted)
+    return Decoded(identified(protobuf.decode(wanted.schema, raw), wanted), [])
+
+
+def read_delete_options(call: Call) -> Object | None:
+    """DeleteOptions sent as a body, of whatever group; None without a body."""
+    body = call.request.body
+    if not body:
+        return None
+    schema = schema_for("", "v1", "DeleteOptions")
+    serializer = negotiate.content_type(call.request.headers.get("content-type", ""))
+    try:
+        if serializer == negotiate.PROTOBUF:
+            from kubist.codec import protobuf
+
+            _, kind, raw = protobuf.unwrap(body)
+            obj: Object = protobuf.decode(schema, raw)
+        else:
+            if serializer == negotiate.YAML:
+                from kubist.codec import yaml
+
+                value = yaml.loads_strict(body)[0]
+            else:
+                value = json.parse(body)
+            if not isinstance(value, dict):
+                raise DecodeError("couldn't get version/kind; json parse error: not an object")
+            kind = value.get("kind") or "DeleteOptions"
+            obj = decode_value(schema, value).object
+    except DecodeError as error:
+        raise status.bad_request(
+            f'DeleteOptions in version "v1" cannot be handled as a DeleteOptions: {error}'
+        ) from None
+    if kind and kind != "DeleteOptions":
+        raise status.bad_request(f"decoded object cannot be converted to DeleteOptions: {kind}")
+    return obj

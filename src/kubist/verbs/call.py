@@ -1,0 +1,105 @@
+"""One request on its way through a verb: what was asked, of what, by whom, and how to answer."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kubist.codec import negotiate
+from kubist.codec.negotiate import MediaType
+from kubist.codec.representation import Representation
+from kubist.codec.representations import representation, transformable
+from kubist.context import Context, User
+from kubist.http.messages import Request, Response
+from kubist.meta import status
+from kubist.request import RequestInfo
+from kubist.resources import Resource
+from kubist.storage.cache import Entry
+
+if TYPE_CHECKING:
+    from kubist.api import API
+
+GZIP_THRESHOLD = 131_072
+NOW_OFF_LOOP = 1 << 20
+"""Bodies from this size on are compressed in a thread."""
+
+
+@dataclass(slots=True)
+class Call:
+    """A request for a served resource."""
+
+    api: API
+    request: Request
+    info: RequestInfo
+    resource: Resource
+    user: User
+    query: dict[str, str]
+    context: Context
+    media: MediaType = field(default_factory=lambda: MediaType(negotiate.JSON))
+
+    @property
+    def collection_prefix(self) -> str:
+        """The keys that the request is about: of one namespace or of all."""
+        resource, namespace = self.resource, self.info.namespace
+        return f"{resource.prefix}{namespace}/" if namespace and resource.namespaced else resource.prefix
+
+    def negotiate(self, form: str, *, stream: bool = False) -> Representation:
+        """Settle how to answer; `form` is object, list or none (nothing can be transformed)."""
+        offered = (
+            negotiate.ALL
+            if not self.resource.custom
+            else (negotiate.JSON, negotiate.YAML, negotiate.PROTOBUF)
+        )
+        self.media = negotiate.negotiate(
+            self.request.headers.get("accept", ""),
+            offered=offered,
+            kinds=transformable(self.resource, form),
+            streams=stream,
+            pretty=self._pretty(),
+        )
+        return representation(self.resource, self.media)
+
+    def _pretty(self) -> bool:
+        value = self.query.get("pretty")
+        if value is not None:
+            return value.lower() in ("1", "true")
+        agent = self.request.headers.get("user-agent", "")
+        return agent.startswith(("curl", "Wget", "Mozilla/5.0"))
+
+    def not_found(self, name: str | None = None) -> status.APIError:
+        return status.not_found(
+            self.resource.group, self.resource.resource, self.info.name if name is None else name
+        )
+
+    def conflict(self, name: str, why: str) -> status.APIError:
+        return status.conflict(self.resource.group, self.resource.resource, name, why)
+
+    async def respond(self, code: int, body: bytes | list[bytes], content_type: str) -> Response:
+        """The answer with its headers, compressed if large and wanted."""
+        headers = [(b"Content-Type", content_type.encode())]
+        size = len(body) if isinstance(body, bytes) else sum(map(len, body))
+        if size > GZIP_THRESHOLD and accepts_gzip(self.request.headers.get("accept-encoding", "")):
+            whole = body if isinstance(body, bytes) else b"".join(body)
+            if size >= NOW_OFF_LOOP:
+                body = await asyncio.to_thread(gzip.compress, whole, 1, mtime=0)
+            else:
+                body = gzip.compress(whole, 1, mtime=0)
+            headers.append((b"Content-Encoding", b"gzip"))
+        if size > GZIP_THRESHOLD:
+            headers.append((b"Vary", b"Accept-Encoding"))
+        return Response(code, headers, body)
+
+    async def entry(self, code: int, entry: Entry, shown: Representation) -> Response:
+        """A stored version as the answer."""
+        return await self.respond(code, shown.object(entry), shown.content_type)
+
+    async def value(self, code: int, obj: dict[str, Any], shown: Representation) -> Response:
+        """An object that is not stored as the answer."""
+        return await self.respond(code, shown.value(obj), shown.content_type)
+
+
+def accepts_gzip(header: str) -> bool:
+    """Only the bare word counts."""
+    return bool(header) and any(part.strip() == "gzip" for part in header.split(","))

@@ -1,0 +1,194 @@
+"""create: a new object, from a POST or from a PUT or apply of an absent one."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from kubist.http.messages import Response
+from kubist.kinds.strategy import Create, Strategy
+from kubist.meta import names, objectmeta, status
+from kubist.storage.cache import Entry
+from kubist.verbs import body, managed, options
+from kubist.verbs.call import Call
+
+Object = dict[str, Any]
+
+SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+
+
+async def create(call: Call) -> Response:
+    resource, strategy = call.resource, call.resource.strategy
+    poster = strategy.virtual
+    if call.info.subresource:
+        found = strategy.subresources.get(call.info.subresource)
+        poster = found if isinstance(found, Create) else None
+        if poster is None:
+            raise status.method_not_allowed()
+    if poster is not None:
+        return await _post(call, poster)
+    shown = call.negotiate("object")
+    _options(call)
+    obj = body.read(call, body.expected(resource))
+    strategy.default(obj)
+    obj = to_storage(call, obj)
+    metadata = obj["metadata"]
+    wipe(metadata)
+    metadata.pop("managedFields", None)
+    match_namespace(call, metadata)
+    warning = objectmeta.deduplicate_owner_references(metadata)
+    if warning:
+        call.context.warn(warning)
+    generated = name_it(call, metadata)
+    call.context.name = metadata.get("name", "")
+    await call.api.admission.admit(call.context, obj, None)
+    managed.on_create(call.context, obj, strategy.reset_fields)
+    entry = await insert(call, obj, generated=generated)
+    if entry is None:
+        return await call.value(201, from_storage(call, obj), shown)
+    return await call.entry(201, entry, shown)
+
+
+async def _post(call: Call, poster: Create) -> Response:
+    """A sub-resource or a kind that is answered rather than stored."""
+    shown = call.negotiate("object" if poster.managed else "none")
+    _options(call)
+    from kubist.schema.catalog import schema_for
+
+    schema = schema_for(poster.group, poster.version, poster.kind)
+    wanted = body.Expected(poster.group, poster.version, poster.kind, schema, accepts=poster.accepts)
+    obj = body.read(call, wanted)
+    metadata = obj["metadata"]
+    if not call.info.subresource:
+        wipe(metadata)
+    if call.resource.namespaced:
+        match_namespace(call, metadata)
+    await call.api.admission.admit(call.context, obj, None)
+    if poster.managed:
+        managed.on_create(call.context, obj, (), schema=schema, api_version=wanted.api_version)
+    await call.api.admission.validate(call.context, obj, None)
+    answer = await poster.create(call.context, obj)
+    return await call.value(201, answer, shown)
+
+
+def _options(call: Call) -> None:
+    chosen = options.write_options("CreateOptions", call.query)
+    context = call.context
+    context.dry_run = chosen.dry_run
+    context.field_manager = chosen.field_manager
+    context.field_validation = chosen.field_validation
+
+
+def to_storage(call: Call, obj: Object) -> Object:
+    """An object of the request's version in the stored one."""
+    resource = call.resource
+    if resource.api_version == resource.storage_version:
+        return obj
+    return resource.strategy.convert(obj, resource.storage_version)
+
+
+def from_storage(call: Call, obj: Object) -> Object:
+    resource = call.resource
+    if resource.api_version == resource.storage_version:
+        return obj
+    return resource.strategy.convert(obj, resource.api_version)
+
+
+def wipe(metadata: Object) -> None:
+    for name in SYSTEM_FIELDS:
+        metadata.pop(name, None)
+
+
+def match_namespace(call: Call, metadata: Object) -> None:
+    """The object goes where the URL says; if it says something else itself, it is refused."""
+    if not call.resource.namespaced:
+        metadata.pop("namespace", None)
+        return
+    given = metadata.get("namespace", "")
+    if given and given != call.info.namespace:
+        raise status.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    metadata["namespace"] = call.info.namespace
+
+
+def name_it(call: Call, metadata: Object) -> bool:
+    """Make a name from generateName where there is none."""
+    prefix = metadata.get("generateName")
+    if prefix and not metadata.get("name"):
+        metadata["name"] = names.generate(prefix)
+    return bool(prefix)
+
+
+def stamp(call: Call, metadata: Object) -> None:
+    """What the system gives a new object."""
+    metadata["uid"] = str(uuid.uuid4())
+    metadata["creationTimestamp"] = call.context.now
+
+
+def prepare(call: Call, strategy: Strategy, obj: Object) -> None:
+    if strategy.generation:
+        obj["metadata"]["generation"] = 1
+    strategy.prepare_for_create(call.context, obj)
+
+
+def check(call: Call, strategy: Strategy, obj: Object) -> None:
+    """Validate a new object: 422 with all causes."""
+    metadata = obj["metadata"]
+    errors = objectmeta.validate_create(
+        metadata, namespaced=call.resource.namespaced, validate_name=strategy.validate_name
+    )
+    errors += strategy.validate_create(call.context, obj)
+    if errors:
+        raise status.invalid(call.resource.group, call.resource.kind, metadata.get("name", ""), errors)
+    for warning in strategy.warnings_on_create(call.context, obj):
+        call.context.warn(warning)
+
+
+async def insert(call: Call, obj: Object, *, generated: bool = False) -> Entry | None:
+    """Complete, check and store a new object; None in a dry run, `obj` then being the answer."""
+    resource, context = call.resource, call.context
+    strategy = resource.strategy
+    metadata = obj["metadata"]
+    version = metadata.get("resourceVersion")
+    stamp(call, metadata)
+    undo = await strategy.before_create(context, obj)
+    try:
+        prepare(call, strategy, obj)
+        check(call, strategy, obj)
+        await call.api.admission.validate(context, obj, None)
+        if version not in (None, "", "0"):
+            raise status.plain_error("resourceVersion should not be set on objects to be created")
+        metadata.pop("resourceVersion", None)
+        existing = call.api.registry.collection(resource).get(
+            resource.key(call.info.namespace, metadata["name"])
+        )
+        if existing is not None:
+            raise _exists(call, existing, generated)
+        if context.dry_run:
+            if undo is not None:
+                await undo()
+            return None
+        try:
+            return await call.api.registry.insert(resource, call.info.namespace, obj)
+        except status.APIError as error:
+            if error.reason == "AlreadyExists":
+                raise _exists(call, None, generated, metadata["name"]) from None
+            raise
+    except BaseException:
+        if undo is not None:
+            await undo()
+        raise
+
+
+def _exists(call: Call, entry: Entry | None, generated: bool, name: str = "") -> status.APIError:
+    resource = call.resource
+    error = status.already_exists(resource.group, resource.resource, entry.name if entry else name)
+    if generated:
+        if error.details is not None:
+            error.details["retryAfterSeconds"] = 1
+        error.headers = [("Retry-After", "1")]
+        error.message += ", the server was not able to generate a unique name for the object"
+    elif entry is not None and "deletionTimestamp" in entry.object()["metadata"]:
+        error.message = f"object is being deleted: {error.message}"
+    return error

@@ -1,0 +1,194 @@
+"""The guarded update: read, transform, check, write if nothing came between; otherwise again.
+
+PUT, PATCH and apply differ only in how they make the new object out of the old one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from kubist.kinds.strategy import Update
+from kubist.meta import fields, objectmeta, status
+from kubist.storage.cache import Entry
+from kubist.verbs import create
+from kubist.verbs.call import Call
+
+Object = dict[str, Any]
+Transform = Callable[[Object | None], Awaitable[Object]]
+"""Old object (stored version; None: absent) to new one (stored version), mutating admission included."""
+
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+RETRIES = 5
+
+
+class Outcome:
+    """What an update came to: a stored version, or in a dry run (and when it was removed) just an object."""
+
+    __slots__ = ("created", "entry", "object")
+
+    def __init__(self, entry: Entry | None, obj: Object, created: bool = False) -> None:
+        self.entry = entry
+        self.object = obj
+        self.created = created
+
+
+async def update(
+    call: Call,
+    path: Update,
+    transform: Transform,
+    *,
+    create_absent: bool = False,
+    precondition_uid: str | None = None,
+) -> Outcome:
+    """Bring `call.info.name` to what `transform` makes of it, through `path` (the object or a sub-resource)."""
+    registry, resource = call.api.registry, call.resource
+    key = resource.key(call.info.namespace, call.info.name)
+    entry = await registry.read(resource, call.info.namespace, call.info.name)
+    tries = 0
+    while True:
+        if entry is None:
+            return await _absent(call, transform, create_absent, precondition_uid)
+        old = entry.object()
+        if precondition_uid and old["metadata"].get("uid") != precondition_uid:
+            held = old["metadata"].get("uid", "")
+            why = f"Precondition failed: UID in precondition: {precondition_uid}, UID in object meta: {held}"
+            raise call.conflict(call.info.name, why)
+        new = await transform(old)
+        versioned = _check_version(call, new, entry)
+        # The transform may share parts with `old`: rules compare with a pristine copy.
+        old = entry.object()
+        outcome = await _write(call, path, entry, new, old)
+        if outcome is not None:
+            return outcome
+        tries += 1
+        if versioned or tries > RETRIES:
+            raise call.conflict(call.info.name, MODIFIED)
+        entry = await registry.refresh(resource, entry, key)
+
+
+async def _absent(call: Call, transform: Transform, create_absent: bool, uid: str | None) -> Outcome:
+    """No such object: not found, or made new where the kind (or an apply) allows that."""
+    if not create_absent:
+        raise call.not_found()
+    if uid:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: "
+        raise call.conflict(call.info.name, why)
+    new = await transform(None)
+    allowed, reason = await call.context.authorize(
+        "create",
+        group=call.resource.group,
+        resource=call.resource.resource,
+        subresource=call.info.subresource,
+        namespace=call.info.namespace,
+        name=call.info.name,
+    )
+    if not allowed:
+        raise call.api.forbidden(call.user, call.info, "create", reason)
+    new["metadata"].pop("resourceVersion", None)
+    new["metadata"].setdefault("name", call.info.name)
+    entry = await create.insert(call, new)
+    return Outcome(entry, new, created=True)
+
+
+def _check_version(call: Call, new: Object, entry: Entry) -> bool:
+    """Whether the new object insists on the version it is based on; 409 if that is no longer the newest."""
+    given = new["metadata"].get("resourceVersion", "")
+    if given not in ("", "0"):
+        if not (given.isascii() and given.isdigit()):
+            why = f'strconv.ParseUint: parsing "{given}": invalid syntax'
+            raise status.plain_error(f'invalid resource version "{given}": {why}')
+        if int(given) != entry.revision:
+            raise call.conflict(call.info.name, MODIFIED)
+        return True
+    if not call.resource.strategy.unconditional_update:
+        error = fields.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+        raise status.invalid(call.resource.group, call.resource.resource, call.info.name, [error])
+    return False
+
+
+def carry_over(new: Object, old: Object) -> None:
+    """Metadata that an update cannot remove or change by leaving it out."""
+    metadata, before = new["metadata"], old["metadata"]
+    for name in ("uid", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        if name in before and not metadata.get(name):
+            metadata[name] = before[name]
+    for name in ("creationTimestamp", "generation", "namespace", "selfLink"):
+        if name in before:
+            metadata[name] = before[name]
+        else:
+            metadata.pop(name, None)
+    metadata.setdefault("name", before["name"])
+
+
+def raise_generation(call: Call, new: Object, old: Object) -> None:
+    watched = call.resource.strategy.generation
+    if watched and any(new.get(field) != old.get(field) for field in watched):
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+async def _write(call: Call, path: Update, entry: Entry, new: Object, old: Object) -> Outcome | None:
+    """Check and store; None if another write came first."""
+    context, resource = call.context, call.resource
+    keep_generation = not resource.strategy.generation and "generation" in new["metadata"]
+    sent_generation = new["metadata"].get("generation")
+    carry_over(new, old)
+    if keep_generation and resource.strategy.client_generation:
+        new["metadata"]["generation"] = sent_generation
+    undo = await path.before_update(context, new, old)
+    try:
+        path.prepare_for_update(context, new, old)
+        raise_generation(call, new, old)
+        errors = objectmeta.validate_any_update(
+            new["metadata"], old["metadata"], namespaced=resource.namespaced
+        )
+        errors += path.validate_update(context, new, old)
+        if errors:
+            raise status.invalid(resource.group, resource.kind, call.info.name, errors)
+        for warning in path.warnings_on_update(context, new, old):
+            context.warn(warning)
+        await call.api.admission.validate(context, new, old)
+        if _finished(new, old):
+            return await _remove(call, entry, new)
+        if context.dry_run:
+            if undo is not None:
+                await undo()
+            new["metadata"]["resourceVersion"] = str(entry.revision)
+            return Outcome(None, new)
+        written = await call.api.registry.replace(resource, entry, new)
+    except BaseException:
+        if undo is not None:
+            await undo()
+        raise
+    if written is None:
+        if undo is not None:
+            await undo()
+        return None
+    if written is not entry:
+        await path.after_update(context, new, old)
+    return Outcome(written, new)
+
+
+def _finished(new: Object, old: Object) -> bool:
+    """A terminating object whose last finalizer this update removes."""
+    metadata = new["metadata"]
+    if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
+        return False
+    if not old["metadata"].get("finalizers") and not _spec_finalizers(old):
+        return False
+    return not metadata.get("deletionGracePeriodSeconds") and not _spec_finalizers(new)
+
+
+def _spec_finalizers(obj: Object) -> bool:
+    """Namespaces are also held by spec.finalizers."""
+    return obj["kind"] == "Namespace" and bool((obj.get("spec") or {}).get("finalizers"))
+
+
+async def _remove(call: Call, entry: Entry, new: Object) -> Outcome | None:
+    new["metadata"]["resourceVersion"] = str(entry.revision)
+    if call.context.dry_run:
+        return Outcome(None, new)
+    if await call.api.registry.remove(call.resource, entry) is None:
+        return None
+    await call.resource.strategy.after_delete(call.context, entry.object())
+    return Outcome(None, new)

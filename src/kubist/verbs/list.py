@@ -1,0 +1,166 @@
+"""list: a consistent view of a collection, whole or in chunks, from the cache."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.http.messages import Response
+from kubist.meta import status
+from kubist.storage.cache import Collection, Entry
+from kubist.storage.store import Compacted, Unavailable
+from kubist.verbs import continuation, versions
+from kubist.verbs.call import Call
+from kubist.verbs.options import ListOptions, list_options
+from kubist.verbs.selection import Selection
+
+
+class Page:
+    """What a list found: entries, the version they are of, where the next chunk starts, how many are left."""
+
+    __slots__ = ("entries", "next", "remaining", "revision")
+
+    def __init__(self, revision: int) -> None:
+        self.revision = revision
+        self.entries: list[Entry] = []
+        self.next = ""
+        self.remaining: int | None = None
+
+    def meta(self, *, custom: bool) -> dict[str, Any]:
+        meta: dict[str, Any] = {"resourceVersion": str(self.revision)}
+        if self.next:
+            meta["continue"] = continuation.encode(self.revision, self.next)
+            if self.remaining is not None:
+                meta["remainingItemCount"] = self.remaining
+        elif custom:
+            meta["continue"] = ""
+        return meta
+
+
+async def list_(call: Call) -> Response:
+    shown = call.negotiate("list")
+    options = list_options(call.query)
+    virtual = call.resource.strategy.virtual_objects(call.context)
+    if virtual is not None:
+        items = [dict(obj) for obj in virtual if options.labels.matches(obj["metadata"].get("labels"))]
+        for item in items:
+            del item["kind"], item["apiVersion"]
+        kind, api_version = call.resource.list_kind, call.resource.api_version
+        listed = {"kind": kind, "apiVersion": api_version, "metadata": {}, "items": items}
+        return await call.value(200, listed, shown)
+    page = await find(call, options, Selection(call, options))
+    body = shown.list(page.entries, page.meta(custom=call.resource.custom))
+    return await call.respond(200, body, shown.content_type)
+
+
+async def find(call: Call, options: ListOptions, selection: Selection) -> Page:
+    """The page that the options ask for."""
+    collection = call.api.registry.collection(call.resource)
+    if not collection.loaded:
+        await collection.ready()
+    asked = options.resource_version
+    limit = options.limit
+    if options.continue_:
+        revision, start = continuation.decode(options.continue_)
+        if asked not in ("", "0"):
+            raise status.bad_request("specifying resource version is not allowed when using continue")
+        if revision == continuation.ANY:
+            await _catch_up(call)
+            return _today(call, collection, selection, limit, selection.prefix + start)
+        return await _past(call, collection, selection, limit, selection.prefix + start, revision)
+    if not asked:
+        await _catch_up(call)
+        return _today(call, collection, selection, limit, "")
+    version = versions.parse(call, asked, listing=True)
+    if version == 0:
+        return _today(call, collection, selection, limit if not call.resource.strategy.cached else 0, "")
+    await versions.reach(call, version)
+    exact = options.resource_version_match == "Exact"
+    if exact or (limit and not options.resource_version_match):
+        return await _past(call, collection, selection, limit, "", version)
+    return _today(call, collection, selection, limit, "")
+
+
+async def _catch_up(call: Call) -> None:
+    try:
+        await call.api.registry.cache.catch_up()
+    except Unavailable as error:
+        raise status.unavailable(str(error)) from None
+
+
+def _today(call: Call, collection: Collection, selection: Selection, limit: int, start: str) -> Page:
+    page = Page(call.api.registry.cache.revision)
+    if selection.everything and not limit and not start:
+        page.entries = list(collection.below(selection.prefix))
+        return page
+    _collect(page, selection.candidates(collection, start), selection, limit)
+    if limit and len(page.entries) == limit:
+        _more(page, collection.entries, selection)
+    return page
+
+
+async def _past(
+    call: Call, collection: Collection, selection: Selection, limit: int, start: str, revision: int
+) -> Page:
+    """The state at an earlier version: from the window, else from the store's history."""
+    page = Page(revision)
+    entries = collection.at(revision)
+    if entries is None:
+        entries = await _from_store(call, collection, selection, start, revision)
+    _collect(page, selection.among(entries, start), selection, limit)
+    if limit and len(page.entries) == limit:
+        _more(page, entries, selection)
+    return page
+
+
+async def _from_store(
+    call: Call, collection: Collection, selection: Selection, start: str, revision: int
+) -> Any:
+    from sortedcontainers import SortedDict
+
+    try:
+        scan = await call.api.registry.store.scan(collection.kind.prefix, revision=revision)
+    except Compacted:
+        raise _expired(start, selection) from None
+    except Unavailable as error:
+        raise status.unavailable(str(error)) from None
+    kind = collection.kind
+    return SortedDict((kv.key, kind.entry(kv.key, kv.value, kv.mod_revision)) for kv in scan.items)
+
+
+def _expired(start: str, selection: Selection) -> status.APIError:
+    """410. A chunked list gets a token to go on with, at the price of consistency."""
+    if not start:
+        return status.gone("The resourceVersion for the provided list is too old.")
+    error = status.gone(
+        "The provided continue parameter is too old to display a consistent list result. You can start a new "
+        "list without the continue parameter, or use the continue token in this response to retrieve the "
+        "remainder of the results. Continuing with the provided token results in an inconsistent list - objects "
+        "that were created, modified, or deleted between the time the first chunk was returned and now may show "
+        "up in the list."
+    )
+    token = continuation.encode(continuation.ANY, start[len(selection.prefix) :])
+    error.list_meta = {"continue": token}
+    return error
+
+
+def _collect(page: Page, candidates: Any, selection: Selection, limit: int) -> None:
+    plain = selection.everything
+    found = page.entries
+    for entry in candidates:
+        if plain or selection.matches(entry):
+            found.append(entry)
+            if len(found) == limit:
+                break
+
+
+def _more(page: Page, entries: Any, selection: Selection) -> None:
+    """Whether anything, matching or not, follows the last entry; then the next chunk starts there."""
+    if selection.key is not None:
+        return
+    last = page.entries[-1].key
+    after = entries.bisect_right(last)
+    end = entries.bisect_left(selection.prefix[:-1] + "0")
+    if after < end:
+        page.next = last[len(selection.prefix) :] + "\0"
+        if selection.everything:
+            page.remaining = end - after

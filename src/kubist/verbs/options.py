@@ -1,0 +1,219 @@
+"""Query options of every verb, read and checked as the reference does: 400 for what cannot be read, 422 for
+what is read but not allowed, all causes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kubist.meta import fields, selectors, status
+from kubist.meta.fields import FieldError
+from kubist.meta.objectmeta import validate_field_manager
+from kubist.request import truthy
+
+MATCHES = ("Exact", "NotOlderThan", "")
+FIELD_VALIDATIONS = ("", "Ignore", "Warn", "Strict")
+
+
+@dataclass(slots=True)
+class WriteOptions:
+    """Options of create, update and patch."""
+
+    dry_run: bool
+    field_manager: str
+    field_validation: str
+    force: bool | None = None
+
+
+def write_options(kind: str, query: dict[str, str], *, apply: bool = False) -> WriteOptions:
+    """Options of a modifying verb; `kind` is CreateOptions, UpdateOptions or PatchOptions."""
+    if not query:
+        if apply:
+            raise _invalid(kind, [fields.required("fieldManager", "is required for apply patch")])
+        return WriteOptions(False, "", "Warn")
+    errors: list[FieldError] = []
+    manager = query.get("fieldManager", "")
+    force = truthy(query["force"]) if "force" in query else None
+    if kind == "PatchOptions":
+        if apply and not manager:
+            errors.append(fields.required("fieldManager", "is required for apply patch"))
+        elif not apply and force is not None:
+            errors.append(fields.forbidden("force", "may not be specified for non-apply patch"))
+    errors += validate_field_manager(manager, "fieldManager")
+    errors += validate_dry_run([query["dryRun"]] if "dryRun" in query else [])
+    validation = query.get("fieldValidation", "")
+    if validation not in FIELD_VALIDATIONS:
+        errors.append(fields.not_supported("fieldValidation", validation, FIELD_VALIDATIONS))
+    if errors:
+        raise _invalid(kind, errors)
+    return WriteOptions("dryRun" in query, manager, validation or "Warn", force)
+
+
+def validate_dry_run(values: Sequence[str]) -> list[FieldError]:
+    if all(value == "All" for value in values):
+        return []
+    return [fields.not_supported("dryRun", list(values), ["All"])]
+
+
+def _invalid(kind: str, errors: list[FieldError]) -> status.APIError:
+    return status.invalid("meta.k8s.io", kind, "", errors)
+
+
+@dataclass(slots=True)
+class ListOptions:
+    """Options of list, watch and deletecollection."""
+
+    labels: selectors.LabelSelector
+    fields: selectors.FieldSelector
+    watch: bool
+    allow_watch_bookmarks: bool
+    resource_version: str
+    resource_version_match: str
+    timeout_seconds: int | None
+    limit: int
+    continue_: str
+    send_initial_events: bool | None
+
+
+def list_options(query: dict[str, str], *, watch_path: bool = False) -> ListOptions:
+    """Options of a list or watch. The old `/watch/` paths are checked as lists unless they also say watch=1."""
+    try:
+        labels = selectors.parse_label_selector(query.get("labelSelector", ""))
+        chosen = selectors.parse_field_selector(query.get("fieldSelector", ""))
+    except selectors.ParseError as error:
+        raise status.bad_request(str(error)) from None
+    timeout = _integer(query, "timeoutSeconds")
+    limit = _integer(query, "limit")
+    watch = truthy(query.get("watch"))
+    options = ListOptions(
+        labels,
+        chosen,
+        watch,
+        truthy(query.get("allowWatchBookmarks")),
+        query.get("resourceVersion", ""),
+        query.get("resourceVersionMatch", ""),
+        timeout,
+        max(limit or 0, 0),
+        query.get("continue", ""),
+        truthy(query["sendInitialEvents"]) if "sendInitialEvents" in query else None,
+    )
+    if (
+        watch
+        and options.send_initial_events is None
+        and not options.resource_version_match
+        and options.resource_version in ("", "0")
+    ):
+        options.send_initial_events = True
+        options.resource_version_match = "NotOlderThan"
+    errors = _check_watch(options) if watch else _check_list(options)
+    if errors:
+        raise _invalid("ListOptions", errors)
+    return options
+
+
+def _check_list(options: ListOptions) -> list[FieldError]:
+    errors = []
+    match = options.resource_version_match
+    if match:
+        where = "resourceVersionMatch"
+        if not options.resource_version:
+            errors.append(fields.forbidden(where, f"{where} is forbidden unless resourceVersion is provided"))
+        if options.continue_:
+            errors.append(fields.forbidden(where, f"{where} is forbidden when continue is provided"))
+        if match not in MATCHES:
+            errors.append(fields.not_supported(where, match, MATCHES))
+        if match == "Exact" and options.resource_version == "0":
+            errors.append(fields.forbidden(where, f'{where} "exact" is forbidden for resourceVersion "0"'))
+    if options.send_initial_events is not None:
+        errors.append(fields.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    return errors
+
+
+def _check_watch(options: ListOptions) -> list[FieldError]:
+    errors = []
+    match = options.resource_version_match
+    where = "resourceVersionMatch"
+    if options.send_initial_events is not None and match != "NotOlderThan":
+        errors.append(fields.forbidden(where, f"sendInitialEvents requires setting {where} to NotOlderThan"))
+    if match:
+        if options.send_initial_events is None:
+            errors.append(
+                fields.forbidden(
+                    where, f"{where} is forbidden for watch unless sendInitialEvents is provided"
+                )
+            )
+        if match != "NotOlderThan":
+            errors.append(fields.not_supported(where, match, ["NotOlderThan"]))
+        if options.continue_:
+            errors.append(fields.forbidden(where, f"{where} is forbidden when continue is provided"))
+    return errors
+
+
+def _integer(query: dict[str, str], name: str) -> int | None:
+    text = query.get(name)
+    if text is None:
+        return None
+    try:
+        if not text.lstrip("+-").isascii() or "_" in text or text != text.strip():
+            raise ValueError
+        value = int(text)
+    except ValueError:
+        raise status.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    if not -(1 << 63) <= value < 1 << 63:
+        raise status.bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return value
+
+
+@dataclass(slots=True)
+class DeleteOptions:
+    """Options of delete and deletecollection."""
+
+    dry_run: bool = False
+    grace_period_seconds: int | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    propagation_policy: str = ""
+    orphan_dependents: bool | None = None
+
+    @property
+    def propagation(self) -> str:
+        """What shall become of dependents, if anything was said about it, in its older form or its newer."""
+        if self.orphan_dependents is not None:
+            return "Orphan" if self.orphan_dependents else "Background"
+        return self.propagation_policy
+
+
+def delete_options(body: dict[str, Any] | None, query: dict[str, str]) -> DeleteOptions:
+    """DeleteOptions from a decoded body if there was one, else from the query."""
+    if body is not None:
+        dry_run = body.get("dryRun") or []
+        preconditions = body.get("preconditions") or {}
+        options = DeleteOptions(
+            bool(dry_run),
+            body.get("gracePeriodSeconds"),
+            preconditions.get("uid"),
+            preconditions.get("resourceVersion"),
+            "",
+            body.get("orphanDependents"),
+        )
+        policy = body.get("propagationPolicy")
+    else:
+        dry_run = [query["dryRun"]] if "dryRun" in query else []
+        options = DeleteOptions(bool(dry_run), _integer(query, "gracePeriodSeconds"))
+        if "orphanDependents" in query:
+            options.orphan_dependents = truthy(query["orphanDependents"])
+        policy = query.get("propagationPolicy")
+    errors = []
+    if policy is not None:
+        options.propagation_policy = policy
+        if options.orphan_dependents is not None:
+            why = "orphanDependents and deletionPropagation cannot be both set"
+            errors.append(fields.invalid("propagationPolicy", policy, why))
+        if policy not in ("Foreground", "Background", "Orphan"):
+            supported = ["Foreground", "Background", "Orphan", "nil"]
+            errors.append(fields.not_supported("propagationPolicy", policy, supported))
+    errors += validate_dry_run(dry_run)
+    if errors:
+        raise _invalid("DeleteOptions", errors)
+    return options

@@ -1,0 +1,159 @@
+"""patch: JSON Patch, merge patch, strategic merge patch and server-side apply, on objects and sub-resources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kubist.codec import json
+from kubist.codec.errors import DecodeError
+from kubist.http.messages import Response
+from kubist.kinds.strategy import Scale
+from kubist.meta import objectmeta, status
+from kubist.meta.fields import FieldError
+from kubist.patch import jsonpatch, merge, strategic
+from kubist.schema.node import Schema
+from kubist.verbs import body, create, guarded, managed, options, scale, update
+from kubist.verbs.call import Call
+
+Object = dict[str, Any]
+
+JSON_PATCH = "application/json-patch+json"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+TYPES = (JSON_PATCH, MERGE, STRATEGIC, APPLY)
+
+Patch = Callable[[Object], Object]
+
+
+async def patch(call: Call) -> Response:
+    kind = patch_type(call)
+    path = update.way_in(call)
+    if isinstance(path, Scale):
+        return await scale.patch(call, path, kind)
+    shown = call.negotiate("object")
+    apply = kind == APPLY
+    force = _options(call, apply)
+    if apply:
+        from kubist.verbs import apply as apply_verb
+
+        return await apply_verb.apply(call, path, shown, force)
+    change = reader(call, kind)
+    wanted = body.expected(call.resource)
+
+    async def patched(old: Object | None) -> Object:
+        assert old is not None
+        current = create.from_storage(call, old)
+        new = decode(call, wanted, change(current))
+        if not call.resource.custom:
+            call.resource.strategy.default(new)
+        check_identity(call, new, old)
+        new = create.to_storage(call, new)
+        warning = objectmeta.deduplicate_owner_references(new["metadata"])
+        if warning:
+            call.context.warn(warning)
+        await call.api.admission.admit(call.context, new, old)
+        managed.on_update(call.context, new, old, path.reset_fields)
+        return new
+
+    outcome = await guarded.update(call, path, patched)
+    return await update.answer(call, outcome, shown)
+
+
+def patch_type(call: Call) -> str:
+    """The type of the patch; 415 for one that the resource does not take."""
+    header = call.request.headers.get("content-type", "")
+    kind = header.partition(";")[0] if ";" in header[1:] else header
+    offered = tuple(t for t in TYPES if not (call.resource.custom and t == STRATEGIC))
+    if kind in offered:
+        return kind
+    if call.resource.custom or kind.strip() in offered:
+        listed = ", ".join(offered)
+        message = f"the body of the request was in an unknown format - accepted media types include: {listed}"
+        raise status.APIError(415, "UnsupportedMediaType", message)
+    raise status.APIError(
+        415,
+        "UnsupportedMediaType",
+        "the server responded with the status code 415 but did not return more information",
+        {},
+    )
+
+
+def _options(call: Call, apply: bool) -> bool:
+    chosen = options.write_options("PatchOptions", call.query, apply=apply)
+    context = call.context
+    context.dry_run = chosen.dry_run
+    context.field_manager = chosen.field_manager
+    context.field_validation = chosen.field_validation
+    return bool(chosen.force)
+
+
+def reader(call: Call, kind: str, schema: Schema | None = None) -> Patch:
+    """The patch, read once, as a function of the current object (in the request's version)."""
+    try:
+        document, complaints = json.loads_strict(call.request.body)
+    except DecodeError as error:
+        raise status.bad_request(f"error decoding patch: {error}") from None
+    if kind == JSON_PATCH:
+        operations = jsonpatch.operations(document)
+        _complain(call, jsonpatch.unknown_members(operations))
+        return lambda current: _object(jsonpatch.apply(current, operations))
+    _complain(call, complaints)
+    if kind == MERGE:
+        merge.check(document)
+        return lambda current: _object(merge.apply(current, document))
+    strategic_patch = strategic.check(document)
+    typed = schema or call.resource.schema
+    return lambda current: strategic.apply(current, strategic_patch, typed)
+
+
+def _object(value: Any) -> Object:
+    if not isinstance(value, dict):
+        raise refused(FieldError("FieldValueInvalid", "patch", "Invalid value: the result is not an object"))
+    return value
+
+
+def _complain(call: Call, complaints: list[str]) -> None:
+    if not complaints or call.context.field_validation == "Ignore":
+        return
+    if call.context.field_validation == "Strict":
+        raise refused_strictly(complaints)
+    for complaint in complaints:
+        call.context.warn(complaint)
+
+
+def refused_strictly(complaints: list[str]) -> status.APIError:
+    body_ = f'Invalid value: "<patch>": strict decoding error: {", ".join(complaints)}'
+    return refused(FieldError("FieldValueInvalid", "patch", body_))
+
+
+def refused(error: FieldError) -> status.APIError:
+    """422 of a patch whose result cannot be an object of the kind."""
+    failure = status.invalid("", "", "", [error])
+    failure.message = f' "" is invalid: {error}'
+    return failure
+
+
+def decode(call: Call, wanted: body.Expected, patched: Object) -> Object:
+    """The patched document as an object of the kind."""
+    try:
+        decoded = body.decode_parsed(patched, [], wanted)
+    except DecodeError as error:
+        raise refused(
+            FieldError("FieldValueInvalid", "patch", f'Invalid value: "<patch>": {error}')
+        ) from None
+    _complain(call, decoded.complaints)
+    obj: Object = decoded.object
+    return obj
+
+
+def check_identity(call: Call, new: Object, old: Object) -> None:
+    """A patch may not make an object another one."""
+    metadata, before = new["metadata"], old["metadata"]
+    if call.resource.namespaced:
+        if metadata.setdefault("namespace", before.get("namespace", "")) != before.get("namespace", ""):
+            raise status.bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request"
+            )
+    update.check_name(call, metadata)

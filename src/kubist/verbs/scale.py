@@ -1,0 +1,136 @@
+"""The scale sub-resource: an object's replicas seen as an autoscaling/v1 Scale."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.http.messages import Response
+from kubist.kinds.strategy import Scale, at
+from kubist.meta import fields, selectors, status
+from kubist.resources import Resource
+from kubist.schema.catalog import schema_for
+from kubist.verbs import body, create, guarded, managed, options
+from kubist.verbs.call import Call
+
+Object = dict[str, Any]
+
+
+def _expected() -> body.Expected:
+    return body.Expected("autoscaling", "v1", "Scale", schema_for("autoscaling", "v1", "Scale"))
+
+
+def view(obj: Object, path: Scale) -> Object:
+    """An object's scale."""
+    metadata = obj["metadata"]
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    scale: Object = {"kind": "Scale", "apiVersion": "autoscaling/v1"}
+    scale["metadata"] = {name: metadata[name] for name in kept if name in metadata}
+    replicas = at(obj, path.spec_replicas)
+    scale["spec"] = {"replicas": replicas} if replicas else {}
+    scale["status"] = {"replicas": at(obj, path.status_replicas) or 0}
+    chosen = at(obj, path.selector) if path.selector else None
+    if isinstance(chosen, str):
+        text = chosen
+    elif path.plain_selector:
+        text = ",".join(f"{key}={value}" for key, value in sorted((chosen or {}).items()))
+    else:
+        text = selectors.format_label_selector(chosen) if chosen is not None else ""
+    if text:
+        scale["status"]["selector"] = text
+    return scale
+
+
+def scaling(call: Call) -> Scale:
+    found = call.resource.strategy.subresources.get("scale")
+    if not isinstance(found, Scale):
+        raise status.method_not_allowed()
+    return found
+
+
+async def get(call: Call) -> Response:
+    path = scaling(call)
+    shown = call.negotiate("object")
+    entry = await call.api.registry.read(call.resource, call.info.namespace, call.info.name)
+    if entry is None:
+        raise call.not_found()
+    return await call.value(200, path.view(entry.object(), view), shown)
+
+
+async def update(call: Call, path: Scale) -> Response:
+    from kubist.verbs.update import _options, check_name
+
+    shown = call.negotiate("object")
+    _options(call)
+    scale = body.read(call, _expected())
+    create.match_namespace(call, scale["metadata"])
+    check_name(call, scale["metadata"])
+
+    async def replaced(old: Object) -> Object:
+        return scale
+
+    return await _write(call, path, replaced, shown, scale["metadata"].get("uid"))
+
+
+async def patch(call: Call, path: Scale, kind: str) -> Response:
+    from kubist.verbs import patch as patch_verb
+
+    shown = call.negotiate("object")
+    apply = kind == patch_verb.APPLY
+    chosen = options.write_options("PatchOptions", call.query, apply=apply)
+    context = call.context
+    context.dry_run, context.field_manager = chosen.dry_run, chosen.field_manager
+    context.field_validation = chosen.field_validation
+    wanted = _expected()
+    if apply:
+        from kubist.verbs import apply as apply_verb
+
+        return await apply_verb.apply_scale(call, path, shown, bool(chosen.force))
+    change = patch_verb.reader(call, kind, wanted.schema)
+
+    async def patched(old: Object) -> Object:
+        scale = patch_verb.decode(call, wanted, change(path.view(old, view)))
+        patch_verb.check_identity(call, scale, old)
+        return scale
+
+    return await _write(call, path, patched, shown, None)
+
+
+async def _write(call: Call, path: Scale, transform: Any, shown: Any, uid: str | None) -> Response:
+    async def rescaled(old: Object | None) -> Object:
+        assert old is not None
+        scale = await transform(old)
+        check(call.resource, scale)
+        replicas = (scale.get("spec") or {}).get("replicas", 0)
+        new = set_replicas(call, path, old, replicas)
+        version = scale["metadata"].get("resourceVersion")
+        if version:
+            new["metadata"]["resourceVersion"] = version
+        elif call.resource.strategy.unconditional_update:
+            new["metadata"].pop("resourceVersion", None)
+        await call.api.admission.admit(call.context, scale, path.view(old, view))
+        managed.on_scale(call.context, new, old, path)
+        return new
+
+    outcome = await guarded.update(call, call.resource.strategy, rescaled, precondition_uid=uid)
+    obj = outcome.entry.object() if outcome.entry is not None else outcome.object
+    return await call.value(200, path.view(obj, view), shown)
+
+
+def set_replicas(call: Call, path: Scale, old: Object, replicas: int) -> Object:
+    """A copy of the object with other replicas."""
+    new = dict(old)
+    new["metadata"] = dict(old["metadata"])
+    target = new
+    *parents, last = path.spec_replicas.split(".")
+    for part in parents:
+        target[part] = dict(target.get(part) or {})
+        target = target[part]
+    target[last] = replicas
+    return new
+
+
+def check(resource: Resource, scale: Object) -> None:
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if replicas < 0:
+        error = fields.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise status.invalid("autoscaling", "Scale", scale["metadata"].get("name", ""), [error])

@@ -1,0 +1,89 @@
+"""Which objects a list, a watch or a deletecollection is about: a part of the key space and two selectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from sortedcontainers import SortedDict
+
+from kubist.meta import status
+from kubist.meta.selectors import FieldSelector, LabelSelector
+from kubist.storage.cache import Collection, Entry
+from kubist.verbs.call import Call
+from kubist.verbs.options import ListOptions
+
+Match = Callable[[Entry], bool]
+
+
+class Selection:
+    """Keys below `prefix` (or the one key `key`) whose labels and fields fit."""
+
+    def __init__(self, call: Call, options: ListOptions) -> None:
+        self.prefix = call.collection_prefix
+        self.labels: LabelSelector = options.labels
+        self.fields: FieldSelector = _known(call, options.fields)
+        self.key: str | None = None
+        name = self._name(call)
+        if name is not None:
+            where = call.info.namespace or (self.fields.exact("metadata.namespace") or "")
+            if where or not call.resource.namespaced:
+                self.key = call.resource.key(where, name)
+
+    def _name(self, call: Call) -> str | None:
+        """The one name that is asked for. A name in the path (`/watch/…`) must agree with the selector."""
+        chosen = self.fields.exact("metadata.name")
+        if call.info.watch_path and call.info.name:
+            if not self.fields.empty and chosen != call.info.name:
+                raise status.bad_request("fieldSelector metadata.name doesn't match requested name")
+            return call.info.name
+        return chosen
+
+    @property
+    def everything(self) -> bool:
+        """No selector at all (a name counts as one)."""
+        return self.labels.empty and self.fields.empty and self.key is None
+
+    def matches(self, entry: Entry) -> bool:
+        if self.key is not None:
+            if entry.key != self.key:
+                return False
+        elif not entry.key.startswith(self.prefix):
+            return False
+        if not self.labels.empty and not self.labels.matches(entry.labels):
+            return False
+        return self.fields.empty or self.fields.matches(_all_fields(entry))
+
+    def candidates(self, collection: Collection, start: str) -> Iterator[Entry]:
+        """Entries of today's state that may match, in key order, by the best way to find them."""
+        if self.key is not None:
+            entry = collection.get(self.key)
+            return iter(() if entry is None or self.key < start else (entry,))
+        equality = next(iter(self.labels.equalities.items()), None)
+        if equality is None:
+            return collection.below(self.prefix, start)
+        entries = collection.entries
+        keys = collection.labelled(*equality)
+        return (entries[key] for key in keys if key >= start and key.startswith(self.prefix))
+
+    def among(self, entries: SortedDict[str, Entry], start: str) -> Iterator[Entry]:
+        """Entries of a past state that may match."""
+        keys = entries.irange(max(start, self.prefix), self.prefix[:-1] + "0", (True, False))
+        return (entries[key] for key in keys)
+
+
+def _all_fields(entry: Entry) -> dict[str, str]:
+    return {**entry.fields, "metadata.name": entry.name, "metadata.namespace": entry.namespace}
+
+
+def _known(call: Call, chosen: FieldSelector) -> FieldSelector:
+    """The selector, once each of its labels is one that the kind knows."""
+    strategy = call.resource.strategy
+    for requirement in chosen.requirements:
+        label = requirement[0]
+        if label == "metadata.name" or label in strategy.field_labels:
+            continue
+        if label == "metadata.namespace" and strategy.namespace_selectable:
+            continue
+        message = strategy.unsupported_field_label(call.resource.api_version, call.resource.kind, label)
+        raise status.bad_request(message)
+    return chosen

@@ -1,0 +1,82 @@
+"""update: PUT of a whole object or of a sub-resource."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.http.messages import Response
+from kubist.kinds.strategy import Scale, Update
+from kubist.meta import objectmeta, status
+from kubist.verbs import body, create, guarded, managed, options, scale
+from kubist.verbs.call import Call
+
+Object = dict[str, Any]
+
+
+def way_in(call: Call) -> Update | Scale:
+    """Through what the request writes: the object itself or one of its sub-resources."""
+    strategy = call.resource.strategy
+    if not call.info.subresource:
+        return strategy
+    found = strategy.subresources.get(call.info.subresource)
+    if isinstance(found, (Update, Scale)):
+        return found
+    raise status.method_not_allowed()
+
+
+async def update(call: Call) -> Response:
+    path = way_in(call)
+    if isinstance(path, Scale):
+        return await scale.update(call, path)
+    shown = call.negotiate("object")
+    _options(call)
+    obj = body.read(call, body.expected(call.resource))
+    call.resource.strategy.default(obj)
+    metadata = obj["metadata"]
+    create.match_namespace(call, metadata)
+    check_name(call, metadata)
+    obj = create.to_storage(call, obj)
+    warning = objectmeta.deduplicate_owner_references(metadata)
+    if warning:
+        call.context.warn(warning)
+
+    async def replace(old: Object | None) -> Object:
+        new = dict(obj)
+        new["metadata"] = dict(obj["metadata"])
+        await call.api.admission.admit(call.context, new, old)
+        managed.on_update(call.context, new, old, path.reset_fields)
+        return new
+
+    outcome = await guarded.update(
+        call,
+        path,
+        replace,
+        create_absent=call.resource.strategy.create_on_update and not call.info.subresource,
+        precondition_uid=metadata.get("uid"),
+    )
+    return await answer(call, outcome, shown)
+
+
+async def answer(call: Call, outcome: guarded.Outcome, shown: Any) -> Response:
+    code = 201 if outcome.created else 200
+    if outcome.entry is not None:
+        return await call.entry(code, outcome.entry, shown)
+    return await call.value(code, create.from_storage(call, outcome.object), shown)
+
+
+def check_name(call: Call, metadata: Object) -> None:
+    """The body must be about the object that the URL names."""
+    name = metadata.get("name", "")
+    if not name:
+        raise status.bad_request("the name of the object could not be determined: name must be provided")
+    if name != call.info.name:
+        message = f"the name of the object ({name}) does not match the name on the URL ({call.info.name})"
+        raise status.bad_request(message)
+
+
+def _options(call: Call) -> None:
+    chosen = options.write_options("UpdateOptions", call.query)
+    context = call.context
+    context.dry_run = chosen.dry_run
+    context.field_manager = chosen.field_manager
+    context.field_validation = chosen.field_validation

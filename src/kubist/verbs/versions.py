@@ -1,0 +1,42 @@
+"""Resource versions that clients send: reading them, and waiting for those that are still to come."""
+
+from __future__ import annotations
+
+from kubist.meta import status
+from kubist.verbs.call import Call
+
+WAIT_SECONDS = 3.0
+
+
+def parse(call: Call, text: str, *, listing: bool = False) -> int:
+    """A version as a number. Nonsense is a 400 in a list, and an unclassified 500 elsewhere."""
+    if text.isascii() and text.isdigit() and int(text) < 1 << 64:
+        return int(text)
+    reason = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
+    why = f'strconv.ParseUint: parsing "{text}": {reason}'
+    if listing:
+        raise status.bad_request(f"invalid resource version: {why}")
+    message = f'resourceVersion: Invalid value: "{text}": {why}'
+    if not call.resource.strategy.cached:
+        raise status.bad_request(f"invalid resource version: {why}")
+    raise status.plain_error(message)
+
+
+async def reach(call: Call, version: int) -> None:
+    """Wait until the cache has come to a version; 504 if it does not."""
+    cache = call.api.registry.cache
+    if version <= cache.revision:
+        return
+    if not call.resource.strategy.cached:
+        current = await call.api.registry.store.revision()
+        if version > current:
+            raise _too_large(version, current, retry_after=0)
+    await call.api.registry.store.request_progress()
+    if not await cache.wait(version, WAIT_SECONDS):
+        raise _too_large(version, cache.revision, retry_after=1)
+
+
+def _too_large(version: int, current: int, retry_after: int) -> status.APIError:
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    message = f"Timeout: Too large resource version: {version}, current: {current}"
+    return status.timeout(message, retry_after, [cause])

@@ -1,0 +1,186 @@
+"""watch: every change of a selection from a version on, in order, none twice.
+
+The stream is written to straight from the cache's dispatch; nothing waits on a watcher.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterable
+
+from kubist.codec.representation import Representation
+from kubist.http.messages import Stream, StreamWriter
+from kubist.meta import status
+from kubist.schema.decode import decode
+from kubist.storage.cache import Change, Collection
+from kubist.storage.store import Compacted, Unavailable
+from kubist.verbs import versions
+from kubist.verbs.call import Call
+from kubist.verbs.options import ListOptions, list_options
+from kubist.verbs.selection import Selection
+
+BOOKMARK_SECONDS = 60.0
+BUFFER_LIMIT = 8 << 20
+"""Bytes that a watcher may leave unread before it is cut off."""
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+EXPIRED = "The resourceVersion for the provided watch is too old."
+
+
+async def watch(call: Call) -> Stream:
+    shown = call.negotiate("object", stream=True)
+    options = list_options(call.query, watch_path=call.info.watch_path)
+    selection = Selection(call, options)
+    if "watch" not in call.resource.verbs:
+        raise status.method_not_supported(call.resource.group, call.resource.resource, "watch")
+    collection = call.api.registry.collection(call.resource)
+    if not collection.loaded:
+        await collection.ready()
+    watcher = Watcher(call, collection, selection, shown, options)
+    await watcher.position()
+    headers = [(b"Content-Type", shown.stream_type.encode())]
+    return Stream(200, headers, watcher.start, watcher.stopped, ("", "binary.k8s.io", "base64.binary.k8s.io"))
+
+
+class Watcher:
+    """One open watch."""
+
+    def __init__(
+        self,
+        call: Call,
+        collection: Collection,
+        selection: Selection,
+        shown: Representation,
+        options: ListOptions,
+    ) -> None:
+        self.cache = call.api.registry.cache
+        self.watchers = call.api.watchers
+        self.call = call
+        self.collection = collection
+        self.selection = selection
+        self.shown = shown
+        self.options = options
+        self.bookmarks = options.allow_watch_bookmarks
+        low = call.api.config.min_request_timeout
+        self.seconds = float(options.timeout_seconds or 0) or low * (1 + random.random())
+        self.after = 0
+        """Changes up to this version are not sent."""
+        self.initial = options.send_initial_events is True
+        self.past: list[Change] = []
+        self.error: status.APIError | None = None
+        self._writer: StreamWriter | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+
+    async def position(self) -> None:
+        """Find where to start: the state of now, or the changes since a version."""
+        asked = self.options.resource_version
+        version = versions.parse(self.call, asked) if asked else 0
+        if self.initial or (not version and self.options.send_initial_events is None):
+            self.initial = True
+            try:
+                if version:
+                    await versions.reach(self.call, version)
+                elif not asked:
+                    await self.cache.catch_up()
+            except Unavailable as error:
+                raise status.unavailable(str(error)) from None
+            return
+        self.after = version or self.cache.revision
+        if self.after < self.collection.window_start:
+            try:
+                self.past = await self.collection.history(self.after)
+            except Compacted:
+                self.error = status.gone(EXPIRED)
+            except Unavailable as error:
+                raise status.unavailable(str(error)) from None
+
+    def start(self, writer: StreamWriter) -> None:
+        self._writer = writer
+        if self.error is not None:
+            writer.write(self.shown.event_value("ERROR", self.error.status()))
+            writer.close()
+            return
+        self.watchers.setdefault(self.collection.kind.prefix, set()).add(self)
+        self.collection.subscribe(self, self._deliver)
+        loop = asyncio.get_running_loop()
+        self._timers = [loop.call_later(self.seconds, self.end)]
+        if self.initial:
+            self._send_state(writer)
+        else:
+            seen = max(self.after, self.past[-1].revision if self.past else 0)
+            if self.past:
+                self._deliver(self.past)
+                self.past = []
+            self.after = seen
+            changes = self.collection.since(seen)
+            if changes is None:
+                self.end()
+                return
+            self._deliver(changes)
+            self.after = max(seen, self.cache.revision) if seen <= self.cache.revision else seen
+        if self.bookmarks:
+            self._schedule_bookmark(self.seconds)
+
+    def _send_state(self, writer: StreamWriter) -> None:
+        event, matches = self.shown.event, self.selection.matches
+        entries = self.selection.candidates(self.collection, "")
+        writer.write(b"".join([event("ADDED", entry) for entry in entries if matches(entry)]))
+        self.after = self.cache.revision
+        if self.bookmarks:
+            writer.write(self._bookmark({INITIAL_EVENTS_END: "true"}))
+
+    def _deliver(self, changes: Iterable[Change]) -> None:
+        writer = self._writer
+        assert writer is not None
+        matches, event, after = self.selection.matches, self.shown.shared_event, self.after
+        out = []
+        for change in changes:
+            if change.revision <= after:
+                continue
+            old, new = change.old, change.new
+            if new is not None and matches(new):
+                out.append(event("MODIFIED" if old is not None and matches(old) else "ADDED", change, new))
+            elif old is not None and matches(old):
+                out.append(event("DELETED", change, change.last()))
+        if out:
+            writer.write(b"".join(out) if len(out) > 1 else out[0])
+            if writer.buffered > BUFFER_LIMIT:
+                self.stopped()
+                writer.abort()
+
+    def _bookmark(self, annotations: dict[str, str] | None = None) -> bytes:
+        resource = self.call.resource
+        obj = {"kind": resource.kind, "apiVersion": resource.api_version}
+        obj.update(decode(resource.schema, {}) if not resource.custom else {})
+        metadata: dict[str, object] = {"resourceVersion": str(self.cache.revision)}
+        if annotations:
+            metadata["annotations"] = annotations
+        return self.shown.event_value("BOOKMARK", {**obj, "metadata": metadata})
+
+    def _schedule_bookmark(self, left: float) -> None:
+        """One a minute, and one shortly before the end so that the client can resume from there."""
+        delay = min(BOOKMARK_SECONDS, left - 2.0)
+        if delay > 0:
+            later = asyncio.get_running_loop().call_later(delay, self._send_bookmark, left - delay)
+            self._timers = [self._timers[0], later]
+
+    def _send_bookmark(self, left: float) -> None:
+        assert self._writer is not None
+        if self.after <= self.cache.revision:
+            self._writer.write(self._bookmark())
+        self._schedule_bookmark(left)
+
+    def end(self) -> None:
+        """Close the stream cleanly."""
+        if self._writer is not None:
+            self._writer.close()
+        self.stopped()
+
+    def stopped(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        self._timers = []
+        self.collection.unsubscribe(self)
+        open_ = self.watchers.get(self.collection.kind.prefix)
+        if open_ is not None:
+            open_.discard(self)

@@ -1,0 +1,177 @@
+"""Replays the recorded conversations against a fresh server per area, and says what differs.
+
+    python tests/conformance/run.py [AREA | SCENARIO | PATTERN …] [-v] [--server URL]
+
+Without --server one is started for each area, in memory, the way the reference was. `fidelity.py` beside
+this file is the tool underneath and can be used by hand as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import re
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import fidelity  # noqa: E402
+
+AREAS = ("crud", "watch", "patch", "repr", "core", "groups", "crd", "policy")
+_AREA_OF = {"apply": "patch", "authz": "policy", "admit": "policy", "delete": "policy"}
+TOKENS = """admin-token,admin,u-admin,"system:masters"
+dev-token,dev,u-dev,"devs"
+viewer-token,viewer,u-viewer,
+"""
+
+
+def area_of(scenario: str) -> str:
+    first = scenario.partition("-")[0]
+    return _AREA_OF.get(first, first)
+
+
+@contextlib.contextmanager
+def server() -> Iterator[str]:
+    """A server as the reference was started; its URL."""
+    from kubist.config import Config
+    from kubist.server import Server
+
+    with tempfile.TemporaryDirectory() as where:
+        directory = Path(where)
+        (directory / "tokens").write_text(TOKENS)
+        config = Config(
+            bind_address="127.0.0.1",
+            secure_port=0,
+            cert_dir=where,
+            token_auth_file=str(directory / "tokens"),
+            authorization_mode=("RBAC",),
+            disable_admission_plugins=("ServiceAccount",),
+            service_cluster_ip_range="10.0.0.0/16",
+            allow_privileged=True,
+            service_account_issuer=("https://kubernetes.default.svc",),
+            service_account_signing_key_file=_signing_key(directory),
+            service_account_key_file=(str(directory / "sa.key"),),
+        )
+        instance = Server(config)
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever, daemon=True)
+        thread.start()
+        try:
+            asyncio.run_coroutine_threadsafe(instance.start(), loop).result(30)
+            yield f"https://127.0.0.1:{instance.port}"
+        finally:
+            asyncio.run_coroutine_threadsafe(instance.stop(1), loop).result(30)
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+
+def _signing_key(directory: Path) -> str:
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    key = rsa.generate_private_key(65537, 2048)
+    path = directory / "sa.key"
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    return str(path)
+
+
+class Result:
+    """How one scenario went: which steps were answered as the reference answers, which in the same words."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.total = 0
+        self.same = 0
+        self.worded = 0
+        self.differences: list[tuple[int, str, list[str]]] = []
+        self.stopped = ""
+
+
+def check(url: str, name: str, scenario: dict[str, Any]) -> Result:
+    tokens = {"dev": "dev-token", "viewer": "viewer-token"}
+    target = fidelity.Server(url, "admin-token", insecure=True, tokens=tokens)
+    steps = [s for s in scenario["steps"] if next(k for k in s if k.isupper()) not in ("SLEEP", "CLOSE")]
+    result, answers = Result(name), []
+    try:
+        fidelity.run(target, scenario, answers)
+    except Exception as error:
+        result.stopped = f"{type(error).__name__}: {error}"
+    want = json.loads((HERE / "golden" / f"{name}.json").read_text())
+    for index, (step, reference) in enumerate(zip(steps, want, strict=False)):
+        result.total += 1
+        got = fidelity.comparable(answers[index], step) if index < len(answers) else {"status": None}
+        expected = {k: v for k, v in reference.items() if k != "step"}
+        wanted, given = fidelity.strip_words(expected), fidelity.strip_words(got)
+        found = list(fidelity.differences(wanted, given))
+        if found:
+            result.differences.append((index + 1, reference["step"], found))
+        else:
+            result.same += 1
+            result.worded += not list(fidelity.differences(expected, got))
+    return result
+
+
+def chosen(patterns: list[str]) -> dict[str, list[tuple[str, dict[str, Any]]]]:
+    """Scenarios by area."""
+    areas: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+    for name, scenario in fidelity.scenarios(HERE, []):
+        if not patterns or any(
+            area_of(name) == p or name == p or re.fullmatch(p.replace("*", ".*"), name) for p in patterns
+        ):
+            areas.setdefault(area_of(name), []).append((name, scenario))
+    return areas
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("patterns", nargs="*")
+    parser.add_argument("-v", action="store_true", help="every difference of every step")
+    parser.add_argument("-q", action="store_true", help="only the totals")
+    parser.add_argument("--server", help="a running server instead of fresh ones")
+    arguments = parser.parse_args()
+    same = total = worded = 0
+    for area, scenarios in chosen(arguments.patterns).items():
+        area_same = area_total = 0
+        running = contextlib.nullcontext(arguments.server) if arguments.server else server()
+        with running as url:
+            for name, scenario in scenarios:
+                result = check(url, name, scenario)
+                area_same, area_total = area_same + result.same, area_total + result.total
+                worded += result.worded
+                if not arguments.q:
+                    _show(result, arguments.v)
+        print(f"{area}: {area_same}/{area_total} ({100 * area_same / area_total:.1f} %)", flush=True)
+        same, total = same + area_same, total + area_total
+    print(f"fidelity: {same}/{total} steps ({100 * same / max(total, 1):.1f} %), {worded} in the same words")
+
+
+def _show(result: Result, verbose: bool) -> None:
+    if result.stopped:
+        print(f"{result.name}: stopped: {result.stopped}")
+    for step, what, differences in result.differences:
+        print(f"{result.name} step {step}: {what}")
+        for difference in differences if verbose else differences[:3]:
+            print("    " + difference)
+        if len(differences) > 3 and not verbose:
+            print(f"    (+{len(differences) - 3} more; -v shows all)")
+    mark = "ok  " if result.same == result.total else "    "
+    print(f"{mark}{result.name}: {result.same}/{result.total}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
