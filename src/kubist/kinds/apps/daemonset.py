@@ -12,7 +12,7 @@ from kubist.kinds.apps.replicated import (
     validate_runs_forever,
     validate_selected_labels,
 )
-from kubist.kinds.core.podspec import default_pod_template, validate_pod_template
+from kubist.kinds.core.podspec import default_pod_template
 from kubist.kinds.shared.intstr import (
     int_or_percent_value,
     validate_at_most_100_percent,
@@ -21,7 +21,7 @@ from kubist.kinds.shared.intstr import (
 from kubist.kinds.shared.labels import has_invalid_values, is_empty, validate_selector
 from kubist.kinds.shared.numbers import nonnegative, nonnegative_fields
 from kubist.kinds.shared.update import immutable
-from kubist.kinds.shared.workload import Workload
+from kubist.kinds.shared.workload import Workload, validate_template
 from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Update
 from kubist.meta import objectmeta
 from kubist.meta.fields import invalid, not_supported, required
@@ -85,12 +85,12 @@ class DaemonSetStrategy(Workload):
         set_integer_annotation(new, TEMPLATE_GENERATION, template_generation(old) + changed)
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate_spec(obj, None)
+        return _validate_spec(ctx, obj, None)
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
         errors = objectmeta.validate_update(new["metadata"], old["metadata"])
         errors += immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
-        return errors + _validate_spec(new, old["spec"])
+        return errors + _validate_spec(ctx, new, old["spec"])
 
     def raises_generation(self, new: Object, old: Object) -> bool:
         """Of a DaemonSet only a change of the template is worth a warning about it."""
@@ -102,7 +102,7 @@ def template_generation(obj: Object) -> int:
     return integer_annotation(obj, TEMPLATE_GENERATION) or 0
 
 
-def _validate_spec(obj: Object, old: Object | None) -> Errors:
+def _validate_spec(ctx: Context, obj: Object, old: Object | None) -> Errors:
     spec = obj["spec"]
     selector = spec.get("selector")
     tolerant = old is not None and has_invalid_values(old.get("selector"))
@@ -112,7 +112,7 @@ def _validate_spec(obj: Object, old: Object | None) -> Errors:
     if selector is not None and is_empty(selector):
         errors.append(invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
     template = spec["template"]
-    errors += validate_pod_template(template, "spec.template", old["template"] if old else None)
+    errors += validate_template(ctx, template, "spec.template", old["template"] if old else None)
     errors += validate_runs_forever(template, "DaemonSet", "spec.template")
     errors += nonnegative(spec.get("minReadySeconds"), "spec.minReadySeconds")
     errors += nonnegative(template_generation(obj), "spec.templateGeneration")

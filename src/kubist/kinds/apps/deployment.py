@@ -57,7 +57,6 @@ class DeploymentStatus(Status):
 
 
 class DeploymentStrategy(Workload):
-    generation: ClassVar[tuple[str, ...]] = ("spec", "metadata.annotations")
     subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
         "status": DeploymentStatus(),
         "scale": Scale(),
@@ -76,12 +75,22 @@ class DeploymentStrategy(Workload):
         spec.setdefault("progressDeadlineSeconds", 600)
         _default_rollback(obj)
 
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        super().prepare_for_update(ctx, new, old)
+        if self.raises_generation(new, old):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def raises_generation(self, new: Object, old: Object) -> bool:
+        """Annotations are handed down to the ReplicaSets, so they count as well."""
+        annotations, before = new["metadata"].get("annotations"), old["metadata"].get("annotations")
+        return annotations != before or super().raises_generation(new, old)
+
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate_spec(obj, None)
+        return _validate_spec(ctx, obj, None)
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
         errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        errors += _validate_spec(new, old["spec"])
+        errors += _validate_spec(ctx, new, old["spec"])
         return errors + immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
@@ -104,11 +113,11 @@ def _default_rollback(obj: Object) -> None:
         set_integer_annotation(obj, ROLLBACK_TO, revision)
 
 
-def _validate_spec(obj: Object, old: Object | None) -> Errors:
+def _validate_spec(ctx: Context, obj: Object, old: Object | None) -> Errors:
     spec = obj["spec"]
     errors = nonnegative(spec.get("replicas"), "spec.replicas")
     errors += validate_own_selector(spec, "deployment")
-    errors += validate_replica_template(spec, old)
+    errors += validate_replica_template(ctx, spec, old)
     errors += _validate_strategy(spec.get("strategy") or {}, "spec.strategy")
     errors += nonnegative(spec.get("minReadySeconds"), "spec.minReadySeconds")
     errors += validate_history_limit(spec)

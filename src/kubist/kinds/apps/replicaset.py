@@ -53,21 +53,21 @@ class ReplicaSetStrategy(Workload):
         spec.setdefault("replicas", 1)
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate_spec(obj["spec"], None)
+        return _validate_spec(ctx, obj["spec"], None)
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
         errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        errors += _validate_spec(new["spec"], old["spec"])
+        errors += _validate_spec(ctx, new["spec"], old["spec"])
         return errors + immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
         return [*name_warnings(obj), *super().warnings_on_create(ctx, obj)]
 
 
-def _validate_spec(spec: Object, old: Object | None) -> Errors:
+def _validate_spec(ctx: Context, spec: Object, old: Object | None) -> Errors:
     errors = nonnegative_fields(spec, "spec", ("replicas", "minReadySeconds"))
     errors += validate_own_selector(spec, "deployment")
-    return errors + validate_replica_template(spec, old)
+    return errors + validate_replica_template(ctx, spec, old)
 
 
 strategy = ReplicaSetStrategy()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from kubist.kinds.core.podspec import validate_pod_template
 from kubist.kinds.shared.labels import is_empty, selector_matches, validate_selector
 from kubist.kinds.shared.numbers import nonnegative
-from kubist.kinds.shared.workload import template_labels
+from kubist.kinds.shared.workload import template_labels, validate_template
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta.fields import forbidden, invalid, not_supported, required
+
+if TYPE_CHECKING:
+    from kubist.context import Context
 
 
 def validate_own_selector(spec: Object, kind: str, path: str = "spec") -> Errors:
@@ -33,14 +36,14 @@ def validate_selected_labels(spec: Object, path: str = "spec") -> Errors:
     return [invalid(f"{path}.template.metadata.labels", shown, "`selector` does not match template `labels`")]
 
 
-def validate_replica_template(spec: Object, old: Object | None, path: str = "spec") -> Errors:
+def validate_replica_template(ctx: Context, spec: Object, old: Object | None, path: str = "spec") -> Errors:
     """The template of a ReplicaSet or Deployment; not looked at when the selector cannot be understood."""
     selector = spec.get("selector")
     if validate_selector(selector, path):
         return [invalid(f"{path}.selector", selector, "invalid label selector")]
     template = spec["template"]
     errors = validate_selected_labels(spec, path)
-    errors += validate_pod_template(template, f"{path}.template", old["template"] if old else None)
+    errors += validate_template(ctx, template, f"{path}.template", old["template"] if old else None)
     return errors + validate_runs_forever(template, "ReplicaSet", f"{path}.template")
 
 

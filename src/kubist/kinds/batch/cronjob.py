@@ -34,7 +34,7 @@ class CronJobStrategy(Workload):
         spec.setdefault("failedJobsHistoryLimit", 1)
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        errors = _validate_spec(obj["spec"], None)
+        errors = _validate_spec(ctx, obj["spec"], None)
         name = obj["metadata"].get("name", "")
         if len(name) > MAX_NAME:
             errors.append(invalid("metadata.name", name, f"must be no more than {MAX_NAME} characters"))
@@ -42,7 +42,7 @@ class CronJobStrategy(Workload):
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
         errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        return errors + _validate_spec(new["spec"], old["spec"])
+        return errors + _validate_spec(ctx, new["spec"], old["spec"])
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
         return name_warnings(obj) + job_spec_warnings(_job_spec(obj), "spec.jobTemplate.spec")
@@ -50,7 +50,7 @@ class CronJobStrategy(Workload):
     def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
         warnings = []
         if self.raises_generation(new, old):
-            warnings = job_spec_warnings(_job_spec(new), "spec.jobTemplate.spec", _job_spec(old))
+            warnings = job_spec_warnings(_job_spec(new), "spec.jobTemplate.spec")
         if "TZ" in new["spec"].get("schedule", ""):
             warnings.append(
                 "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see "
@@ -64,7 +64,7 @@ def _job_spec(obj: Object) -> Object:
     return spec
 
 
-def _validate_spec(spec: Object, old: Object | None) -> Errors:
+def _validate_spec(ctx: Context, spec: Object, old: Object | None) -> Errors:
     errors = _validate_schedule(spec, old)
     errors += nonnegative(spec.get("startingDeadlineSeconds"), "spec.startingDeadlineSeconds")
     if old is None or old.get("timeZone") != spec.get("timeZone"):
@@ -75,7 +75,7 @@ def _validate_spec(spec: Object, old: Object | None) -> Errors:
     elif policy not in CONCURRENCY_POLICIES:
         errors.append(not_supported("spec.concurrencyPolicy", policy, CONCURRENCY_POLICIES))
     job, path = spec["jobTemplate"]["spec"], "spec.jobTemplate.spec"
-    errors += validate_job_spec(job, old["jobTemplate"]["spec"] if old else None, path)
+    errors += validate_job_spec(ctx, job, old["jobTemplate"]["spec"] if old else None, path)
     if "selector" in job:
         errors.append(invalid(f"{path}.selector", job["selector"], "`selector` will be auto-generated"))
     if job.get("manualSelector"):

@@ -53,8 +53,8 @@ def _interval(text: str, completions: int) -> tuple[int, int]:
     limits = text.split("-")
     if len(limits) > 2:
         raise IndexesError(
-            f"the fragment {quoted(text)} violates the requirement that an index interval can have at most two "
-            "parts separated by '-'"
+            f"the fragment {quoted(text)} violates the requirement that an index interval can have at most "
+            "two parts separated by '-'"
         )
     first = _index(limits[0], completions)
     if len(limits) == 1:

@@ -54,15 +54,15 @@ class JobStrategy(Workload):
             _default_labels(obj)
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate(obj, None)
+        return _validate(ctx, obj, None)
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
         errors = objectmeta.validate_create(
             new["metadata"], namespaced=True, validate_name=self.validate_name
         )
-        errors += _validate(new, old)
+        errors += _validate(ctx, new, old)
         errors += objectmeta.validate_update(new["metadata"], old["metadata"])
-        return errors + _validate_change(new, old)
+        return errors + _validate_change(ctx, new, old)
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
         return name_warnings(obj) + job_spec_warnings(obj["spec"], "spec")
@@ -70,7 +70,14 @@ class JobStrategy(Workload):
     def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
         if not self.raises_generation(new, old):
             return ()
-        return job_spec_warnings(new["spec"], "spec", old["spec"])
+        return job_spec_warnings(new["spec"], "spec")
+
+    def before_delete(self, ctx: Context, name: str, propagation: str) -> None:
+        if not propagation:
+            ctx.warn(
+                "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background "
+                "to remove them or set propagationPolicy=Orphan to suppress this warning"
+            )
 
     def selectable_fields(self, obj: Object) -> dict[str, str]:
         return {"status.successful": str((obj.get("status") or {}).get("succeeded", 0))}
@@ -101,13 +108,13 @@ def _generate_selector(obj: Object) -> None:
     selector.setdefault("matchLabels", {}).setdefault(CONTROLLER_UID, uid)
 
 
-def _validate(obj: Object, old: Object | None) -> Errors:
+def _validate(ctx: Context, obj: Object, old: Object | None) -> Errors:
     """All of a Job but its metadata."""
     spec = obj["spec"]
     old_labels = template_labels(old["spec"]["template"]) if old else None
     prefixed = old_labels is None or (JOB_NAME in old_labels and CONTROLLER_UID in old_labels)
     errors = _validate_generated_selector(obj, prefixed)
-    errors += _validate_spec(spec, old["spec"] if old else None)
+    errors += _validate_spec(ctx, spec, old["spec"] if old else None)
     name = obj["metadata"].get("name", "")
     if spec.get("completionMode") == "Indexed" and spec.get("completions", 0) > 0:
         hostname = f"{name}-{spec['completions'] - 1}"
@@ -117,8 +124,8 @@ def _validate(obj: Object, old: Object | None) -> Errors:
     return errors
 
 
-def _validate_spec(spec: Object, old: Object | None) -> Errors:
-    errors = validate_job_spec(spec, old, "spec")
+def _validate_spec(ctx: Context, spec: Object, old: Object | None) -> Errors:
+    errors = validate_job_spec(ctx, spec, old, "spec")
     selector = spec.get("selector")
     if selector is None:
         errors.append(required("spec.selector"))
@@ -156,9 +163,9 @@ def _validate_generated_selector(obj: Object, prefixed: bool) -> Errors:
     return errors
 
 
-def _validate_change(new: Object, old: Object) -> Errors:
+def _validate_change(ctx: Context, new: Object, old: Object) -> Errors:
     spec, old_spec = new["spec"], old["spec"]
-    errors = _validate_spec(spec, old_spec)
+    errors = _validate_spec(ctx, spec, old_spec)
     errors += _validate_completions(spec, old_spec)
     errors += immutable(spec.get("selector"), old_spec.get("selector"), "spec.selector")
     errors += _validate_template_change(new, old)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from kubist.kinds.batch import indexes
 from kubist.kinds.shared.labels import validate_label_name
 from kubist.kinds.shared.numbers import nonnegative
@@ -90,7 +92,7 @@ def _validate_exit_codes(requirement: Object, path: str, containers: set[str]) -
         if value in seen:
             errors.append(duplicate(f"{path}.values[{index}]", value))
         seen.add(value)
-    if any(earlier > later for earlier, later in zip(values, values[1:], strict=False)):
+    if any(earlier > later for earlier, later in itertools.pairwise(values)):
         errors.append(invalid(f"{path}.values", values, "must be ordered"))
     return errors
 

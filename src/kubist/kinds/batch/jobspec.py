@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kubist.kinds.batch.jobpolicies import (
     validate_pod_failure_policy,
     validate_pod_replacement_policy,
     validate_success_policy,
 )
-from kubist.kinds.core.podspec import default_pod_template, template_warnings, validate_pod_template
+from kubist.kinds.core.podspec import default_pod_template, template_warnings
 from kubist.kinds.shared.numbers import nonnegative, nonnegative_fields
 from kubist.kinds.shared.paths import validate_domain_prefixed_path
+from kubist.kinds.shared.workload import validate_template
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta.fields import invalid, not_supported, required, too_long
+
+if TYPE_CHECKING:
+    from kubist.context import Context
 
 MAX_INDEXED_PARALLELISM = 100_000
 MAX_FAILED_INDEXES = 100_000
@@ -29,7 +35,7 @@ def default_job_template(spec: Object) -> None:
             pattern.setdefault("status", "True")
 
 
-def validate_job_spec(spec: Object, old: Object | None, path: str) -> Errors:
+def validate_job_spec(ctx: Context, spec: Object, old: Object | None, path: str) -> Errors:
     """All but the selector, which a template may not have and a Job must have."""
     errors = nonnegative_fields(
         spec,
@@ -59,7 +65,7 @@ def validate_job_spec(spec: Object, old: Object | None, path: str) -> Errors:
         errors += validate_success_policy(spec, f"{path}.successPolicy")
     errors += validate_pod_replacement_policy(spec, f"{path}.podReplacementPolicy")
     template = spec["template"]
-    errors += validate_pod_template(template, f"{path}.template", old["template"] if old else None)
+    errors += validate_template(ctx, template, f"{path}.template", old["template"] if old else None)
     return errors + _validate_restart_policy(spec, f"{path}.template.spec.restartPolicy")
 
 
@@ -120,7 +126,7 @@ def _validate_restart_policy(spec: Object, path: str) -> Errors:
     return []
 
 
-def job_spec_warnings(spec: Object, path: str, old: Object | None = None) -> list[str]:
+def job_spec_warnings(spec: Object, path: str) -> list[str]:
     warnings = []
     if (
         spec.get("completionMode") == "Indexed"
@@ -129,8 +135,7 @@ def job_spec_warnings(spec: Object, path: str, old: Object | None = None) -> lis
     ):
         warnings.append(
             f"{path}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher "
-            "than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
+            "than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes "
+            "fail"
         )
-    return warnings + template_warnings(
-        spec["template"], f"{path}.template", old["template"] if old else None
-    )
+    return warnings + template_warnings(spec["template"], f"{path}.template")

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kubist.kinds.core.podspec import drop_disabled_template_fields, template_warnings
-from kubist.kinds.strategy import Object, Strategy, at, keep
+from kubist.kinds.core.podspec import (
+    drop_disabled_template_fields,
+    template_warnings,
+    validate_pod_template,
+)
+from kubist.kinds.strategy import Errors, Object, Strategy, at, keep
 from kubist.meta import names
 
 if TYPE_CHECKING:
@@ -37,10 +41,15 @@ class Workload(Strategy):
     def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
         if not self.raises_generation(new, old):
             return ()
-        return template_warnings(at(new, self.template), self.template, at(old, self.template))
+        return template_warnings(at(new, self.template), self.template)
 
     def raises_generation(self, new: Object, old: Object) -> bool:
         return any(at(new, field) != at(old, field) for field in self.generation)
+
+
+def validate_template(ctx: Context, template: Object, path: str, old: Object | None = None) -> Errors:
+    """All that is wrong with a pod template, `old` being the one that it replaces."""
+    return validate_pod_template(template, path, old, allow_privileged=ctx.config.allow_privileged)
 
 
 def template_labels(template: dict[str, Any]) -> dict[str, str]:

@@ -1,0 +1,81 @@
+"""RuntimeClass: a way to run the containers of a pod, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kubist.kinds.core.podspec.options import Options
+from kubist.kinds.core.podspec.resources import validate_requirements
+from kubist.kinds.core.podspec.scheduling import validate_tolerations
+from kubist.kinds.shared.labels import validate_labels
+from kubist.kinds.shared.nodelabels import DEPRECATED
+from kubist.kinds.shared.update import immutable
+from kubist.kinds.strategy import Errors, Object, Strategy
+from kubist.meta import names, objectmeta
+from kubist.meta.fields import duplicate, invalid, required
+
+if TYPE_CHECKING:
+    from kubist.context import Context
+
+
+class RuntimeClassStrategy(Strategy):
+    create_on_update = True
+    unconditional_update = False
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        return _validate(obj)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        errors = objectmeta.validate_create(
+            new["metadata"], namespaced=False, validate_name=self.validate_name
+        )
+        errors += _validate(new)
+        errors += objectmeta.validate_update(new["metadata"], old["metadata"])
+        return errors + immutable(new.get("handler", ""), old.get("handler", ""), "handler")
+
+    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
+        return _warnings(obj)
+
+    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+        return _warnings(new)
+
+
+def _validate(obj: Object) -> Errors:
+    handler = obj.get("handler")
+    if handler:
+        errors = [invalid("handler", handler, message) for message in names.dns_label(handler)]
+    else:
+        errors = [required("handler")]
+    if "overhead" in obj:
+        errors += validate_requirements(
+            {"limits": obj["overhead"].get("podFixed")}, frozenset(), "overhead", Options()
+        )
+    scheduling = obj.get("scheduling")
+    if scheduling is not None:
+        errors += validate_labels(scheduling.get("nodeSelector"), "scheduling.nodeSelector")
+        errors += _validate_tolerations(scheduling.get("tolerations") or [], "scheduling.tolerations")
+    return errors
+
+
+def _validate_tolerations(tolerations: list[Object], path: str) -> Errors:
+    errors = validate_tolerations(tolerations, path)
+    seen = set()
+    for index, toleration in enumerate(tolerations):
+        key = tuple(toleration.get(field, "") for field in ("key", "operator", "value", "effect"))
+        if key in seen:
+            errors.append(duplicate(f"{path}[{index}]", toleration))
+        seen.add(key)
+    return errors
+
+
+def _warnings(obj: Object) -> list[str]:
+    selector = (obj.get("scheduling") or {}).get("nodeSelector") or {}
+    return [
+        f"scheduling.nodeSelector: {why}"
+        for key in sorted(selector)
+        if (why := DEPRECATED.get(key)) is not None
+    ]
+
+
+strategy = RuntimeClassStrategy()

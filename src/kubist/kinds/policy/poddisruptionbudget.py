@@ -1,0 +1,72 @@
+"""PodDisruptionBudget: how many of some pods may be gone at once by intent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from kubist.kinds.shared.conditions import validate_conditions
+from kubist.kinds.shared.intstr import validate_at_most_100_percent, validate_int_or_percent
+from kubist.kinds.shared.labels import validate_selector
+from kubist.kinds.shared.numbers import nonnegative_fields
+from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
+from kubist.meta import names
+from kubist.meta.fields import invalid, not_supported
+
+if TYPE_CHECKING:
+    from kubist.context import Context
+
+COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
+
+
+class PodDisruptionBudgetStatus(Status):
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        status = new.get("status") or {}
+        errors = validate_conditions(status.get("conditions"), "status.conditions")
+        return errors + nonnegative_fields(status, "status", COUNTS)
+
+
+class PodDisruptionBudgetStrategy(Strategy):
+    unconditional_update = False
+    reset_fields: ClassVar[tuple[str, ...]] = ("status",)
+    generation: ClassVar[tuple[str, ...]] = ("spec",)
+    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
+        "status": PodDisruptionBudgetStatus()
+    }
+
+    def validate_name(self, name: str, prefix: bool) -> list[str]:
+        return names.path_segment(name, prefix)
+
+    def default(self, obj: Object) -> None:
+        obj.setdefault("spec", {})
+
+    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+        obj["status"] = dict.fromkeys(COUNTS, 0)
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        keep(new, old, "status")
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        return _validate_spec(obj["spec"], tolerant=False)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        return _validate_spec(new["spec"], tolerant=bool(validate_selector(old["spec"].get("selector"), "")))
+
+
+def _validate_spec(spec: Object, *, tolerant: bool) -> Errors:
+    errors: Errors = []
+    if "minAvailable" in spec and "maxUnavailable" in spec:
+        shown = {name[0].upper() + name[1:]: value for name, value in spec.items()}
+        errors.append(invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
+    for field in ("minAvailable", "maxUnavailable"):
+        if field in spec:
+            errors += validate_int_or_percent(spec[field], f"spec.{field}")
+            errors += validate_at_most_100_percent(spec[field], f"spec.{field}")
+    errors += validate_selector(spec.get("selector"), "spec.selector", allow_invalid_values=tolerant)
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    if policy is not None and policy not in EVICTION_POLICIES:
+        errors.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, EVICTION_POLICIES))
+    return errors
+
+
+strategy = PodDisruptionBudgetStrategy()
