@@ -1,0 +1,189 @@
+"""Service account tokens: signed JWTs. Who holds one is told by its claims; whether they still exist is asked
+elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+
+if TYPE_CHECKING:
+    from kubist.config import Config
+
+PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
+PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
+Claims = dict[str, Any]
+
+LEEWAY = 60
+_CURVES: dict[str, tuple[str, hashes.HashAlgorithm, int, str]] = {
+    "secp256r1": ("ES256", hashes.SHA256(), 32, "P-256"),
+    "secp384r1": ("ES384", hashes.SHA384(), 48, "P-384"),
+    "secp521r1": ("ES512", hashes.SHA512(), 66, "P-521"),
+}
+"""Curve → algorithm, digest, bytes of a coordinate, name in a JWK."""
+
+
+class TokenError(Exception):
+    """Why a token is not accepted."""
+
+
+class TokenSigner:
+    """Signs with one key, accepts what any of its keys has signed for any of its issuers."""
+
+    def __init__(
+        self,
+        key: PrivateKey,
+        issuers: Sequence[str],
+        audiences: Sequence[str] = (),
+        public_keys: Iterable[PublicKey] = (),
+    ) -> None:
+        self.key = key
+        self.issuers = tuple(issuers)
+        self.audiences = tuple(audiences) or self.issuers[:1]
+        """For whom a token is if nothing is said: the API server itself."""
+        keys = list(public_keys) or [key.public_key()]
+        self._keys = {key_id(public): public for public in keys}
+        header = {"alg": algorithm(key.public_key()), "kid": key_id(key.public_key())}
+        self._header = _encode_json(header)
+
+    @classmethod
+    def from_config(cls, config: Config) -> TokenSigner | None:
+        """The signer that the flags describe; None without a signing key."""
+        path = config.service_account_signing_key_file
+        if not path:
+            return None
+        key = serialization.load_pem_private_key(Path(path).read_bytes(), None)
+        assert isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey)
+        public_keys = [
+            public for file in config.service_account_key_file for public in read_public_keys(file)
+        ]
+        return cls(key, config.service_account_issuer, config.api_audiences, public_keys)
+
+    def sign(self, claims: Claims) -> str:
+        signed = f"{self._header}.{_encode_json({'iss': self.issuers[0], **claims})}"
+        return f"{signed}.{_encode(_sign(self.key, signed.encode()))}"
+
+    def verify(self, token: str) -> Claims:
+        """The claims of a token that was signed here, for one of the issuers, and is valid now."""
+        try:
+            signed, _, signature = token.rpartition(".")
+            first, second = signed.split(".")
+            header, claims = _decode_json(first), _decode_json(second)
+            self._check(header, signed.encode(), _decode(signature))
+        except (ValueError, InvalidSignature):
+            raise TokenError("invalid bearer token") from None
+        if claims.get("iss") not in self.issuers:
+            raise TokenError("invalid bearer token")
+        now = time.time()
+        if now > _date(claims, "exp", float("inf")) + LEEWAY:
+            raise TokenError("service account token has expired")
+        if now + LEEWAY < _date(claims, "nbf", 0):
+            raise TokenError("service account token is not valid yet")
+        if now + LEEWAY < _date(claims, "iat", 0):
+            raise TokenError("service account token is issued in the future")
+        return claims
+
+    def _check(self, header: Claims, signed: bytes, signature: bytes) -> None:
+        keys = [self._keys[header["kid"]]] if header.get("kid") in self._keys else list(self._keys.values())
+        for key in keys:
+            if header.get("alg") == algorithm(key):
+                try:
+                    return _verify(key, signed, signature)
+                except InvalidSignature:
+                    continue
+        raise InvalidSignature
+
+    def jwks(self) -> dict[str, Any]:
+        """The public keys, as /openid/v1/jwks shows them."""
+        return {"keys": [jwk(key) for key in self._keys.values()]}
+
+
+def read_public_keys(path: str) -> list[PublicKey]:
+    """All keys of a PEM file: public ones, or private ones by their public part."""
+    keys: list[PublicKey] = []
+    for block in Path(path).read_bytes().split(b"-----BEGIN ")[1:]:
+        pem = b"-----BEGIN " + block
+        if b"PRIVATE KEY" in pem.splitlines()[0]:
+            key: Any = serialization.load_pem_private_key(pem, None).public_key()
+        else:
+            key = serialization.load_pem_public_key(pem)
+        if isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey):
+            keys.append(key)
+    return keys
+
+
+def algorithm(key: PublicKey) -> str:
+    return "RS256" if isinstance(key, rsa.RSAPublicKey) else _CURVES[key.curve.name][0]
+
+
+def key_id(key: PublicKey) -> str:
+    der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return _encode(hashlib.sha256(der).digest())
+
+
+def jwk(key: PublicKey) -> dict[str, str]:
+    shown = {"use": "sig", "kid": key_id(key), "alg": algorithm(key)}
+    if isinstance(key, rsa.RSAPublicKey):
+        numbers = key.public_numbers()
+        return shown | {"kty": "RSA", "n": _encode_int(numbers.n), "e": _encode_int(numbers.e)}
+    _, _, size, curve = _CURVES[key.curve.name]
+    point = key.public_numbers()
+    coordinates = {"x": _encode_int(point.x, size), "y": _encode_int(point.y, size)}
+    return shown | {"kty": "EC", "crv": curve} | coordinates
+
+
+def _sign(key: PrivateKey, data: bytes) -> bytes:
+    if isinstance(key, rsa.RSAPrivateKey):
+        return key.sign(data, padding.PKCS1v15(), hashes.SHA256())
+    _, digest, size, _ = _CURVES[key.curve.name]
+    r, s = decode_dss_signature(key.sign(data, ec.ECDSA(digest)))
+    return r.to_bytes(size, "big") + s.to_bytes(size, "big")
+
+
+def _verify(key: PublicKey, data: bytes, signature: bytes) -> None:
+    if isinstance(key, rsa.RSAPublicKey):
+        return key.verify(signature, data, padding.PKCS1v15(), hashes.SHA256())
+    _, digest, size, _ = _CURVES[key.curve.name]
+    if len(signature) != 2 * size:
+        raise InvalidSignature
+    pair = int.from_bytes(signature[:size], "big"), int.from_bytes(signature[size:], "big")
+    return key.verify(encode_dss_signature(*pair), data, ec.ECDSA(digest))
+
+
+def _date(claims: Claims, name: str, absent: float) -> float:
+    value = claims.get(name, absent)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TokenError("invalid bearer token")
+    return float(value)
+
+
+def _encode(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _encode_int(number: int, size: int = 0) -> str:
+    return _encode(number.to_bytes(size or (number.bit_length() + 7) // 8, "big"))
+
+
+def _encode_json(value: Claims) -> str:
+    return _encode(json.dumps(value, separators=(",", ":")).encode())
+
+
+def _decode(text: str) -> bytes:
+    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+
+
+def _decode_json(text: str) -> Claims:
+    value = json.loads(_decode(text))
+    if not isinstance(value, dict):
+        raise ValueError(text)
+    return value

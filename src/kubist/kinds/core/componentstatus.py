@@ -1,0 +1,48 @@
+"""ComponentStatus: how the parts of a control plane are, as one server sees them. Computed, never stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kubist.kinds.strategy import Object, Strategy
+
+if TYPE_CHECKING:
+    from kubist.context import Context
+
+_REFUSED = "connect: connection refused"
+
+
+def _component(name: str, status: str, message: str, error: str = "") -> Object:
+    condition = {"type": "Healthy", "status": status}
+    if message:
+        condition["message"] = message
+    if error:
+        condition["error"] = error
+    return {
+        "apiVersion": "v1",
+        "kind": "ComponentStatus",
+        "metadata": {"name": name},
+        "conditions": [condition],
+    }
+
+
+def _absent(name: str, port: int) -> Object:
+    url = f"https://127.0.0.1:{port}/healthz"
+    return _component(name, "False", f'Get "{url}": dial tcp 127.0.0.1:{port}: {_REFUSED}')
+
+
+class ComponentStatusStrategy(Strategy):
+    deprecation = "v1 ComponentStatus is deprecated in v1.19+"
+    namespace_selectable = False
+
+    def virtual_objects(self, ctx: Context) -> Iterable[Object]:
+        """The store answers, or nothing would; scheduler and controller manager are not of this process."""
+        return [
+            _absent("controller-manager", 10257),
+            _component("etcd-0", "True", "ok"),
+            _absent("scheduler", 10259),
+        ]
+
+
+strategy = ComponentStatusStrategy()

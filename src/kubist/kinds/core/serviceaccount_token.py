@@ -1,0 +1,150 @@
+"""TokenRequest: a signed token for a service account: for whom, for how long, and bound to what object."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from kubist.kinds.strategy import Create, Object
+from kubist.meta import fields
+from kubist.meta.fields import quoted
+from kubist.meta.status import bad_request, conflict, internal_error, invalid, not_found
+from kubist.meta.times import format_time
+
+if TYPE_CHECKING:
+    from kubist.context import Context
+
+GROUP = "authentication.k8s.io"
+DEFAULT_SECONDS = 3600
+MIN_SECONDS = 600
+MAX_SECONDS = 1 << 32
+PROJECTED_SECONDS = 3607
+"""What the kubelet's old clients ask for: such tokens live on for a year, and only warn after the hour."""
+EXTENDED_SECONDS = 365 * 24 * 3600
+
+
+class ServiceAccountToken(Create):
+    group = GROUP
+    kind = "TokenRequest"
+    managed = True
+
+    def default(self, body: Object) -> None:
+        body["spec"].setdefault("expirationSeconds", DEFAULT_SECONDS)
+
+    async def create(self, ctx: Context, body: Object) -> Object:
+        account = _account(ctx, body)
+        signer = ctx.objects.tokens
+        if signer is None:
+            raise internal_error("no key to sign service account tokens with")
+        metadata, spec = body["metadata"], body["spec"]
+        now = int(time.time())
+        if not spec.get("audiences"):
+            spec["audiences"] = list(signer.audiences)
+        metadata["name"] = account["metadata"]["name"]
+        metadata["namespace"] = account["metadata"]["namespace"]
+        metadata["uid"] = account["metadata"]["uid"]
+        metadata["creationTimestamp"] = format_time(now)
+        _validate(spec)
+        bound = _bound_claims(ctx, spec.get("boundObjectRef"))
+        longest = ctx.config.service_account_max_token_expiration
+        if 0 < longest < spec["expirationSeconds"]:
+            asked = spec["expirationSeconds"]
+            ctx.warn(f"requested expiration of {asked} seconds shortened to {longest} seconds")
+            spec["expirationSeconds"] = longest
+        seconds = lifetime = spec["expirationSeconds"]
+        private: dict[str, Any] = {
+            "namespace": metadata["namespace"],
+            "serviceaccount": _ref(account),
+            **bound,
+        }
+        if (
+            "pod" in bound
+            and seconds == PROJECTED_SECONDS
+            and set(spec["audiences"]) <= set(signer.audiences)
+        ):
+            private["warnafter"] = now + seconds
+            lifetime = EXTENDED_SECONDS
+        claims = {
+            "aud": spec["audiences"],
+            "exp": now + lifetime,
+            "iat": now,
+            "jti": str(uuid.uuid4()),
+            "kubernetes.io": private,
+            "nbf": now,
+            "sub": f"system:serviceaccount:{metadata['namespace']}:{metadata['name']}",
+        }
+        ctx.audit_annotations["authentication.kubernetes.io/issued-credential-id"] = f"JTI={claims['jti']}"
+        body["status"] = {
+            "token": signer.sign(claims),
+            "expirationTimestamp": format_time(now + seconds),
+        }
+        return body
+
+
+def _account(ctx: Context, body: Object) -> Object:
+    """The service account that the URL names; the body must not name another."""
+    metadata = body["metadata"]
+    for field, wanted in (("name", ctx.name), ("namespace", ctx.namespace)):
+        given = metadata.get(field, "")
+        if given and given != wanted:
+            detail = f"must match the service account {field} if specified"
+            errors = [fields.invalid(f"metadata.{field}", given, detail)]
+            raise invalid(GROUP, "TokenRequest", ctx.name, errors)
+    account = ctx.objects.get("serviceaccounts", ctx.name, ctx.namespace)
+    if account is None:
+        raise not_found("", "serviceaccounts", ctx.name)
+    uid, given = account["metadata"]["uid"], metadata.get("uid", "")
+    if given and given != uid:
+        why = f"the UID in the token request ({given}) does not match the UID of the service account ({uid})"
+        raise conflict(GROUP, "TokenRequest", ctx.name, why)
+    return account
+
+
+def _validate(spec: dict[str, Any]) -> None:
+    seconds, path = spec["expirationSeconds"], "spec.expirationSeconds"
+    errors = []
+    if seconds < MIN_SECONDS:
+        errors.append(fields.invalid(path, seconds, "may not specify a duration less than 10 minutes"))
+    if seconds > MAX_SECONDS:
+        errors.append(fields.invalid(path, seconds, "may not specify a duration larger than 2^32 seconds"))
+    if errors:
+        raise invalid(GROUP, "TokenRequest", "", errors)
+
+
+def _ref(obj: Object) -> dict[str, str]:
+    return {"name": obj["metadata"]["name"], "uid": obj["metadata"]["uid"]}
+
+
+def _bound_claims(ctx: Context, ref: dict[str, Any] | None) -> dict[str, Any]:
+    """What a token says about the object that it dies with."""
+    if ref is None:
+        return {}
+    group, _, version = ref.get("apiVersion", "").rpartition("/")
+    kind, name = ref.get("kind", ""), ref.get("name", "")
+    if group or kind not in ("Pod", "Node", "Secret"):
+        raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
+    if not name:
+        raise bad_request("Name parameter required.")
+    resource = f"{kind.lower()}s"
+    obj = ctx.objects.get(resource, name, "" if kind == "Node" else ctx.namespace)
+    if obj is None:
+        raise not_found("", resource, name)
+    claims: dict[str, Any] = {kind.lower(): _ref(obj)}
+    if kind == "Pod":
+        if obj["spec"].get("serviceAccountName", "") != ctx.name:
+            raise bad_request(
+                f"cannot bind token for serviceaccount {quoted(ctx.name)} to pod running with different "
+                "serviceaccount name."
+            )
+        if node_name := obj["spec"].get("nodeName"):
+            node = ctx.objects.get("nodes", node_name)
+            claims["node"] = _ref(node) if node else {"name": node_name}
+    uid = ref.get("uid", "")
+    if uid and uid != obj["metadata"]["uid"]:
+        why = (
+            f"the UID in the bound object reference ({uid}) does not match the UID in record. "
+            "The object might have been deleted and then recreated"
+        )
+        raise conflict(group, kind, name, why)
+    return claims
