@@ -9,7 +9,8 @@ from kubist.kinds.shared.labels import validate_selector
 from kubist.kinds.shared.nodelabels import selector_warnings
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.strategy import Errors, Object, Strategy
-from kubist.meta import fields, names, objectmeta, quantity
+from kubist.meta import fields, names, objectmeta
+from kubist.meta.quantity import parse_quantity
 
 
 class CSIStorageCapacityStrategy(Strategy):
@@ -42,7 +43,7 @@ def _validate(obj: Object, *, allow_invalid_values: bool) -> Errors:
     name = obj.get("storageClassName", "")
     errors += [fields.invalid("storageClassName", name, message) for message in names.dns_subdomain(name)]
     capacity = obj.get("capacity")
-    if capacity is not None and quantity.parse(capacity) < 0:
+    if capacity is not None and parse_quantity(capacity).nanos < 0:
         errors.append(fields.invalid("capacity", capacity, "must be greater than or equal to 0"))
     return errors
 

@@ -1,0 +1,44 @@
+"""DeviceClass: devices that a claim can ask for by name, and how they are configured."""
+
+from __future__ import annotations
+
+from kubist.context import Context
+from kubist.kinds.resource.common import each, validate_configuration
+from kubist.kinds.resource.expressions import validate_selector
+from kubist.kinds.shared.resourcenames import is_extended
+from kubist.kinds.strategy import Errors, Object, Strategy
+from kubist.meta import fields, objectmeta
+
+
+class DeviceClassStrategy(Strategy):
+    returns_deleted = True
+    generation = ("spec",)
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        return _validate(obj.get("spec") or {}, {})
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        errors = objectmeta.validate_create(
+            new["metadata"], namespaced=False, validate_name=self.validate_name
+        )
+        errors += objectmeta.validate_update(new["metadata"], old["metadata"])
+        return errors + _validate(new.get("spec") or {}, old.get("spec") or {})
+
+
+def _validate(spec: Object, old: Object) -> Errors:
+    kept = bool(old) and spec.get("config") == old.get("config")
+    errors = each(spec.get("selectors"), 32, "spec.selectors", validate_selector)
+    errors += each(
+        spec.get("config"),
+        32,
+        "spec.config",
+        lambda config, path: validate_configuration(config, path, stored=kept),
+    )
+    name = spec.get("extendedResourceName")
+    if name is not None and not is_extended(name):
+        why = "must be a valid extended resource name"
+        errors.append(fields.invalid("spec.extendedResourceName", name, why))
+    return errors
+
+
+strategy = DeviceClassStrategy()
