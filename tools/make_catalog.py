@@ -10,7 +10,8 @@ the schema does not imply it) and `+Struct` where a struct is embedded and JSON 
 
 Shape of the catalog: `types` and `embedded` map a name to [message, fields, embeds, extras], a field being
 [name, flags, number, type, attributes]; types are spelled `[T` for a list, `{T` for a map, `#name` for
-another type of the catalog. `leaves` are the types that are not structs, `kinds` maps `group/version/Kind` to a name.
+another type of the catalog. `leaves` are the types that are not structs, `kinds` maps `group/version/Kind`
+to a name.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ import orjson
 from kubist.codec import json_syntax
 from kubist.codec.errors import DecodeError
 
-MAX_DEPTH = 1000
-"""Deeper than any object, and within what the parsers take without exhausting the stack."""
+MAX_DEPTH = 250
+"""Deeper than any object, and within what can be written again."""
 
 
 class Literal(float):
@@ -38,9 +38,12 @@ class Repeated(dict[str, Any]):
 def parse(body: bytes) -> Any:
     """The value of a body. Of duplicate keys the last counts."""
     try:
-        return orjson.loads(body)
+        value = orjson.loads(body)
     except orjson.JSONDecodeError:
         return parse_exact(body, _finite)
+    if body.count(b"{") + body.count(b"[") > MAX_DEPTH:
+        check_depth(value)
+    return value
 
 
 def loads_strict(body: bytes) -> tuple[Any, list[str]]:
@@ -68,11 +71,10 @@ def parse_exact(
     body: bytes, number: Callable[[str], Any] = Literal, pairs: Callable[[list[tuple[str, Any]]], Any] = dict
 ) -> Any:
     """The slow way: numbers and objects made by the caller, Go's leniency about encoding, Go's messages."""
-    json_syntax.check_depth(body, MAX_DEPTH)
     text = body.decode(errors="kubist.replace") if not body.isascii() else body.decode()
     text = json_syntax.replace_surrogates(text)
     try:
-        return json.loads(
+        value = json.loads(
             text,
             object_pairs_hook=pairs,
             parse_float=number,
@@ -81,6 +83,16 @@ def parse_exact(
         )
     except (ValueError, RecursionError) as error:
         raise DecodeError(json_syntax.complaint(body)) from error
+    check_depth(value)
+    return value
+
+
+def check_depth(value: Any) -> None:
+    """Refuse what could be read but not written: orjson stops at about this depth."""
+    try:
+        orjson.dumps(value, default=float)
+    except orjson.JSONEncodeError:
+        raise DecodeError("exceeded max depth") from None
 
 
 def repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -8,10 +8,7 @@ from __future__ import annotations
 import codecs
 import re
 
-from kubist.codec.errors import DecodeError
-
 _BLANKS = b" \t\r\n"
-_OPENERS = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 _STRING = re.compile(rb'[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*')
 
 
@@ -39,28 +36,16 @@ def _mend(match: re.Match[str]) -> str:
     return "\\ufffd" if len(found) == 6 else found
 
 
-def check_depth(body: bytes, limit: int) -> None:
-    depth = 0
-    for match in _OPENERS.finditer(body):
-        token = match.group()
-        if token in (b"{", b"["):
-            depth += 1
-            if depth > limit:
-                raise DecodeError("exceeded max depth")
-        elif token in (b"}", b"]"):
-            depth -= 1
-
-
 def complaint(body: bytes) -> str:
-    """The first syntax error of a text that has one."""
+    """The first syntax error of a text that has one; otherwise it is only too deep."""
     try:
         end = _value(body, _skip(body, 0))
         end = _skip(body, end)
         if end < len(body):
             return f"invalid character {_quote(body, end)} after top-level value"
     except _SyntaxError as error:
-        return error.args[0]
-    return "unexpected end of JSON input"
+        return str(error)
+    return "exceeded max depth"
 
 
 class _SyntaxError(Exception):

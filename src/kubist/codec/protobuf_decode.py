@@ -59,8 +59,7 @@ def _struct(schema: Schema, data: Any) -> dict[str, Any]:
 def _compile(schema: Schema) -> dict[int, Reader]:
     readers = {field.number: _reader(field) for field in schema.fields.values() if field.number}
     for embed in schema.embeds:
-        inner = embed.schema
-        readers[embed.number] = ("inline", embed.name, lambda data, inner=inner: _struct(inner, data))
+        readers[embed.number] = ("inline", embed.name, _value(embed.schema))
     _readers[schema.name] = readers
     return readers
 

@@ -76,7 +76,7 @@ class _Report:
         elif isinstance(value, list) and schema.type == "list" and schema.items is not None:
             items = schema.items
             return [self.resolve(items, item, f"{path}[{index}]") for index, item in enumerate(value)]
-        return value
+        return _plain(value) if schema.type == "any" else value
 
     def _struct(self, fields: dict[str, Field], value: dict[str, Any], path: str) -> dict[str, Any]:
         out: dict[str, Any] = {}
@@ -101,6 +101,15 @@ class _Report:
                 self._complain("duplicate", at)
             out[key] = self.resolve(items, item, at)
         return out
+
+
+def _plain(value: Any) -> Any:
+    """A value that no schema looks into, its numbers without their text."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return float(value) if isinstance(value, Literal) else value
 
 
 def _pairs(value: dict[str, Any]) -> Any:

@@ -1,0 +1,238 @@
+"""YAML 1.1 bodies and answers as the reference reads and writes them, by way of JSON values.
+
+Built on libyaml's events, so that neither depth nor aliases can exhaust the process; scalars are resolved in
+`yaml_scalars.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from copy import deepcopy
+from functools import cmp_to_key
+from io import BytesIO
+from typing import Any, NamedTuple
+
+import orjson
+import yaml
+from yaml._yaml import CEmitter, CParser
+from yaml.events import (
+    AliasEvent,
+    DocumentEndEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+    StreamStartEvent,
+)
+
+from kubist.codec.errors import DecodeError
+from kubist.codec.json import MAX_DEPTH, check_depth, may_repeat, quote
+from kubist.codec.yaml_scalars import Scalar, is_plain, key_text, natural_order, resolve
+
+
+class Document(NamedTuple):
+    value: Any
+    complaints: list[str]
+    """`line 6: key "a" already set in map`, for every key that an object has twice."""
+
+
+def parse(body: bytes) -> Document:
+    """The first document of a body as a JSON value, null if there is none. Of duplicate keys the last counts."""
+    if body.lstrip()[:1] == b"{" and b"\\/" not in body:
+        try:
+            value = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            return _Builder().build(body)
+        if not may_repeat(body, value):
+            return Document(value, [])
+    return _Builder().build(body)
+
+
+def dumps(value: Any) -> bytes:
+    """A value in block style, keys in natural order."""
+    buffer = BytesIO()
+    emitter = CEmitter(buffer, allow_unicode=True, width=80, encoding="utf-8")
+    emitter.emit(StreamStartEvent(encoding="utf-8"))
+    emitter.emit(DocumentStartEvent(explicit=False))
+    _emit(emitter, value)
+    emitter.emit(DocumentEndEvent(explicit=False))
+    emitter.emit(StreamEndEvent())
+    return buffer.getvalue()
+
+
+class _Collection:
+    """A list or mapping under construction."""
+
+    __slots__ = ("anchor", "count", "key", "keys", "line", "merging", "value")
+
+    def __init__(self, value: Any, anchor: str | None, line: int) -> None:
+        self.value = value
+        self.anchor = anchor
+        self.line = line
+        self.count = 1
+        self.key: Any = None
+        self.merging = False
+        self.keys: set[tuple[type, Any]] = set()
+
+
+class _Builder:
+    def __init__(self) -> None:
+        self.complaints: list[str] = []
+        self.stack: list[_Collection] = []
+        self.anchors: dict[str, tuple[Any, int] | None] = {}
+        """Anchor → value and its size, or None while the value is being built."""
+        self.slashes = ""
+        """The text, where it may hold the escape that JSON has and YAML 1.1 has not."""
+        self.nodes = 0
+        self.aliased = 0
+
+    def build(self, body: bytes) -> Document:
+        try:
+            if b"\\/" in body:
+                self.slashes = body.decode()
+            value = self._document(CParser(body))
+            if self.nodes > MAX_DEPTH:
+                check_depth(value)
+            return Document(value, self.complaints)
+        except RecursionError:
+            raise DecodeError("yaml: exceeded max depth") from None
+        except yaml.MarkedYAMLError as error:
+            raise DecodeError(f"yaml: {_where(error)}{error.problem}") from None
+        except (yaml.YAMLError, UnicodeError) as error:
+            reason = getattr(error, "reason", "invalid Unicode character")
+            raise DecodeError(f"yaml: {reason}") from None
+
+    def _document(self, parser: Any) -> Any:
+        while True:
+            event = parser.get_event()
+            kind = type(event)
+            if kind is StreamEndEvent:
+                return None
+            if kind is ScalarEvent:
+                value, line = self._scalar(event), event.start_mark.line
+                count = 1
+            elif kind is AliasEvent:
+                value, count = self._alias(event)
+                line = event.start_mark.line
+            elif kind is MappingStartEvent or kind is SequenceStartEvent:
+                self._open(event, {} if kind is MappingStartEvent else [])
+                continue
+            elif kind is MappingEndEvent or kind is SequenceEndEvent:
+                done = self.stack.pop()
+                value, count, line = done.value, done.count, done.line
+                if done.anchor:
+                    self.anchors[done.anchor] = (value, count)
+            else:
+                continue
+            if not self.stack:
+                return _plain(value)
+            self._add(self.stack[-1], value, count, line)
+
+    def _open(self, event: Any, value: Any) -> None:
+        self._count(1)
+        if len(self.stack) >= MAX_DEPTH:
+            raise DecodeError(f"yaml: exceeded max depth of {MAX_DEPTH}")
+        if event.anchor:
+            self.anchors[event.anchor] = None
+        self.stack.append(_Collection(value, event.anchor, event.start_mark.line))
+
+    def _count(self, nodes: int, aliased: bool = False) -> None:
+        """A small text may stand for a large document, but within the reference's bounds."""
+        self.nodes += nodes
+        if aliased:
+            self.aliased += nodes
+        allowed = 0.99 - 0.89 * min(max(self.nodes - 400_000, 0) / 3_600_000, 1.0)
+        if self.aliased > 100 and self.nodes > 1000 and self.aliased / self.nodes > allowed:
+            raise DecodeError("yaml: document contains excessive aliasing")
+
+    def _scalar(self, event: Any) -> Any:
+        self._count(1)
+        if self.slashes and event.style == '"':
+            self._check_escapes(event)
+        value = resolve(event.tag, event.value, event.implicit[0])
+        if event.anchor:
+            self.anchors[event.anchor] = (value, 1)
+        return value
+
+    def _check_escapes(self, event: Any) -> None:
+        written = self.slashes[event.start_mark.index : event.end_mark.index]
+        if found := re.match(r"(?:[^\\]|\\[^/])*\\/", written, re.DOTALL):
+            line = event.start_mark.line + found.group().count("\n")
+            raise DecodeError(f"yaml: {f'line {line + 1}: ' if line else ''}found unknown escape character")
+
+    def _alias(self, event: Any) -> tuple[Any, int]:
+        if event.anchor not in self.anchors:
+            raise DecodeError(f"yaml: unknown anchor '{event.anchor}' referenced")
+        known = self.anchors[event.anchor]
+        if known is None:
+            raise DecodeError(f"yaml: anchor '{event.anchor}' value contains itself")
+        value, count = known
+        self._count(count, aliased=True)
+        return deepcopy(value), count
+
+    def _add(self, parent: _Collection, value: Any, count: int, line: int) -> None:
+        parent.count += count
+        if isinstance(parent.value, list):
+            parent.value.append(_plain(value))
+        elif parent.merging:
+            parent.merging = False
+            for merged in reversed(value) if isinstance(value, list) else (value,):
+                if not isinstance(merged, dict):
+                    raise DecodeError("yaml: map merge requires map or sequence of maps as the value")
+                for key, item in merged.items():
+                    self._set(parent, key, item, line)
+        elif parent.key is None:
+            if isinstance(value, Scalar) and value.is_merge:
+                parent.merging = True
+            elif isinstance(value, dict | list):
+                raise DecodeError("yaml: invalid map key")
+            else:
+                parent.key = (_plain(value),)
+        else:
+            (key,) = parent.key
+            parent.key = None
+            self._set(parent, key, _plain(value), line)
+
+    def _set(self, parent: _Collection, key: Any, value: Any, line: int) -> None:
+        text = key_text(key)
+        if (type(key), key) in parent.keys:
+            spelled = quote(key) if isinstance(key, str) else text
+            self.complaints.append(f"line {line + 1}: key {spelled} already set in map")
+        parent.keys.add((type(key), key))
+        parent.value[text] = value
+
+
+def _plain(value: Any) -> Any:
+    return value.text if isinstance(value, Scalar) else value
+
+
+def _where(error: yaml.MarkedYAMLError) -> str:
+    line = 0
+    if error.problem_mark is not None and error.problem_mark.line:
+        line = error.problem_mark.line + isinstance(error, yaml.scanner.ScannerError)
+    elif error.context_mark is not None:
+        line = error.context_mark.line
+    return f"line {line}: " if line else ""
+
+
+def _emit(emitter: Any, value: Any) -> None:
+    if isinstance(value, dict):
+        emitter.emit(MappingStartEvent(None, None, True, flow_style=False))
+        for key in sorted(value, key=cmp_to_key(natural_order)):
+            _emit(emitter, key)
+            _emit(emitter, value[key])
+        emitter.emit(MappingEndEvent())
+    elif isinstance(value, list):
+        emitter.emit(SequenceStartEvent(None, None, True, flow_style=False))
+        for item in value:
+            _emit(emitter, item)
+        emitter.emit(SequenceEndEvent())
+    elif isinstance(value, str):
+        style = "|" if "\n" in value else None if is_plain(value) else '"'
+        emitter.emit(ScalarEvent(None, None, (True, True), value, style=style))
+    else:
+        text = orjson.dumps(value).decode()
+        emitter.emit(ScalarEvent(None, None, (True, True), text))
