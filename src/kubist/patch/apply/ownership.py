@@ -74,7 +74,7 @@ def _reconciled(versions: Versions, obj: Object, managed: Managed) -> Managed:
         if owned.api_version == versions.api_version:
             kind: Type | None = versions.kind
         else:
-            found = versions.at(obj, owned.api_version)
+            found = versions.at(obj, owned.api_version, "live object")
             kind = found[1] if found is not None else None
         if kind is not None:
             fields = reconciled(kind, owned.fields)
@@ -107,7 +107,7 @@ def _pruned(versions: Versions, merged: Object, managed: Managed, last: Owned | 
         return merged
     if last.api_version == versions.api_version and not sets.difference(last.fields, claim):
         return merged
-    found = versions.at(merged, last.api_version)
+    found = versions.at(merged, last.api_version, "merged object to last applied version")
     if found is None:
         return merged
     whole, kind = found
@@ -119,7 +119,7 @@ def _pruned(versions: Versions, merged: Object, managed: Managed, last: Owned | 
     dropped = sets.intersection(sets.difference(had, has), gone)
     if not dropped:
         return merged
-    pruned = versions.at(remove(kind, whole, dropped), versions.api_version)
+    pruned = versions.at(remove(kind, whole, dropped), versions.api_version, "pruned object")
     return merged if pruned is None else pruned[0]
 
 
@@ -131,7 +131,8 @@ def _with_owned(
     for entry in managed.values():
         owned[entry.api_version] = sets.union(owned.get(entry.api_version, LEAF), entry.fields)
     for version, fields in owned.items():
-        found, part = versions.at(whole, version), versions.at(rest, version)
+        found = versions.at(whole, version, "merged object")
+        part = versions.at(rest, version, "pruned object")
         if found is None or part is None:
             continue
         obj, kind = found
@@ -139,5 +140,5 @@ def _with_owned(
         has = with_structs(kind, claimed(kind, part[0]))
         lost = sets.difference(had, sets.union(has, with_structs(kind, fields)))
         rest = remove(kind, obj, lost) if lost else obj
-    found = versions.at(rest, api_version)
+    found = versions.at(rest, api_version, "pruned object")
     return rest if found is None else found[0]

@@ -11,7 +11,7 @@ from kubist.patch.apply.managers import Managed
 from kubist.patch.apply.ownership import Conflicting
 from kubist.patch.apply.sets import dotted
 from kubist.patch.apply.typed import BadValue
-from kubist.patch.apply.validate import problems, summary
+from kubist.patch.apply.validate import problems
 from kubist.patch.apply.versions import Convert, Object, Versions
 from kubist.patch.errors import MalformedPatch, UnclassifiedError
 from kubist.schema.node import Schema
@@ -27,26 +27,26 @@ def update_managed_fields(
     now: str,
     subresource: str = "",
     reset_fields: Sequence[str] = (),
+    cleared: bool = False,
     convert: Convert | None = None,
 ) -> None:
     """Set `metadata.managedFields` of `new`, which a create (`live` is None), update or patch is to store.
 
-    Both objects are in the version of the request, decoded and defaulted. `reset_fields` are the dotted paths
-    that this way of writing never changes. An object that nobody owns anything of stays untracked.
+    Both objects are in the version of the request, decoded and defaulted, and not yet changed by admission.
+    `reset_fields` are the dotted paths that this way of writing never changes. `cleared`: the client sent an
+    empty list, which decoding does not keep. An object that nobody owns anything of stays untracked.
     """
     metadata = new["metadata"]
-    sent = metadata.pop("managedFields", None)
-    managed: Managed = {}
-    if live is None:
-        old = empty(schema)
-    else:
-        stored = live["metadata"].get("managedFields")
-        managed = _live_or_sent(stored, None if subresource else sent)
-        if not managed:
-            return
-        old = _without_managed_fields(live)
+    sent = metadata.pop("managedFields", [] if cleared else None)
+    stored = live["metadata"].get("managedFields") if live is not None else None
+    managed = _live_or_sent(stored, None if subresource else sent)
+    if not managed and live is not None:
+        return
+    old = empty(schema) if live is None else _without_managed_fields(live)
     who = managers.updater(manager, api_version, subresource)
     versions = Versions(api_version, schema, convert)
+    if _no_longer_fits(versions, schema, old, new):
+        return
     try:
         managed = ownership.update(versions, old, new, managed, who, dotted(*reset_fields), now)
     except BadValue:
@@ -70,6 +70,13 @@ def _live_or_sent(stored: Any, sent: Any) -> Managed:
         return managers.decode(stored, trusted=True)
     except ValueError:
         return {}
+
+
+def _no_longer_fits(versions: Versions, schema: Schema, *objects: Object) -> str:
+    """What in objects contradicts the schema. Only that of a custom resource can have changed under them."""
+    if schema.name:
+        return ""
+    return next((wrong for obj in objects if (wrong := problems(versions.kind, obj, duplicates=True))), "")
 
 
 def _without_managed_fields(obj: Object) -> Object:
@@ -107,8 +114,10 @@ def apply(
         raise UnclassifiedError(f"failed to decode managed fields: {bad}") from None
     nothing = empty(schema)
     old = nothing if live is None else _without_managed_fields(live)
-    if found := problems(versions.kind, applied):
-        raise UnclassifiedError(f"failed to create typed patch object ({_shown(applied)}): {summary(found)}")
+    if wrong := problems(versions.kind, applied):
+        raise UnclassifiedError(f"failed to create typed patch object ({_shown(applied)}): {wrong}")
+    if wrong := _no_longer_fits(versions, schema, old):
+        raise UnclassifiedError(f"failed to create typed live object ({_shown(old)}): {wrong}")
     who = managers.applier(manager, subresource)
     try:
         if not managed and live is not None:
@@ -116,7 +125,7 @@ def apply(
             managed = ownership.update(versions, nothing, old, managed, earlier, reset, now)
         obj, managed = _apply(versions, old, applied, managed, who, reset, now, force)
     except BadValue as bad:
-        raise UnclassifiedError(f"failed to apply: {bad}") from None
+        raise UnclassifiedError(str(bad)) from None
     if manager == lastapplied.MANAGER:
         obj = lastapplied.renew(obj, applied)
     metadata = dict(_metadata(obj))

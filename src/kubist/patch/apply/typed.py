@@ -155,12 +155,13 @@ class _Maker:
 
     def __init__(self, preserve: bool, made: dict[tuple[int, bool], Type]) -> None:
         self.preserve = preserve
-        """Inside a part that keeps unknown fields all maps do."""
+        """Inside a part that keeps unknown fields all maps do, but for those of built-in types."""
         self.made = made
 
     def make(self, schema: Schema) -> Type:
-        if schema.preserve_unknown and not self.preserve:
-            return _Maker(True, self.made).make(schema)
+        preserve = schema.preserve_unknown or (self.preserve and not schema.name)
+        if preserve != self.preserve:
+            return _Maker(preserve, self.made).make(schema)
         known = self.made.get((id(schema), self.preserve))
         if known is None:
             known = self.made[id(schema), self.preserve] = Type()

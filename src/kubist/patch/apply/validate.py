@@ -9,15 +9,15 @@ from kubist.patch.apply.typed import BadValue, ListType, MapType, Type
 from kubist.patch.values import go_type, shown
 
 
-def problems(kind: Type, value: Any) -> list[str]:
-    """All that is wrong, each with its path."""
+def problems(kind: Type, value: Any, *, duplicates: bool = False) -> str:
+    """All that is wrong, each with its path; empty if nothing is. `duplicates` may be in lists."""
     found: list[tuple[str, str]] = []
     _check(kind, value, "", found)
-    return [f"{path}: {message}" if path else message for path, message in found]
+    told = [f"{path}: {text}" for path, text in found if not (duplicates and text.startswith(_DUPLICATE))]
+    return told[0] if len(told) == 1 else "\n  ".join(["errors:", *told]) if told else ""
 
 
-def summary(found: list[str]) -> str:
-    return found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
+_DUPLICATE = "duplicate entries for key "
 
 
 def _check(kind: Type, value: Any, path: str, found: list[tuple[str, str]]) -> None:
@@ -78,6 +78,6 @@ def _check_list(items: ListType, values: list[Any], path: str, found: list[tuple
                 found.append((path, f"element {index}: {bad}"))
                 return
             if element in seen:
-                found.append((path, f"duplicate entries for key {paths.shown([element])}"))
+                found.append((path, _DUPLICATE + paths.shown([element])))
             seen.add(element)
         _check(items.element, item, f"{path}{paths.shown([element])}", found)

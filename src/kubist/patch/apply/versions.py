@@ -7,7 +7,8 @@ from typing import Any
 
 from kubist.patch.apply.compare import Comparison, compare
 from kubist.patch.apply.sets import Set
-from kubist.patch.apply.typed import Type, type_of
+from kubist.patch.apply.typed import BadValue, Type, type_of
+from kubist.patch.apply.validate import problems
 from kubist.schema.node import Schema
 
 Object = dict[str, Any]
@@ -28,14 +29,19 @@ class Versions:
         self._convert = convert
         self._kinds = {api_version: self.kind}
 
-    def at(self, obj: Object, api_version: str) -> tuple[Object, Type] | None:
-        """`obj` in a version, and its type there. None: it does not exist in that version."""
+    def at(self, obj: Object, api_version: str, what: str) -> tuple[Object, Type] | None:
+        """`obj` in a version, and its type there. None: it does not exist in that version.
+
+        One that does not fit its type there is a `BadValue`; `what` says in the message which it was.
+        """
         if obj.get("apiVersion", self.api_version) == api_version and api_version in self._kinds:
             return obj, self._kinds[api_version]
         converted = self._convert(obj, api_version) if self._convert is not None else None
         if converted is None:
             return None
         kind = self._kinds[api_version] = type_of(converted[1])
+        if wrong := problems(kind, converted[0]):
+            raise BadValue(f"failed to convert {what}: {wrong}")
         return converted[0], kind
 
 
@@ -57,8 +63,8 @@ class Changes:
         return self._known[api_version]
 
     def _compare(self, api_version: str) -> Comparison | None:
-        old = self._versions.at(self._old, api_version)
-        new = self._versions.at(self._new, api_version)
+        old = self._versions.at(self._old, api_version, "old object")
+        new = self._versions.at(self._new, api_version, "new object")
         if old is None or new is None:
             return None
         return compare(old[1], old[0], new[0]).without(self._reset)

@@ -1,0 +1,64 @@
+"""The owners of an object's replicas, seen through its scale sub-resource and back.
+
+A Scale has a `spec.replicas` of its own; whoever owns it there owns the field of the object that stands behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kubist.patch.apply import managers, sets
+from kubist.patch.apply.managers import Managed, Owned
+from kubist.patch.apply.paths import field
+from kubist.patch.apply.sets import Path, dotted
+
+Entries = list[dict[str, Any]]
+
+SCALE_VERSION = "autoscaling/v1"
+
+_REPLICAS = dotted("spec.replicas")
+_REPLICAS_PATH: Path = ("f:spec", "f:replicas")
+
+
+def to_scale(parent: Entries | None, replicas: Mapping[str, str]) -> Entries:
+    """managedFields of the scale of an object whose own are `parent`.
+
+    `replicas` is the dotted path of the replicas in each version of the object's kind.
+    """
+    managed = {
+        identity: Owned(SCALE_VERSION, _REPLICAS, owned.time)
+        for identity, owned in managers.decode(parent, trusted=True).items()
+        if owned.api_version in replicas and sets.has(owned.fields, _path(replicas[owned.api_version]))
+    }
+    return managers.encode(managed)
+
+
+def to_parent(
+    parent: Entries | None, scale: Entries | None, api_version: str, replicas: Mapping[str, str]
+) -> Entries:
+    """managedFields of the object after its scale was written, which then had `scale`.
+
+    New owners of the replicas are entered in `api_version`; those who no longer own them lose them here, too.
+    """
+    scaled = managers.decode(scale, trusted=True)
+    managed: Managed = {}
+    for identity, owned in managers.decode(parent, trusted=True).items():
+        if owned.api_version not in replicas:
+            continue
+        path = _path(replicas[owned.api_version])
+        if sets.has(owned.fields, path) and scaled.pop(identity, None) is None:
+            fields = sets.difference(owned.fields, sets.of_paths(path))
+            if fields:
+                managed[identity] = Owned(owned.api_version, fields, owned.time)
+        else:
+            managed[identity] = owned
+    taken = sets.of_paths(_path(replicas[api_version]))
+    for identity, owned in scaled.items():
+        if sets.has(owned.fields, _REPLICAS_PATH):
+            managed[identity] = Owned(api_version, taken)
+    return managers.encode(managed)
+
+
+def _path(dotted_path: str) -> Path:
+    return tuple(field(name) for name in dotted_path.split("."))
