@@ -48,6 +48,7 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
         pytest.skip(reason)
     server = EtcdServer(tmp_path_factory.mktemp("etcd"))
     server.start()
+    server.wait()
     yield server
     server.stop()
 

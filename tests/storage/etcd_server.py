@@ -17,16 +17,16 @@ def free_port() -> int:
 
 
 class EtcdServer:
-    """One member. Stopped and started again, it keeps its data and its port."""
+    """One member. Stopped and started again, it keeps its data and its ports."""
 
-    def __init__(self, directory: Path, *options: str, scheme: str = "http") -> None:
+    def __init__(self, directory: Path, *options: str, name: str = "a", scheme: str = "http") -> None:
         self.endpoint = f"{scheme}://127.0.0.1:{free_port()}"
-        self._log = directory / "etcd.log"
-        peer = f"http://127.0.0.1:{free_port()}"
-        self._command = ["etcd", "--data-dir", str(directory / "data"), "--log-level", "warn"]
-        self._command += ["--listen-client-urls", self.endpoint, "--advertise-client-urls", self.endpoint]
-        self._command += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
-        self._command += ["--initial-cluster", f"default={peer}", *options]
+        self._peer = f"http://127.0.0.1:{free_port()}"
+        self.member = f"{name}={self._peer}"
+        self.cluster = self.member
+        self._name = name
+        self._directory = directory
+        self._options = options
         self._process: subprocess.Popen[bytes] | None = None
 
     @staticmethod
@@ -34,17 +34,23 @@ class EtcdServer:
         return None if shutil.which("etcd") else "there is no etcd on PATH"
 
     def start(self) -> None:
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
-        deadline = time.monotonic() + 20
+        command = ["etcd", "--name", self._name, "--data-dir", str(self._directory / f"{self._name}.data")]
+        command += ["--listen-client-urls", self.endpoint, "--advertise-client-urls", self.endpoint]
+        command += ["--listen-peer-urls", self._peer, "--initial-advertise-peer-urls", self._peer]
+        command += ["--initial-cluster", self.cluster, "--log-level", "warn", *self._options]
+        with (self._directory / f"{self._name}.log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def wait(self, seconds: float = 20) -> None:
+        """Until it takes connections."""
+        deadline = time.monotonic() + seconds
         host, _, port = self.endpoint.partition("://")[2].partition(":")
         while True:
             try:
                 socket.create_connection((host, int(port)), timeout=1).close()
                 return
             except OSError:
-                if self._process.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError(f"etcd did not start:\n{self._log.read_text()}") from None
+                assert time.monotonic() < deadline, (self._directory / f"{self._name}.log").read_text()
                 time.sleep(0.02)
 
     def stop(self) -> None:

@@ -126,6 +126,9 @@ async def test_quiet_prefix_hears_of_the_revision(store: Store) -> None:
     for number in range(5):
         await store.create(f"/busy/{number}", b"")
     assert await watcher.reach(await store.revision(), seconds=3) == []
+    last = await store.create("/busy/last", b"")
+    await store.request_progress()
+    assert await watcher.reach(last, seconds=3) == []
     await watcher.stop()
 
 

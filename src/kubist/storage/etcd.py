@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 from . import etcd_messages as pb
-from .etcd_client import EtcdClient, LeaseNotFound, credentials
+from .etcd_client import CALL_SECONDS, EtcdClient, LeaseNotFound, credentials
 from .etcd_compact import compact, compact_forever
 from .etcd_lease import Leases
 from .hub import Hub
@@ -107,6 +107,9 @@ class EtcdStore:
         self._want(revision)
         return revision
 
+    async def request_progress(self) -> None:
+        await self.revision()
+
     async def get(self, key: str, revision: int = 0) -> KeyValue | None:
         response = await self._range_call(pb.RangeRequest(key=self._encode(key), revision=revision))
         return self._key_value(response.kvs[0]) if response.kvs else None
@@ -166,12 +169,16 @@ class EtcdStore:
     async def _oldest(self, refused: int) -> int:
         """The oldest revision etcd has, which only a watch is told."""
         try:
-            async with contextlib.aclosing(self._client.watch(self._fence, b"", refused)) as responses:
-                async for response in responses:
-                    if not response.created:
-                        break
+            async with (
+                asyncio.timeout(CALL_SECONDS),
+                contextlib.aclosing(self._client.watch(self._fence, b"", refused)) as responses,
+            ):
+                async for _ in responses:
+                    continue
         except Compacted as error:
             return error.revision
+        except TimeoutError:
+            pass
         return refused + 1
 
     async def _put(self, key: str, value: bytes, expected: int, ttl: int) -> int:

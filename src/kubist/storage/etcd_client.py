@@ -198,6 +198,6 @@ def _translate(error: grpc.aio.AioRpcError, connection: Connection) -> StoreErro
         return Compacted(0) if "compacted" in details else FutureRevision(0)
     if "requested lease not found" in details:
         return LeaseNotFound(details)
-    if "request is too large" in details:
-        return TooLarge(details)
+    if "request is too large" in details or "larger than max" in details:
+        return TooLarge(f"etcd takes no request as large as this: {details}")
     return Unavailable(f"etcd at {connection.endpoint} is not available: {details}")

@@ -55,6 +55,9 @@ class SqliteStore:
     async def revision(self) -> int:
         return self._hub.revision
 
+    async def request_progress(self) -> None:
+        self._hub.expect_progress(0.0)
+
     async def get(self, key: str, revision: int = 0) -> KeyValue | None:
         revision = self._readable(revision)
         try:
