@@ -1,0 +1,56 @@
+"""IPAddress: who has a cluster IP. Its name is the address, in canonical form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from kubist.kinds.shared.ip import validate_canonical_ip
+from kubist.kinds.shared.update import immutable
+from kubist.kinds.strategy import Errors, Object, Strategy
+from kubist.meta import names, objectmeta
+from kubist.meta.fields import invalid, required
+
+if TYPE_CHECKING:
+    from kubist.context import Context
+
+
+class IPAddressStrategy(Strategy):
+    field_labels: ClassVar[dict[str, str]] = {
+        "spec.parentRef.group": "spec.parentRef.group",
+        "spec.parentRef.resource": "spec.parentRef.resource",
+        "spec.parentRef.namespace": "spec.parentRef.namespace",
+        "spec.parentRef.name": "spec.parentRef.name",
+    }
+    namespace_selectable = False
+
+    def validate_name(self, name: str, prefix: bool) -> list[str]:
+        return [error.body.split(": ", 2)[-1] for error in validate_canonical_ip(name, "")]
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        path = "spec.parentRef"
+        parent = obj["spec"].get("parentRef")
+        if parent is None:
+            return [required(path)]
+        errors: Errors = []
+        if group := parent.get("group"):
+            errors += [invalid(f"{path}.group", group, message) for message in names.dns_subdomain(group)]
+        for field in ("resource", "name", "namespace"):
+            value = parent.get(field, "")
+            if value:
+                messages = names.path_segment(value)
+                errors += [invalid(f"{path}.{field}", value, message) for message in messages]
+            elif field != "namespace":
+                errors.append(required(f"{path}.{field}"))
+        return errors
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        parent, before = new["spec"].get("parentRef"), old["spec"].get("parentRef")
+        return [
+            *objectmeta.validate_create(new["metadata"], namespaced=False, validate_name=self.validate_name),
+            *self.validate_create(ctx, new),
+            *objectmeta.validate_update(new["metadata"], old["metadata"]),
+            *immutable(parent, before, "spec.parentRef"),
+        ]
+
+
+strategy = IPAddressStrategy()
