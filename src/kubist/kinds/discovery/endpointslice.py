@@ -74,7 +74,7 @@ class EndpointSliceStrategy(Strategy):
 
 
 def _drop_topology(new: Object, old: Object | None) -> None:
-    """deprecatedTopology is not written through this version; a node name known from it is kept as nodeName."""
+    """deprecatedTopology is not written in this version; a node name known from it is kept as nodeName."""
     known = {
         name
         for endpoint in (old or {}).get("endpoints") or ()
@@ -82,7 +82,7 @@ def _drop_topology(new: Object, old: Object | None) -> None:
     }
     for endpoint in new.get("endpoints") or ():
         name = (endpoint.pop("deprecatedTopology", None) or {}).get(_HOSTNAME_LABEL)
-        if name in known and endpoint.get("nodeName") is None and not names.dns_subdomain(name):
+        if name and name in known and endpoint.get("nodeName") is None and not names.dns_subdomain(name):
             endpoint["nodeName"] = name
 
 
