@@ -167,7 +167,7 @@ def validate_pod_resources(spec: Object, claims: Set[str], path: str, options: O
 def validate_resource_claims(claims: list[Object], annotations: dict[str, str], path: str) -> Errors:
     """The claims that a pod makes, by which its containers name them."""
     if "kubernetes.io/config.mirror" in annotations:
-        return [forbidden("", "static pods do not support resource claims") for _ in claims]
+        return [forbidden("[]", "static pods do not support resource claims") for _ in claims]
     errors: Errors = []
     seen: set[str] = set()
     for index, claim in enumerate(claims):

@@ -1,0 +1,25 @@
+"""Binding: the collection form of the pod's own /binding, kept for old schedulers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from kubist.kinds.core.pod_binding import bind
+from kubist.kinds.strategy import Create, Object, Strategy
+
+if TYPE_CHECKING:
+    from kubist.context import Context
+
+
+class LegacyBinding(Create):
+    kind = "Binding"
+
+    async def create(self, ctx: Context, body: Object) -> Object:
+        return await bind(ctx, body["metadata"].get("name", ""), body)
+
+
+class BindingStrategy(Strategy):
+    virtual: ClassVar[Create | None] = LegacyBinding()
+
+
+strategy = BindingStrategy()

@@ -1,0 +1,81 @@
+"""Disruptions taken from a PodDisruptionBudget by evictions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kubist.kinds.shared.conditions import find, set_condition
+from kubist.kinds.strategy import Object
+from kubist.meta.status import APIError, forbidden, too_many_requests
+
+if TYPE_CHECKING:
+    from kubist.context import Context
+
+_MAX_DISRUPTED_PODS = 2000
+_VIOLATION = "Cannot evict pod as it would violate the pod's disruption budget."
+
+
+async def take_disruption(ctx: Context, budget: Object, pod_name: str) -> None:
+    """Take one disruption for a pod, or say why there is none: 429, to be tried again."""
+
+    def change(current: Object) -> Object:
+        status = current.setdefault("status", {})
+        _check(current["metadata"], status)
+        status["disruptionsAllowed"] -= 1
+        if status["disruptionsAllowed"] == 0:
+            condition = {
+                "type": "DisruptionAllowed",
+                "status": "False",
+                "reason": "InsufficientPods",
+                "message": "",
+            }
+            if status.get("observedGeneration"):
+                condition["observedGeneration"] = status["observedGeneration"]
+            set_condition(status.setdefault("conditions", []), condition, ctx.now)
+        status.setdefault("disruptedPods", {})[pod_name] = ctx.now
+        return current
+
+    name = budget["metadata"]["name"]
+    if ctx.dry_run:
+        change(budget)
+    else:
+        await ctx.objects.mutate("poddisruptionbudgets", name, ctx.namespace, change, group="policy")
+
+
+def _check(metadata: Object, status: Object) -> None:
+    name = metadata["name"]
+    if status.get("observedGeneration", 0) < metadata.get("generation", 0):
+        raise still_processed(name)
+    allowed = status.get("disruptionsAllowed", 0)
+    if allowed < 0:
+        raise forbidden("policy", "poddisruptionbudget", name, "pdb disruptions allowed is negative")
+    if len(status.get("disruptedPods") or ()) > _MAX_DISRUPTED_PODS:
+        why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        raise forbidden("policy", "poddisruptionbudget", name, why)
+    if allowed == 0:
+        raise _refused(_reason(name, status), 0)
+
+
+def _reason(name: str, status: Object) -> str:
+    condition = find(status.get("conditions"), "DisruptionAllowed") or {}
+    message = condition.get("message") if condition.get("status") == "False" else ""
+    healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
+    refusal = f"The disruption budget {name} does not allow evicting pods currently"
+    if message and condition.get("reason") == "SyncFailed":
+        return f"{refusal} because it failed sync: {message}"
+    if healthy <= desired:
+        return f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
+    if message:
+        return f"{refusal} ({condition.get('reason', '')}): {message}"
+    return refusal
+
+
+def still_processed(name: str) -> APIError:
+    """The budget has changed and its controller has not caught up."""
+    return _refused(f"The disruption budget {name} is still being processed by the server.", 10)
+
+
+def _refused(why: str, retry_after: int) -> APIError:
+    error = too_many_requests(_VIOLATION, retry_after)
+    error.details = {**(error.details or {}), "causes": [{"reason": "DisruptionBudget", "message": why}]}
+    return error

@@ -1,0 +1,164 @@
+"""Pod /log, /exec, /attach, /portforward and /proxy, as far as they go without reaching a kubelet or a pod."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+from kubist.kinds.core.podspec.visit import containers_of
+from kubist.kinds.core.service_proxy import split_name
+from kubist.kinds.shared.ip import parse_ip
+from kubist.kinds.strategy import Connect, Errors, Object
+from kubist.meta.fields import forbidden, invalid, quoted
+from kubist.meta.status import APIError, bad_request, internal_error, not_found, plain_error
+from kubist.meta.status import forbidden as forbidden_status
+from kubist.meta.status import invalid as invalid_status
+
+if TYPE_CHECKING:
+    from kubist.context import Context
+
+Answer = tuple[int, str, bytes]
+
+_KUBELET_PORT = 10250
+_ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
+_is_integer = re.compile("[-+]?[0-9]+", re.ASCII).fullmatch
+
+
+def _pod(ctx: Context, name: str) -> Object:
+    pod = ctx.objects.get("pods", name, ctx.namespace)
+    if pod is None:
+        raise not_found("", "pods", name)
+    return pod
+
+
+def _container(ctx: Context, pod: Object) -> str:
+    """The container asked for; of several one must be named."""
+    asked, containers = ctx.query.get("container", ""), containers_of(pod["spec"])
+    names = [container.get("name", "") for container in containers]
+    if asked:
+        if asked not in names:
+            raise bad_request(f"container {asked} is not valid for pod {ctx.name}")
+        return asked
+    regular = pod["spec"].get("containers") or []
+    if len(regular) == 1:
+        return str(regular[0].get("name", ""))
+    choice = f", choose one of: [{' '.join(names)}]" if regular else ""
+    raise bad_request(f"a container name must be specified for pod {ctx.name}{choice}")
+
+
+def _kubelet(ctx: Context, node_name: str) -> str:
+    """Where the kubelet of a node listens."""
+    node = ctx.objects.get("nodes", node_name)
+    if node is None:
+        raise not_found("", "nodes", node_name)
+    status = node.get("status") or {}
+    addresses = status.get("addresses") or []
+    for kind in _ADDRESS_TYPES:
+        for address in addresses:
+            if address.get("type") == kind and address.get("address"):
+                endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
+                return f"{address['address']}:{endpoint.get('Port') or _KUBELET_PORT}"
+    raise plain_error(f"no preferred addresses found; known addresses: {addresses}")
+
+
+class PodLog(Connect):
+    methods: ClassVar[tuple[str, ...]] = ("GET",)
+
+    async def connect(self, ctx: Context) -> Answer:
+        errors = _log_option_errors(ctx)
+        if errors:
+            raise invalid_status("", "PodLogOptions", ctx.name, errors)
+        pod = _pod(ctx, ctx.name)
+        container = _container(ctx, pod)
+        node = pod["spec"].get("nodeName")
+        if not node:
+            return 204, "", b""
+        where = _kubelet(ctx, node)
+        path = f"containerLogs/{ctx.namespace}/{ctx.name}/{container}"
+        raise internal_error(f'Get "https://{where}/{path}": kubelets are not reachable from this server')
+
+
+def _log_option_errors(ctx: Context) -> Errors:
+    errors: Errors = []
+    numbers = {name: _number(ctx.query[name]) for name in _LOG_MINIMUMS if ctx.query.get(name)}
+    both = "sinceSeconds" in numbers and bool(ctx.query.get("sinceTime"))
+    for name, (minimum, why) in _LOG_MINIMUMS.items():
+        if both and name == "sinceSeconds":
+            why = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+            errors.append(forbidden("[]", why))
+        elif name in numbers and numbers[name] < minimum:
+            errors.append(invalid(name, numbers[name], why))
+    if "stream" in ctx.query:
+        errors.append(forbidden("stream", "may not be specified"))
+    return errors
+
+
+_LOG_MINIMUMS = {
+    "tailLines": (0, "must be greater than or equal to 0"),
+    "limitBytes": (1, "must be greater than 0"),
+    "sinceSeconds": (1, "must be greater than 0"),
+}
+
+
+def _number(text: str) -> int:
+    if not _is_integer(text):
+        raise bad_request(f"strconv.ParseInt: parsing {quoted(text)}: invalid syntax")
+    number = int(text)
+    if not -(1 << 63) <= number < 1 << 63:
+        raise bad_request(f"strconv.ParseInt: parsing {quoted(text)}: value out of range")
+    return number
+
+
+class PodStream(Connect):
+    """exec, attach, portforward: a conversation with a container that goes through its kubelet."""
+
+    def __init__(self, *, of_container: bool) -> None:
+        self.of_container = of_container
+
+    async def connect(self, ctx: Context) -> Answer:
+        if ctx.verb != "create":
+            await self._authorize(ctx)
+        pod = _pod(ctx, ctx.name)
+        if self.of_container:
+            _container(ctx, pod)
+        node = pod["spec"].get("nodeName")
+        if not node:
+            raise bad_request(f"pod {ctx.name} does not have a host assigned")
+        raise internal_error(
+            f"error dialing backend: {_kubelet(ctx, node)} is not reachable from this server"
+        )
+
+    async def _authorize(self, ctx: Context) -> None:
+        """A GET that upgrades the connection does what a POST does, and needs the same permission."""
+        allowed, reason = await ctx.authorize(
+            "create",
+            resource="pods",
+            subresource=ctx.subresource,
+            namespace=ctx.namespace,
+            name=ctx.name,
+        )
+        if not allowed:
+            raise forbidden_status("", "pods", ctx.name, reason)
+
+
+class PodProxy(Connect):
+    methods: ClassVar[tuple[str, ...]] = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+
+    async def connect(self, ctx: Context) -> Answer:
+        scheme, name, port = split_name(ctx.name)
+        if not name or scheme not in ("", "http", "https"):
+            raise bad_request(f"invalid pod request {quoted(ctx.name)}")
+        pod = _pod(ctx, name)
+        addresses = (pod.get("status") or {}).get("podIPs") or [{}]
+        address = parse_ip(addresses[0].get("ip", ""))
+        if address is None or address.is_loopback or address.is_multicast or address.is_unspecified:
+            raise bad_request("address not allowed")
+        if address.is_link_local:
+            raise bad_request("address not allowed")
+        ports = [p for c in pod["spec"].get("containers") or () for p in c.get("ports") or ()]
+        shown = port or (str(ports[0].get("containerPort")) if ports else "80")
+        raise _unreachable(f"{address}:{shown}")
+
+
+def _unreachable(where: str) -> APIError:
+    return APIError(503, "ServiceUnavailable", f"error trying to reach service: {where} is not reachable")

@@ -1,0 +1,54 @@
+"""Pod /ephemeralcontainers: containers added to a running pod to look into it. All else is ignored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from kubist.kinds.core.pod_update import validate_annotations
+from kubist.kinds.core.pod_validation import tolerantly, validate_again
+from kubist.kinds.core.podspec.annotations import MIRROR_POD
+from kubist.kinds.core.podspec.options import Options
+from kubist.kinds.shared.update import keep_metadata
+from kubist.kinds.strategy import Errors, Object, Update, keep
+from kubist.meta import objectmeta
+from kubist.meta.fields import forbidden, quoted
+
+if TYPE_CHECKING:
+    from kubist.context import Context
+
+_FIELD = "ephemeralContainers"
+
+
+class PodEphemeralContainers(Update):
+    reset_fields: ClassVar[tuple[str, ...]] = ("status",)
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        containers = (new.get("spec") or {}).get(_FIELD)
+        new["spec"] = {key: value for key, value in old["spec"].items() if key != _FIELD}
+        if containers:
+            new["spec"][_FIELD] = containers
+        keep(new, old, "status")
+        keep_metadata(new, old)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        return tolerantly(
+            lambda options: _validate(new, old, options), old, allow_privileged=ctx.config.allow_privileged
+        )
+
+
+def _validate(new: Object, old: Object, options: Options) -> Errors:
+    if MIRROR_POD in (old["metadata"].get("annotations") or {}):
+        return [forbidden("[]", "static pods do not support ephemeral containers")]
+    errors = objectmeta.validate_update(new["metadata"], old["metadata"])
+    errors += validate_again(new, options)
+    errors += validate_annotations(new, old, options)
+    by_name = {container.get("name", ""): container for container in new["spec"].get(_FIELD) or ()}
+    for container in old["spec"].get(_FIELD) or ():
+        name = container.get("name", "")
+        if name not in by_name:
+            why = f"existing ephemeral containers {quoted(name)} may not be removed\n"
+            errors.append(forbidden(f"spec.{_FIELD}", why))
+        elif by_name[name] != container:
+            why = f"existing ephemeral containers {quoted(name)} may not be changed\n"
+            errors.append(forbidden(f"spec.{_FIELD}", why))
+    return errors

@@ -1,0 +1,127 @@
+"""Pod /eviction: a deletion that asks the pod's disruption budget first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from kubist.kinds.core.pod_budget import still_processed, take_disruption
+from kubist.kinds.shared.labels import selector_matches
+from kubist.kinds.shared.podconditions import is_ready, set_pod_condition
+from kubist.kinds.strategy import Create, Object
+from kubist.meta.fields import invalid
+from kubist.meta.status import APIError, bad_request, conflict, not_found, plain_error, success
+from kubist.meta.status import invalid as invalid_status
+
+if TYPE_CHECKING:
+    from kubist.context import Context
+
+_UNSAFE = "ignoreStoreReadErrorWithClusterBreakingPotential"
+
+
+class PodEviction(Create):
+    group = "policy"
+    kind = "Eviction"
+    accepts: ClassVar[tuple[tuple[str, str], ...]] = (("policy", "v1beta1"),)
+
+    async def create(self, ctx: Context, body: Object) -> Object:
+        if body["metadata"].get("name", "") != ctx.name:
+            raise bad_request("name in URL does not match name in Eviction object")
+        options = _delete_options(ctx, body)
+        pod = ctx.objects.get("pods", ctx.name, ctx.namespace)
+        if pod is None:
+            raise not_found("", "pods", ctx.name)
+        pinned = options.get("preconditions", {}).get("resourceVersion") is not None
+        if _needs_no_budget(pod):
+            await _evict(ctx, options)
+            return success(201)
+        budget = _budget_of(ctx, pod)
+        guarded = budget is not None and not await self._charge(ctx, pod, budget)
+        if guarded and not pinned:
+            version = pod["metadata"]["resourceVersion"]
+            options["preconditions"] = {**options.get("preconditions", {}), "resourceVersion": version}
+        try:
+            await _evict(ctx, options)
+        except APIError as error:
+            if error.reason == "Conflict" and guarded and not pinned and budget is not None:
+                raise still_processed(budget["metadata"]["name"]) from None
+            raise
+        return success(201)
+
+    async def _charge(self, ctx: Context, pod: Object, budget: Object) -> bool:
+        """Take one disruption from the budget. False if the pod is not healthy and its loss costs nothing: it
+        must then still be in that state when it goes."""
+        if not is_ready(pod):
+            status = budget.get("status") or {}
+            healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
+            always = budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
+            if always or healthy >= desired > 0:
+                return False
+        await take_disruption(ctx, budget, pod["metadata"]["name"])
+        return True
+
+
+def _delete_options(ctx: Context, body: Object) -> dict[str, Any]:
+    options = dict(body.get("deleteOptions") or {})
+    options.pop("kind", None)
+    options.pop("apiVersion", None)
+    if options.pop(_UNSAFE, False):
+        why = "can not be set for pod eviction, try after removing the option"
+        errors = [invalid(f"deleteOptions.{_UNSAFE}", True, why)]
+        raise invalid_status("policy", "Eviction", ctx.name, errors)
+    if options.pop("dryRun", None):
+        ctx.dry_run = True
+    return options
+
+
+def _needs_no_budget(pod: Object) -> bool:
+    """Pods that are not running yet, are finished or on their way out protect nothing."""
+    phase = (pod.get("status") or {}).get("phase")
+    return phase in ("Pending", "Succeeded", "Failed") or "deletionTimestamp" in pod["metadata"]
+
+
+def _budget_of(ctx: Context, pod: Object) -> Object | None:
+    labels = pod["metadata"].get("labels")
+    budgets = [
+        budget
+        for budget in ctx.objects.list("poddisruptionbudgets", ctx.namespace, group="policy")
+        if selector_matches(budget["spec"].get("selector"), labels)
+    ]
+    if len(budgets) > 1:
+        raise plain_error(
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        )
+    return budgets[0] if budgets else None
+
+
+async def _evict(ctx: Context, options: dict[str, Any]) -> None:
+    """Mark the pod as the target of a disruption, then delete it."""
+    preconditions = options.get("preconditions") or {}
+
+    def mark(pod: Object) -> Object:
+        for field, shown, fate in (
+            ("uid", "UID", "deleted and then recreated"),
+            ("resourceVersion", "ResourceVersion", "modified"),
+        ):
+            wanted, held = preconditions.get(field), pod["metadata"].get(field)
+            if wanted and wanted != held:
+                why = (
+                    f"the {shown} in the precondition ({wanted}) does not match the {shown} in record "
+                    f"({held}). The object might have been {fate}"
+                )
+                raise conflict("", "Pod", ctx.name, why)
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting",
+        }
+        set_pod_condition(pod.setdefault("status", {}), condition, ctx.now)
+        return pod
+
+    if ctx.dry_run:
+        return
+    marked = await ctx.objects.mutate("pods", ctx.name, ctx.namespace, mark)
+    if preconditions.get("resourceVersion"):
+        version = marked["metadata"]["resourceVersion"]
+        options = {**options, "preconditions": {**preconditions, "resourceVersion": version}}
+    await ctx.objects.delete("pods", ctx.name, ctx.namespace, **options)

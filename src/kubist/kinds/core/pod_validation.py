@@ -1,0 +1,68 @@
+"""What makes a whole Pod valid, however it is written: metadata, spec, and what templates are not held to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubist.kinds.core.podspec.annotations import validate_pod_annotations
+from kubist.kinds.core.podspec.containers import validate_image_padding
+from kubist.kinds.core.podspec.options import Options
+from kubist.kinds.core.podspec.profiles import validate_profiles_match
+from kubist.kinds.core.podspec.spec import validate_pod_spec
+from kubist.kinds.core.podspec.tolerated import options_for_update
+from kubist.kinds.strategy import Errors, Object
+from kubist.meta import names, objectmeta
+from kubist.meta.fields import forbidden
+
+
+def validate_new(pod: Object, *, allow_privileged: bool) -> Errors:
+    """A pod that is created; the verb has looked at its metadata."""
+    spec = pod["spec"]
+    annotations = pod["metadata"].get("annotations") or {}
+    errors = _validate_pod(pod, Options(is_pod=True, allow_privileged=allow_privileged))
+    if spec.get("ephemeralContainers"):
+        errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        why = "cannot be set until all schedulingGates have been cleared"
+        errors.append(forbidden("spec.nodeName", why))
+    if annotations:
+        errors += validate_profiles_match(annotations, spec, "spec")
+    return errors
+
+
+def validate_again(pod: Object, options: Options) -> Errors:
+    """A pod that is changed, looked at as a whole once more."""
+    errors = objectmeta.validate_create(pod["metadata"], namespaced=True, validate_name=names.dns_subdomain)
+    return errors + _validate_pod(pod, options)
+
+
+def tolerantly(validate: Callable[[Options], Errors], old: Object, *, allow_privileged: bool) -> Errors:
+    """Validate a change of the pod `old` by today's rules; if that fails, by those that `old` was held to."""
+    errors = validate(Options(is_pod=True, allow_privileged=allow_privileged))
+    if errors:
+        errors = validate(options_for_update(old, is_pod=True, allow_privileged=allow_privileged))
+    return errors
+
+
+def _validate_pod(pod: Object, options: Options) -> Errors:
+    meta, spec = pod["metadata"], pod["spec"]
+    errors: Errors = []
+    annotations = meta.get("annotations")
+    if annotations:
+        errors += validate_pod_annotations(annotations, spec, "metadata.annotations", options)
+    errors += validate_pod_spec(spec, meta, "spec", options)
+    if not spec.get("serviceAccountName"):
+        errors += [
+            forbidden(
+                f"spec.volumes[{index}].projected.sources[{position}].serviceAccountToken",
+                "must not be specified when serviceAccountName is not set",
+            )
+            for index, volume in enumerate(spec.get("volumes") or ())
+            if "projected" in volume
+            for position, source in enumerate(volume["projected"].get("sources") or ())
+            if "serviceAccountToken" in source
+        ]
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(field) or ()):
+            errors += validate_image_padding(container, f"spec.{field}[{index}]")
+    return errors

@@ -1,0 +1,41 @@
+"""PodTemplate: a template on its own, for controllers that look it up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from kubist.kinds.core.podspec import default_pod_template, drop_disabled_template_fields
+from kubist.kinds.shared.workload import Workload, validate_template
+from kubist.kinds.strategy import Errors, Object
+from kubist.meta import objectmeta
+
+if TYPE_CHECKING:
+    from kubist.context import Context
+
+
+class PodTemplateStrategy(Workload):
+    """A workload that does nothing: no spec, no status, only the template."""
+
+    returns_deleted = True
+    reset_fields: ClassVar[tuple[str, ...]] = ()
+    generation: ClassVar[tuple[str, ...]] = ("template",)
+    template: ClassVar[str] = "template"
+
+    def default(self, obj: Object) -> None:
+        default_pod_template(obj.setdefault("template", {}))
+
+    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+        drop_disabled_template_fields(obj["template"])
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        drop_disabled_template_fields(new["template"], old.get("template"))
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        return validate_template(ctx, obj["template"], "template")
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
+        return errors + validate_template(ctx, new["template"], "template", old.get("template"))
+
+
+strategy = PodTemplateStrategy()

@@ -1,0 +1,93 @@
+"""ReplicationController: the oldest way to keep a number of like pods, with a plain map for a selector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar
+
+from kubist.kinds.apps.replicated import validate_counts, validate_runs_forever
+from kubist.kinds.core.podspec import default_pod_template, template_warnings
+from kubist.kinds.shared.labels import selector_matches
+from kubist.kinds.shared.numbers import nonnegative_fields
+from kubist.kinds.shared.workload import Workload, name_warnings, template_labels, validate_template
+from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Update
+from kubist.meta import objectmeta
+from kubist.meta.fields import invalid, required
+
+if TYPE_CHECKING:
+    from kubist.context import Context
+
+COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
+
+
+class ReplicationControllerStatus(Status):
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        status = new.get("status") or {}
+        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
+        errors += nonnegative_fields(status, "status", COUNTS)
+        return errors + validate_counts(status, COUNTS[1:4])
+
+
+class ReplicationControllerScale(Scale):
+    plain_selector = True
+
+
+class ReplicationControllerStrategy(Workload):
+    default_propagation = "Orphan"
+    initial_status: ClassVar[Object] = {"replicas": 0}
+    field_labels: ClassVar[dict[str, str]] = {"status.replicas": "status.replicas"}
+    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
+        "status": ReplicationControllerStatus(),
+        "scale": ReplicationControllerScale(),
+    }
+
+    def default(self, obj: Object) -> None:
+        """Selector and labels are the template's where none are given."""
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("replicas", 1)
+        template = spec.get("template")
+        if template is None:
+            return
+        default_pod_template(template)
+        labels = template_labels(template)
+        if labels:
+            if not spec.get("selector"):
+                spec["selector"] = dict(labels)
+            metadata = obj.setdefault("metadata", {})
+            if not metadata.get("labels"):
+                metadata["labels"] = dict(labels)
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        return _validate_spec(ctx, obj["spec"], None)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
+        return errors + _validate_spec(ctx, new["spec"], old["spec"])
+
+    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
+        return [*name_warnings(obj), *super().warnings_on_create(ctx, obj)]
+
+    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+        """About the template that is replaced, not the new one: so the reference does it."""
+        if not self.raises_generation(new, old):
+            return ()
+        return template_warnings(old["spec"].get("template"), self.template)
+
+
+def _validate_spec(ctx: Context, spec: Object, old: Object | None) -> Errors:
+    errors = nonnegative_fields(spec, "spec", ("minReadySeconds",))
+    selector, template = spec.get("selector"), spec.get("template")
+    if not selector:
+        errors.append(required("spec.selector"))
+    errors += nonnegative_fields(spec, "spec", ("replicas",))
+    if template is None:
+        return [*errors, required("spec.template")]
+    labels = template_labels(template)
+    if selector and not selector_matches({"matchLabels": selector}, labels):
+        why = "`selector` does not match template `labels`"
+        errors.append(invalid("spec.template.metadata.labels", labels or None, why))
+    errors += validate_template(ctx, template, "spec.template", old.get("template") if old else None)
+    return errors + validate_runs_forever(template, "ReplicationController", "spec.template")
+
+
+strategy = ReplicationControllerStrategy()

@@ -1,0 +1,27 @@
+"""Conditions of pods, which unlike the common ones have a probe time and no generation of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.kinds.shared.conditions import find
+
+Object = dict[str, Any]
+
+
+def set_pod_condition(status: Object, condition: Object, now: str) -> None:
+    """Put `condition` in place of the one of its type, or add it."""
+    conditions = status.setdefault("conditions", [])
+    old = find(conditions, condition["type"])
+    same_status = old is not None and old.get("status") == condition["status"]
+    moved = (old or {}).get("lastTransitionTime") if same_status else now
+    full = {**condition, "lastProbeTime": None, "lastTransitionTime": moved}
+    if old is None:
+        conditions.append(full)
+    else:
+        conditions[conditions.index(old)] = full
+
+
+def is_ready(pod: Object) -> bool:
+    ready = find((pod.get("status") or {}).get("conditions"), "Ready")
+    return ready is not None and ready.get("status") == "True"
