@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from kubist.bootstrap.ownership import owned
+from kubist.kinds.flowcontrol import dangling
 
 Object = dict[str, Any]
 
@@ -22,7 +23,6 @@ FLOW = "flowcontrol.apiserver.k8s.io/v1"
 REGISTRATION = "apiregistration.k8s.io/v1"
 _AGGREGATE = f"{RBAC}/aggregate-to-"
 _FLOW_PRODUCER = "api-priority-and-fairness-config-producer-v1"
-_FLOW_CONSUMER = "api-priority-and-fairness-config-consumer-v1"
 _PRIORITY_CLASSES = {
     "system-node-critical": (
         2_000_001_000,
@@ -126,27 +126,15 @@ def flow_control(data: Any, now: str) -> Iterator[Object]:
 
 def _found(schema: Object, now: str) -> None:
     """A flow schema is told whether its priority level exists; those of the built-in ones do."""
-    level = schema["spec"]["priorityLevelConfiguration"]["name"]
-    condition = {
-        "type": "Dangling",
-        "status": "False",
-        "lastTransitionTime": now,
-        "reason": "Found",
-        "message": (
-            f'This FlowSchema references the PriorityLevelConfiguration object named "{level}" and it exists'
-        ),
-    }
-    schema["status"] = {"conditions": [condition]}
-    key = 'k:{"type":"Dangling"}'
+    dangling.mark(schema, level_exists=True, now=now)
+    said: Object = {f"f:{name}": {} for name in sorted(schema["status"]["conditions"][0])}
     applied = {
-        "manager": _FLOW_CONSUMER,
+        "manager": dangling.MANAGER,
         "operation": "Apply",
         "apiVersion": FLOW,
         "time": now,
         "fieldsType": "FieldsV1",
-        "fieldsV1": {
-            "f:status": {"f:conditions": {key: {".": {}, **{f"f:{name}": {} for name in sorted(condition)}}}}
-        },
+        "fieldsV1": {"f:status": {"f:conditions": {'k:{"type":"Dangling"}': {".": {}, **said}}}},
         "subresource": "status",
     }
     schema["metadata"]["managedFields"].insert(0, applied)

@@ -40,8 +40,12 @@ class ValidatingAdmissionPolicyStatus(Update):
             path = f"status.typeChecking.expressionWarnings[{index}]"
             if not warning.get("warning"):
                 errors.append(fields.required(f"{path}.warning"))
-            if not warning.get("fieldRef", "").strip():
+            reference = warning.get("fieldRef", "").strip()
+            if not reference:
                 errors.append(fields.required(f"{path}.fieldRef"))
+            elif reference.count("[") != reference.count("]"):
+                why = "invalid JSONPath: unterminated array"
+                errors.append(fields.invalid(f"{path}.fieldRef", reference, why))
         return errors + conditions.validate_conditions(status.get("conditions"), "status.conditions")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from urllib.parse import urlsplit
 
 from kubist.context import Context
 from kubist.kinds.admissionregistration.matching import (
@@ -17,13 +16,13 @@ from kubist.kinds.admissionregistration.matching import (
     validate_rule,
 )
 from kubist.kinds.shared.labels import validate_selector
+from kubist.kinds.shared.webhookclient import validate_service, validate_url
 from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import fields, names, objectmeta
 
 _NO_SIDE_EFFECTS = ("None", "NoneOnDryRun")
 _SIDE_EFFECTS = ("None", "NoneOnDryRun", "Some", "Unknown")
 _REVIEW_VERSIONS = ("v1", "v1beta1")
-_FORM = "; desired format: https://host[/path]"
 
 
 class WebhookConfigurationStrategy(Strategy):
@@ -131,63 +130,10 @@ def _validate_client(client: Object, path: str) -> Errors:
     if (url is None) == (service is None):
         return [fields.required(path, "exactly one of url or service is required")]
     if service is not None:
-        return validate_service(service, f"{path}.service")
+        # The reference takes the two for each other: a service without a name is told to have a namespace.
+        swapped = {**service, "name": service.get("namespace"), "namespace": service.get("name")}
+        return validate_service(swapped, f"{path}.service")
     return validate_url(url or "", f"{path}.url")
-
-
-def validate_url(url: str, path: str) -> Errors:
-    """An https URL of a host and perhaps a path, nothing more."""
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018  (it is parsed only now)
-    except ValueError as error:
-        return [fields.required(path, f"url must be a valid URL: {error}{_FORM}")]
-    errors = []
-    user, at, host = parts.netloc.rpartition("@")
-    if parts.scheme != "https":
-        why = f"'https' is the only allowed URL scheme{_FORM}"
-        errors.append(fields.invalid(path, parts.scheme, why))
-    if not host:
-        errors.append(fields.invalid(path, host, f"host must be specified{_FORM}"))
-    if at:
-        errors.append(fields.invalid(path, user, "user information is not permitted in the URL"))
-    if parts.fragment:
-        errors.append(fields.invalid(path, parts.fragment, "fragments are not permitted in the URL"))
-    if parts.query:
-        errors.append(fields.invalid(path, parts.query, "query parameters are not permitted in the URL"))
-    return errors
-
-
-def validate_service(service: Object, path: str) -> Errors:
-    # The reference takes the two for each other: a service without a name is told to have a namespace.
-    errors = [
-        fields.required(f"{path}.{reported}")
-        for reported, name in (("name", "namespace"), ("namespace", "name"))
-        if not service.get(name)
-    ]
-    port = service.get("port", 0)
-    errors += [
-        fields.invalid(f"{path}.port", port, f"port is not valid: {message}")
-        for message in names.port_number(port)
-    ]
-    return errors + _validate_path(service.get("path") or "", f"{path}.path")
-
-
-def _validate_path(url_path: str, path: str) -> Errors:
-    if url_path in ("", "/"):
-        return []
-    if url_path == "//":
-        return [fields.invalid(path, url_path, "segment[0] may not be empty")]
-    errors = [] if url_path.startswith("/") else [fields.invalid(path, url_path, "must start with a '/'")]
-    for index, segment in enumerate(url_path[1:].removesuffix("/").split("/")):
-        if not segment:
-            errors.append(fields.invalid(path, url_path, f"segment[{index}] may not be empty"))
-            continue
-        errors += [
-            fields.invalid(path, url_path, f"segment[{index}]: {message}")
-            for message in names.dns_subdomain(segment)
-        ]
-    return errors
 
 
 def _has_known_version(hook: Object) -> bool:

@@ -18,7 +18,8 @@ class TokenReview(Create):
         spec = body.get("spec") or {}
         if not spec.get("token"):
             raise bad_request("token is required for TokenReview in authentication")
-        audiences = tuple(spec.get("audiences") or ctx.config.api_audiences)
+        served = ctx.config.api_audiences or ctx.config.service_account_issuer
+        audiences = tuple(spec.get("audiences") or served)
         found = await ctx.objects.authenticate(spec["token"], audiences)
         if found is None:
             body["status"] = {"user": {}, "error": "invalid bearer token"}

@@ -24,7 +24,8 @@ class PriorityLevelConfigurationStrategy(FlowControlStrategy):
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
         if (limited := spec.get("limited")) is not None:
-            limited.setdefault("nominalConcurrencyShares", 30)
+            if limited.get("nominalConcurrencyShares") is None:
+                limited["nominalConcurrencyShares"] = 30
             limited.setdefault("lendablePercent", 0)
             queuing = (limited.get("limitResponse") or {}).get("queuing")
             if queuing is not None:

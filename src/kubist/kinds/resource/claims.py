@@ -33,6 +33,12 @@ def default_claim(spec: Object) -> None:
             ask["allocationMode"] = ask.get("allocationMode") or "ExactCount"
             if ask["allocationMode"] == "ExactCount":
                 ask["count"] = ask.get("count") or 1
+            default_tolerations(ask)
+
+
+def default_tolerations(obj: Object) -> None:
+    for toleration in obj.get("tolerations") or ():
+        toleration["operator"] = toleration.get("operator") or "Equal"
 
 
 def request_names(spec: Object) -> RequestNames:

@@ -9,6 +9,7 @@ from kubist.kinds.resource import allocation
 from kubist.kinds.resource.claims import (
     admin_access_error,
     default_claim,
+    default_tolerations,
     request_names,
     validate_admin_request,
     validate_claim,
@@ -59,6 +60,8 @@ class ResourceClaimStrategy(Strategy):
 
     def default(self, obj: Object) -> None:
         default_claim(obj.get("spec") or {})
+        for result in allocation.allocated(obj.get("status") or {}):
+            default_tolerations(result)
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         obj["status"] = {}

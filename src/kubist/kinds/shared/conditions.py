@@ -78,8 +78,8 @@ def set_condition(conditions: list[Condition], condition: Condition, now: str) -
     if old is None:
         conditions.append({**condition, "lastTransitionTime": now})
         return True
-    changed = any(old.get(key) != value for key, value in condition.items())
-    if old.get("status") != condition.get("status"):
-        old["lastTransitionTime"] = now
-    old.update(condition)
+    kept = old.get("lastTransitionTime", now) if old.get("status") == condition.get("status") else now
+    new = {**old, **condition, "lastTransitionTime": kept}
+    changed = new != old
+    old.update(new)
     return changed

@@ -6,6 +6,8 @@ from typing import ClassVar
 
 from kubist.context import Context
 from kubist.kinds.core.persistentvolume import validate_spec as validate_volume_spec
+from kubist.kinds.core.podspec.defaults import default_volume
+from kubist.kinds.core.podspec.resources import round_up_to_milli
 from kubist.kinds.shared.update import immutable, keep_metadata
 from kubist.kinds.storage.common import text_size, validate_driver_name
 from kubist.kinds.strategy import Errors, Object, Strategy, Update, keep
@@ -30,6 +32,12 @@ class VolumeAttachmentStrategy(Strategy):
     unconditional_update = False
     reset_fields = ("status",)
     subresources: ClassVar = {"status": VolumeAttachmentStatus()}
+
+    def default(self, obj: Object) -> None:
+        inline = ((obj.get("spec") or {}).get("source") or {}).get("inlineVolumeSpec")
+        if inline is not None:
+            round_up_to_milli(inline.get("capacity"))
+            default_volume(inline)
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         obj["status"] = {"attached": False}
