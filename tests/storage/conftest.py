@@ -10,6 +10,7 @@ import inspect
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -28,7 +29,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
 
     async def run() -> None:
-        store: Store | None = arguments.get("store")
+        store = cast("Store | None", arguments.get("store"))
         if store is None:
             await test(**arguments)
             return

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from kubist.storage import etcd as etcd_module
+from kubist.storage import etcd_client
 from kubist.storage import etcd_messages as pb
 from kubist.storage.etcd import EtcdStore
 from kubist.storage.store import Batch, Compacted, KeyValue, OpenFailed, Store, StoreError, Unavailable
@@ -132,7 +133,10 @@ async def test_no_etcd_cannot_be_opened(
     assert str(caught.value) == f"etcd does not answer at {endpoint}"
 
 
-async def test_members_may_die_as_long_as_most_live(etcd: EtcdServer, tmp_path: Path) -> None:
+async def test_members_may_die_as_long_as_most_live(
+    monkeypatch: pytest.MonkeyPatch, etcd: EtcdServer, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(etcd_client, "CALL_SECONDS", 1.0)
     hasty = ("--heartbeat-interval", "50", "--election-timeout", "250")
     members = [EtcdServer(tmp_path, *hasty, name=name) for name in "abc"]
     for member in members:
@@ -150,6 +154,15 @@ async def test_members_may_die_as_long_as_most_live(etcd: EtcdServer, tmp_path: 
                 assert await store.revision() >= last
                 member.start()
                 member.wait()
+            for member in members[1:]:
+                member.stop()
+            began = time.monotonic()
+            with pytest.raises(Unavailable):
+                await store.create("/r/minority", b"")
+            assert time.monotonic() - began < 5
+            for member in members[1:]:
+                member.start()
+            await persist(store, "/r/majority")
             created = [f"/r/{member.endpoint[-5:]}" for member in members]
             assert [key for key in await read_until(watch, last) if key in created] == created
     finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kubist.storage import hub, sqlite_commit, sqlite_writer
+from kubist.storage import hub, sqlite_commit, sqlite_file, sqlite_writer
 from kubist.storage.sqlite import SqliteStore
 from kubist.storage.store import Compacted, Conflict, OpenFailed, Unavailable
 
@@ -149,6 +149,17 @@ def corrupt(path: Path) -> None:
     path.write_bytes(b"this is not a database, however long it may be read " * 100)
 
 
+def damaged(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    for statement in sqlite_file.SCHEMA.split(";"):
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"damage" * 4096)
+
+
 def foreign(path: Path) -> None:
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE songs (title TEXT)")
@@ -167,11 +178,12 @@ def newer(path: Path) -> None:
     ("spoil", "reason"),
     [
         (corrupt, "file is not a database"),
+        (damaged, "database disk image is malformed"),
         (foreign, "it is the database of another application"),
         (newer, "it has the unknown schema version 99"),
         (Path.mkdir, "unable to open database file"),
     ],
-    ids=["corrupt", "foreign", "newer", "directory"],
+    ids=["corrupt", "damaged", "foreign", "newer", "directory"],
 )
 async def test_file_that_is_no_store_is_refused(
     path: str, spoil: Callable[[Path], None], reason: str

@@ -39,7 +39,7 @@ _OPTIONS = [
     ("grpc.enable_http_proxy", 0),
 ]
 
-# A member that has lost its leader ends such a stream instead of keeping silent.
+# A member that has no leader then says so, instead of keeping silent.
 _HAS_LEADER = (("hasleader", "true"),)
 
 _LOST = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
@@ -112,13 +112,13 @@ class EtcdClient:
         for _ in self._connections:
             connection = await self._connect()
             try:
-                return await connection.methods[method](request, timeout=CALL_SECONDS)
+                return await connection.methods[method](request, timeout=CALL_SECONDS, metadata=_HAS_LEADER)
             except grpc.aio.AioRpcError as error:
                 failure = _translate(error, connection)
                 if error.code() not in _LOST:
                     raise failure from error
                 self._leave(connection)
-                if not repeatable:
+                if not repeatable and not _refused(error):
                     raise failure from error
         raise failure
 
@@ -189,6 +189,11 @@ def _read(path: str | None) -> bytes | None:
 def _serialize(message: Any) -> bytes:
     data: bytes = message.SerializeToString()
     return data
+
+
+def _refused(error: grpc.aio.AioRpcError) -> bool:
+    """Whether the member did nothing with the request."""
+    return "no leader" in (error.details() or "")
 
 
 def _translate(error: grpc.aio.AioRpcError, connection: Connection) -> StoreError:

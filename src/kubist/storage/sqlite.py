@@ -16,7 +16,7 @@ from . import sqlite_log as log
 from .hub import Hub
 from .sqlite_file import DatabaseFile
 from .sqlite_writer import Writer
-from .store import Batch, Compacted, FutureRevision, KeyValue, Scan, Unavailable
+from .store import Batch, Compacted, FutureRevision, KeyValue, OpenFailed, Scan, Unavailable
 
 MARKS = 10
 """How finely `history` is measured: the revision is noted so many times in that period."""
@@ -36,8 +36,12 @@ class SqliteStore:
     async def open(self) -> None:
         self._file = DatabaseFile(self._path)
         self._reader = self._file.reader
-        self._hub.revision = log.last_revision(self._reader)
-        self._writer = Writer(self._file, self._hub)
+        try:
+            self._hub.revision = log.last_revision(self._reader)
+            self._writer = Writer(self._file, self._hub)
+        except sqlite3.Error as error:
+            self._file.close()
+            raise OpenFailed(f"{self._file} cannot be opened: {error}") from error
         self._open = True
         self._marks: deque[tuple[float, int]] = deque()
         self._mark()

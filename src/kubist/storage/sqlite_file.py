@@ -45,28 +45,24 @@ class DatabaseFile:
     def __init__(self, path: str | None) -> None:
         self.path = path
         self._lock = -1 if path is None else _take(path)
+        self._connections: list[sqlite3.Connection] = []
         try:
             self.writer = self._connect()
             self._prepare()
             self.reader = self.writer if path is None else self._connect()
-        except (sqlite3.Error, OSError) as error:
-            self._release()
-            raise OpenFailed(f"{path} cannot be opened: {error}") from error
+        except sqlite3.Error as error:
+            self.close()
+            raise OpenFailed(f"{self} cannot be opened: {error}") from error
         except OpenFailed:
-            self.writer.close()
-            self._release()
+            self.close()
             raise
 
     def __str__(self) -> str:
         return self.path or "the database in memory"
 
     def close(self) -> None:
-        if self.reader is not self.writer:
-            self.reader.close()
-        self.writer.close()
-        self._release()
-
-    def _release(self) -> None:
+        for connection in reversed(self._connections):
+            connection.close()
         if self._lock >= 0:
             os.close(self._lock)
 
@@ -74,6 +70,7 @@ class DatabaseFile:
         connection = sqlite3.connect(
             ":memory:" if self.path is None else self.path, isolation_level=None, check_same_thread=False
         )
+        self._connections.append(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA cache_size = -16384")
         connection.execute("PRAGMA temp_store = MEMORY")

@@ -47,7 +47,6 @@ class Writer:
         self._connection = file.writer
         self._hub = hub
         self._loop = asyncio.get_running_loop()
-        self._thread = None if file.path is None else CommitThread(file.writer, self._loop)
         self._queue: list[_Write] = []
         self._stopping = False
 
@@ -65,6 +64,7 @@ class Writer:
         self.compacted = self._swept = log.compacted_revision(self._connection)
         self._compactions: list[tuple[int, asyncio.Future[None]]] = []
         self._stopped: asyncio.Future[None] = self._loop.create_future()
+        self._thread = None if file.path is None else CommitThread(file.writer, self._loop)
 
     def write(self, key: str, value: bytes | None, expected: int, ttl: int = 0) -> asyncio.Future[int]:
         answer: asyncio.Future[int] = self._loop.create_future()
