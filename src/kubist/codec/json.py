@@ -18,6 +18,12 @@ MAX_DEPTH = 250
 """Deeper than any object, and within what can be written again."""
 
 
+NO_KIND = "couldn't get version/kind; json parse error"
+_TYPE_META = (
+    r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+)
+
+
 class Literal(float):
     """A number with the text that spelled it."""
 
@@ -103,6 +109,29 @@ def repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     kept = Repeated(value)
     kept.pairs = pairs
     return kept
+
+
+def type_meta(value: Any) -> tuple[str, str]:
+    """The apiVersion and kind that a body names, empty where it names none."""
+    if value is None:
+        return "", ""
+    if not isinstance(value, dict):
+        raise DecodeError(
+            f"{NO_KIND}: json: cannot unmarshal {_word(value)} into Go value of type {_TYPE_META}"
+        )
+    found = []
+    for key in ("apiVersion", "kind"):
+        text = value.get(key)
+        if text is not None and not isinstance(text, str):
+            where = f"Go struct field .{key} of type string"
+            raise DecodeError(f"{NO_KIND}: json: cannot unmarshal {_word(text)} into {where}")
+        found.append(text or "")
+    return found[0], found[1]
+
+
+def _word(value: Any) -> str:
+    words = {dict: "object", list: "array", str: "string", bool: "bool"}
+    return words.get(type(value), "number")
 
 
 def dumps(value: Any) -> bytes:

@@ -40,7 +40,7 @@ class Document(NamedTuple):
 
 
 def parse(body: bytes) -> Document:
-    """The first document of a body as a JSON value, null if there is none. Of duplicate keys the last counts."""
+    """The first document of a body as a JSON value, or null. Of duplicate keys the last counts."""
     if body.lstrip()[:1] == b"{" and b"\\/" not in body:
         try:
             value = orjson.loads(body)

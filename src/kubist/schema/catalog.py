@@ -26,6 +26,9 @@ _SCALARS: dict[str, tuple[Any, str]] = {
 _ALIASES = {("policy", "v1beta1", "Eviction"): ("policy", "v1", "Eviction")}
 """Bodies that the server takes in a version in which it serves nothing."""
 
+_EVERYWHERE = ("DeleteOptions", "WatchEvent")
+"""Kinds that every group and version has."""
+
 
 @cache
 def _data() -> dict[str, Any]:
@@ -37,6 +40,8 @@ def _data() -> dict[str, Any]:
 def schema_for(group: str, version: str, kind: str) -> Schema:
     """The schema of a kind; `KeyError` for one that is not built in."""
     group, version, kind = _ALIASES.get((group, version, kind), (group, version, kind))
+    if kind in _EVERYWHERE:
+        group, version = "", "v1"
     return by_name(_data()["kinds"][f"{group}/{version}/{kind}"])
 
 

@@ -1,0 +1,150 @@
+"""Protobuf: the recorded samples hold byte for byte in both directions; envelopes, lists and frames."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubist.codec import protobuf, wire
+from kubist.codec.errors import DecodeError
+from kubist.schema.catalog import by_name, schema_for
+from kubist.schema.decode import decode
+
+SAMPLES = sorted((Path(__file__).parent / "data").glob("*.json"))
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+def test_sample_holds_in_both_directions(sample: Path) -> None:
+    message = sample.with_suffix(".pb").read_bytes()
+    value = json.loads(sample.read_text())
+    group, _, version = value["apiVersion"].rpartition("/")
+    schema = schema_for(group, version, value["kind"])
+    assert protobuf.wrap(value["apiVersion"], value["kind"], protobuf.encode(schema, value)) == message
+    envelope = protobuf.unwrap(message)
+    assert {"kind": envelope.kind, "apiVersion": envelope.api_version} | protobuf.decode(
+        schema, envelope.raw
+    ) == value
+    assert decode(schema, json.loads(sample.read_text())) == value, "the sample is canonical"
+
+
+CONFIG_MAP = schema_for("", "v1", "ConfigMap")
+POD = schema_for("", "v1", "Pod")
+
+
+def roundtrip(kind: tuple[str, str, str], value: dict[str, Any]) -> Any:
+    schema = schema_for(*kind)
+    canonical = decode(schema, value)
+    decoded = protobuf.decode(schema, protobuf.encode(schema, canonical))
+    assert decoded == canonical
+    return decoded
+
+
+def test_zero_values_are_written_and_pointers_only_when_set() -> None:
+    port = schema_for("", "v1", "Service").fields["spec"].schema.fields["ports"].schema.items
+    assert port is not None
+    assert protobuf.encode(
+        port, {"port": 80, "targetPort": 0}
+    ).hex() == "0a0012001850220608001000 1a002800".replace(" ", "")
+
+
+def test_custom_resource_definitions_survive() -> None:
+    props = {
+        "type": "object",
+        "minimum": -1.5,
+        "enum": [1, "a", None],
+        "items": [{"type": "string"}],
+        "additionalProperties": {"type": "integer"},
+        "additionalItems": False,
+        "dependencies": {"a": ["b"]},
+        "default": {"x": [1]},
+        "x-kubernetes-preserve-unknown-fields": False,
+    }
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": props}}
+    roundtrip(
+        ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+        {
+            "spec": {
+                "group": "g",
+                "names": {"plural": "p", "kind": "K"},
+                "scope": "Cluster",
+                "versions": [version],
+            }
+        },
+    )
+
+
+def test_named_lists_are_messages() -> None:
+    review = {"spec": {"user": "u", "extra": {"scopes": ["a", "b"], "none": []}}}
+    roundtrip(("authorization.k8s.io", "v1", "SubjectAccessReview"), review)
+
+
+def test_negative_numbers_take_ten_bytes() -> None:
+    assert wire.varint(-1) == b"\xff" * 9 + b"\x01"
+    roundtrip(("apps", "v1", "Deployment"), {"spec": {"replicas": -5}})
+
+
+def test_lists_join_their_encoded_items() -> None:
+    items = [{"metadata": {"name": "a"}, "data": {"k": "v"}}, {"metadata": {"name": "b"}}]
+    joined = protobuf.join_list(
+        {"resourceVersion": "7"}, [protobuf.encode(CONFIG_MAP, item) for item in items]
+    )
+    listed = {"metadata": {"resourceVersion": "7"}, "items": items}
+    schema = schema_for("", "v1", "ConfigMapList")
+    assert joined == protobuf.encode(schema, listed)
+    assert protobuf.decode(schema, joined) == listed
+
+
+def test_watch_frame_is_a_length_and_an_event() -> None:
+    object = protobuf.wrap("v1", "ConfigMap", b"")
+    frame = protobuf.watch_frame("ADDED", object)
+    assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+    fields = dict(wire.fields(frame[4:], "WatchEvent"))
+    assert fields == {1: b"ADDED", 2: wire.delimited(b"\x0a", object)}
+
+
+def test_envelope_may_lack_kind_and_version() -> None:
+    assert protobuf.unwrap(b"k8s\0\x12\x01x") == ("", "", b"x")
+    with pytest.raises(DecodeError, match=r"expected prefix \[107 56 115 0\]"):
+        protobuf.unwrap(b"K8S\0")
+
+
+def test_unknown_fields_are_skipped_and_the_last_of_a_field_counts() -> None:
+    meta = b"\x0a\x05\x0a\x03one" + b"\x0a\x05\x0a\x03two"
+    unknown = b"\xf8\x3e\x05" + b"\xfa\x3e\x01x" + b"\xf9\x3e" + bytes(8) + b"\xfd\x3e" + bytes(4)
+    group = b"\xfb\x3e\x08\x01\x12\x01x\xfc\x3e"
+    assert protobuf.decode(CONFIG_MAP, unknown + meta + group) == {"metadata": {"name": "two"}}
+
+
+@pytest.mark.parametrize(
+    ("message", "complaint"),
+    [
+        (b"\x08\x01", "proto: wrong wireType = 0 for field Metadata"),
+        (b"\x0a\x05x", "unexpected EOF"),
+        (b"\x0a", "unexpected EOF"),
+        (b"\xff" * 12, "proto: integer overflow"),
+        (b"\x00", "proto: ConfigMap: illegal tag 0 (wire type 0)"),
+        (b"\x0c", "proto: ConfigMap: wiretype end group for non-group"),
+        (b"\x0f", "proto: illegal wireType 7"),
+        (b"\xfb\x3e" * 100, "unexpected EOF"),
+    ],
+)
+def test_malformed_messages_are_refused(message: bytes, complaint: str) -> None:
+    with pytest.raises(DecodeError) as error:
+        protobuf.decode(CONFIG_MAP, message)
+    assert str(error.value) == complaint
+
+
+def test_packed_numbers_are_read_too() -> None:
+    spec = wire.delimited(b"\x72", wire.delimited(b"\x22", b"\x01\x02"))
+    decoded = protobuf.decode(POD, wire.delimited(b"\x12", spec))
+    assert decoded["spec"]["securityContext"]["supplementalGroups"] == [1, 2]
+
+
+def test_endless_nesting_is_refused() -> None:
+    props = by_name("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps")
+    message = b""
+    for _ in range(3000):
+        message = wire.delimited(wire.tag(props.fields["not"].number, wire.BYTES), message)
+    with pytest.raises(DecodeError, match="max depth"):
+        protobuf.decode(props, message)

@@ -1,0 +1,69 @@
+"""Properties of decoding and encoding that hold for every kind and any JSON."""
+
+import contextlib
+from typing import Any
+
+import orjson
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kubist.codec import protobuf
+from kubist.codec.errors import DecodeError
+from kubist.schema import catalog
+from kubist.schema.decode import decode
+from kubist.schema.node import Schema
+from kubist.schema.strict import decode_body
+
+from .strategies import JSON, fitting, nearly_fitting
+
+KINDS = sorted(catalog._data()["kinds"].values())
+PROTOBUF_KINDS = sorted(
+    name for name in set(KINDS) if catalog.by_name(name).proto and "WatchEvent" not in name
+)
+FAST = settings(
+    max_examples=150,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def schemas(names: list[str]) -> st.SearchStrategy[Schema]:
+    return st.sampled_from(names).map(catalog.by_name)
+
+
+@FAST
+@given(st.data())
+def test_any_json_decodes_or_is_refused(data: st.DataObject) -> None:
+    schema = data.draw(schemas(KINDS))
+    value = data.draw(nearly_fitting(schema) | JSON)
+    with contextlib.suppress(DecodeError):
+        decoded = decode_body(schema, orjson.dumps(value)).object
+        assert orjson.loads(orjson.dumps(decoded)) == decoded
+
+
+@FAST
+@given(st.data())
+def test_decoding_again_changes_nothing(data: st.DataObject) -> None:
+    schema = data.draw(schemas(KINDS))
+    once = decode(schema, data.draw(fitting(schema)))
+    assert orjson.dumps(decode(schema, orjson.loads(orjson.dumps(once)))) == orjson.dumps(once)
+
+
+@FAST
+@given(st.data())
+def test_canonical_objects_survive_protobuf(data: st.DataObject) -> None:
+    schema = data.draw(schemas(PROTOBUF_KINDS))
+    canonical = decode(schema, data.draw(fitting(schema)))
+    message = protobuf.encode(schema, canonical)
+    assert without_empties(protobuf.decode(schema, message)) == without_empties(canonical)
+    assert protobuf.encode(schema, protobuf.decode(schema, message)) == message
+
+
+def without_empties(value: Any) -> Any:
+    """Only JSON tells an empty list from null, where the type writes both."""
+    if isinstance(value, dict):
+        return {key: without_empties(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_empties(item) for item in value] or None
+    return value

@@ -1,0 +1,85 @@
+"""Strict reading: unknown and duplicate fields are named; the text of numbers counts."""
+
+import pytest
+
+from kubist.codec.errors import DecodeError
+from kubist.schema.catalog import schema_for
+from kubist.schema.strict import decode_body, decode_value, decode_yaml
+
+POD = schema_for("", "v1", "Pod")
+CONFIG_MAP = schema_for("", "v1", "ConfigMap")
+DEPLOYMENT = schema_for("apps", "v1", "Deployment")
+
+
+def test_unknown_fields_are_dropped_and_named_in_order() -> None:
+    body = b'{"zzz":1,"spec":{"containers":[{"name":"a","imagee":"x"}],"Volumes":[]},"metadata":{"foo":{}}}'
+    decoded = decode_body(POD, body)
+    assert decoded.complaints == [
+        'unknown field "zzz"',
+        'unknown field "spec.containers[0].imagee"',
+        'unknown field "spec.Volumes"',
+        'unknown field "metadata.foo"',
+    ]
+    assert "zzz" not in decoded.object
+    assert decode_value(POD, {"zzz": 1}).complaints == ['unknown field "zzz"']
+
+
+def test_duplicate_fields_are_named_and_the_last_counts() -> None:
+    body = b'{"metadata":{"name":"a","name" : "b"},"data":{"k":"1","k":"2"}}'
+    decoded = decode_body(CONFIG_MAP, body)
+    assert decoded.complaints == ['duplicate field "metadata.name"', 'duplicate field "data.k"']
+    assert decoded.object == {"metadata": {"name": "b"}, "data": {"k": "2"}}
+
+
+def test_duplicate_structs_and_maps_merge() -> None:
+    body = b'{"metadata":{"name":"a"},"data":{"a":"1"},"data":{"b":"2"},"metadata":{"uid":"u","name":null}}'
+    decoded = decode_body(CONFIG_MAP, body)
+    assert decoded.object == {"metadata": {"name": "a", "uid": "u"}, "data": {"a": "1", "b": "2"}}
+    assert decoded.complaints == ['duplicate field "data"', 'duplicate field "metadata"']
+
+
+def test_duplicates_hidden_by_escapes_are_found() -> None:
+    decoded = decode_body(CONFIG_MAP, rb'{"data":{"a\u003a":"x","k":"1","k":"2"}}')
+    assert decoded.complaints == ['duplicate field "data.k"']
+
+
+def test_colons_in_text_are_no_duplicates() -> None:
+    assert decode_body(CONFIG_MAP, b'{ "data" : { "a" : "x:y \\": z" , "b:" : ": :" } }').complaints == []
+
+
+def test_no_more_than_a_hundred_complaints() -> None:
+    body = b"{" + b",".join(b'"f%d":1' % index for index in range(300)) + b"}"
+    assert len(decode_body(CONFIG_MAP, body).complaints) == 100
+
+
+def test_quantities_keep_the_text_of_numbers() -> None:
+    body = b'{"status":{"capacity":{"a":1e3,"b":0.5,"c":1.50}}}'
+    capacity = decode_body(schema_for("", "v1", "Node"), body).object["status"]["capacity"]
+    assert capacity == {"a": "1e3", "b": "500m", "c": "1500m"}
+
+
+@pytest.mark.parametrize("text", ["80.0", "3e1", "99999999999999999999", "1.0"])
+def test_numbers_that_are_not_integers_are_refused_in_their_own_spelling(text: str) -> None:
+    with pytest.raises(DecodeError) as error:
+        decode_body(DEPLOYMENT, f'{{"spec":{{"replicas":{text}}}}}'.encode())
+    assert f"cannot unmarshal number {text} into Go struct field DeploymentSpec.spec.replicas" in str(
+        error.value
+    )
+
+
+def test_raw_numbers_survive_the_exact_way() -> None:
+    body = b'{"data":{"x":1.5,"y":[2.0]},"revision":1,"revision":2}'
+    decoded = decode_body(schema_for("apps", "v1", "ControllerRevision"), body)
+    assert decoded.object["data"] == {"x": 1.5, "y": [2.0]}
+    assert type(decoded.object["data"]["x"]) is float
+
+
+def test_yaml_duplicates_are_named_by_line_before_unknown_fields() -> None:
+    body = b"metadata:\n  name: a\ndata:\n  k: '1'\n  k: '2'\nzz: 1\naa: 2\n"
+    decoded = decode_yaml(CONFIG_MAP, body)
+    assert decoded.complaints == [
+        'line 5: key "k" already set in map',
+        'unknown field "aa"',
+        'unknown field "zz"',
+    ]
+    assert decoded.object["data"] == {"k": "2"}
