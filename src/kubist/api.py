@@ -27,6 +27,7 @@ from kubist.registry import Registry
 from kubist.request import RequestInfo
 from kubist.resources import Resource, Resources
 from kubist.verbs.call import Call
+from kubist.verbs.connect import connect, way_through
 from kubist.verbs.create import create
 from kubist.verbs.delete import delete
 from kubist.verbs.deletecollection import deletecollection
@@ -121,7 +122,8 @@ class API:
         call = Call(self, request, info, resource, user, query, context)
         if request.body_too_large:
             raise status.too_large("Request entity too large: limit is 3145728")
-        return await VERBS[info.verb](call)
+        way = way_through(call)
+        return await (connect(call, way) if way is not None else VERBS[info.verb](call))
 
     def context(
         self,

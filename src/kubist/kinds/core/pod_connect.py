@@ -1,4 +1,4 @@
-"""Pod /log, /exec, /attach, /portforward and /proxy, as far as they go without reaching a kubelet or a pod."""
+"""Pod /log, /exec, /attach, /portforward and /proxy, as far as they go without reaching a kubelet."""
 
 from __future__ import annotations
 

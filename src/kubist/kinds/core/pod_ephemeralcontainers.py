@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from kubist.kinds.core.pod_update import validate_annotations
 from kubist.kinds.core.pod_validation import tolerantly, validate_again
@@ -20,8 +20,6 @@ _FIELD = "ephemeralContainers"
 
 
 class PodEphemeralContainers(Update):
-    reset_fields: ClassVar[tuple[str, ...]] = ("status",)
-
     def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
         containers = (new.get("spec") or {}).get(_FIELD)
         new["spec"] = {key: value for key, value in old["spec"].items() if key != _FIELD}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from kubist.kinds.core.pod_validation import tolerantly, validate_again
 from kubist.kinds.core.podspec.annotations import MIRROR_POD
@@ -24,8 +24,6 @@ _ONLY_COMPUTE = "only cpu and memory resources are mutable"
 
 
 class PodResize(Update):
-    reset_fields: ClassVar[tuple[str, ...]] = ("status",)
-
     def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
         """Containers that were added, removed or renamed are left for validation to find."""
         spec, before = new["spec"], old["spec"]

@@ -21,6 +21,10 @@ COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplica
 
 
 class ReplicationControllerStatus(Status):
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        super().prepare_for_update(ctx, new, old)
+        _default_labels(new)
+
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
         status = new.get("status") or {}
         errors = objectmeta.validate_update(new["metadata"], old["metadata"])
@@ -46,16 +50,9 @@ class ReplicationControllerStrategy(Workload):
         spec = obj.setdefault("spec", {})
         spec.setdefault("replicas", 1)
         template = spec.get("template")
-        if template is None:
-            return
-        default_pod_template(template)
-        labels = template_labels(template)
-        if labels:
-            if not spec.get("selector"):
-                spec["selector"] = dict(labels)
-            metadata = obj.setdefault("metadata", {})
-            if not metadata.get("labels"):
-                metadata["labels"] = dict(labels)
+        if template is not None:
+            default_pod_template(template)
+            _default_labels(obj)
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
         return _validate_spec(ctx, obj["spec"], None)
@@ -72,6 +69,15 @@ class ReplicationControllerStrategy(Workload):
         if not self.raises_generation(new, old):
             return ()
         return template_warnings(old["spec"].get("template"), self.template)
+
+
+def _default_labels(controller: Object) -> None:
+    spec, metadata = controller["spec"], controller.setdefault("metadata", {})
+    labels = template_labels(spec.get("template") or {})
+    if labels and not spec.get("selector"):
+        spec["selector"] = dict(labels)
+    if labels and not metadata.get("labels"):
+        metadata["labels"] = dict(labels)
 
 
 def _validate_spec(ctx: Context, spec: Object, old: Object | None) -> Errors:
