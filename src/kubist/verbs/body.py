@@ -89,7 +89,8 @@ def _decode(call: Call, wanted: Expected, serializer: str) -> Decoded:
     if serializer == negotiate.YAML:
         from kubist.codec import yaml
 
-        value, complaints = yaml.loads_strict(body)
+        document = yaml.parse(body)
+        value, complaints = document.value, list(document.complaints)
     else:
         if wanted.custom is None and _plainly(body, wanted):
             decoded = decode_body(wanted.schema, body)
@@ -198,7 +199,7 @@ def read_delete_options(call: Call) -> Object | None:
             if serializer == negotiate.YAML:
                 from kubist.codec import yaml
 
-                value = yaml.loads_strict(body)[0]
+                value = yaml.parse(body).value
             else:
                 value = json.parse(body)
             if not isinstance(value, dict):

@@ -70,11 +70,11 @@ class Call:
 
     def not_found(self, name: str | None = None) -> status.APIError:
         return status.not_found(
-            self.resource.group, self.resource.resource, self.info.name if name is None else name
+            self.resource.stored_group, self.resource.resource, self.info.name if name is None else name
         )
 
     def conflict(self, name: str, why: str) -> status.APIError:
-        return status.conflict(self.resource.group, self.resource.resource, name, why)
+        return status.conflict(self.resource.stored_group, self.resource.resource, name, why)
 
     async def respond(self, code: int, body: bytes | list[bytes], content_type: str) -> Response:
         """The answer with its headers, compressed if large and wanted."""

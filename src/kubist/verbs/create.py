@@ -31,7 +31,6 @@ async def create(call: Call) -> Response:
     _options(call)
     obj = body.read(call, body.expected(resource))
     strategy.default(obj)
-    obj = to_storage(call, obj)
     metadata = obj["metadata"]
     wipe(metadata)
     metadata.pop("managedFields", None)
@@ -41,8 +40,9 @@ async def create(call: Call) -> Response:
         call.context.warn(warning)
     generated = name_it(call, metadata)
     call.context.name = metadata.get("name", "")
+    managed.track(call, obj, None, strategy.reset_fields)
+    obj = to_storage(call, obj)
     await call.api.admission.admit(call.context, obj, None)
-    managed.on_create(call.context, obj, strategy.reset_fields)
     entry = await insert(call, obj, generated=generated)
     if entry is None:
         return await call.value(201, from_storage(call, obj), shown)
@@ -58,14 +58,15 @@ async def _post(call: Call, poster: Create) -> Response:
     schema = schema_for(poster.group, poster.version, poster.kind)
     wanted = body.Expected(poster.group, poster.version, poster.kind, schema, accepts=poster.accepts)
     obj = body.read(call, wanted)
+    poster.default(obj)
     metadata = obj["metadata"]
     if not call.info.subresource:
         wipe(metadata)
     if call.resource.namespaced:
         match_namespace(call, metadata)
-    await call.api.admission.admit(call.context, obj, None)
     if poster.managed:
-        managed.on_create(call.context, obj, (), schema=schema, api_version=wanted.api_version)
+        managed.track_answer(call, obj, schema, wanted.api_version)
+    await call.api.admission.admit(call.context, obj, None)
     await call.api.admission.validate(call.context, obj, None)
     answer = await poster.create(call.context, obj)
     return await call.value(201, answer, shown)
@@ -135,12 +136,21 @@ def prepare(call: Call, strategy: Strategy, obj: Object) -> None:
 def check(call: Call, strategy: Strategy, obj: Object) -> None:
     """Validate a new object: 422 with all causes."""
     metadata = obj["metadata"]
-    errors = objectmeta.validate_create(
-        metadata, namespaced=call.resource.namespaced, validate_name=strategy.validate_name
-    )
-    errors += strategy.validate_create(call.context, obj)
+    namespaced = call.resource.namespaced
+    if strategy.lenient_metadata:
+        errors = strategy.validate_create(call.context, obj) or objectmeta.validate_create(
+            metadata, namespaced=namespaced, validate_name=names.path_segment, qualified_finalizers=False
+        )
+    else:
+        errors = objectmeta.validate_create(
+            metadata,
+            namespaced=namespaced,
+            validate_name=strategy.validate_name,
+            qualified_finalizers=strategy.qualified_finalizers,
+        )
+        errors += strategy.validate_create(call.context, obj)
     if errors:
-        raise status.invalid(call.resource.group, call.resource.kind, metadata.get("name", ""), errors)
+        raise status.invalid(call.resource.stored_group, call.resource.kind, metadata.get("name", ""), errors)
     for warning in strategy.warnings_on_create(call.context, obj):
         call.context.warn(warning)
 
@@ -183,7 +193,7 @@ async def insert(call: Call, obj: Object, *, generated: bool = False) -> Entry |
 
 def _exists(call: Call, entry: Entry | None, generated: bool, name: str = "") -> status.APIError:
     resource = call.resource
-    error = status.already_exists(resource.group, resource.resource, entry.name if entry else name)
+    error = status.already_exists(resource.stored_group, resource.resource, entry.name if entry else name)
     if generated:
         if error.details is not None:
             error.details["retryAfterSeconds"] = 1

@@ -10,6 +10,7 @@ from typing import Any
 
 from kubist.kinds.strategy import Update
 from kubist.meta import fields, objectmeta, status
+from kubist.patch.apply import restore_times
 from kubist.storage.cache import Entry
 from kubist.verbs import create
 from kubist.verbs.call import Call
@@ -40,6 +41,7 @@ async def update(
     *,
     create_absent: bool = False,
     precondition_uid: str | None = None,
+    absent_uid: str | None = None,
 ) -> Outcome:
     """Bring `call.info.name` to what `transform` makes of it, through `path` (the object or a sub-resource)."""
     registry, resource = call.api.registry, call.resource
@@ -48,7 +50,7 @@ async def update(
     tries = 0
     while True:
         if entry is None:
-            return await _absent(call, transform, create_absent, precondition_uid)
+            return await _absent(call, transform, create_absent, precondition_uid or absent_uid)
         old = entry.object()
         if precondition_uid and old["metadata"].get("uid") != precondition_uid:
             held = old["metadata"].get("uid", "")
@@ -144,7 +146,7 @@ async def _write(call: Call, path: Update, entry: Entry, new: Object, old: Objec
         )
         errors += path.validate_update(context, new, old)
         if errors:
-            raise status.invalid(resource.group, resource.kind, call.info.name, errors)
+            raise status.invalid(resource.stored_group, resource.kind, call.info.name, errors)
         for warning in path.warnings_on_update(context, new, old):
             context.warn(warning)
         await call.api.admission.validate(context, new, old)
@@ -155,6 +157,7 @@ async def _write(call: Call, path: Update, entry: Entry, new: Object, old: Objec
                 await undo()
             new["metadata"]["resourceVersion"] = str(entry.revision)
             return Outcome(None, new)
+        restore_times(old, new)
         written = await call.api.registry.replace(resource, entry, new)
     except BaseException:
         if undo is not None:

@@ -41,7 +41,12 @@ async def list_(call: Call) -> Response:
     options = list_options(call.query)
     virtual = call.resource.strategy.virtual_objects(call.context)
     if virtual is not None:
-        items = [dict(obj) for obj in virtual if options.labels.matches(obj["metadata"].get("labels"))]
+        items = [
+            dict(obj)
+            for obj in virtual
+            if options.labels.matches(obj["metadata"].get("labels"))
+            and options.fields.matches({"metadata.name": obj["metadata"]["name"]})
+        ]
         for item in items:
             del item["kind"], item["apiVersion"]
         kind, api_version = call.resource.list_kind, call.resource.api_version

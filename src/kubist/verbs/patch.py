@@ -45,16 +45,17 @@ async def patch(call: Call) -> Response:
     async def patched(old: Object | None) -> Object:
         assert old is not None
         current = create.from_storage(call, old)
-        new = decode(call, wanted, change(current))
-        if not call.resource.custom:
-            call.resource.strategy.default(new)
+        changed = change(current)
+        cleared = (changed.get("metadata") or {}).get("managedFields") == []
+        new = decode(call, wanted, changed)
+        call.resource.strategy.default(new)
         check_identity(call, new, old)
-        new = create.to_storage(call, new)
         warning = objectmeta.deduplicate_owner_references(new["metadata"])
         if warning:
             call.context.warn(warning)
+        managed.track(call, new, current, path.reset_fields, cleared=cleared)
+        new = create.to_storage(call, new)
         await call.api.admission.admit(call.context, new, old)
-        managed.on_update(call.context, new, old, path.reset_fields)
         return new
 
     outcome = await guarded.update(call, path, patched)

@@ -15,7 +15,7 @@ from kubist.verbs.call import Call
 Object = dict[str, Any]
 
 
-def _expected() -> body.Expected:
+def expected_scale() -> body.Expected:
     return body.Expected("autoscaling", "v1", "Scale", schema_for("autoscaling", "v1", "Scale"))
 
 
@@ -61,14 +61,14 @@ async def update(call: Call, path: Scale) -> Response:
 
     shown = call.negotiate("object")
     _options(call)
-    scale = body.read(call, _expected())
+    scale = body.read(call, expected_scale())
     create.match_namespace(call, scale["metadata"])
     check_name(call, scale["metadata"])
 
     async def replaced(old: Object) -> Object:
         return scale
 
-    return await _write(call, path, replaced, shown, scale["metadata"].get("uid"))
+    return await write(call, path, replaced, shown, scale["metadata"].get("uid"))
 
 
 async def patch(call: Call, path: Scale, kind: str) -> Response:
@@ -80,7 +80,7 @@ async def patch(call: Call, path: Scale, kind: str) -> Response:
     context = call.context
     context.dry_run, context.field_manager = chosen.dry_run, chosen.field_manager
     context.field_validation = chosen.field_validation
-    wanted = _expected()
+    wanted = expected_scale()
     if apply:
         from kubist.verbs import apply as apply_verb
 
@@ -92,10 +92,10 @@ async def patch(call: Call, path: Scale, kind: str) -> Response:
         patch_verb.check_identity(call, scale, old)
         return scale
 
-    return await _write(call, path, patched, shown, None)
+    return await write(call, path, patched, shown, None)
 
 
-async def _write(call: Call, path: Scale, transform: Any, shown: Any, uid: str | None) -> Response:
+async def write(call: Call, path: Scale, transform: Any, shown: Any, uid: str | None) -> Response:
     async def rescaled(old: Object | None) -> Object:
         assert old is not None
         scale = await transform(old)
@@ -107,8 +107,12 @@ async def _write(call: Call, path: Scale, transform: Any, shown: Any, uid: str |
             new["metadata"]["resourceVersion"] = version
         elif call.resource.strategy.unconditional_update:
             new["metadata"].pop("resourceVersion", None)
+        if call.info.subresource == "scale" and "managedFields" not in scale["metadata"]:
+            live = path.view(old, view)
+            live["metadata"]["managedFields"] = managed.of_scale(old, path)
+            managed.track_scale(call, scale, live)
         await call.api.admission.admit(call.context, scale, path.view(old, view))
-        managed.on_scale(call.context, new, old, path)
+        managed.from_scale(new, old, scale, path)
         return new
 
     outcome = await guarded.update(call, call.resource.strategy, rescaled, precondition_uid=uid)

@@ -86,4 +86,9 @@ def _known(call: Call, chosen: FieldSelector) -> FieldSelector:
             continue
         message = strategy.unsupported_field_label(call.resource.api_version, call.resource.kind, label)
         raise status.bad_request(message)
-    return chosen
+    if not strategy.stored_labels or chosen.empty:
+        return chosen
+    stored = strategy.stored_labels
+    return FieldSelector(
+        tuple((stored.get(name, name), operator, value) for name, operator, value in chosen.requirements)
+    )

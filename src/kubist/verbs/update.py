@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubist.codec import json
 from kubist.http.messages import Response
 from kubist.kinds.strategy import Scale, Update
 from kubist.meta import objectmeta, status
@@ -35,16 +36,17 @@ async def update(call: Call) -> Response:
     metadata = obj["metadata"]
     create.match_namespace(call, metadata)
     check_name(call, metadata)
-    obj = create.to_storage(call, obj)
+    cleared = clears_managers(call, metadata)
     warning = objectmeta.deduplicate_owner_references(metadata)
     if warning:
         call.context.warn(warning)
 
     async def replace(old: Object | None) -> Object:
-        new = dict(obj)
-        new["metadata"] = dict(obj["metadata"])
+        new = {**obj, "metadata": dict(metadata)}
+        live = create.from_storage(call, old) if old is not None else None
+        managed.track(call, new, live, path.reset_fields, cleared=cleared)
+        new = create.to_storage(call, managed.copied(new))
         await call.api.admission.admit(call.context, new, old)
-        managed.on_update(call.context, new, old, path.reset_fields)
         return new
 
     outcome = await guarded.update(
@@ -62,6 +64,14 @@ async def answer(call: Call, outcome: guarded.Outcome, shown: Any) -> Response:
     if outcome.entry is not None:
         return await call.entry(code, outcome.entry, shown)
     return await call.value(code, create.from_storage(call, outcome.object), shown)
+
+
+def clears_managers(call: Call, metadata: Object) -> bool:
+    """Whether the body holds an empty list of managedFields, which decoding drops like any empty list."""
+    if "managedFields" in metadata or b'"managedFields"' not in call.request.body:
+        return False
+    sent = json.parse(call.request.body)
+    return isinstance(sent, dict) and (sent.get("metadata") or {}).get("managedFields") == []
 
 
 def check_name(call: Call, metadata: Object) -> None:

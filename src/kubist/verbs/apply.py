@@ -1,0 +1,144 @@
+"""apply: a PATCH with a configuration that its manager wants to own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.codec import yaml
+from kubist.codec.errors import DecodeError
+from kubist.http.messages import Response
+from kubist.kinds.strategy import Scale, Update
+from kubist.meta import objectmeta, status
+from kubist.patch import apply as ssa
+from kubist.verbs import body, create, guarded, managed, update
+from kubist.verbs.call import Call
+
+Object = dict[str, Any]
+
+
+async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
+    configuration = read(call)
+    wanted = body.expected(call.resource)
+
+    async def applied(old: Object | None) -> Object:
+        live = create.from_storage(call, old) if old is not None else None
+        merged = _merge(call, configuration, live, force, path.reset_fields)
+        new = _decoded(merged, wanted)
+        call.resource.strategy.default(new)
+        metadata = new["metadata"]
+        if live is None:
+            _identify_new(call, metadata)
+        elif call.resource.namespaced:
+            create.match_namespace(call, metadata)
+        else:
+            metadata.pop("namespace", None)
+        update.check_name(call, metadata)
+        new = create.to_storage(call, new)
+        objectmeta.deduplicate_owner_references(metadata)
+        await call.api.admission.admit(call.context, new, old)
+        return new
+
+    uid = (configuration.get("metadata") or {}).get("uid")
+    outcome = await guarded.update(
+        call,
+        path,
+        applied,
+        create_absent=not call.info.subresource,
+        absent_uid=uid if isinstance(uid, str) else None,
+    )
+    return await update.answer(call, outcome, shown)
+
+
+def read(call: Call) -> Object:
+    """The configuration: YAML of the resource's kind and version."""
+    try:
+        document = yaml.parse(call.request.body)
+    except DecodeError as error:
+        raise status.bad_request(f"error decoding YAML: {error}") from None
+    value = document.value
+    if not isinstance(value, dict):
+        raise status.bad_request("error decoding YAML: the configuration is not an object")
+    if document.complaints and call.context.field_validation != "Ignore":
+        if call.context.field_validation == "Strict":
+            raise status.bad_request(f"error strict decoding YAML: {', '.join(document.complaints)}")
+        for complaint in document.complaints:
+            call.context.warn(complaint)
+    return value
+
+
+def _merge(
+    call: Call, configuration: Object, live: Object | None, force: bool, reset: tuple[str, ...]
+) -> Object:
+    resource = call.resource
+    check_kind(configuration, resource.api_version, resource.kind)
+    return ssa.apply(
+        resource.schema,
+        live,
+        configuration,
+        manager=call.context.field_manager,
+        api_version=resource.api_version,
+        now=call.context.now,
+        force=force,
+        subresource=call.info.subresource,
+        reset_fields=reset,
+        convert=managed.converter(call),
+    )
+
+
+def check_kind(configuration: Object, api_version: str, kind: str) -> None:
+    given = configuration.get("apiVersion"), configuration.get("kind")
+    if not isinstance(given[0], str) or not given[0] or not isinstance(given[1], str) or not given[1]:
+        missing = "kind" if not given[1] else "apiVersion"
+        raise status.bad_request(f"couldn't get version/kind: Object '{missing}' is missing")
+    if given[0] != api_version:
+        raise status.bad_request(
+            f"Incorrect version specified in apply patch. Specified patch version: {given[0]}, expected: {api_version}"
+        )
+    if given[1] != kind:
+        raise status.bad_request(f"{given[1]} cannot be applied as a {kind}")
+
+
+def _decoded(merged: Object, wanted: body.Expected) -> Object:
+    try:
+        obj: Object = body.decode_parsed(merged, [], wanted).object
+    except DecodeError as error:
+        raise status.plain_error(
+            f"failed to convert merged object to last applied version: {error}"
+        ) from None
+    return obj
+
+
+def _identify_new(call: Call, metadata: Object) -> None:
+    for name in create.SYSTEM_FIELDS:
+        if name != "uid":
+            metadata.pop(name, None)
+    metadata.pop("resourceVersion", None)
+    create.match_namespace(call, metadata)
+
+
+async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Response:
+    """Apply to the scale sub-resource: replicas are the one field there is to own."""
+    from kubist.schema.catalog import schema_for
+    from kubist.verbs import scale as scales
+
+    configuration = read(call)
+    check_kind(configuration, managed.SCALE, "Scale")
+    schema = schema_for("autoscaling", "v1", "Scale")
+    wanted = scales.expected_scale()
+
+    async def applied(old: Object) -> Object:
+        live = path.view(old, scales.view)
+        live["metadata"]["managedFields"] = managed.of_scale(old, path)
+        merged = ssa.apply(
+            schema,
+            live,
+            configuration,
+            manager=call.context.field_manager,
+            api_version=managed.SCALE,
+            now=call.context.now,
+            force=force,
+            subresource="scale",
+        )
+        return _decoded(merged, wanted)
+
+    return await scales.write(call, path, applied, shown, None)
