@@ -14,8 +14,6 @@ _bad_escape = re.compile("%(?![0-9A-Fa-f]{2})").search
 _is_host = re.compile(
     r"[A-Za-z0-9!$&'()*+,;=:_.~<>\"\x80-\U0010ffff-]*|\[[0-9A-Fa-f:.%A-Za-z_~-]+\]"
 ).fullmatch
-    r"[A-Za-z0-9!$&'()*+,;=:_.~<>\"\x80-\U0010ffff-]*|\[[0-9A-Fa-f:.%A-Za-z_~-]+\]"
-).fullmatch
 
 
 class _Url(NamedTuple):
