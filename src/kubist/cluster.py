@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kubist import request as requests
-from kubist.context import Context, Object, Rules, Tokens, User
+from kubist.context import Object, Rules, Tokens, User
 from kubist.http.messages import Request
 from kubist.meta import status
 from kubist.resources import Resource
@@ -15,12 +15,14 @@ from kubist.storage.cache import ROOT
 from kubist.storage.store import Conflict
 from kubist.verbs import create as create_verb
 from kubist.verbs import delete as delete_verb
+from kubist.verbs import managed
 from kubist.verbs.call import Call
 from kubist.verbs.options import delete_options
 
 if TYPE_CHECKING:
     from kubist.api import API
 
+MANAGER = "kube-apiserver"
 LOOPBACK = User("system:apiserver", groups=("system:masters", "system:authenticated"))
 
 
@@ -67,6 +69,8 @@ class Cluster:
             obj["metadata"]["namespace"] = namespace
         call.resource.strategy.default(obj)
         create_verb.name_it(call, obj["metadata"])
+        call.context.field_manager = MANAGER
+        managed.track(call, obj, None, call.resource.strategy.reset_fields)
         entry = await create_verb.insert(call, obj)
         assert entry is not None
         return entry.object()

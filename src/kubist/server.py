@@ -14,6 +14,7 @@ from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
 from kubist.filters.authentication import Authentication, TokenAuthenticator, TokenFile
 from kubist.filters.authorization import AlwaysAllow, AlwaysDeny, Authorization, Authorizer, Basics, Masters
+from kubist.filters.tokens import TokenSigner
 from kubist.http.server import HttpServer
 from kubist.http.tls import HTTP1, HTTP2, server_context
 from kubist.registry import Registry
@@ -43,6 +44,7 @@ class Server:
             Admission(),
             Paths(config, self.resources, self.health),
         )
+        self.api.cluster.tokens = TokenSigner.from_config(config)
         self._http: HttpServer | None = None
         self.port = 0
 

@@ -79,6 +79,7 @@ class ServiceStrategy(Strategy):
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         obj["status"] = {"loadBalancer": {}}
+        _hide_internal_traffic_policy(obj["spec"])
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
         return service_validation.validate_service(obj, None)
@@ -94,6 +95,7 @@ class ServiceStrategy(Strategy):
     def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
         new["status"] = old["status"]
         _drop_what_the_type_has_not(new, old)
+        _hide_internal_traffic_policy(new["spec"])
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
         errors = objectmeta.validate_update(new["metadata"], old["metadata"])
@@ -175,6 +177,13 @@ def _drop_what_the_type_has_not(new: Object, old: Object) -> None:
         spec.pop("externalTrafficPolicy", None)
     if kind != "LoadBalancer":
         new["status"] = {**new["status"], "loadBalancer": {}}
+
+
+def _hide_internal_traffic_policy(spec: Object) -> None:
+    """External names have none, though one that is otherwise valid is not refused."""
+    valid = spec.get("internalTrafficPolicy") in service_validation.TRAFFIC_POLICIES
+    if valid and spec.get("type") == "ExternalName":
+        del spec["internalTrafficPolicy"]
 
 
 def _same(spec: Object, before: Object, field: str) -> bool:

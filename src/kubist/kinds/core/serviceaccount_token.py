@@ -30,7 +30,8 @@ class ServiceAccountToken(Create):
     managed = True
 
     def default(self, body: Object) -> None:
-        body["spec"].setdefault("expirationSeconds", DEFAULT_SECONDS)
+        if body["spec"].get("expirationSeconds") is None:
+            body["spec"]["expirationSeconds"] = DEFAULT_SECONDS
 
     async def create(self, ctx: Context, body: Object) -> Object:
         account = _account(ctx, body)

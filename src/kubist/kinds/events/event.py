@@ -72,9 +72,7 @@ class NewEventStrategy(EventStrategy):
         "reportingController": "reportingComponent",
         "type": "type",
     }
-
-    def selectable_fields(self, obj: Object) -> dict[str, str]:
-        return super(EventStrategy, self).selectable_fields(obj)
+    stored_labels: ClassVar[dict[str, str]] = field_labels
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
         errors = validate_event(obj, "reportingController")

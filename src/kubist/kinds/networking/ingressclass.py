@@ -23,8 +23,9 @@ class IngressClassStrategy(Strategy):
     generation = ("spec",)
 
     def default(self, obj: Object) -> None:
-        if (parameters := obj["spec"].get("parameters")) is not None:
-            parameters.setdefault("scope", "Cluster")
+        parameters = obj["spec"].get("parameters")
+        if parameters is not None and parameters.get("scope") is None:
+            parameters["scope"] = "Cluster"
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
         spec = obj["spec"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from kubist.kinds.shared.ip import validate_canonical_ip
 from kubist.kinds.shared.update import immutable
@@ -15,12 +15,6 @@ if TYPE_CHECKING:
 
 
 class IPAddressStrategy(Strategy):
-    field_labels: ClassVar[dict[str, str]] = {
-        "spec.parentRef.group": "spec.parentRef.group",
-        "spec.parentRef.resource": "spec.parentRef.resource",
-        "spec.parentRef.namespace": "spec.parentRef.namespace",
-        "spec.parentRef.name": "spec.parentRef.name",
-    }
     namespace_selectable = False
 
     def validate_name(self, name: str, prefix: bool) -> list[str]:
