@@ -85,6 +85,9 @@ class Create:
     managed = False
     """Whether the answer carries managedFields."""
 
+    def default(self, body: Object) -> None:
+        """Fill in what a client may leave out of the body."""
+
     async def create(self, ctx: Context, body: Object) -> Object:
         """Act on the parent `ctx.name`; the answer (201): a Status or an object."""
         raise AssertionError("every Create says what it does")
@@ -116,11 +119,17 @@ class Strategy(Update):
     """A generation that the client sends is kept (kinds that know none of their own)."""
     precondition_kind = ""
     """What a failed precondition of a delete names, if not the Kind."""
+    qualified_finalizers = True
+    """Finalizers must belong to a domain. Not so for custom resources and a few other kinds."""
+    lenient_metadata = False
+    """True for events: their own rules come first, and metadata is held to no more than every object's is."""
     ttl_flag = ""
     """Name of the configuration value (seconds) after which objects of the kind expire: `event_ttl`."""
 
     field_labels: ClassVar[dict[str, str]] = {}
     """Selectable fields beyond metadata.name and metadata.namespace: label → dotted path in the object."""
+    stored_labels: ClassVar[dict[str, str]] = {}
+    """Of these, what the stored kind calls otherwise (events.k8s.io): label → its label."""
     deprecation: ClassVar[str] = ""
     """A warning that every answer about the kind carries, errors included."""
     namespace_selectable = True
