@@ -1,6 +1,6 @@
 """A bare server on Kubist's transport that answers fixed bytes: the yardstick of `make bench`.
 
-GET answers `--size` bytes of JSON, POST the same with 201, a path that ends in `/list` answers `--list-bytes`.
+GET answers `--size` bytes of JSON, POST the same with 201, a path ending in `/list` answers `--list-bytes`.
 """
 
 from __future__ import annotations

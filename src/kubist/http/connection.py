@@ -143,7 +143,9 @@ class Connection(asyncio.Protocol):
 
     def close(self) -> None:
         """Close once everything is sent. A server that stops does not wait for the client to agree."""
-        self.transport.close()
+        # Closing twice would make asyncio's TLS transport deaf to `abort`.
+        if not self.transport.is_closing():
+            self.transport.close()
         if self.host.stopping:
             self.host.loop.call_later(_FAREWELL_SECONDS, self._hang_up)
 

@@ -8,6 +8,7 @@ import ssl
 
 from kubist.http.connection import Connection, Host, log
 from kubist.http.http1 import Http1
+from kubist.http.http2 import Http2
 from kubist.http.limits import Limits
 from kubist.http.messages import Application
 
@@ -119,6 +120,11 @@ class _Negotiation(asyncio.Protocol):
         self._shared = shared
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        protocol: Connection = Http1(self._shared)
+        tls = transport.get_extra_info("ssl_object")
+        protocol: Connection
+        if tls is not None and tls.selected_alpn_protocol() == "h2":
+            protocol = Http2(self._shared)
+        else:
+            protocol = Http1(self._shared)
         transport.set_protocol(protocol)
         protocol.connection_made(transport)

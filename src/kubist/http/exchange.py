@@ -1,0 +1,181 @@
+"""One HTTP/2 stream: a request as it arrives and its answer as the client's windows let it out.
+
+The connection owns the windows and the order of sending; an exchange knows what it has left to send.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kubist.http.bodies import size, windows
+from kubist.http.connection import log, stop
+from kubist.http.heads import BODILESS
+from kubist.http.messages import Answer, Request, Stream
+
+if TYPE_CHECKING:
+    from kubist.http.http2 import Http2
+
+
+class Exchange:
+    """A request and its answer; for a `Stream` also the writer that the application is given."""
+
+    __slots__ = (
+        "_chunk", "_connection", "_ended", "_offset", "_pending", "_pending_size", "_source", "_stream",
+        "body", "body_size", "closed", "deadline", "expected", "gone", "id", "queued", "receive_window",
+        "received", "request", "stall_deadline", "task", "window",
+    )  # fmt: skip
+
+    def __init__(
+        self, connection: Http2, number: int, request: Request, window: int, receive_window: int
+    ) -> None:
+        self._connection = connection
+        self.id = number
+        self.request = request
+        self.task: asyncio.Task[None] | None = None
+        self.gone = False
+
+        self.received = False
+        self.body: list[bytes] = []
+        self.body_size = 0
+        self.expected = -1
+        self.receive_window = receive_window
+        self.deadline = 0.0
+
+        self.window = window
+        self.queued = False
+        self.stall_deadline = 0.0
+        self._chunk = b""
+        self._offset = 0
+        self._source: Iterator[bytes] | None = None
+        self._ended = False
+
+        self.closed = False
+        self._stream: Stream | None = None
+        self._pending: list[bytes] = []
+        self._pending_size = 0
+
+    async def work(self) -> None:
+        try:
+            answer = await self._connection.host.ask(self.request)
+        except asyncio.CancelledError:
+            self._connection.abandon(self)
+            raise
+        self.task = None
+        if self.gone:
+            self._connection.forget(self)
+            if isinstance(answer, Stream):
+                stop(answer)
+        else:
+            self._reply(answer)
+
+    def _reply(self, answer: Answer) -> None:
+        connection, status = self._connection, answer.status
+        bodiless = self.request.method == "HEAD" or status in BODILESS
+        if isinstance(answer, Stream):
+            connection.head(self, status, answer.headers, None, end=bodiless)
+            if bodiless:
+                stop(answer)
+                return
+            self._stream = answer
+            if connection.ending:
+                connection.host.loop.call_soon(self.close)
+            try:
+                answer.start(self)
+            except Exception:
+                log.exception("a stream failed to start")
+                self.abort()
+            return
+        body = answer.body
+        length = len(body) if isinstance(body, bytes) else size(body)
+        end = bodiless or not length
+        declared = None if status in BODILESS else length
+        connection.head(self, status, answer.headers, declared, end=end)
+        if end:
+            return
+        self._ended = True
+        if isinstance(body, bytes):
+            self._chunk = body
+        else:
+            self._source = windows(b"", body)
+            self._refill()
+        connection.outbox.queue(self)
+
+    # What is left to send
+
+    @property
+    def empty(self) -> bool:
+        return self._offset >= len(self._chunk) and not self._pending
+
+    @property
+    def complete(self) -> bool:
+        """Nothing is left, and nothing will come."""
+        return self._ended and self._offset >= len(self._chunk) and not self._pending
+
+    def take(self, limit: int) -> bytes:
+        """The next bytes, at most `limit` of them."""
+        if self._offset >= len(self._chunk):
+            self._refill()
+        chunk, offset = self._chunk, self._offset
+        left = len(chunk) - offset
+        if left > limit:
+            self._offset = offset + limit
+            return chunk[offset : offset + limit]
+        self._refill()
+        return chunk[offset:] if offset else chunk
+
+    def _refill(self) -> None:
+        self._offset = 0
+        if self._pending:
+            self._chunk = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
+            self._pending.clear()
+            self._pending_size = 0
+        elif self._source is not None:
+            self._chunk = next(self._source, b"")
+        else:
+            self._chunk = b""
+
+    # The writer of a stream
+
+    @property
+    def buffered(self) -> int:
+        return 0 if self.gone else self._pending_size + len(self._chunk) - self._offset
+
+    def write(self, data: bytes) -> None:
+        if self.closed or not data:
+            return
+        self._pending.append(data)
+        self._pending_size += len(data)
+        if not self.queued:
+            self._connection.outbox.queue(self)
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = self._ended = True
+        self._stopped()
+        if not self.queued:
+            self._connection.outbox.queue(self)
+
+    def abort(self) -> None:
+        if not self.gone:
+            self._connection.cancel(self)
+
+    def left(self) -> None:
+        """The stream is over, however it ended: the client has everything, went away, or was cut off."""
+        self.gone = True
+        self._pending.clear()
+        self._pending_size = self._offset = 0
+        self._chunk, self._source = b"", None
+        if not self.closed:
+            self.closed = True
+            self._stopped()
+
+    @property
+    def streaming(self) -> bool:
+        return self._stream is not None and not self.closed
+
+    def _stopped(self) -> None:
+        if self._stream is not None:
+            self._connection.host.loop.call_soon(stop, self._stream)

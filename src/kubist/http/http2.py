@@ -1,0 +1,346 @@
+"""HTTP/2 (RFC 9113) for servers: the streams of a connection and what a client may do with them.
+
+Bytes in are the inbox's business, bytes out the outbox's, one stream's state the exchange's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from kubist.http.connection import NEVER, Connection, Host
+from kubist.http.exchange import Exchange
+from kubist.http.fields import Malformed, check_trailers, request_fields
+from kubist.http.frames import (
+    DEFAULT_FRAME_SIZE,
+    DEFAULT_WINDOW,
+    LARGEST_FRAME_SIZE,
+    LARGEST_WINDOW,
+    ConnectionFault,
+    Error,
+    Flag,
+    Kind,
+    Setting,
+    StreamFault,
+    frame,
+    goaway,
+    reset,
+    settings,
+    unpack_settings,
+    window_update,
+)
+from kubist.http.hpack import Header
+from kubist.http.inbox import Inbox
+from kubist.http.messages import Headers, Request
+from kubist.http.outbox import Outbox
+
+_STREAM_WINDOW = 256 * 1024
+_CONNECTION_WINDOW = 4 * 1024 * 1024
+
+
+class Http2(Connection):
+    """One connection. `_zombies` are exchanges whose client has reset them while the application works on."""
+
+    __slots__ = (
+        "_inbox", "_last", "_receive_window", "_receiving", "_stalled", "_streams", "_zombies", "ending",
+        "outbox",
+    )  # fmt: skip
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self._inbox = Inbox(self)
+        self.outbox = Outbox(self)
+        self.ending = False
+        self._last = 0
+        self._receive_window = _CONNECTION_WINDOW
+        self._streams: dict[int, Exchange] = {}
+        self._receiving: dict[int, Exchange] = {}
+        self._stalled: dict[int, Exchange] = {}
+        self._zombies: set[Exchange] = set()
+
+    # The connection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        ours = {
+            Setting.MAX_CONCURRENT_STREAMS: self.host.limits.streams,
+            Setting.INITIAL_WINDOW_SIZE: _STREAM_WINDOW,
+            Setting.MAX_HEADER_LIST_SIZE: self.host.limits.header_bytes,
+        }
+        self.outbox.send(settings(ours) + window_update(0, _CONNECTION_WINDOW - DEFAULT_WINDOW))
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        try:
+            self._inbox.feed(data)
+        except ConnectionFault as fault:
+            self._fail(fault.code)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.deadline = self.stall_deadline = NEVER
+        for task in self.tasks():
+            self.host.adopt(task)
+        for exchange in self._streams.values():
+            exchange.left()
+        for collection in (self._streams, self._receiving, self._stalled):
+            collection.clear()
+        self.outbox.clear()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self.transport.resume_reading()
+        self.outbox.schedule()
+
+    def expire(self) -> None:
+        now = self.host.now
+        if now > self.stall_deadline or not self._inbox.settled or self.transport.is_closing():
+            self.transport.abort()
+        elif self._inbox.in_block:
+            self._fail(Error.ENHANCE_YOUR_CALM)
+        else:
+            late = [e for e in self._receiving.values() if now > e.deadline]
+            late += [e for e in self._stalled.values() if now > e.stall_deadline]
+            for exchange in late:
+                self.cancel(exchange)
+            if not late:
+                self.shutdown()
+
+    def shutdown(self) -> None:
+        if self.ending:
+            return
+        self.ending = True
+        self.outbox.send(goaway(self._last, Error.NO_ERROR))
+        for exchange in list(self._streams.values()):
+            if exchange.streaming:
+                exchange.close()
+
+    def end(self) -> None:
+        """Close, if everything that was promised has been sent."""
+        if not self._streams and self.outbox.empty:
+            self.close()
+
+    def tasks(self) -> list[asyncio.Task[None]]:
+        at_work = (exchange.task for exchange in (*self._streams.values(), *self._zombies))
+        return [task for task in at_work if task is not None and not task.done()]
+
+    def rest(self) -> None:
+        """Say until when the client must have done something."""
+        if self._inbox.in_block:
+            return
+        if not self._streams:
+            self.deadline = self.host.now + self.host.limits.idle_timeout
+            return
+        receiving = next(iter(self._receiving.values()), None)
+        stalled = next(iter(self._stalled.values()), None)
+        self.deadline = min(
+            NEVER if receiving is None else receiving.deadline,
+            NEVER if stalled is None else stalled.stall_deadline,
+        )
+
+    def _fail(self, code: int) -> None:
+        """The client is beyond understanding: say why and hang up."""
+        self.ending = True
+        for exchange in list(self._streams.values()):
+            self.abandon(exchange)
+        self.transport.write(self.outbox.drain() + goaway(self._last, code))
+        self.close()
+        self.deadline = self.host.now + self.host.limits.linger_timeout
+
+    # What the inbox reports
+
+    def headers(self, stream: int, received: list[Header], *, end: bool) -> None:
+        if (exchange := self._streams.get(stream)) is not None:
+            self._trailers(exchange, received, end=end)
+        elif stream <= self._last:
+            raise ConnectionFault(Error.STREAM_CLOSED, "headers on a closed stream")
+        elif not self.ending:
+            self._last = stream
+            if len(self._streams) + len(self._zombies) >= self.host.limits.streams:
+                self._inbox.count()
+                raise StreamFault(stream, Error.REFUSED_STREAM)
+            self._request(stream, received, end=end)
+
+    def data(self, stream: int, content: bytes, length: int, *, end: bool) -> None:
+        """`length` is what the frame takes from the windows: `content` and its padding."""
+        if not stream or stream > self._last:
+            raise ConnectionFault(Error.PROTOCOL_ERROR, "DATA on an idle stream")
+        self._receive_window -= length
+        if self._receive_window < 0:
+            raise ConnectionFault(Error.FLOW_CONTROL_ERROR, "more than the connection's window")
+        if self._receive_window < _CONNECTION_WINDOW // 2:
+            self.outbox.send(window_update(0, _CONNECTION_WINDOW - self._receive_window))
+            self._receive_window = _CONNECTION_WINDOW
+        exchange = self._streams.get(stream)
+        if exchange is None or exchange.received:
+            self._inbox.count()
+            raise StreamFault(stream, Error.STREAM_CLOSED)
+        exchange.receive_window -= length
+        if exchange.receive_window < 0:
+            raise StreamFault(stream, Error.FLOW_CONTROL_ERROR)
+        if not exchange.request.body_too_large:
+            exchange.body.append(content)
+            exchange.body_size += len(content)
+            if exchange.body_size > self.host.limits.body_bytes:
+                self._oversize(exchange)
+            elif exchange.receive_window < _STREAM_WINDOW // 2 and not end:
+                self.outbox.send(window_update(stream, _STREAM_WINDOW - exchange.receive_window))
+                exchange.receive_window = _STREAM_WINDOW
+        if end:
+            self._body_complete(exchange)
+
+    def widen(self, stream: int, increment: int) -> None:
+        if stream > self._last:
+            raise ConnectionFault(Error.PROTOCOL_ERROR, "WINDOW_UPDATE on an idle stream")
+        if not stream:
+            if not increment:
+                raise ConnectionFault(Error.PROTOCOL_ERROR, "an empty WINDOW_UPDATE")
+            if self.outbox.window + increment > LARGEST_WINDOW:
+                raise ConnectionFault(Error.FLOW_CONTROL_ERROR, "a window too large")
+            self.outbox.window += increment
+            self._stalled = {number: e for number, e in self._stalled.items() if e.window <= 0}
+            self.outbox.schedule()
+        elif (exchange := self._streams.get(stream)) is not None:
+            if not increment:
+                raise StreamFault(stream, Error.PROTOCOL_ERROR)
+            if exchange.window + increment > LARGEST_WINDOW:
+                raise StreamFault(stream, Error.FLOW_CONTROL_ERROR)
+            self._stalled.pop(stream, None)
+            self.outbox.widen(exchange, increment)
+        self.rest()
+
+    def settings(self, payload: bytes) -> None:
+        for key, value in unpack_settings(payload):
+            if key == Setting.INITIAL_WINDOW_SIZE:
+                change = value - self.outbox.initial_window
+                self.outbox.initial_window = value
+                if value > LARGEST_WINDOW or any(
+                    e.window + change > LARGEST_WINDOW for e in self._streams.values()
+                ):
+                    raise ConnectionFault(Error.FLOW_CONTROL_ERROR, "a window too large")
+                for exchange in self._streams.values():
+                    self.outbox.widen(exchange, change)
+            elif key == Setting.MAX_FRAME_SIZE:
+                if not DEFAULT_FRAME_SIZE <= value <= LARGEST_FRAME_SIZE:
+                    raise ConnectionFault(Error.PROTOCOL_ERROR, "MAX_FRAME_SIZE")
+                self.outbox.frame_size = min(value, _STREAM_WINDOW)
+            elif key == Setting.ENABLE_PUSH and value > 1:
+                raise ConnectionFault(Error.PROTOCOL_ERROR, "ENABLE_PUSH")
+        self.outbox.send(frame(Kind.SETTINGS, Flag.ACK, 0))
+
+    def was_reset(self, stream: int) -> None:
+        if stream > self._last:
+            raise ConnectionFault(Error.PROTOCOL_ERROR, "RST_STREAM on an idle stream")
+        if (exchange := self._streams.get(stream)) is not None:
+            self.abandon(exchange)
+
+    # Requests
+
+    def _request(self, stream: int, received: list[Header], *, end: bool) -> None:
+        try:
+            method, path, query, headers = request_fields(received)
+        except Malformed:
+            raise StreamFault(stream, Error.PROTOCOL_ERROR) from None
+        expected = int(headers.get("content-length", -1))
+        if expected > 0 and end:
+            raise StreamFault(stream, Error.PROTOCOL_ERROR)
+        certificate = self._certificate if self._certificate_known else self.certificate
+        request = Request(method, path, query, headers, b"", self.peer, "2", certificate, self.scratch)
+        exchange = Exchange(self, stream, request, self.outbox.initial_window, _STREAM_WINDOW)
+        self._streams[stream] = exchange
+        if end:
+            exchange.received = True
+            if len(self._streams) == 1:
+                self.deadline = NEVER
+            exchange.task = self.host.spawn(exchange.work())
+            return
+        exchange.expected = expected
+        exchange.deadline = self.host.now + self.host.limits.body_timeout
+        self._receiving[stream] = exchange
+        self.rest()
+        if expected > self.host.limits.body_bytes:
+            self._oversize(exchange)
+        elif headers.get("expect", "").lower() == "100-continue":
+            self.outbox.continue_(stream)
+
+    def _trailers(self, exchange: Exchange, received: list[Header], *, end: bool) -> None:
+        if exchange.received:
+            raise StreamFault(exchange.id, Error.STREAM_CLOSED)
+        try:
+            check_trailers(received)
+        except Malformed:
+            raise StreamFault(exchange.id, Error.PROTOCOL_ERROR) from None
+        if not end:
+            raise StreamFault(exchange.id, Error.PROTOCOL_ERROR)
+        self._body_complete(exchange)
+
+    def _oversize(self, exchange: Exchange) -> None:
+        exchange.body = []
+        exchange.request.body_too_large = True
+        exchange.task = self.host.spawn(exchange.work())
+
+    def _body_complete(self, exchange: Exchange) -> None:
+        exchange.received = True
+        self._receiving.pop(exchange.id, None)
+        self.rest()
+        if exchange.request.body_too_large:
+            return
+        if exchange.expected not in (-1, exchange.body_size):
+            raise StreamFault(exchange.id, Error.PROTOCOL_ERROR)
+        body = exchange.body
+        exchange.request.body = body[0] if len(body) == 1 else b"".join(body)
+        exchange.body = []
+        exchange.task = self.host.spawn(exchange.work())
+
+    # Answers
+
+    def head(
+        self, exchange: Exchange, status: int, headers: Headers, length: int | None, *, end: bool
+    ) -> None:
+        self.outbox.headers(exchange.id, status, headers, length, end=end)
+        if end:
+            self.answered(exchange)
+
+    def answered(self, exchange: Exchange) -> None:
+        """The whole answer is on its way."""
+        if not exchange.received:
+            self.outbox.send(reset(exchange.id, Error.NO_ERROR))
+        self._drop(exchange)
+
+    def stall(self, exchange: Exchange) -> None:
+        """The exchange waits for the client to open a window."""
+        if exchange.id not in self._stalled:
+            exchange.stall_deadline = self.host.now + self.host.limits.stall_timeout
+            self._stalled[exchange.id] = exchange
+            self.rest()
+
+    def cancel(self, exchange: Exchange) -> None:
+        self.reset(exchange.id, Error.CANCEL)
+
+    def reset(self, stream: int, code: int) -> None:
+        self.outbox.send(reset(stream, code))
+        if (exchange := self._streams.get(stream)) is not None:
+            self.abandon(exchange)
+
+    def abandon(self, exchange: Exchange) -> None:
+        """Nobody waits for the answer any more; the application finishes what it began."""
+        self._drop(exchange)
+        if exchange.task is not None and not exchange.task.done():
+            self._zombies.add(exchange)
+
+    def forget(self, exchange: Exchange) -> None:
+        self._zombies.discard(exchange)
+
+    def _drop(self, exchange: Exchange) -> None:
+        self._streams.pop(exchange.id, None)
+        self._receiving.pop(exchange.id, None)
+        self._stalled.pop(exchange.id, None)
+        exchange.left()
+        self.rest()
+        if self.ending:
+            self.outbox.schedule()

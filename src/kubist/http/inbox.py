@@ -1,0 +1,182 @@
+"""The receiving half of an HTTP/2 connection: bytes to frames, header blocks to header lists.
+
+Judges what can be judged from the frame alone, and counts those that cost us more than the client.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kubist.http.frames import (
+    DEFAULT_FRAME_SIZE,
+    HEAD_SIZE,
+    LARGEST_WINDOW,
+    PREFACE,
+    ConnectionFault,
+    Error,
+    Flag,
+    Kind,
+    StreamFault,
+    frame,
+    unpack_head,
+)
+from kubist.http.hpack import Decoder, HpackError, TooLarge
+
+if TYPE_CHECKING:
+    from kubist.http.http2 import Http2
+
+_CONTINUATIONS = 256
+_FLOOD_SECONDS = 10.0
+
+
+class Inbox:
+    """`settled`: the client has opened the connection as it must. `in_block`: its headers are incomplete."""
+
+    __slots__ = (
+        "_block", "_block_flags", "_block_size", "_block_stream", "_buffer", "_connection", "_decoder",
+        "_flood", "_flood_end", "_limits", "settled",
+    )  # fmt: skip
+
+    def __init__(self, connection: Http2) -> None:
+        self._connection = connection
+        self._limits = limits = connection.host.limits
+        self._decoder = Decoder(limits.header_bytes, limits.header_count)
+        self.settled = False
+        self._buffer = b""
+        self._block: list[bytes] | None = None
+        self._block_size = 0
+        self._block_stream = 0
+        self._block_flags = 0
+        self._flood = 0
+        self._flood_end = 0.0
+
+    @property
+    def in_block(self) -> bool:
+        return self._block is not None
+
+    def feed(self, data: bytes) -> None:
+        if self._buffer:
+            data = self._buffer + data
+        position, end = 0, len(data)
+        if not self.settled:
+            if data[: len(PREFACE)] != PREFACE[:end]:
+                raise ConnectionFault(Error.PROTOCOL_ERROR, "no preface")
+            if end < len(PREFACE) + HEAD_SIZE:
+                self._buffer = data
+                return
+            position = len(PREFACE)
+            if data[position + 3] != Kind.SETTINGS:
+                raise ConnectionFault(Error.PROTOCOL_ERROR, "no settings")
+            self.settled = True
+        while end - position >= HEAD_SIZE:
+            high, low, kind, flags, stream = unpack_head(data, position)
+            length = high << 16 | low
+            if length > DEFAULT_FRAME_SIZE:
+                raise ConnectionFault(Error.FRAME_SIZE_ERROR, "frame too large")
+            start = position + HEAD_SIZE
+            if end - start < length:
+                break
+            position = start + length
+            try:
+                self._frame(kind, flags, stream & LARGEST_WINDOW, data[start:position])
+            except StreamFault as fault:
+                self._connection.reset(fault.stream, fault.code)
+        self._buffer = data[position:]
+
+    def count(self) -> None:
+        """Frames that carry no request are cheap to send: a few are fine, a flood is not."""
+        now = self._connection.host.now
+        if now >= self._flood_end:
+            self._flood_end = now + _FLOOD_SECONDS
+            self._flood = 0
+        self._flood += 1
+        if self._flood > self._limits.idle_frames:
+            raise ConnectionFault(Error.ENHANCE_YOUR_CALM, "a flood of frames")
+
+    def _frame(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
+        if self._block is not None:
+            if kind != Kind.CONTINUATION or stream != self._block_stream:
+                raise ConnectionFault(Error.PROTOCOL_ERROR, "a header block was interrupted")
+            self._continuation(self._block, flags, payload)
+        elif kind == Kind.HEADERS:
+            self._headers(flags, stream, payload)
+        elif kind == Kind.DATA:
+            content = _unpadded(payload) if flags & Flag.PADDED else payload
+            end = bool(flags & Flag.END_STREAM)
+            if not content and not end:
+                self.count()
+            self._connection.data(stream, content, len(payload), end=end)
+        elif kind == Kind.WINDOW_UPDATE:
+            if len(payload) != 4:
+                raise ConnectionFault(Error.FRAME_SIZE_ERROR, "WINDOW_UPDATE")
+            self._connection.widen(stream, int.from_bytes(payload, "big") & LARGEST_WINDOW)
+        elif kind in (Kind.CONTINUATION, Kind.PUSH_PROMISE):
+            raise ConnectionFault(Error.PROTOCOL_ERROR, "unexpected frame")
+        else:
+            self.count()
+            self._rare(kind, flags, stream, payload)
+
+    def _rare(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
+        if kind in (Kind.SETTINGS, Kind.PING, Kind.GOAWAY) and stream:
+            raise ConnectionFault(Error.PROTOCOL_ERROR, "not a stream's frame")
+        if kind in (Kind.RST_STREAM, Kind.PRIORITY) and not stream:
+            raise ConnectionFault(Error.PROTOCOL_ERROR, "a stream's frame")
+        if kind == Kind.SETTINGS:
+            if len(payload) % 6 or (flags & Flag.ACK and payload):
+                raise ConnectionFault(Error.FRAME_SIZE_ERROR, "SETTINGS")
+            if not flags & Flag.ACK:
+                self._connection.settings(payload)
+        elif kind == Kind.PING:
+            if len(payload) != 8:
+                raise ConnectionFault(Error.FRAME_SIZE_ERROR, "PING")
+            if not flags & Flag.ACK:
+                self._connection.outbox.send(frame(Kind.PING, Flag.ACK, 0, payload))
+        elif kind == Kind.RST_STREAM:
+            if len(payload) != 4:
+                raise ConnectionFault(Error.FRAME_SIZE_ERROR, "RST_STREAM")
+            self._connection.was_reset(stream)
+        elif kind == Kind.PRIORITY and len(payload) != 5:
+            raise StreamFault(stream, Error.FRAME_SIZE_ERROR)
+
+    def _headers(self, flags: int, stream: int, payload: bytes) -> None:
+        if not stream & 1:
+            raise ConnectionFault(Error.PROTOCOL_ERROR, "a client's streams are odd")
+        if flags & Flag.PADDED:
+            payload = _unpadded(payload)
+        if flags & Flag.PRIORITY:
+            if len(payload) < 5:
+                raise ConnectionFault(Error.FRAME_SIZE_ERROR, "no room for the priority")
+            if int.from_bytes(payload[:4], "big") & LARGEST_WINDOW == stream:
+                raise ConnectionFault(Error.PROTOCOL_ERROR, "a stream depends on itself")
+            payload = payload[5:]
+        if flags & Flag.END_HEADERS:
+            self._complete(flags, stream, payload)
+            return
+        self._block, self._block_size = [payload], len(payload)
+        self._block_stream, self._block_flags = stream, flags
+        self._connection.deadline = self._connection.host.now + self._limits.header_timeout
+
+    def _continuation(self, block: list[bytes], flags: int, payload: bytes) -> None:
+        block.append(payload)
+        self._block_size += len(payload)
+        if self._block_size > self._limits.header_bytes or len(block) > _CONTINUATIONS:
+            raise ConnectionFault(Error.ENHANCE_YOUR_CALM, "headers too large")
+        if flags & Flag.END_HEADERS:
+            self._block = None
+            self._connection.rest()
+            self._complete(self._block_flags, self._block_stream, b"".join(block))
+
+    def _complete(self, flags: int, stream: int, block: bytes) -> None:
+        try:
+            headers = self._decoder.decode(block)
+        except TooLarge as error:
+            raise ConnectionFault(Error.ENHANCE_YOUR_CALM, "headers too large") from error
+        except HpackError as error:
+            raise ConnectionFault(Error.COMPRESSION_ERROR, str(error)) from error
+        self._connection.headers(stream, headers, end=bool(flags & Flag.END_STREAM))
+
+
+def _unpadded(payload: bytes) -> bytes:
+    if not payload or payload[0] >= len(payload):
+        raise ConnectionFault(Error.PROTOCOL_ERROR, "more padding than frame")
+    return payload[1 : len(payload) - payload[0]]
