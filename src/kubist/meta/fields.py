@@ -68,7 +68,8 @@ _ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t
 
 
 def invalid(field: str, value: Any, detail: str) -> FieldError:
-    return FieldError("FieldValueInvalid", field, f"Invalid value: {_shown(value)}: {detail}")
+    shown = f"Invalid value: {_shown(value)}"
+    return FieldError("FieldValueInvalid", field, f"{shown}: {detail}" if detail else shown)
 
 
 def type_invalid(field: str, value: Any, detail: str) -> FieldError:

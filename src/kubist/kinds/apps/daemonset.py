@@ -68,9 +68,10 @@ class DaemonSetStrategy(Workload):
         default_pod_template(spec.setdefault("template", {}))
         strategy = spec.setdefault("updateStrategy", {})
         if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
-            rolling_update = strategy.setdefault("rollingUpdate", {})
-            rolling_update.setdefault("maxUnavailable", 1)
-            rolling_update.setdefault("maxSurge", 0)
+            strategy.setdefault("rollingUpdate", {}).setdefault("maxUnavailable", 1)
+        if "rollingUpdate" in strategy:
+            strategy["rollingUpdate"].setdefault("maxUnavailable", 0)
+            strategy["rollingUpdate"].setdefault("maxSurge", 0)
         spec.setdefault("revisionHistoryLimit", 10)
         obj.setdefault("metadata", {})
         set_integer_annotation(obj, TEMPLATE_GENERATION, template_generation(obj))
@@ -129,7 +130,11 @@ def _validate_update_strategy(strategy: Object, path: str) -> Errors:
             if rolling_update is None:
                 return [required(f"{path}.rollingUpdate")]
             return _validate_rolling_update(rolling_update, f"{path}.rollingUpdate")
-    return [not_supported(path, shown_strategy(strategy), ["RollingUpdate", "OnDelete"])]
+    return [
+        not_supported(
+            path, shown_strategy(strategy, maxUnavailable=0, maxSurge=0), ["RollingUpdate", "OnDelete"]
+        )
+    ]
 
 
 def _validate_rolling_update(rolling_update: Object, path: str) -> Errors:

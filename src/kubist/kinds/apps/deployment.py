@@ -143,7 +143,11 @@ def _validate_strategy(strategy: Object, path: str) -> Errors:
             if rolling_update is None:
                 return [required(f"{path}.rollingUpdate", "this should be defaulted and never be nil")]
             return _validate_rolling_update(rolling_update, f"{path}.rollingUpdate")
-    return [not_supported(path, shown_strategy(strategy), ["Recreate", "RollingUpdate"])]
+    return [
+        not_supported(
+            path, shown_strategy(strategy, maxUnavailable=0, maxSurge=0), ["Recreate", "RollingUpdate"]
+        )
+    ]
 
 
 def _validate_rolling_update(rolling_update: Object, path: str) -> Errors:
@@ -156,12 +160,14 @@ def _validate_rolling_update(rolling_update: Object, path: str) -> Errors:
     return errors + validate_at_most_100_percent(unavailable, f"{path}.maxUnavailable")
 
 
-def shown_strategy(strategy: Object) -> dict[str, Any]:
-    """An unknown strategy as messages show it: with the names of its fields in Go."""
-    rolling_update = strategy.get("rollingUpdate")
-    if rolling_update is not None:
-        rolling_update = {name[0].upper() + name[1:]: value for name, value in rolling_update.items()}
-    return {"Type": strategy.get("type", ""), "RollingUpdate": rolling_update}
+def shown_strategy(strategy: Object, **rolling_update: int | None) -> dict[str, Any]:
+    """A strategy as messages show it: with the names of its fields in Go, `rolling_update` being those of a
+    rolling update with their zero values."""
+    given = strategy.get("rollingUpdate")
+    shown = None
+    if given is not None:
+        shown = {name[0].upper() + name[1:]: given.get(name, zero) for name, zero in rolling_update.items()}
+    return {"Type": strategy.get("type", ""), "RollingUpdate": shown}
 
 
 strategy = DeploymentStrategy()

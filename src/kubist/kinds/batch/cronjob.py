@@ -108,11 +108,15 @@ def _validate_time_zone(zone: str | None) -> Errors:
         return []
     if not zone:
         return [invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string")]
+    errors = []
+    if zone.lower() == "local":
+        why = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        errors.append(invalid("spec.timeZone", zone, why))
     try:
         check_time_zone(zone)
     except ScheduleError as error:
-        return [invalid("spec.timeZone", zone, str(error))]
-    return []
+        errors.append(invalid("spec.timeZone", zone, str(error)))
+    return errors
 
 
 strategy = CronJobStrategy()

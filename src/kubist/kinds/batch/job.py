@@ -49,9 +49,7 @@ class JobStrategy(Workload):
         if not obj["spec"]["manualSelector"]:
             _generate_selector(obj)
         super().prepare_for_create(ctx, obj)
-        if not ctx.dry_run:
-            # What is kept has the defaults of what is read; what a dry run answers was never read.
-            _default_labels(obj)
+        _default_labels(obj)
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
         return _validate(ctx, obj, None)

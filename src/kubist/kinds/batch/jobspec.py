@@ -32,7 +32,7 @@ def default_job_template(spec: Object) -> None:
     default_pod_template(spec.setdefault("template", {}))
     for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():
-            pattern.setdefault("status", "True")
+            pattern["status"] = pattern.get("status") or "True"
 
 
 def validate_job_spec(ctx: Context, spec: Object, old: Object | None, path: str) -> Errors:

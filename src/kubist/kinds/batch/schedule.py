@@ -101,7 +101,8 @@ def _number(text: str, names: dict[str, int]) -> int:
         return names[text.lower()]
     number = parse_int64(text)
     if number is None:
-        why = f"strconv.Atoi: parsing {quoted(text)}: invalid syntax"
+        fault = "value out of range" if text.lstrip("+-").isdigit() else "invalid syntax"
+        why = f"strconv.Atoi: parsing {quoted(text)}: {fault}"
         raise ScheduleError(f"failed to parse int from {text}: {why}")
     if number < 0:
         raise ScheduleError(f"negative number ({number}) not allowed: {text}")
@@ -112,15 +113,13 @@ _is_zone_part = re.compile(r"[A-Za-z.\-_0-9+]{1,14}").fullmatch
 
 
 def check_time_zone(name: str) -> None:
-    """Raise if there is no such time zone."""
+    """Raise if there is no such time zone; the server's own is called `Local`."""
     unknown = ScheduleError(f"unknown time zone {name}")
     for part in name.split("/"):
         if part in (".", "..") or part.startswith("-") or not _is_zone_part(part):
             raise unknown
-    if name.lower() == "local":
-        raise ScheduleError(
-            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
-        )
+    if name == "Local":
+        return
     try:
         zoneinfo.ZoneInfo(name)
     except (OSError, ValueError, zoneinfo.ZoneInfoNotFoundError):

@@ -56,7 +56,8 @@ class PodDisruptionBudgetStrategy(Strategy):
 def _validate_spec(spec: Object, *, tolerant: bool) -> Errors:
     errors: Errors = []
     if "minAvailable" in spec and "maxUnavailable" in spec:
-        shown = {name[0].upper() + name[1:]: value for name, value in spec.items()}
+        fields = ("minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy")
+        shown = {name[0].upper() + name[1:]: spec.get(name) for name in fields}
         errors.append(invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
     for field in ("minAvailable", "maxUnavailable"):
         if field in spec:

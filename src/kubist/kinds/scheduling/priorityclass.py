@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import objectmeta, status
-from kubist.meta.fields import forbidden, not_supported
+from kubist.meta.fields import forbidden, not_supported, required
 
 if TYPE_CHECKING:
     from kubist.context import Context
@@ -38,7 +38,9 @@ class PriorityClassStrategy(Strategy):
             why = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
             errors.append(forbidden("value", why))
         policy = obj.get("preemptionPolicy")
-        if policy is not None and policy not in PREEMPTION_POLICIES:
+        if policy == "":
+            errors.append(required("preemptionPolicy"))
+        elif policy is not None and policy not in PREEMPTION_POLICIES:
             errors.append(not_supported("preemptionPolicy", policy, PREEMPTION_POLICIES))
         return errors
 
