@@ -192,7 +192,9 @@ class Strategy(Update):
 
     def unsupported_field_label(self, api_version: str, kind: str, label: str) -> str:
         """The message for a field selector that this kind does not know."""
-        return f"field label not supported: {label}"
+        if self.field_labels:
+            return f"field label not supported: {label}"
+        return f'"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
     def convert(self, obj: Object, api_version: str) -> Object:
         """`obj` in another served version of the kind. Only kinds with several versions override this."""
