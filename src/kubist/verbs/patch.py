@@ -48,7 +48,7 @@ async def patch(call: Call) -> Response:
         changed = change(current)
         cleared = (changed.get("metadata") or {}).get("managedFields") == []
         new = decode(call, wanted, changed)
-        call.resource.strategy.default(new)
+        _complete(call, new)
         check_identity(call, new, old)
         warning = objectmeta.deduplicate_owner_references(new["metadata"])
         if warning:
@@ -147,6 +147,15 @@ def decode(call: Call, wanted: body.Expected, patched: Object) -> Object:
     _complain(call, decoded.complaints)
     obj: Object = decoded.object
     return obj
+
+
+def _complete(call: Call, new: Object) -> None:
+    """Fill in defaults. What cannot be read only shows now where an annotation stands for a field."""
+    try:
+        call.resource.strategy.default(new)
+    except status.APIError as error:
+        body_ = f'Invalid value: "<patch>": {error.message}'
+        raise refused(FieldError("FieldValueInvalid", "patch", body_)) from None
 
 
 def check_identity(call: Call, new: Object, old: Object) -> None:
