@@ -16,7 +16,7 @@ SHORT = Limits(
     body_timeout=0.3,
     idle_timeout=0.4,
     stall_timeout=0.6,
-    linger_timeout=0.2,
+    linger_timeout=0.08,
 )
 
 

@@ -15,7 +15,7 @@ LISTS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(blocks=st.lists(LISTS, max_size=8), table=st.sampled_from([None, 0, 100, 4096]))
 def test_decodes_what_another_encoder_makes(
     blocks: list[list[tuple[bytes, bytes]]], table: int | None
@@ -27,7 +27,7 @@ def test_decodes_what_another_encoder_makes(
         assert decoder.decode(encoder.encode(headers, huffman=len(headers) % 2 == 0)) == headers
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(headers=LISTS)
 def test_another_decoder_reads_what_is_encoded(headers: list[tuple[bytes, bytes]]) -> None:
     data = NO_TABLE + b"".join(encode(name, value) for name, value in headers)

@@ -141,12 +141,12 @@ class Connection(asyncio.Protocol):
                 self._certificate = client_certificate(self.tls)
         return self._certificate
 
-    def close(self) -> None:
-        """Close once everything is sent. A server that stops does not wait for the client to agree."""
+    def close(self, *, hurry: bool = False) -> None:
+        """Close once everything is sent. In a hurry, or to stop, do not wait for the client to agree."""
         # Closing twice would make asyncio's TLS transport deaf to `abort`.
         if not self.transport.is_closing():
             self.transport.close()
-        if self.host.stopping:
+        if hurry or self.host.stopping:
             self.host.loop.call_later(_FAREWELL_SECONDS, self._hang_up)
 
     def _hang_up(self) -> None:

@@ -404,7 +404,7 @@ class Http1(Connection):
         limit = self.host.limits.linger_timeout
         step = min(_LINGER_STEP, limit / 4)
         if not self._heard and self._lingered:
-            self.close()
+            self.close(hurry=True)
             return
         if self._lingered > limit:
             self.transport.abort()
