@@ -34,25 +34,29 @@ def decode(schema: Schema, data: bytes) -> Any:
 
 
 def _struct(schema: Schema, data: Any) -> dict[str, Any]:
-    message = schema.name.rpartition(".")[2]
     readers = _readers.get(schema.name) or _compile(schema)
     out: dict[str, Any] = {}
-    for number, value in fields(_octets(data), message):
-        reader = readers.get(number)
-        if reader is None:
-            continue
-        how, name, read = reader
-        if how == "one":
-            out[name] = _read(read, value, name)
-        elif how == "many":
-            out.setdefault(name, []).append(_read(read, value, name))
-        elif how == "packed":
-            out.setdefault(name, []).extend(_packed(read, value))
-        elif how == "map":
-            key, item = _entry(read, value, name)
-            out.setdefault(name, {})[key] = item
-        else:
-            out |= _read(read, value, name)
+    name = ""
+    message = _octets(data)
+    try:
+        for number, value in fields(message, schema.name):
+            reader = readers.get(number)
+            if reader is None:
+                continue
+            how, name, read = reader
+            if how == "one":
+                out[name] = read(value)
+            elif how == "many":
+                out.setdefault(name, []).append(read(value))
+            elif how == "packed":
+                out.setdefault(name, []).extend(_packed(read, value))
+            elif how == "map":
+                key, item = _entry(read, value)
+                out.setdefault(name, {})[key] = item
+            else:
+                out |= read(value)
+    except _WrongWireType as error:
+        raise DecodeError(f"proto: wrong wireType = {error} for field {name[:1].upper()}{name[1:]}") from None
     return out
 
 
@@ -86,13 +90,6 @@ def _value(schema: Schema) -> Read:
     return _TYPES[schema.type]
 
 
-def _read(read: Read, value: Any, name: str) -> Any:
-    try:
-        return read(value)
-    except _WrongWireType as error:
-        raise DecodeError(f"proto: wrong wireType = {error} for field {name[:1].upper()}{name[1:]}") from None
-
-
 class _WrongWireType(Exception):
     pass
 
@@ -120,18 +117,20 @@ def _packed(read: Read, value: Any) -> list[Any]:
     return items
 
 
-def _entry(read: Read, value: Any, name: str) -> tuple[str, Any]:
+def _entry(read: Read, value: Any) -> tuple[str, Any]:
     key, item = "", None
-    for number, content in fields(_read(_octets, value, name), name):
+    for number, content in fields(_octets(value), "entry"):
         if number == 1:
-            key = _read(_text, content, name)
+            key = _text(content)
         elif number == 2:
-            item = _read(read, content, name)
+            item = read(content)
     return key, item
 
 
 def _text(value: Any) -> str:
-    return _octets(value).decode(errors="kubist.replace")
+    if type(value) is bytes:
+        return value.decode(errors="kubist.replace")
+    raise _WrongWireType(0)
 
 
 def _base64(value: Any) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubist.codec.errors import DecodeError
 
 VARINT, FIXED64, BYTES, START_GROUP, END_GROUP, FIXED32 = range(6)
@@ -56,45 +54,58 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
         raise DecodeError(EOF) from None
 
 
-def fields(data: bytes, message: str) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a message as (number, value): an integer, or bytes for anything else."""
+def fields(data: bytes, message: str) -> list[tuple[int, int | bytes]]:
+    """The fields of a message as (number, value): an integer, or bytes for anything with a length.
+
+    `message` is its name, for the refusal."""
+    found: list[tuple[int, int | bytes]] = []
     at, end = 0, len(data)
     while at < end:
-        octet = data[at]
-        if octet < 0x80:
-            key, at = octet, at + 1
-        else:
-            key, at = read_varint(data, at)
+        key = data[at]
+        at += 1
+        if key > 0x7F:
+            key, at = read_varint(data, at - 1)
         number, wire_type = key >> 3, key & 7
-        if wire_type == END_GROUP:
-            raise DecodeError(f"proto: {message}: wiretype end group for non-group")
-        if not 0 < number < 1 << 29:
-            raise DecodeError(f"proto: {message}: illegal tag {number} (wire type {wire_type})")
-        if wire_type == BYTES:
-            if at < end and (octet := data[at]) < 0x80:
-                length, at = octet, at + 1
+        if wire_type == BYTES and number:
+            if at < end and (length := data[at]) < 0x80:
+                at += 1
             else:
                 length, at = read_varint(data, at)
-            if at + length > end:
+            stop = at + length
+            if stop > end:
                 raise DecodeError(EOF)
-            yield number, data[at : at + length]
-            at += length
-        elif wire_type == VARINT:
-            value, at = read_varint(data, at)
-            yield number, value
-        elif wire_type == FIXED64:
-            if at + 8 > end:
-                raise DecodeError(EOF)
-            yield number, int.from_bytes(data[at : at + 8], "little")
-            at += 8
-        elif wire_type == FIXED32:
-            at += 4
-        elif wire_type == START_GROUP:
-            at = _skip_group(data, at)
+            found.append((number, data[at:stop]))
+            at = stop
+        elif wire_type == VARINT and number:
+            if at < end and (value := data[at]) < 0x80:
+                at += 1
+            else:
+                value, at = read_varint(data, at)
+            found.append((number, value))
         else:
-            raise DecodeError(f"proto: illegal wireType {wire_type}")
-        if at > end:
-            raise DecodeError(EOF)
+            at = _rare(data, at, number, wire_type, message, found)
+            if at > end:
+                raise DecodeError(EOF)
+    return found
+
+
+def _rare(
+    data: bytes, at: int, number: int, wire_type: int, message: str, found: list[tuple[int, int | bytes]]
+) -> int:
+    """Floating point numbers, and what is skipped or refused."""
+    name = message.rpartition(".")[2]
+    if wire_type == END_GROUP:
+        raise DecodeError(f"proto: {name}: wiretype end group for non-group")
+    if not 0 < number < 1 << 29:
+        raise DecodeError(f"proto: {name}: illegal tag {number} (wire type {wire_type})")
+    if wire_type == FIXED64:
+        found.append((number, int.from_bytes(data[at : at + 8], "little")))
+        return at + 8
+    if wire_type == FIXED32:
+        return at + 4
+    if wire_type == START_GROUP:
+        return _skip_group(data, at)
+    raise DecodeError(f"proto: illegal wireType {wire_type}")
 
 
 def _skip_group(data: bytes, at: int) -> int:
