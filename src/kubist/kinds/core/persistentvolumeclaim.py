@@ -137,7 +137,8 @@ def validate_claim_template(template: Object, path: str) -> Errors:
         errors += objectmeta.validate_labels(labels, f"{path}.metadata.labels")
     for field in metadata:
         if field not in _TEMPLATE_METADATA and metadata[field]:
-            errors.append(forbidden(f"{path}.metadata.{field}", "cannot be set"))
+            shown = "uID" if field == "uid" else field
+            errors.append(forbidden(f"{path}.metadata.{shown}", "cannot be set"))
     return errors + validate_claim_spec(template.get("spec") or {}, f"{path}.spec")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubist.meta import names
 from kubist.meta.fields import FieldError, invalid
-from kubist.meta.quantity import parse_quantity
+from kubist.meta.quantity import NANO, parse_quantity
 
 Errors = list[FieldError]
 
@@ -97,13 +97,19 @@ def validate_quota_resource_name(name: str, path: str) -> Errors:
     return errors
 
 
+def is_whole(quantity: str) -> bool:
+    """No fraction. Amounts too large to be counted in thousandths look as if, if written in binary."""
+    amount = parse_quantity(quantity)
+    return amount.nanos % NANO == 0 and not (quantity[-1] == "i" and amount.milli_value() % 1000)
+
+
 def validate_quantity(name: str, quantity: str, path: str) -> Errors:
     """An amount of the resource `name`: never negative, whole if it is of things that are counted."""
     amount = parse_quantity(quantity)
     errors: Errors = []
     if amount.nanos < 0:
         errors.append(invalid(path, quantity, "must be greater than or equal to 0"))
-    if amount.nanos % 1_000_000_000 and is_integer(name):
+    if not is_whole(quantity) and is_integer(name):
         errors.append(invalid(path, quantity, "must be an integer"))
     return errors
 

@@ -38,10 +38,12 @@ def validate_pod_annotations(annotations: Annotations, spec: Object, path: str, 
 def _tolerations(text: str, path: str) -> Errors:
     try:
         tolerations = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        return [invalid(path, _TOLERATIONS, str(error))]
+    except orjson.JSONDecodeError:
+        why = f"invalid character '{text[0]}' looking for beginning of value"
+        return [invalid(path, _TOLERATIONS, why)]
     if not isinstance(tolerations, list) or not all(isinstance(item, dict) for item in tolerations):
-        return [invalid(path, _TOLERATIONS, "json: cannot unmarshal into a list of tolerations")]
+        why = "json: cannot unmarshal number into Go value of type []core.Toleration"
+        return [invalid(path, _TOLERATIONS, why)]
     return validate_tolerations(tolerations, f"{path}.{_TOLERATIONS}")
 
 

@@ -138,7 +138,8 @@ def _default_probe(probe: Object) -> None:
     if "httpGet" in probe:
         _default_http_get(probe["httpGet"])
     if "grpc" in probe:
-        probe["grpc"].setdefault("service", "")
+        if probe["grpc"].get("service") is None:
+            probe["grpc"]["service"] = ""
 
 
 def _default_http_get(action: Object) -> None:

@@ -24,6 +24,8 @@ def drop_disabled_fields(spec: Object, old: Object | None = None) -> None:
     for container in containers_of(spec):
         if "stopSignal" in (container.get("lifecycle") or {}) and not _has_stop_signals(old):
             del container["lifecycle"]["stopSignal"]
+            if not container["lifecycle"]:
+                del container["lifecycle"]
 
 
 def _projects(spec: Object | None, field: str) -> bool:

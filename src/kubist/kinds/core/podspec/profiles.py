@@ -6,7 +6,7 @@ from typing import Any
 
 from kubist.kinds.core.podspec import paths
 from kubist.kinds.core.podspec.visit import with_paths
-from kubist.meta.fields import FieldError, forbidden, invalid, not_supported, required, too_long
+from kubist.meta.fields import FieldError, forbidden, invalid, not_supported, quoted, required, too_long
 
 Object = dict[str, Any]
 Errors = list[FieldError]
@@ -29,7 +29,8 @@ def validate_seccomp_profile(profile: Object, path: str) -> Errors:
     if kind != "Localhost":
         if file is not None:
             why = "can only be set when seccomp type is Localhost"
-            errors.append(invalid(f"{path}.localhostProfile", profile, why))
+            shown = {"Type": kind, "LocalhostProfile": file}
+            errors.append(invalid(f"{path}.localhostProfile", shown, why))
     elif file is None:
         errors.append(required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost"))
     else:
@@ -72,7 +73,7 @@ def validate_profile_annotations(annotations: dict[str, str], spec: Object, path
             if all(container.get("name", "") != name for container, _ in with_paths(spec, "")):
                 errors.append(invalid(f"{path}[{key}]", name, "container not found"))
             if value not in ("", "runtime/default", "unconfined") and not value.startswith(_LOCALHOST):
-                why = f'invalid AppArmor profile name: "{value}"'
+                why = f"invalid AppArmor profile name: {quoted(value)}"
                 errors.append(invalid(f"{path}[{key}]", value, why))
     return errors
 

@@ -183,14 +183,20 @@ def validate_resource_claims(claims: list[Object], annotations: dict[str, str], 
         sources = [f for f in ("resourceClaimName", "resourceClaimTemplateName") if f in claim]
         if len(sources) == 2:
             why = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            errors.append(invalid(where, claim, why))
+            errors.append(invalid(where, _shown(claim), why))
         elif not sources:
             why = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            errors.append(invalid(where, claim, why))
+            errors.append(invalid(where, _shown(claim), why))
         for field in sources:
             problems = names.dns_subdomain(claim[field])
             errors += [invalid(f"{where}.{field}", claim[field], problem) for problem in problems]
     return errors
+
+
+def _shown(claim: Object) -> Object:
+    """A claim as messages show it."""
+    fields = ("name", "resourceClaimName", "resourceClaimTemplateName")
+    return {field[0].upper() + field[1:]: claim.get(field) for field in fields}
 
 
 def aggregate(spec: Object, field: str) -> dict[str, Quantity]:

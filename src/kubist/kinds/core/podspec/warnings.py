@@ -17,9 +17,9 @@ from kubist.kinds.core.podspec.profiles import (
 from kubist.kinds.core.podspec.visit import with_paths
 from kubist.kinds.shared.ip import ip_warnings
 from kubist.kinds.shared.nodelabels import DEPRECATED
+from kubist.kinds.shared.resourcenames import is_whole
 from kubist.meta import names
 from kubist.meta.fields import quoted
-from kubist.meta.quantity import NANO, parse_quantity
 
 Object = dict[str, Any]
 
@@ -146,17 +146,11 @@ def _duplicates(spec: Object, path: str) -> Iterator[str]:
             yield f'{path}.imagePullSecrets[{index}].name: invalid empty name ""'
 
 
-def _is_fraction(text: str) -> bool:
-    """Amounts too large to be counted in thousandths look like fractions, if written in binary."""
-    amount = parse_quantity(text)
-    return amount.nanos % NANO != 0 or (text[-1] == "i" and amount.milli_value() % 1000 != 0)
-
-
 def _fractions(amounts: dict[str, str] | None, path: str) -> Iterator[str]:
     """Parts of a byte."""
     if amounts:
         for name in _BYTES:
-            if name in amounts and _is_fraction(amounts[name]):
+            if name in amounts and not is_whole(amounts[name]):
                 shown = quoted(amounts[name])
                 yield f"{path}[{name}]: fractional byte value {shown} is invalid, must be an integer"
 
