@@ -7,6 +7,10 @@ from typing import Any
 from kubist.patch.apply.sets import LEAF, SELF, Set, is_member, ordered
 from kubist.patch.apply.typed import FREE, ListType, MapType, Type
 
+MAX_SHAPES = 64
+
+_SEVERAL: Any = object()
+
 
 def claimed(kind: Type, obj: dict[str, Any]) -> Set:
     """What applying `obj` claims: leaves, elements of lists, keys of maps; not the structs around them."""
@@ -43,9 +47,6 @@ def _claimed(kind: Type, value: Any, member: bool) -> Set | None:
     return LEAF
 
 
-_SEVERAL: Any = object()
-
-
 def _single(items: ListType, values: list[Any]) -> dict[str, Any]:
     """Elements by name; those of one name are one thing, into which nobody looks."""
     named: dict[str, Any] = {}
@@ -61,17 +62,26 @@ def everything(kind: Type, value: Any) -> Set:
         split = kind.map
         if not value or split is None or split.atomic:
             return LEAF
+        # Most structs are small, hold scalars only, and look like others: one node serves them all.
+        shape = tuple(value)
+        known: Set | None = split.shapes.get(shape)
+        if known is not None and not any(type(inner) in (dict, list) for inner in value.values()):
+            return known
         node: Set = {SELF: LEAF}
         fields = split.fields
+        plain = split.element is None
         for key in sorted(value):
             field = fields.get(key) or split.child(key)
             if field is None:
                 continue
             inner = value[key]
-            # Most values are scalars: no call for those.
-            node[field[0]] = (
-                everything(field[1], inner) if type(inner) is dict or type(inner) is list else LEAF
-            )
+            if type(inner) in (dict, list):
+                node[field[0]] = everything(field[1], inner)
+                plain = False
+            else:
+                node[field[0]] = LEAF
+        if plain and len(split.shapes) < MAX_SHAPES:
+            split.shapes[shape] = node
         return node
     if type(value) is list:
         items = kind.list

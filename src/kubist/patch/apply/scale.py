@@ -1,6 +1,6 @@
 """The owners of an object's replicas, seen through its scale sub-resource and back.
 
-A Scale has a `spec.replicas` of its own; whoever owns it there owns the field of the object that stands behind.
+A Scale has a `spec.replicas` of its own; whoever owns it there owns the field of the object behind it.
 """
 
 from __future__ import annotations

@@ -6,12 +6,16 @@ merging. An `any` is split only where it holds maps.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any
 
 from kubist.patch.apply import paths
 from kubist.patch.apply.paths import Element
 from kubist.schema.node import UNSET, Schema
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./: -]*").fullmatch
+"""Text that JSON spells as it is."""
 
 
 class BadValue(Exception):
@@ -40,7 +44,7 @@ class Type:
 class MapType:
     """A struct, a map, or (custom resources) both."""
 
-    __slots__ = ("_fields", "_maker", "_schema", "atomic", "element")
+    __slots__ = ("_fields", "_maker", "_schema", "atomic", "element", "shapes")
 
     def __init__(
         self, element: Type | None, atomic: bool, schema: Schema | None = None, maker: _Maker | None = None
@@ -48,6 +52,8 @@ class MapType:
         self.element = element
         """The type of keys that are no fields; None: there are none."""
         self.atomic = atomic
+        self.shapes: dict[tuple[str, ...], Any] = {}
+        """Field sets of values that hold these fields and nothing but scalars."""
         self._schema = schema
         self._maker = maker
         self._fields: dict[str, tuple[Element, Type]] | None = None if schema else {}
@@ -91,7 +97,7 @@ class ListType:
         """The path element of an item."""
         if self._only and type(item) is dict:
             only = item.get(self._only)
-            if type(only) is str and only.isascii() and only.replace("-", "").isalnum():
+            if type(only) is str and _PLAIN(only):
                 return f'k:{{"{self._only}":"{only}"}}'
         return self._key(item) if self._keys else self._value(item)
 

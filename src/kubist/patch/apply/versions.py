@@ -2,47 +2,64 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
+from kubist.codec.errors import DecodeError
 from kubist.patch.apply.compare import Comparison, compare
 from kubist.patch.apply.sets import Set
 from kubist.patch.apply.typed import BadValue, Type, type_of
 from kubist.patch.apply.validate import problems
+from kubist.schema.decode import decode
 from kubist.schema.node import Schema
 
 Object = dict[str, Any]
 
 Convert = Callable[[Object, str], tuple[Object, Schema] | None]
-"""An object in another version, with the schema of that; None if there is no such version. Must not change
-its argument, whose own version is its `apiVersion`."""
+"""An object in another version, with the schema of that; None if there is no such version. The argument, of
+the version in its `apiVersion`, is a copy that may be changed."""
 
 
 class Versions:
     """The version of a request, and the way from it to others."""
 
-    __slots__ = ("_convert", "_kinds", "api_version", "kind")
+    __slots__ = ("_convert", "_schemas", "api_version", "kind")
 
     def __init__(self, api_version: str, schema: Schema, convert: Convert | None) -> None:
         self.api_version = api_version
         self.kind = type_of(schema)
         self._convert = convert
-        self._kinds = {api_version: self.kind}
+        self._schemas = {api_version: schema}
 
     def at(self, obj: Object, api_version: str, what: str) -> tuple[Object, Type] | None:
         """`obj` in a version, and its type there. None: it does not exist in that version.
 
         One that does not fit its type there is a `BadValue`; `what` says in the message which it was.
         """
-        if obj.get("apiVersion", self.api_version) == api_version and api_version in self._kinds:
-            return obj, self._kinds[api_version]
-        converted = self._convert(obj, api_version) if self._convert is not None else None
-        if converted is None:
+        current = obj.get("apiVersion", self.api_version)
+        if current == api_version and api_version in self._schemas:
+            return obj, type_of(self._schemas[api_version])
+        if self._convert is None:
             return None
-        kind = self._kinds[api_version] = type_of(converted[1])
-        if wrong := problems(kind, converted[0]):
+        try:
+            converted = self._convert(_whole(self._schemas[current], obj), api_version)
+            if converted is None:
+                return None
+            schema = self._schemas[api_version] = converted[1]
+            made = _whole(schema, converted[0])
+        except DecodeError as error:
+            raise BadValue(f"failed to convert {what}: {error}") from None
+        if not schema.name and (wrong := problems(type_of(schema), made)):
             raise BadValue(f"failed to convert {what}: {wrong}")
-        return converted[0], kind
+        return made, type_of(schema)
+
+
+def _whole(schema: Schema, obj: Object) -> Object:
+    """A copy of an object, with all that a kind's conversion may count on even if `obj` has lost parts."""
+    mine = copy.deepcopy(obj)
+    whole: Object = decode(schema, mine) if schema.name else mine
+    return whole
 
 
 class Changes:
