@@ -17,7 +17,7 @@ def causes(errors: list[Any]) -> list[tuple[str, str]]:
         ({}, []),
         ({"name": ""}, [("metadata.name", "Required")]),
         (
-            {"generateName": "A-", "name": "A-x"},
+            {"generateName": "-", "name": "-x"},
             [("metadata.generateName", "Invalid"), ("metadata.name", "Invalid")],
         ),
         ({"namespace": ""}, [("metadata.namespace", "Required")]),

@@ -81,8 +81,8 @@ _LABEL_VALUE_MESSAGE = regex_error(
 
 
 def _unprefixed(name: str, prefix: bool) -> str:
-    """A generateName may end in a dash that the suffix will make legal."""
-    return name[:-1] + "a" if prefix and name.endswith("-") else name
+    """A generateName may end in a dash that the suffix will make legal. It hides what is before it as well."""
+    return name[:-2] + "a" if prefix and len(name) > 1 and name.endswith("-") else name
 
 
 def dns_label(name: str, prefix: bool = False) -> list[str]:

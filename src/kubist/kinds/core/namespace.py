@@ -54,6 +54,7 @@ class NamespaceFinalize(Update):
 
 class NamespaceStrategy(Strategy):
     returns_deleted = True
+    precondition_kind = "namespaces"
     reset_fields = ("status",)
     namespace_selectable = False
     field_labels: ClassVar[dict[str, str]] = {"status.phase": "status.phase", "name": "metadata.name"}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
+from kubist.codec.json_syntax import complaint
 from kubist.kinds.core.configmap import SIZE_LIMIT, decoded_size, validate_immutable
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.strategy import Errors, Object, Strategy
@@ -23,6 +24,8 @@ SERVICE_ACCOUNT_NAME = "kubernetes.io/service-account.name"
 SERVICE_ACCOUNT_TOKEN = "kubernetes.io/service-account-token"
 TLS = "kubernetes.io/tls"
 
+_REDACTED = "<secret contents redacted>"
+_JSON_TYPES = {bool: "bool", int: "number", float: "number", str: "string", list: "array"}
 _JSON_KEYS = {
     "kubernetes.io/dockercfg": ".dockercfg",
     "kubernetes.io/dockerconfigjson": ".dockerconfigjson",
@@ -92,12 +95,15 @@ def _validate_type(secret: Object, data: dict[str, str]) -> Errors:
 
 
 def _validate_json(text: str | None, path: str) -> Errors:
+    content = base64.b64decode(text or "")
     try:
-        value = json.loads(base64.b64decode(text or ""))
-    except ValueError as error:
-        return [invalid(path, "<secret contents redacted>", str(error))]
-    if value is not None and not isinstance(value, dict):
-        return [invalid(path, "<secret contents redacted>", "must be a JSON object")]
+        value = json.loads(content)
+    except ValueError:
+        return [invalid(path, _REDACTED, complaint(content))]
+    for kind, name in _JSON_TYPES.items():
+        if isinstance(value, kind):
+            detail = f"json: cannot unmarshal {name} into Go value of type map[string]interface {{}}"
+            return [invalid(path, _REDACTED, detail)]
     return []
 
 
