@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kubist.codec import json, protobuf, yaml
 from kubist.codec.errors import DecodeError
 from kubist.schema.catalog import schema_for
-from kubist.schema.strict import decode_body, decode_yaml
+from kubist.schema.strict import decode_body, decode_value
 
 FAST = settings(max_examples=300, deadline=None, database=None)
 POD = schema_for("", "v1", "Pod")
@@ -45,7 +45,7 @@ def test_yaml(data: bytes) -> None:
         value = yaml.parse(data).value
         assert yaml.parse(yaml.dumps(value)).value == value
     with contextlib.suppress(DecodeError):
-        decode_yaml(POD, data)
+        decode_value(POD, yaml.parse(data).value)
 
 
 @FAST

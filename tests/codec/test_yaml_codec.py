@@ -30,6 +30,12 @@ def test_reading(text: str, value: Any) -> None:
     assert yaml.parse(text.encode()) == (value, [])
 
 
+@pytest.mark.parametrize("text", ["b: 1\na: {d: 1, c: 2}", '{"b": 1, "a": {"d": 1, "c": 2}}'])
+def test_keys_are_sorted(text: str) -> None:
+    value = yaml.parse(text.encode()).value
+    assert (list(value), list(value["a"])) == (["a", "b"], ["c", "d"])
+
+
 @pytest.mark.parametrize(
     ("text", "complaints"),
     [

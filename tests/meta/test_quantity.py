@@ -40,7 +40,7 @@ def test_other_text_is_brought_to_canonical_form(text: str, canonical: str) -> N
     ("text", "reason"),
     [
         ("", FORMAT_WRONG),
-        ("lots", SUFFIX_WRONG),
+        ("lots", FORMAT_WRONG),
         ("1x", FORMAT_WRONG),
         ("1 Gi", FORMAT_WRONG),
         ("1.2.3", FORMAT_WRONG),
@@ -52,8 +52,6 @@ def test_other_text_is_brought_to_canonical_form(text: str, canonical: str) -> N
     ],
 )
 def test_what_is_no_quantity_is_refused(text: str, reason: str) -> None:
-    if text == "lots":
-        reason = FORMAT_WRONG
     with pytest.raises(ValueError, match="quantit") as error:
         parse_quantity(text)
     assert str(error.value) == reason

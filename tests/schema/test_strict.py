@@ -4,7 +4,7 @@ import pytest
 
 from kubist.codec.errors import DecodeError
 from kubist.schema.catalog import schema_for
-from kubist.schema.strict import decode_body, decode_value, decode_yaml
+from kubist.schema.strict import decode_body, decode_value
 
 POD = schema_for("", "v1", "Pod")
 CONFIG_MAP = schema_for("", "v1", "ConfigMap")
@@ -72,14 +72,3 @@ def test_raw_numbers_survive_the_exact_way() -> None:
     decoded = decode_body(schema_for("apps", "v1", "ControllerRevision"), body)
     assert decoded.object["data"] == {"x": 1.5, "y": [2.0]}
     assert type(decoded.object["data"]["x"]) is float
-
-
-def test_yaml_duplicates_are_named_by_line_before_unknown_fields() -> None:
-    body = b"metadata:\n  name: a\ndata:\n  k: '1'\n  k: '2'\nzz: 1\naa: 2\n"
-    decoded = decode_yaml(CONFIG_MAP, body)
-    assert decoded.complaints == [
-        'line 5: key "k" already set in map',
-        'unknown field "aa"',
-        'unknown field "zz"',
-    ]
-    assert decoded.object["data"] == {"k": "2"}

@@ -40,14 +40,16 @@ class Document(NamedTuple):
 
 
 def parse(body: bytes) -> Document:
-    """The first document of a body as a JSON value, or null. Of duplicate keys the last counts."""
+    """The first document of a body as a JSON value, or null, with sorted keys as JSON made of YAML has them.
+
+    Of duplicate keys the last counts."""
     if body.lstrip()[:1] == b"{" and b"\\/" not in body:
         try:
             value = orjson.loads(body)
         except orjson.JSONDecodeError:
             return _Builder().build(body)
         if not may_repeat(body, value):
-            return Document(value, [])
+            return Document(orjson.loads(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)), [])
     return _Builder().build(body)
 
 
@@ -123,6 +125,8 @@ class _Builder:
             elif kind is MappingEndEvent or kind is SequenceEndEvent:
                 done = self.stack.pop()
                 value, count, line = done.value, done.count, done.line
+                if kind is MappingEndEvent:
+                    value = dict(sorted(value.items()))
                 if done.anchor:
                     self.anchors[done.anchor] = (value, count)
             else:

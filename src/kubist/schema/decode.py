@@ -18,9 +18,11 @@ _compiled: dict[str, Convert] = {}
 
 
 def decode(schema: Schema, value: Any, flags: Flags | None = None) -> Any:
-    """The canonical object of a value, parts of which it takes over.
+    """The canonical object of a value, parts of which it takes over. A custom resource stays as it is.
 
     `flags` collects what was met on the way: `UNKNOWN` fields, `INEXACT` numbers whose text matters."""
+    if not schema.name:
+        return value
     try:
         return converter(schema)(value, flags if flags is not None else [])
     except WrongType as error:

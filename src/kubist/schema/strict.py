@@ -1,4 +1,4 @@
-"""Reading a body strictly: the decoded object, and a complaint for every unknown or duplicate field.
+"""Reading a JSON body strictly: the decoded object, and a complaint for every unknown or duplicate field.
 
 The common body costs one parse and one decoding; only one that gives cause is read again, exactly.
 """
@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import orjson
-
-from kubist.codec import yaml
 from kubist.codec.errors import DecodeError
 from kubist.codec.json import Literal, Repeated, may_repeat, parse, parse_exact, quote, repeated
 from kubist.schema.decode import decode
@@ -46,17 +43,6 @@ def decode_value(schema: Schema, value: Any) -> Decoded:
     flags: Flags = []
     decoded = decode(schema, value, flags)
     return Decoded(decoded, complaints(schema, value) if UNKNOWN in flags else [])
-
-
-def decode_yaml(schema: Schema, body: bytes) -> Decoded:
-    """The object that a YAML body means for this schema; duplicate keys are complained about by line."""
-    value, repetitions = yaml.parse(body)
-    flags: Flags = []
-    decoded = decode(schema, value, flags)
-    if UNKNOWN in flags:
-        by_key = orjson.loads(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
-        repetitions += complaints(schema, by_key)
-    return Decoded(decoded, repetitions)
 
 
 def complaints(schema: Schema, value: Any) -> list[str]:
