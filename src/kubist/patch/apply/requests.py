@@ -128,7 +128,7 @@ def apply(
         raise UnclassifiedError(str(bad)) from None
     if manager == lastapplied.MANAGER:
         obj = lastapplied.renew(obj, applied)
-    metadata = dict(_metadata(obj))
+    metadata = {key: value for key, value in _metadata(obj).items() if key != "managedFields"}
     if managed:
         metadata["managedFields"] = managers.encode(managed)
     return {**obj, "metadata": metadata}
