@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kubist.kinds.core.pod_binding import bind
 from kubist.kinds.strategy import Create, Object, Strategy
+from kubist.meta.status import bad_request
 
 if TYPE_CHECKING:
     from kubist.context import Context
@@ -15,7 +16,10 @@ class LegacyBinding(Create):
     kind = "Binding"
 
     async def create(self, ctx: Context, body: Object) -> Object:
-        return await bind(ctx, body["metadata"].get("name", ""), body)
+        name = body["metadata"].get("name", "")
+        if not name:
+            raise bad_request("Name parameter required.")
+        return await bind(ctx, name, body)
 
 
 class BindingStrategy(Strategy):

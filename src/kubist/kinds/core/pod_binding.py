@@ -66,8 +66,11 @@ def _check_preconditions(name: str, metadata: Object, pod: Object) -> None:
     for field, shown in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
         wanted, held = metadata.get(field), pod["metadata"].get(field, "")
         if wanted and wanted != held:
+            key = f"/registry/pods/{pod['metadata'].get('namespace', '')}/{name}"
             why = f"Precondition failed: {shown} in precondition: {wanted}, {shown} in object meta: {held}"
-            raise conflict("", "pods", name, why)
+            where = f"Code: 4, Key: {key}, ResourceVersion: 0"
+            error = f"StorageError: invalid object, {where}, AdditionalErrorMsg: {why}"
+            raise conflict("", "pods", name, error)
 
 
 def _check_unbound(name: str, pod: Object) -> None:

@@ -13,6 +13,7 @@ from kubist.meta.fields import forbidden, invalid, quoted
 from kubist.meta.status import APIError, bad_request, internal_error, not_found, plain_error
 from kubist.meta.status import forbidden as forbidden_status
 from kubist.meta.status import invalid as invalid_status
+from kubist.meta.times import parse_time
 
 if TYPE_CHECKING:
     from kubist.context import Context
@@ -50,7 +51,8 @@ def _kubelet(ctx: Context, node_name: str) -> str:
     """Where the kubelet of a node listens."""
     node = ctx.objects.get("nodes", node_name)
     if node is None:
-        raise not_found("", "nodes", node_name)
+        # The reference names the resource that was asked about, not the one that is missing.
+        raise not_found("", "pods", node_name)
     status = node.get("status") or {}
     addresses = status.get("addresses") or []
     for kind in _ADDRESS_TYPES:
@@ -80,7 +82,9 @@ class PodLog(Connect):
 
 def _log_option_errors(ctx: Context) -> Errors:
     errors: Errors = []
-    numbers = {name: _number(ctx.query[name]) for name in _LOG_MINIMUMS if ctx.query.get(name)}
+    numbers = {name: _number(ctx.query[name]) for name in _LOG_MINIMUMS if name in ctx.query}
+    if ctx.query.get("sinceTime"):
+        _check_time(ctx.query["sinceTime"])
     both = "sinceSeconds" in numbers and bool(ctx.query.get("sinceTime"))
     for name, (minimum, why) in _LOG_MINIMUMS.items():
         if both and name == "sinceSeconds":
@@ -109,6 +113,25 @@ def _number(text: str) -> int:
     return number
 
 
+def _check_time(text: str) -> None:
+    try:
+        parse_time(text)
+    except ValueError as error:
+        raise bad_request(str(error)) from None
+
+
+def _check_ports(text: str) -> None:
+    for part in text.split(","):
+        if not (part.isascii() and part.isdigit()):
+            why = "invalid syntax"
+        elif int(part) > 65535:
+            why = "value out of range"
+        else:
+            continue
+        problem = f"strconv.ParseUint: parsing {quoted(part)}: {why}"
+        raise bad_request(f"cannot convert to []int32: {problem}")
+
+
 class PodStream(Connect):
     """exec, attach, portforward: a conversation with a container that goes through its kubelet."""
 
@@ -118,6 +141,8 @@ class PodStream(Connect):
     async def connect(self, ctx: Context) -> Answer:
         if ctx.verb != "create":
             await self._authorize(ctx)
+        if not self.of_container and "ports" in ctx.query:
+            _check_ports(ctx.query["ports"])
         pod = _pod(ctx, ctx.name)
         if self.of_container:
             _container(ctx, pod)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from kubist.kinds.core.pod_update import validate_annotations
 from kubist.kinds.core.pod_validation import tolerantly, validate_again
 from kubist.kinds.core.podspec.annotations import MIRROR_POD
+from kubist.kinds.core.podspec.disabled import drop_disabled_fields
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.shared.update import keep_metadata
 from kubist.kinds.strategy import Errors, Object, Update, keep
@@ -25,6 +26,7 @@ class PodEphemeralContainers(Update):
         new["spec"] = {key: value for key, value in old["spec"].items() if key != _FIELD}
         if containers:
             new["spec"][_FIELD] = containers
+            drop_disabled_fields(new["spec"], old["spec"])
         keep(new, old, "status")
         keep_metadata(new, old)
 

@@ -11,11 +11,11 @@ from kubist.kinds.core.podspec.disabled import drop_disabled_status_fields
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.restarts import may_restart_all, should_restart
 from kubist.kinds.core.podspec.security import validate_id
-from kubist.kinds.shared.ip import ip_warnings, is_dual_stack, validate_ip
+from kubist.kinds.shared.ip import ip_warnings, is_dual_stack, parse_ip, validate_ip
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.strategy import Errors, Object, Update, keep
 from kubist.meta import names, objectmeta
-from kubist.meta.fields import duplicate, forbidden, invalid, not_supported, required, too_long
+from kubist.meta.fields import duplicate, forbidden, internal, invalid, not_supported, required, too_long
 
 if TYPE_CHECKING:
     from kubist.context import Context
@@ -205,9 +205,15 @@ def _addresses(status: Object, old: Object, field: str) -> Errors:
     errors: Errors = []
     for index, address in enumerate(addresses):
         errors += validate_ip(address, f"status.{field}[{index}]", before)
-    if len(addresses) > 1 and (len(addresses) > 2 or not is_dual_stack(addresses)):
+    if len(addresses) < 2:
+        return errors
+    wrong = next((i for i, address in enumerate(addresses) if parse_ip(address) is None), None)
+    if wrong is not None:
+        why = f"failed to check for dual stack with error:invalid IP[{wrong}]: {addresses[wrong]}"
+        errors.append(internal(f"status.{field}", why))
+    if wrong is not None or len(addresses) > 2 or not is_dual_stack(addresses):
         why = "may specify no more than one IP for each IP family"
-        errors.append(invalid(f"status.{field}", status[field], why))
+        errors.append(invalid(f"status.{field}", [{"IP": address} for address in addresses], why))
     return errors
 
 
