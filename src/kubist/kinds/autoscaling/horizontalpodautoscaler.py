@@ -38,6 +38,7 @@ class HorizontalPodAutoscalerStrategy(Strategy):
         spec = obj.setdefault("spec", {})
         spec.setdefault("minReplicas", 1)
         if obj.get("apiVersion") == "autoscaling/v1":
+            v1conversion.normalize_v1(obj)
             return
         v1conversion.drop_carried(obj)
         if not spec.get("metrics"):

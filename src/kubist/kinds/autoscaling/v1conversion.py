@@ -104,6 +104,13 @@ def from_v1(obj: Object) -> Object:
     return out
 
 
+def normalize_v1(obj: Object) -> None:
+    """Bring an object of v1 into the form in which it will be given back."""
+    normalized = to_v1(from_v1(obj))
+    obj.clear()
+    obj.update(normalized)
+
+
 def _copied(source: Object, *names: str) -> Object:
     return {name: source[name] for name in names if name in source}
 

@@ -1,0 +1,97 @@
+"""Kinds without a server: decode, default, prepare, validate, and what a client would be told."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from kubist.config import Config
+from kubist.kinds.strategy import Update
+from kubist.resources import _load_strategy
+from kubist.schema.catalog import schema_for
+from kubist.schema.strict import decode_value
+
+Object = dict[str, Any]
+Causes = list[tuple[str, str]]
+
+
+class Kind:
+    """One kind's rules, in the language of its clients: objects as YAML, causes as (field, reason)."""
+
+    def __init__(self, api_version: str, kind: str) -> None:
+        group, _, version = api_version.rpartition("/")
+        self.api_version, self.kind = api_version, kind
+        self.strategy = _load_strategy(group, kind)
+        self.schema = schema_for(group, version, kind)
+        self.context: Any = SimpleNamespace(
+            now="2030-01-01T00:00:00Z", config=Config(), dry_run=False, name="x"
+        )
+
+    def decode(self, given: str | Object) -> Object:
+        """The object with what every object has, in canonical form, with defaults."""
+        obj = yaml.safe_load(given) if isinstance(given, str) else copy.deepcopy(given)
+        metadata = {"name": "x", "namespace": "d", **(obj.get("metadata") or {})}
+        whole = {"apiVersion": self.api_version, "kind": self.kind, **obj, "metadata": metadata}
+        decoded: Object = decode_value(self.schema, whole).object
+        self.strategy.default(decoded)
+        return decoded
+
+    def create(self, given: str | Object) -> Object:
+        obj = self.decode(given)
+        self.strategy.prepare_for_create(self.context, obj)
+        return obj
+
+    def refused(self, given: str | Object) -> Causes:
+        """The causes for which creating the object is refused."""
+        return causes(self.strategy.validate_create(self.context, self.create(given)))
+
+    def warnings(self, given: str | Object) -> list[str]:
+        return list(self.strategy.warnings_on_create(self.context, self.create(given)))
+
+    def update(self, old: str | Object, new: str | Object, subresource: str = "") -> Object:
+        """What the new object comes to as an update of the old one."""
+        before, after = self.decode(old), self.decode(new)
+        self._way(subresource).prepare_for_update(self.context, after, before)
+        return after
+
+    def refused_update(self, old: str | Object, new: str | Object, subresource: str = "") -> Causes:
+        before = self.decode(old)
+        after = self.update(old, new, subresource)
+        return causes(self._way(subresource).validate_update(self.context, after, before))
+
+    def stored(self, given: str | Object) -> Object:
+        """A new object that must be fine, as it is kept."""
+        assert self.refused(given) == []
+        return self.create(given)
+
+    def changed(self, old: Object, how: Callable[[Object], Any], subresource: str = "") -> Object:
+        """What becomes of an object that a client changes in place."""
+        return self.update(old, _edited(old, how), subresource)
+
+    def refused_change(self, old: Object, how: Callable[[Object], Any], subresource: str = "") -> Causes:
+        return self.refused_update(old, _edited(old, how), subresource)
+
+    def _way(self, subresource: str) -> Update:
+        way = self.strategy.subresources[subresource] if subresource else self.strategy
+        assert isinstance(way, Update)
+        return way
+
+
+def _edited(obj: Object, how: Callable[[Object], Any]) -> Object:
+    new = copy.deepcopy(obj)
+    how(new)
+    return new
+
+
+def causes(errors: list[Any]) -> Causes:
+    return [(error.field, error.reason.removeprefix("FieldValue")) for error in errors]
+
+
+@pytest.fixture
+def kind_of() -> Callable[[str, str], Kind]:
+    return Kind
