@@ -105,10 +105,17 @@ def from_v1(obj: Object) -> Object:
 
 
 def normalize_v1(obj: Object) -> None:
-    """Bring an object of v1 into the form in which it will be given back."""
-    normalized = to_v1(from_v1(obj))
-    obj.clear()
-    obj.update(normalized)
+    """Drop annotations that carry nothing; without any metric the use of CPU is one."""
+    annotations = (obj.get("metadata") or {}).get("annotations")
+    if annotations and any(name in annotations for name in CARRIED):
+        shown = to_v1(from_v1(obj))["metadata"].get("annotations") or {}
+        for name in CARRIED:
+            if name not in shown:
+                annotations.pop(name, None)
+        if not annotations:
+            del obj["metadata"]["annotations"]
+    if METRICS not in (annotations or {}):
+        obj["spec"].setdefault("targetCPUUtilizationPercentage", DEFAULT_CPU_UTILIZATION)
 
 
 def _copied(source: Object, *names: str) -> Object:
