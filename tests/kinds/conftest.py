@@ -12,8 +12,7 @@ import yaml
 
 from kubist.config import Config
 from kubist.kinds.strategy import Update
-from kubist.resources import _load_strategy
-from kubist.schema.catalog import schema_for
+from kubist.resources import Resources
 from kubist.schema.strict import decode_value
 
 Object = dict[str, Any]
@@ -24,10 +23,8 @@ class Kind:
     """One kind's rules, in the language of its clients: objects as YAML, causes as (field, reason)."""
 
     def __init__(self, api_version: str, kind: str) -> None:
-        group, _, version = api_version.rpartition("/")
-        self.api_version, self.kind = api_version, kind
-        self.strategy = _load_strategy(group, kind)
-        self.schema = schema_for(group, version, kind)
+        self.resource = next(r for r in Resources() if (r.api_version, r.kind) == (api_version, kind))
+        self.strategy, self.schema = self.resource.strategy, self.resource.schema
         self.context: Any = SimpleNamespace(
             now="2030-01-01T00:00:00Z", config=Config(), dry_run=False, name="x"
         )
@@ -35,8 +32,11 @@ class Kind:
     def decode(self, given: str | Object) -> Object:
         """The object with what every object has, in canonical form, with defaults."""
         obj = yaml.safe_load(given) if isinstance(given, str) else copy.deepcopy(given)
-        metadata = {"name": "x", "namespace": "d", **(obj.get("metadata") or {})}
-        whole = {"apiVersion": self.api_version, "kind": self.kind, **obj, "metadata": metadata}
+        metadata = {"name": "x", **(obj.get("metadata") or {})}
+        if self.resource.namespaced:
+            metadata.setdefault("namespace", "d")
+        type_ = {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
+        whole = {**type_, **obj, "metadata": metadata}
         decoded: Object = decode_value(self.schema, whole).object
         self.strategy.default(decoded)
         return decoded

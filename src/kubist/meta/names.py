@@ -81,7 +81,7 @@ _LABEL_VALUE_MESSAGE = regex_error(
 
 
 def _unprefixed(name: str, prefix: bool) -> str:
-    """A generateName may end in a dash that the suffix will make legal. It hides what is before it as well."""
+    """A generateName may end in a dash that the suffix will make legal; it hides what stands before it."""
     return name[:-2] + "a" if prefix and len(name) > 1 and name.endswith("-") else name
 
 

@@ -38,11 +38,11 @@ def families(config: Config) -> list[str]:
 
 
 def held(service: Object) -> set[str]:
-    """The cluster IPs that a service has taken."""
+    """The cluster IPs that a service has taken, in canonical form."""
     spec = service["spec"]
     if spec.get("type") == "ExternalName":
         return set()
-    return {ip for ip in spec.get("clusterIPs") or () if ip and ip != "None"}
+    return {str(parse_ip(ip)) for ip in spec.get("clusterIPs") or () if ip and ip != "None"}
 
 
 def ip_address(ip: str, service: Object) -> Object:

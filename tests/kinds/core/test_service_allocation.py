@@ -1,0 +1,154 @@
+"""Cluster IPs and node ports on a real server's parts: unique under concurrency, released, reused."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubist.cluster import Cluster
+from kubist.config import Config
+from kubist.control.allocations import Allocations
+from kubist.kinds.core.service_addresses import ip_address
+from kubist.meta.status import APIError
+from kubist.server import Server
+
+Scene = Callable[[Cluster], Awaitable[None]]
+
+
+def play(directory: Path, scene: Scene, **settings: Any) -> None:
+    """Run a scene on a fresh server that holds everything in memory."""
+
+    async def run() -> None:
+        config = Config(bind_address="127.0.0.1", secure_port=0, cert_dir=str(directory), **settings)
+        server = Server(config)
+        await server.start()
+        try:
+            await scene(server.api.cluster)
+        finally:
+            await server.stop(0)
+
+    asyncio.run(run())
+
+
+async def create(cluster: Cluster, name: str, **spec: Any) -> dict[str, Any]:
+    body = {
+        "metadata": {"name": name},
+        "spec": {"ports": [{"port": 80}], **spec},
+        "status": {"loadBalancer": {}},
+    }
+    return await cluster.create("services", body, "default")
+
+
+async def refused(attempt: Awaitable[Any]) -> APIError:
+    with pytest.raises(APIError) as caught:
+        await attempt
+    return caught.value
+
+
+def test_concurrent_services_get_different_addresses_and_ports(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        made = await asyncio.gather(*(create(cluster, f"s{i}", type="NodePort") for i in range(40)))
+        assert len({service["spec"]["clusterIP"] for service in made}) == 40
+        assert len({service["spec"]["ports"][0]["nodePort"] for service in made}) == 40
+        for service in made:
+            address = cluster.get("ipaddresses", service["spec"]["clusterIP"], group="networking.k8s.io")
+            assert address is not None
+            assert address["spec"]["parentRef"]["name"] == service["metadata"]["name"]
+
+    play(tmp_path, scene)
+
+
+def test_of_many_who_want_one_port_one_gets_it_and_the_rest_keep_no_address(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        def wanted(i: int) -> Awaitable[Any]:
+            return create(cluster, f"s{i}", type="NodePort", ports=[{"port": 80, "nodePort": 30500}])
+
+        results = await asyncio.gather(*(wanted(i) for i in range(10)), return_exceptions=True)
+        errors = [result for result in results if isinstance(result, APIError)]
+        assert len(errors) == 9
+        assert all(error.details["causes"][0]["field"] == "spec.ports[0].nodePort" for error in errors)
+        owners = [
+            address["spec"]["parentRef"]["name"]
+            for address in cluster.list("ipaddresses", group="networking.k8s.io")
+        ]
+        assert sorted(set(owners) - {"kubernetes"}) == [
+            r["metadata"]["name"] for r in results if isinstance(r, dict)
+        ]
+
+    play(tmp_path, scene)
+
+
+def test_a_deleted_service_gives_everything_back(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        spec = {"type": "NodePort", "clusterIP": "10.0.0.77", "ports": [{"port": 80, "nodePort": 30777}]}
+        await create(cluster, "a", **spec)
+        assert (await refused(create(cluster, "b", clusterIP="10.0.0.77"))).code == 422
+        await cluster.delete("services", "a", "default")
+        assert await cluster.claims("ranges/servicenodeports/") == {}
+        await create(cluster, "b", **spec)
+
+    play(tmp_path, scene)
+
+
+def test_a_full_range_is_an_internal_error_and_the_low_part_is_used_last(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        ports = [
+            (await create(cluster, f"s{i}", type="NodePort"))["spec"]["ports"][0]["nodePort"]
+            for i in range(8)
+        ]
+        assert set(ports) == set(range(30000, 30008))
+        assert (await refused(create(cluster, "more", type="NodePort"))).code == 500
+
+    play(tmp_path, scene, service_node_port_range="30000-30007")
+
+
+@pytest.mark.parametrize("ip", ["10.0.1.1", "10.0.0.0", "10.0.0.255"])
+def test_addresses_outside_the_range_are_refused(tmp_path: Path, ip: str) -> None:
+    async def scene(cluster: Cluster) -> None:
+        error = await refused(create(cluster, "s", clusterIP=ip))
+        assert error.details is not None
+        assert error.details["causes"][0]["field"] == "spec.clusterIPs"
+
+    play(tmp_path, scene)
+
+
+def test_another_service_cidr_extends_the_range(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        more = {"metadata": {"name": "more"}, "spec": {"cidrs": ["10.9.0.0/24"]}, "status": {}}
+        await cluster.create("servicecidrs", more, group="networking.k8s.io")
+        service = await create(cluster, "s", clusterIP="10.9.0.7")
+        assert service["spec"]["clusterIPs"] == ["10.9.0.7"]
+
+    play(tmp_path, scene)
+
+
+def test_dual_stack_services_get_one_address_of_each_family(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        service = await create(cluster, "s", ipFamilyPolicy="PreferDualStack")
+        assert service["spec"]["ipFamilies"] == ["IPv4", "IPv6"]
+        assert [":" in ip for ip in service["spec"]["clusterIPs"]] == [False, True]
+
+    play(tmp_path, scene, service_cluster_ip_range="10.0.0.0/24,fd00::/112")
+
+
+def test_repair_records_what_is_used_and_releases_what_stays_unused(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        service = await create(cluster, "s", type="NodePort")
+        ip, port = service["spec"]["clusterIP"], service["spec"]["ports"][0]["nodePort"]
+        await cluster.delete("ipaddresses", ip, group="networking.k8s.io")
+        await cluster.unclaim(f"ranges/servicenodeports/{port}")
+        await cluster.claim("ranges/servicenodeports/32000", "default/lost")
+        stray = {"metadata": {"name": "gone", "namespace": "default"}}
+        await cluster.create("ipaddresses", ip_address("10.0.0.200", stray), group="networking.k8s.io")
+        allocations = Allocations(cluster)
+        await allocations.repair()
+        assert set(await cluster.claims("ranges/")) == {f"ranges/servicenodeports/{n}" for n in (port, 32000)}
+        assert cluster.get("ipaddresses", ip, group="networking.k8s.io") is not None
+        await allocations.repair()
+        assert set(await cluster.claims("ranges/")) == {f"ranges/servicenodeports/{port}"}
+        assert cluster.get("ipaddresses", "10.0.0.200", group="networking.k8s.io") is None
+        assert cluster.get("ipaddresses", "10.0.0.1", group="networking.k8s.io") is not None
+
+    play(tmp_path, scene)
