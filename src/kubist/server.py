@@ -10,6 +10,7 @@ from pathlib import Path
 from kubist.admission.chain import Admission
 from kubist.api import API
 from kubist.config import Config
+from kubist.control.allocations import repair_allocations
 from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
 from kubist.filters.authentication import Authentication, TokenAuthenticator, TokenFile
@@ -46,6 +47,7 @@ class Server:
         )
         self.api.cluster.tokens = TokenSigner.from_config(config)
         self._http: HttpServer | None = None
+        self._repairs: asyncio.Task[None] | None = None
         self.port = 0
 
     def _store_problem(self) -> str:
@@ -68,6 +70,7 @@ class Server:
         try:
             await self.registry.start()
             await self._bootstrap()
+            self._repairs = asyncio.create_task(repair_allocations(self.api.cluster))
             await self._listen(sock)
         except BaseException:
             await self.stop()
@@ -90,6 +93,8 @@ class Server:
     async def stop(self, grace: float = 10.0) -> None:
         """End watches, answer what was accepted, close the store."""
         self.ready = False
+        if self._repairs is not None:
+            self._repairs.cancel()
         if self._http is not None:
             await self._http.stop(grace)
             self._http = None

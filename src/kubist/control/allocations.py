@@ -6,9 +6,26 @@ written services without recording anything. Part of the API server itself.
 
 from __future__ import annotations
 
+import asyncio
+import logging
+
 from kubist.context import Object, Objects
 from kubist.kinds.core import service_addresses, service_ports
 from kubist.meta.status import APIError
+
+log = logging.getLogger("kubist")
+INTERVAL = 180.0
+
+
+async def repair_allocations(objects: Objects) -> None:
+    """Repair now and then, for as long as the server runs."""
+    allocations = Allocations(objects)
+    while True:
+        try:
+            await allocations.repair()
+        except Exception:
+            log.exception("services and their allocations could not be compared")
+        await asyncio.sleep(INTERVAL)
 
 
 class Allocations:
