@@ -82,7 +82,7 @@ def _validate_exit_codes(requirement: Object, path: str, containers: set[str]) -
         errors.append(invalid(f"{path}.containerName", container, why))
     values = requirement.get("values") or []
     if not values:
-        errors.append(invalid(f"{path}.values", requirement.get("values"), "at least one value is required"))
+        errors.append(invalid(f"{path}.values", values, "at least one value is required"))
     elif len(values) > MAX_EXIT_CODES:
         errors.append(too_many(f"{path}.values", len(values), MAX_EXIT_CODES))
     seen = set()
@@ -109,9 +109,11 @@ def _validate_pod_conditions(patterns: list[Object], path: str) -> Errors:
 
 def validate_success_policy(spec: Object, path: str) -> Errors:
     policy = spec["successPolicy"]
-    if spec.get("completionMode") != "Indexed":
-        return [invalid(path, policy, "requires indexed completion mode")]
     rules = policy.get("rules") or []
+    if spec.get("completionMode") != "Indexed":
+        fields = ("succeededIndexes", "succeededCount")
+        shown = [{name[0].upper() + name[1:]: rule.get(name) for name in fields} for rule in rules]
+        return [invalid(path, {"Rules": shown}, "requires indexed completion mode")]
     errors = []
     if not rules:
         why = "at least one rules must be specified when the successPolicy is specified"
