@@ -18,6 +18,8 @@ SMUGGLING = {
     "two lengths": POST + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
     "list of lengths": POST + b"Content-Length: 3, 3\r\n\r\nabc",
     "signed length": POST + b"Content-Length: +3\r\n\r\nabc",
+    "empty length": POST + b"Content-Length:\r\n\r\nabc",
+    "huge length": POST + b"Content-Length: 99999999999999999999999\r\n\r\nabc",
     "negative length": POST + b"Content-Length: -3\r\n\r\nabc",
     "space before colon": POST + b"Content-Length : 3\r\n\r\nabc",
     "chunked twice": POST + b"Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",

@@ -56,6 +56,14 @@ def test_what_outlasts_the_grace_is_cut(either: Serving, site: Site) -> None:
     assert site.finished == 0
 
 
+def test_request_whose_client_has_left_is_finished_first(either: Serving, site: Site) -> None:
+    with either.socket() as client:
+        client.sendall(b"GET /slow HTTP/1.1\r\n" + HOST + b"\r\n")
+        wait_for(lambda: site.requests)
+    stop(either, 5)
+    assert site.finished == 1
+
+
 def test_no_new_connections_after_stop(either: Serving) -> None:
     stop(either, 1)
     with pytest.raises(ConnectionError):

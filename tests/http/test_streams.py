@@ -95,6 +95,13 @@ def test_head_of_a_stream_starts_nothing(serving: Serving, site: Site) -> None:
     assert not site.writers and site.stopped == 1
 
 
+def test_disconnect_is_noticed_behind_a_pipelined_request(serving: Serving, site: Site) -> None:
+    with serving.socket() as client:
+        client.sendall(WATCH + WATCH)
+        read_until(client, b"\r\n\r\n")
+    assert site.stream_stopped.wait(2) and site.stopped == 1
+
+
 def test_request_after_a_stream_waits_its_turn(serving: Serving, site: Site) -> None:
     with serving.socket() as client:
         client.sendall(WATCH + b"GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")

@@ -121,6 +121,9 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.lost = True
+        self.deadline = self.stall_deadline = NEVER
+        for task in self.tasks():
+            self.host.adopt(task)
         self.host.connections.discard(self)
         self.host.left()
 

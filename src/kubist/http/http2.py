@@ -78,9 +78,6 @@ class Http2(Connection):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self.deadline = self.stall_deadline = NEVER
-        for task in self.tasks():
-            self.host.adopt(task)
         for exchange in self._streams.values():
             exchange.left()
         for collection in (self._streams, self._receiving, self._stalled):

@@ -1,0 +1,181 @@
+"""HTTP/1.1 requests out of bytes, on llhttp: what its strict parser lets pass is checked here for the rest.
+
+Hands complete requests to its connection, and those whose body grows too large as soon as it does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import httptools
+
+from kubist.http.connection import NEVER, header_name
+from kubist.http.messages import Request
+
+if TYPE_CHECKING:
+    from kubist.http.http1 import Http1
+
+
+class Refusal(Exception):
+    """The request cannot be understood or accepted; the connection ends with this status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class Reader:
+    """The request being received. Its `on_` methods are the parser's events."""
+
+    __slots__ = (
+        "_body", "_body_size", "_connection", "_head_count", "_head_left", "_headers", "_in_head", "_limits",
+        "_oversized", "_parser", "_url", "_version", "in_body",
+    )  # fmt: skip
+
+    def __init__(self, connection: Http1) -> None:
+        self._connection = connection
+        self._limits = connection.host.limits
+        self._parser = httptools.HttpRequestParser(self)
+        self._in_head = False
+        self.in_body = False
+        self._url = b""
+        self._version = "1.1"
+        self._headers: dict[str, str] = {}
+        self._head_left = 0
+        self._head_count = 0
+        self._body: list[bytes] = []
+        self._body_size = 0
+        self._oversized = False
+
+    @property
+    def in_message(self) -> bool:
+        return self._in_head or self.in_body
+
+    def feed(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            # An upgrade that the application does not take up leaves the client speaking HTTP.
+            self._parser = httptools.HttpRequestParser(self)
+            if rest := data[upgrade.args[0] :]:
+                self.feed(rest)
+            return
+        except httptools.HttpParserCallbackError as error:
+            if isinstance(error.__context__, Refusal):
+                raise error.__context__ from None
+            raise
+        except httptools.HttpParserError:
+            raise Refusal(400) from None
+        if self._in_head:
+            self._head_left -= len(data)
+            if self._head_left < 0:
+                raise Refusal(431)
+
+    def abandon(self) -> None:
+        """No more of this message is wanted."""
+        self._in_head = self.in_body = False
+
+    def on_message_begin(self) -> None:
+        self._in_head = True
+        self._url = b""
+        self._headers = {}
+        self._head_left = self._limits.header_bytes
+        self._head_count = self._limits.header_count
+        self._connection.deadline = self._connection.host.now + self._limits.header_timeout
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._head_left -= len(name) + len(value)
+        self._head_count -= 1
+        if self._head_left < 0 or self._head_count < 0:
+            raise Refusal(431)
+        if self.in_body:
+            return
+        key = header_name(name)
+        text = value.decode("utf-8", "replace")
+        if key in self._headers:
+            if key == "host":
+                raise Refusal(400)
+            text = f"{self._headers[key]}, {text}"
+        self._headers[key] = text
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self.in_body = True
+        self._body = []
+        self._body_size = 0
+        self._oversized = False
+        headers = self._headers
+        self._version = version = self._parser.get_http_version()
+        if version != "1.1" and version != "1.0":
+            raise Refusal(505)
+        if version == "1.1" and "host" not in headers:
+            raise Refusal(400)
+        encoding = headers.get("transfer-encoding")
+        if encoding is not None:
+            if version != "1.1":
+                raise Refusal(400)
+            if encoding.lower() != "chunked":
+                raise Refusal(501)
+        elif "content-length" not in headers:
+            return
+        self._connection.deadline = self._connection.host.now + self._limits.body_timeout
+        if encoding is None and int(headers["content-length"]) > self._limits.body_bytes:
+            self._oversize()
+        elif "expect" in headers and version == "1.1":
+            if headers["expect"].lower() != "100-continue":
+                raise Refusal(417)
+            self._connection.expect_body()
+
+    def on_body(self, data: bytes) -> None:
+        if self._oversized:
+            self._connection.heard = True
+            return
+        self._body.append(data)
+        self._body_size += len(data)
+        if self._body_size > self._limits.body_bytes:
+            self._oversize()
+
+    def on_message_complete(self) -> None:
+        self.in_body = False
+        self._connection.deadline = NEVER
+        if self._oversized:
+            return
+        body = self._body
+        self._connection.take(
+            self._request(b"" if not body else body[0] if len(body) == 1 else b"".join(body))
+        )
+
+    def _oversize(self) -> None:
+        self._oversized = True
+        self._body = []
+        request = self._request(b"")
+        request.body_too_large = True
+        self._connection.take(request)
+
+    def _request(self, body: bytes) -> Request:
+        connection = self._connection
+        target = self._url.decode("ascii", "replace")
+        if target[0] != "/" and target != "*":
+            # The absolute form, as sent to a proxy. What CONNECT names is no path at all.
+            _, scheme, rest = target.partition("://")
+            if not scheme:
+                raise Refusal(400)
+            authority, slash, path = rest.partition("/")
+            if not slash:
+                path = authority.partition("?")[2] and f"?{authority.partition('?')[2]}"
+            target = f"/{path}"
+        path, _, query = target.partition("?")
+        return Request(
+            self._parser.get_method().decode("ascii"),
+            path,
+            query,
+            self._headers,
+            body,
+            connection.peer,
+            self._version,
+            connection.certificate,
+            connection.scratch,
+        )
