@@ -290,7 +290,9 @@ def parse_field_selector(text: str) -> FieldSelector:
         if found is None:
             raise ParseError(f"invalid selector: '{text}'; can't understand '{term}'")
         operator = "!=" if found[0] == "!=" else "="
-        requirements.append((term[: found.start()], operator, _unescape(term[found.end() :])))
+        label, value = term[: found.start()], _unescape(term[found.end() :])
+        if label or value:
+            requirements.append((label, operator, value))
     return FieldSelector(tuple(requirements))
 
 
