@@ -100,7 +100,8 @@ def test_features_that_are_off_leave_nothing_behind(pods: Any) -> None:
 
 
 def test_app_armor_annotations_become_fields(pods: Any) -> None:
-    pods.context.warn = (warnings := []).append
+    warnings: list[str] = []
+    pods.context.warn = warnings.append
     key = "container.apparmor.security.beta.kubernetes.io/a"
     created = pods.create({"metadata": {"annotations": {key: "localhost/x"}}, **pod()})
     profile = {"type": "Localhost", "localhostProfile": "x"}

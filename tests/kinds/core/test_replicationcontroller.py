@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 Object = dict[str, Any]
-TEMPLATE = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "a", "image": "i"}]}}
+TEMPLATE: Object = {
+    "metadata": {"labels": {"app": "x"}},
+    "spec": {"containers": [{"name": "a", "image": "i"}]},
+}
 
 
 @pytest.fixture
@@ -52,8 +55,8 @@ def test_no_more_are_available_than_ready(controllers: Any) -> None:
 
 
 def test_templates_are_not_filled_in_like_pods(templates: Any) -> None:
-    spec = {"hostNetwork": True, "containers": [{"name": "a", "image": " "}]}
-    spec["containers"][0] |= {"ports": [{"containerPort": 80}], "resources": {"limits": {"cpu": "1"}}}  # type: ignore[index]
+    container = {"ports": [{"containerPort": 80}], "resources": {"limits": {"cpu": "1"}}}
+    spec = {"hostNetwork": True, "containers": [{"name": "a", "image": " ", **container}]}
     created = templates.stored({"template": {"spec": spec}})["template"]["spec"]
     assert "enableServiceLinks" not in created
     assert "requests" not in created["containers"][0]["resources"]
