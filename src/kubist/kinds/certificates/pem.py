@@ -40,8 +40,8 @@ def request_error(encoded: str) -> str | None:
     try:
         request = x509.load_der_x509_csr(found[0][1])
         valid = request.is_signature_valid
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        return f"x509: malformed certificate request: {error}"
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return "x509: malformed certificate request"
     return None if valid else "x509: invalid signature"
 
 
@@ -61,8 +61,8 @@ def certificates_error(encoded: str) -> str | None:
             return "found CERTIFICATE PEM block containing 0 certificates"
         try:
             x509.load_der_x509_certificate(content)
-        except ValueError as error:
-            return f"x509: malformed certificate: {error}"
+        except ValueError:
+            return "x509: malformed certificate"
     return None
 
 

@@ -34,7 +34,7 @@ def _validate(role: Object, *, allow_invalid_values: bool) -> Errors:
         path = f"aggregationRule.clusterRoleSelectors[{index}]"
         errors += validate_selector(selector, path, allow_invalid_values=allow_invalid_values)
         if validate_selector(selector, path):
-            errors.append(fields.invalid(path, selector, "invalid label selector."))
+            errors.append(fields.invalid(path, None, "invalid label selector."))
     return errors
 
 

@@ -1,0 +1,177 @@
+"""What a cluster has from the start, and what a restart does to what somebody changed of it."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubist import bootstrap
+from kubist.bootstrap.objects import advertise_address
+from kubist.config import Config
+from kubist.registry import Registry
+from kubist.resources import Resources, builtin
+from kubist.schema.catalog import schema_for
+from kubist.schema.strict import decode_value
+from kubist.storage.sqlite import SqliteStore
+
+CONFIG = Config(service_cluster_ip_range="10.0.0.0/16", advertise_address="192.0.2.7", secure_port=6443)
+RBAC = "rbac.authorization.k8s.io"
+FLOW = "flowcontrol.apiserver.k8s.io"
+Object = dict[str, Any]
+
+
+def on_a_registry(story: Callable[[Registry], Awaitable[None]]) -> None:
+    async def run() -> None:
+        store = SqliteStore(None)
+        await store.open()
+        registry = Registry(CONFIG, Resources(), store)
+        await registry.start()
+        try:
+            await bootstrap.ensure(registry, CONFIG)
+            await story(registry)
+        finally:
+            await registry.stop()
+            await store.close()
+
+    asyncio.run(run())
+
+
+def test_the_objects_of_a_new_cluster() -> None:
+    kinds = Counter(obj["kind"] for obj in bootstrap.objects(CONFIG))
+    assert kinds["ClusterRole"] == 69 and kinds["ClusterRoleBinding"] == 50 and kinds["APIService"] == 21
+    assert kinds["FlowSchema"] == 11 and kinds["PriorityLevelConfiguration"] == 8 and kinds["Namespace"] == 4
+
+
+@pytest.mark.parametrize(
+    "obj", bootstrap.objects(CONFIG), ids=lambda o: f"{o['kind']}-{o['metadata']['name']}"
+)
+def test_each_is_canonical_and_keeps_its_defaults(obj: Object) -> None:
+    group, _, version = obj["apiVersion"].rpartition("/")
+    resource = next(r for r in builtin() if (r.group, r.version, r.kind) == (group, version, obj["kind"]))
+    decoded = decode_value(schema_for(group, version, obj["kind"]), obj).object
+    resource.strategy.default(decoded)
+    assert decoded == obj
+
+
+def test_the_server_is_a_service_at_the_first_address() -> None:
+    found = {(obj["kind"], obj["metadata"]["name"]): obj for obj in bootstrap.objects(CONFIG)}
+    assert found["Service", "kubernetes"]["spec"]["clusterIPs"] == ["10.0.0.1"]
+    assert found["ServiceCIDR", "kubernetes"]["spec"]["cidrs"] == ["10.0.0.0/16"]
+    assert found["IPAddress", "10.0.0.1"]["spec"]["parentRef"]["name"] == "kubernetes"
+    subset = found["Endpoints", "kubernetes"]["subsets"][0]
+    assert (subset["addresses"], subset["ports"][0]["port"]) == ([{"ip": "192.0.2.7"}], 6443)
+
+
+def test_two_families_of_services() -> None:
+    config = Config(service_cluster_ip_range="fd00::/108,10.0.0.0/16", advertise_address="2001:db8::1")
+    found = {(obj["kind"], obj["metadata"]["name"]): obj for obj in bootstrap.objects(config)}
+    assert found["Service", "kubernetes"]["spec"]["clusterIP"] == "fd00::1"
+    assert found["ServiceCIDR", "kubernetes"]["spec"]["cidrs"] == ["fd00::/108", "10.0.0.0/16"]
+    assert found["EndpointSlice", "kubernetes"]["addressType"] == "IPv6"
+
+
+def test_a_loopback_server_advertises_an_address_all_the_same() -> None:
+    assert advertise_address(Config(bind_address="127.0.0.1"))
+
+
+def test_the_trusted_authority_is_published(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text("PEM\n")
+    names = {
+        o["metadata"]["name"]: o for o in bootstrap.objects(Config(client_ca_file=str(tmp_path / "ca.crt")))
+    }
+    assert names["extension-apiserver-authentication"]["data"] == {"client-ca-file": "PEM\n"}
+
+
+def test_a_second_start_changes_nothing() -> None:
+    async def story(registry: Registry) -> None:
+        before = await registry.store.revision()
+        await bootstrap.ensure(registry, CONFIG)
+        assert await registry.store.revision() == before
+
+    on_a_registry(story)
+
+
+async def edited(
+    registry: Registry, resource: str, name: str, group: str, change: Callable[[Object], Any]
+) -> Object:
+    """An object after somebody changed it and the server started again."""
+
+    def apply(obj: Object) -> Object:
+        change(obj)
+        return obj
+
+    await registry.mutate(resource, name, "", apply, group=group)
+    await bootstrap.ensure(registry, CONFIG)
+    found = registry.get(resource, name, group=group)
+    assert found is not None
+    return found
+
+
+def test_permissions_come_back_and_additions_stay() -> None:
+    async def story(registry: Registry) -> None:
+        extra = {"verbs": ["dance"], "apiGroups": [""], "resources": ["pods"]}
+
+        def narrow(role: Object) -> None:
+            role["rules"] = [extra]
+            del role["metadata"]["labels"]
+
+        role = await edited(registry, "clusterroles", "system:basic-user", RBAC, narrow)
+        assert extra in role["rules"] and len(role["rules"]) > 1
+        assert role["metadata"]["labels"] == {"kubernetes.io/bootstrapping": "rbac-defaults"}
+
+    on_a_registry(story)
+
+
+def test_a_role_that_is_marked_stays_as_it_is() -> None:
+    async def story(registry: Registry) -> None:
+        def own(role: Object) -> None:
+            role["metadata"]["annotations"]["rbac.authorization.kubernetes.io/autoupdate"] = "false"
+            role["rules"] = []
+
+        assert (await edited(registry, "clusterroles", "system:basic-user", RBAC, own))["rules"] == []
+
+    on_a_registry(story)
+
+
+def test_a_binding_gets_its_role_and_subjects_back() -> None:
+    async def story(registry: Registry) -> None:
+        name = "system:basic-user"
+        other = await edited(
+            registry, "clusterrolebindings", name, RBAC, lambda b: b["roleRef"].update(name="view")
+        )
+        assert other["roleRef"]["name"] == name
+        empty = await edited(registry, "clusterrolebindings", name, RBAC, lambda b: b.pop("subjects"))
+        assert [subject["name"] for subject in empty["subjects"]] == ["system:authenticated"]
+
+    on_a_registry(story)
+
+
+def test_an_edited_flow_schema_is_left_alone_and_a_mandatory_one_is_not() -> None:
+    async def story(registry: Registry) -> None:
+        def edit(schema: Object) -> None:
+            schema["metadata"]["annotations"]["apf.kubernetes.io/autoupdate-spec"] = "false"
+            schema["spec"]["matchingPrecedence"] = 77
+
+        mine = await edited(registry, "flowschemas", "service-accounts", FLOW, edit)
+        assert mine["spec"]["matchingPrecedence"] == 77
+        fixed = await edited(registry, "flowschemas", "catch-all", FLOW, edit)
+        assert fixed["spec"]["matchingPrecedence"] == 10000
+        assert fixed["metadata"]["annotations"]["apf.kubernetes.io/autoupdate-spec"] == "true"
+
+    on_a_registry(story)
+
+
+def test_what_was_deleted_is_made_again() -> None:
+    async def story(registry: Registry) -> None:
+        resource = registry.resources.stored("", "namespaces")
+        assert resource is not None
+        entry = await registry.read(resource, "", "kube-public")
+        assert entry is not None
+        await registry.remove(resource, entry)
+        await bootstrap.ensure(registry, CONFIG)
+        assert await registry.read(resource, "", "kube-public") is not None
+
+    on_a_registry(story)

@@ -1,0 +1,41 @@
+"""API services: named by what they serve, and available at once when served here."""
+
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def services(kind_of: Any) -> Any:
+    return kind_of("apiregistration.k8s.io/v1", "APIService")
+
+
+def service(name: str = "v1.example.com", **spec: Any) -> dict[str, Any]:
+    fine = {"group": "example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10}
+    return {"metadata": {"name": name}, "spec": {**fine, **spec}}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (service(), []),
+        (service("v2.example.com"), [("metadata.name", "Invalid")]),
+        (service("v2.", group="", version="v2"), [("spec.group", "Required")]),
+        (service(versionPriority=1001), [("spec.versionPriority", "Invalid")]),
+        (
+            service(caBundle="YQ==", insecureSkipTLSVerify=True),
+            [("spec.caBundle", "Invalid"), ("spec.insecureSkipTLSVerify", "Invalid")],
+        ),
+        (service(service={}), [("spec.service.namespace", "Required"), ("spec.service.name", "Required")]),
+        (service(service={"name": "s", "namespace": "d", "port": 70000}), [("spec.service.port", "Invalid")]),
+    ],
+)
+def test_what_an_api_service_must_be(services: Any, given: Any, expected: list[tuple[str, str]]) -> None:
+    assert services.refused(given) == expected
+
+
+def test_only_a_local_one_is_available_from_the_start(services: Any) -> None:
+    (condition,) = services.stored(service())["status"]["conditions"]
+    assert (condition["type"], condition["reason"]) == ("Available", "Local")
+    remote = services.stored(service(service={"name": "s", "namespace": "d"}))
+    assert remote["status"] == {} and remote["spec"]["service"]["port"] == 443

@@ -1,0 +1,113 @@
+"""Roles and bindings, and rules as sets of permissions."""
+
+from typing import Any
+
+import pytest
+
+from kubist.kinds.rbac.rules import covers, uncovered
+
+V1 = "rbac.authorization.k8s.io/v1"
+Causes = list[tuple[str, str]]
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("{verbs: [get], apiGroups: [''], resources: [pods]}", []),
+        ("{verbs: [get], nonResourceURLs: [/healthz]}", []),
+        ("{apiGroups: [''], resources: [pods]}", [("rules[0].verbs", "Required")]),
+        ("{verbs: [get]}", [("rules[0].apiGroups", "Required"), ("rules[0].resources", "Required")]),
+        (
+            "{verbs: [get], nonResourceURLs: [/x], resourceNames: [a]}",
+            [("rules[0].nonResourceURLs", "Invalid")],
+        ),
+    ],
+)
+def test_what_a_cluster_roles_rule_must_be(kind_of: Any, rule: str, expected: Causes) -> None:
+    assert kind_of(V1, "ClusterRole").refused(f"rules: [{rule}]") == expected
+
+
+def test_a_role_is_not_about_urls(kind_of: Any) -> None:
+    roles = kind_of(V1, "Role")
+    assert roles.refused("rules: [{verbs: [get], nonResourceURLs: [/x]}]") == [
+        ("rules[0].nonResourceURLs", "Invalid")
+    ]
+
+
+def test_aggregation_needs_selectors(kind_of: Any) -> None:
+    roles = kind_of(V1, "ClusterRole")
+    path = "aggregationRule.clusterRoleSelectors"
+    assert roles.refused("aggregationRule: {}") == [(path, "Required")]
+    bad = "aggregationRule: {clusterRoleSelectors: [{matchExpressions: [{key: a, operator: In}]}]}"
+    assert roles.refused(bad) == [
+        (f"{path}[0].matchExpressions[0].values", "Required"),
+        (f"{path}[0]", "Invalid"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "expected"),
+    [
+        ("RoleBinding", "roleRef: {kind: Role, name: r}", []),
+        ("ClusterRoleBinding", "roleRef: {kind: Role, name: r}", [("roleRef.kind", "NotSupported")]),
+        (
+            "RoleBinding",
+            "roleRef: {apiGroup: apps, kind: Role}",
+            [("roleRef.apiGroup", "NotSupported"), ("roleRef.name", "Required")],
+        ),
+        (
+            "RoleBinding",
+            "{roleRef: {kind: Role, name: r},"
+            " subjects: [{kind: ServiceAccount, name: s}, {kind: Dog, name: d}]}",
+            [("subjects[1].kind", "NotSupported")],
+        ),
+        (
+            "ClusterRoleBinding",
+            "{roleRef: {kind: ClusterRole, name: r}, subjects: [{kind: ServiceAccount, name: s}]}",
+            [("subjects[0].namespace", "Required")],
+        ),
+    ],
+)
+def test_what_a_binding_must_be(kind_of: Any, kind: str, given: str, expected: Causes) -> None:
+    assert kind_of(V1, kind).refused(given) == expected
+
+
+def test_groups_of_users_are_filled_in_and_the_role_stays(kind_of: Any) -> None:
+    bindings = kind_of(V1, "RoleBinding")
+    old = bindings.stored("{roleRef: {kind: Role, name: r}, subjects: [{kind: User, name: u}]}")
+    assert old["roleRef"]["apiGroup"] == old["subjects"][0]["apiGroup"] == "rbac.authorization.k8s.io"
+    assert bindings.refused_change(old, lambda b: b.update(subjects=[])) == []
+    assert bindings.refused_change(old, lambda b: b["roleRef"].update(name="q")) == [("roleRef", "Invalid")]
+
+
+def rule(verbs: str, groups: str, resources: str, names: str = "") -> dict[str, Any]:
+    made = {"verbs": verbs.split(), "apiGroups": groups.split(","), "resources": resources.split()}
+    return {**made, "resourceNames": names.split()} if names else made
+
+
+@pytest.mark.parametrize(
+    ("owner", "wanted", "covered"),
+    [
+        (rule("*", "*", "*"), rule("get", "apps", "deployments/scale"), True),
+        (rule("get", "", "*/scale"), rule("get", "", "pods/scale"), True),
+        (rule("get", "", "pods"), rule("get", "", "pods/log"), False),
+        (rule("get", "", "pods"), rule("get", "", "pods", "a"), True),
+        (rule("get", "", "pods", "a"), rule("get", "", "pods"), False),
+        (rule("get", "", "pods", "a b"), rule("get", "", "pods", "b"), True),
+        (
+            {"verbs": ["get"], "nonResourceURLs": ["/api/*"]},
+            {"verbs": ["get"], "nonResourceURLs": ["/api/x"]},
+            True,
+        ),
+    ],
+)
+def test_what_a_rule_covers(owner: dict[str, Any], wanted: dict[str, Any], covered: bool) -> None:
+    assert covers(owner, wanted) is covered
+
+
+def test_what_is_missing_comes_one_permission_at_a_time() -> None:
+    owner = [rule("get", "", "pods"), rule("list", "", "services")]
+    assert uncovered(owner, [rule("get list", "", "pods services")]) == [
+        rule("list", "", "pods"),
+        rule("get", "", "services"),
+    ]

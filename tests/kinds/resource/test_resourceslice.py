@@ -1,0 +1,114 @@
+"""Slices: the nodes of devices, their attributes, and capacities that are shared."""
+
+from typing import Any
+
+import pytest
+
+V1 = "resource.k8s.io/v1"
+Causes = list[tuple[str, str]]
+
+
+def slice_of(*devices: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    fine = {"driver": "d.e", "pool": {"name": "p", "resourceSliceCount": 1}, "allNodes": True}
+    return {"spec": {**fine, "devices": list(devices), **spec}}
+
+
+def shared(policy: dict[str, Any]) -> dict[str, Any]:
+    capacity = {"memory": {"value": "10", "requestPolicy": policy}}
+    return slice_of({"name": "a", "allowMultipleAllocations": True, "capacity": capacity})
+
+
+D = "spec.devices[0]"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (slice_of(), []),
+        (slice_of(allNodes=None), [("spec", "Required")]),
+        (slice_of(nodeName="n"), [("spec", "Invalid")]),
+        (slice_of(allNodes=None, nodeName=""), [("spec.nodeName", "Invalid"), ("spec", "Required")]),
+        (slice_of(pool={"name": "p"}), [("spec.pool.resourceSliceCount", "Invalid")]),
+        (slice_of({"name": "a"}, {"name": "a"}), [("spec.devices[1]", "Duplicate")]),
+        (slice_of({"name": "a", "attributes": {"x": {}}}), [(f"{D}.attributes[x]", "Invalid")]),
+        (
+            slice_of({"name": "a", "attributes": {"x": {"version": "1.2"}}}),
+            [(f"{D}.attributes[x].version", "Invalid")],
+        ),
+        (slice_of({"name": "a", "attributes": {"x y": {"int": 1}}}), [(f"{D}.attributes", "Invalid")]),
+        (slice_of({"name": "a", "taints": [{"key": "k"}]}), [(f"{D}.taints[0].effect", "Required")]),
+        (slice_of({"name": "a", "nodeName": "n"}), [(D, "Invalid")]),
+        (slice_of({"name": "a"}, allNodes=None, perDeviceNodeSelection=True), [(D, "Required")]),
+        (slice_of({"name": "a", "bindingConditions": ["c"]}), [(f"{D}.bindingFailureConditions", "Invalid")]),
+        (
+            slice_of({"name": "a"}, sharedCounters=[{"name": "c", "counters": {"x": {"value": "1"}}}]),
+            [("spec", "Invalid")],
+        ),
+        (slice_of(*({"name": f"d{i}"} for i in range(129))), [("spec.devices", "TooMany")]),
+    ],
+)
+def test_what_a_slice_must_be(kind_of: Any, given: dict[str, Any], expected: Causes) -> None:
+    assert kind_of(V1, "ResourceSlice").refused(given) == expected
+
+
+P = f"{D}.capacity[memory].requestPolicy"
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ({"default": "1", "validValues": ["1", "2"]}, []),
+        ({"validValues": ["1"]}, [(f"{P}.default", "Required")]),
+        (
+            {"default": "3", "validValues": ["2", "1", "20"]},
+            [
+                (f"{P}.validValues[1]", "Invalid"),
+                (f"{P}.validValues[2]", "Invalid"),
+                (f"{P}.validValues", "Invalid"),
+            ],
+        ),
+        ({"default": "1", "validRange": {"min": "1", "max": "9", "step": "2"}}, []),
+        (
+            {"default": "2", "validRange": {"min": "1", "max": "9", "step": "2"}},
+            [(f"{P}.validRange.step", "Invalid")],
+        ),
+        (
+            {"default": "1", "validRange": {"min": "2", "max": "11"}},
+            [(f"{P}.validRange.min", "Invalid"), (f"{P}.validRange.max", "Invalid")],
+        ),
+        ({"default": "1", "validValues": ["1"], "validRange": {"min": "1"}}, [(P, "Forbidden")]),
+        ({"default": "1", "validRange": {"min": "1", "step": "0"}}, []),
+    ],
+)
+def test_how_a_capacity_may_be_divided(kind_of: Any, policy: dict[str, Any], expected: Causes) -> None:
+    assert kind_of(V1, "ResourceSlice").refused(shared(policy)) == expected
+
+
+def test_what_a_slice_is_about_stays(kind_of: Any) -> None:
+    slices = kind_of(V1, "ResourceSlice")
+    old = slices.stored(slice_of())
+    assert slices.refused_change(old, lambda s: s["spec"].update(driver="f.g")) == [
+        ("spec.driver", "Invalid")
+    ]
+
+
+def test_features_that_are_off_leave_no_trace(kind_of: Any) -> None:
+    device = {
+        "name": "a",
+        "attributes": {"x": {"int": 1, "ints": [1]}},
+        "nodeAllocatableResourceMappings": {"cpu": {}},
+    }
+    made = kind_of(V1, "ResourceSlice").stored(slice_of(device))
+    assert made["spec"]["devices"] == [{"name": "a", "attributes": {"x": {"int": 1}}}]
+
+
+def test_drivers_should_be_lower_case(kind_of: Any) -> None:
+    (warning,) = kind_of(V1, "ResourceSlice").warnings(slice_of(driver="D.e"))
+    assert "contains uppercase characters" in warning
+
+
+def test_a_class_names_an_extended_resource(kind_of: Any) -> None:
+    classes = kind_of(V1, "DeviceClass")
+    assert classes.refused("spec: {extendedResourceName: example.com/gpu}") == []
+    assert classes.refused("spec: {extendedResourceName: cpu}") == [("spec.extendedResourceName", "Invalid")]
+    assert classes.refused("spec: {selectors: [{}]}") == [("spec.selectors[0].cel", "Required")]

@@ -1,0 +1,43 @@
+"""Common conditions: their form, and setting one."""
+
+from typing import Any
+
+import pytest
+
+from kubist.kinds.shared.conditions import set_condition, validate_conditions
+
+FINE = {"type": "Ready", "status": "True", "reason": "AllGood", "lastTransitionTime": "2030-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, []),
+        ({"type": ""}, [("type", "Invalid"), ("type", "Invalid")]),
+        ({"type": "example.com/Ready"}, []),
+        ({"status": "Yes"}, [("status", "NotSupported")]),
+        ({"observedGeneration": -1}, [("observedGeneration", "Invalid")]),
+        ({"lastTransitionTime": None}, [("lastTransitionTime", "Required")]),
+        ({"reason": ""}, [("reason", "Required")]),
+        ({"reason": "Not Good"}, [("reason", "Invalid")]),
+        ({"reason": "A" * 1025}, [("reason", "TooLong")]),
+        ({"message": "m" * 32769}, [("message", "TooLong")]),
+    ],
+)
+def test_what_a_condition_must_be(change: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    errors = validate_conditions([{**FINE, **change}], "c")
+    assert [(e.field.removeprefix("c[0]."), e.reason.removeprefix("FieldValue")) for e in errors] == expected
+
+
+def test_types_are_unique() -> None:
+    assert [error.field for error in validate_conditions([FINE, FINE], "c")] == ["c[1].type"]
+
+
+def test_the_transition_time_tells_when_the_status_changed() -> None:
+    conditions: list[dict[str, Any]] = []
+    assert set_condition(conditions, {"type": "A", "status": "True", "reason": "x"}, "t1")
+    assert set_condition(conditions, {"type": "A", "status": "True", "reason": "y"}, "t2")
+    assert conditions[0]["lastTransitionTime"] == "t1"
+    assert not set_condition(conditions, {"type": "A", "status": "True", "reason": "y"}, "t3")
+    assert set_condition(conditions, {"type": "A", "status": "False", "reason": "y"}, "t4")
+    assert conditions == [{"type": "A", "status": "False", "reason": "y", "lastTransitionTime": "t4"}]

@@ -1,0 +1,147 @@
+"""What storage classes, drivers and attachments may be, and what of them may change."""
+
+from typing import Any
+
+import pytest
+
+V1 = "storage.k8s.io/v1"
+Causes = list[tuple[str, str]]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("provisioner: Example.com/Disk", []),
+        ("{}", [("provisioner", "Required")]),
+        (
+            "{provisioner: 'a b', reclaimPolicy: Recycle}",
+            [("provisioner", "Invalid"), ("reclaimPolicy", "NotSupported")],
+        ),
+        ("{provisioner: p, volumeBindingMode: Later}", [("volumeBindingMode", "NotSupported")]),
+        ("{provisioner: p, parameters: {'': x}}", [("parameters", "Invalid")]),
+        (
+            "{provisioner: p, allowedTopologies: [{matchLabelExpressions: [{key: zone, values: [a, a]}]}]}",
+            [("allowedTopologies[0].matchLabelExpressions[0].values[1]", "Duplicate")],
+        ),
+        (
+            "{provisioner: p, allowedTopologies: [{matchLabelExpressions: [{key: z, values: [a, b]}]},"
+            " {matchLabelExpressions: [{key: z, values: [b, a]}]}]}",
+            [("allowedTopologies[1].matchLabelExpressions", "Duplicate")],
+        ),
+        (
+            "{provisioner: p, allowedTopologies: [{}]}",
+            [("allowedTopologies[0].matchLabelExpressions", "Duplicate")],
+        ),
+    ],
+)
+def test_what_a_storage_class_must_be(kind_of: Any, given: str, expected: Causes) -> None:
+    assert kind_of(V1, "StorageClass").refused(given) == expected
+
+
+def test_a_storage_class_is_fixed_but_for_topologies_and_mount_options(kind_of: Any) -> None:
+    classes = kind_of(V1, "StorageClass")
+    old = classes.stored("{provisioner: p, parameters: {a: b}}")
+    assert (old["reclaimPolicy"], old["volumeBindingMode"]) == ("Delete", "Immediate")
+    assert classes.refused_change(old, lambda c: c.update(mountOptions=["ro"])) == []
+    changed = classes.refused_change(
+        old, lambda c: c.update(provisioner="q", parameters={}, reclaimPolicy="Retain")
+    )
+    assert changed == [("parameters", "Invalid"), ("provisioner", "Invalid"), ("reclaimPolicy", "Invalid")]
+
+
+def test_old_zone_labels_are_warned_about(kind_of: Any) -> None:
+    topology = "[{matchLabelExpressions: [{key: failure-domain.beta.kubernetes.io/zone, values: [a]}]}]"
+    (warning,) = kind_of(V1, "StorageClass").warnings(f"{{provisioner: p, allowedTopologies: {topology}}}")
+    assert warning.startswith("allowedTopologies[0].matchLabelExpressions[0].key: deprecated since v1.17")
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("{}", []),
+        ("{fsGroupPolicy: Never}", [("spec.fsGroupPolicy", "NotSupported")]),
+        ("{volumeLifecycleModes: [Odd]}", [("spec.volumeLifecycleModes", "NotSupported")]),
+        ("{nodeAllocatableUpdatePeriodSeconds: 9}", [("spec.nodeAllocatableUpdatePeriodSeconds", "Invalid")]),
+        ("{serviceAccountTokenInSecrets: false}", [("spec.serviceAccountTokenInSecrets", "Invalid")]),
+        (
+            "{tokenRequests: [{audience: a, expirationSeconds: 599}, {audience: a}]}",
+            [
+                ("spec.tokenRequests[0].expirationSeconds", "Invalid"),
+                ("spec.tokenRequests[1].audience", "Duplicate"),
+            ],
+        ),
+    ],
+)
+def test_what_a_csi_driver_must_be(kind_of: Any, spec: str, expected: Causes) -> None:
+    assert kind_of(V1, "CSIDriver").refused(f"spec: {spec}") == expected
+
+
+def test_a_csi_driver_gets_a_generation_with_its_first_change(kind_of: Any) -> None:
+    drivers = kind_of(V1, "CSIDriver")
+    old = drivers.stored("spec: {}")
+    assert "generation" not in old["metadata"]
+    assert (
+        drivers.changed(old, lambda d: d["spec"].update(podInfoOnMount=True))["metadata"]["generation"] == 1
+    )
+    assert drivers.refused_change(old, lambda d: d["spec"].update(attachRequired=False)) == [
+        ("spec.attachedRequired", "Invalid")
+    ]
+
+
+def test_a_csi_nodes_driver_may_only_change_its_limit(kind_of: Any) -> None:
+    nodes = kind_of(V1, "CSINode")
+    old = nodes.stored("spec: {drivers: [{name: a.b, nodeID: n, topologyKeys: [zone]}]}")
+    assert nodes.refused_change(old, lambda n: n["spec"]["drivers"][0].update(allocatable={"count": 3})) == []
+    assert nodes.refused_change(old, lambda n: n["spec"]["drivers"][0].update(nodeID="m")) == [
+        ("spec.drivers", "Invalid")
+    ]
+    assert nodes.refused(
+        "spec: {drivers: [{name: a.b, nodeID: n}, {name: a.b, nodeID: n, topologyKeys: ['']}]}"
+    ) == [
+        ("spec.drivers[1].name", "Duplicate"),
+        ("spec.drivers[1]", "Required"),
+        ("spec.drivers[1]", "Invalid"),
+        ("spec.drivers[1]", "Invalid"),
+    ]
+
+
+def test_a_capacity_is_about_one_class_and_topology(kind_of: Any) -> None:
+    capacities = kind_of(V1, "CSIStorageCapacity")
+    old = capacities.stored("{storageClassName: gold, capacity: 1Gi, nodeTopology: {matchLabels: {a: b}}}")
+    assert capacities.refused_change(old, lambda c: c.update(capacity="-1")) == [("capacity", "Invalid")]
+    moved = capacities.refused_change(old, lambda c: c.update(storageClassName="tin", nodeTopology=None))
+    assert moved == [("nodeTopology", "Invalid"), ("storageClassName", "Invalid")]
+
+
+def test_an_attachment_names_exactly_one_volume(kind_of: Any) -> None:
+    attachments = kind_of(V1, "VolumeAttachment")
+    spec = "attacher: a.b, nodeName: n, source"
+    assert attachments.refused(f"spec: {{{spec}: {{}}}}") == [("spec.source", "Required")]
+    both = "{persistentVolumeName: v, inlineVolumeSpec: {}}"
+    assert attachments.refused(f"spec: {{{spec}: {both}}}") == [("spec.source", "Forbidden")]
+
+
+def test_the_status_of_an_attachment_leaves_spec_and_metadata_alone(kind_of: Any) -> None:
+    attachments = kind_of(V1, "VolumeAttachment")
+    old = attachments.stored("spec: {attacher: a.b, nodeName: n, source: {persistentVolumeName: v}}")
+    assert old["status"] == {"attached": False}
+
+    def write(attachment: Any) -> None:
+        attachment["metadata"]["labels"] = {"a": "b"}
+        attachment["spec"]["nodeName"] = "m"
+        attachment["status"] = {"attached": True}
+
+    new = attachments.changed(old, write, "status")
+    assert new["status"]["attached"] and new["spec"] == old["spec"] and "labels" not in new["metadata"]
+    assert attachments.refused_change(
+        old, lambda a: a["status"].update(detachError={"errorCode": -1}), "status"
+    ) == [("status.detachError.errorCode", "Invalid")]
+
+
+def test_a_volume_attributes_class_never_changes(kind_of: Any) -> None:
+    classes = kind_of(V1, "VolumeAttributesClass")
+    old = classes.stored("{driverName: a.b, parameters: {iops: '1'}}")
+    assert classes.refused_change(old, lambda c: c.update(parameters={})) == [
+        ("parameters", "Forbidden"),
+        ("parameters", "Required"),
+    ]
