@@ -6,6 +6,7 @@ Answers carry the headers that all answers have; errors become Status objects in
 from __future__ import annotations
 
 import logging
+import re
 import time
 import uuid
 from typing import TYPE_CHECKING, Any
@@ -100,6 +101,7 @@ class API:
         allowed, reason = await self.authorization.authorize(attributes(user, info))
         if not allowed:
             raise self.forbidden(user, info, info.verb, reason)
+        check_timeout(query)
         if info.is_resource:
             return await self._resource(request, info, user, query, warnings)
         return await self.paths.answer(request, info, user, query)
@@ -253,6 +255,8 @@ def check_route(info: RequestInfo, resource: Any, method: str) -> None:
     if method not in ("GET", "POST", "PUT", "PATCH", "DELETE"):
         raise status.method_not_allowed()
     wanted = "get" if info.watch_path else info.verb
+    if len(below) > 1 and "get" not in resource.verbs:
+        raise status.no_such_path()
     if info.verb in ("update", "patch", "delete", "get") and len(below) < 2:
         raise status.method_not_allowed()
     if info.verb == "create" and len(below) > 1:
@@ -263,6 +267,17 @@ def check_route(info: RequestInfo, resource: Any, method: str) -> None:
         return
     if wanted not in resource.verbs:
         raise status.method_not_allowed()
+
+
+_DURATION = re.compile(r"[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)")
+
+
+def check_timeout(query: dict[str, str]) -> None:
+    """`timeout` is how long the client will wait; one that cannot be read is refused."""
+    text = query.get("timeout")
+    if text and not _DURATION.fullmatch(text):
+        why = f'invalid timeout specified in the request URL - time: invalid duration "{text}"'
+        raise status.bad_request(why)
 
 
 def _segment_errors(name: str) -> list[str]:

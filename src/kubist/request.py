@@ -41,7 +41,7 @@ class RequestInfo:
 def parse(method: str, raw_path: str, query: dict[str, str]) -> RequestInfo:
     """Read a request line the way the reference does, quirks included (nothing is cleaned)."""
     path = unquote(raw_path) if "%" in raw_path else raw_path
-    parts = [part for part in path.strip("/").split("/")] if path.strip("/") else []
+    parts = split(path)
     info = RequestInfo(path, method.lower())
     if len(parts) < 3 or parts[0] not in ("api", "apis"):
         return info
@@ -82,6 +82,12 @@ def parse(method: str, raw_path: str, query: dict[str, str]) -> RequestInfo:
     return info
 
 
+def split(path: str) -> list[str]:
+    """The parts of a path between its slashes; one slash at either end does not count."""
+    path = path.removeprefix("/").removesuffix("/")
+    return path.split("/") if path else []
+
+
 def _selected_name(selector: str) -> str:
     """The one name that a field selector admits, which authorization takes for the request's name."""
     if "metadata.name" not in selector:
@@ -113,6 +119,15 @@ def parse_query(raw: str) -> dict[str, str]:
             name = unquote(name.replace("+", " "), errors="replace")
             value = unquote(value.replace("+", " "), errors="replace")
         values.setdefault(name, value)
+    return values
+
+
+def query_values(raw: str, name: str) -> list[str]:
+    """All values of a parameter that may be repeated."""
+    values = []
+    for pair in raw.split("&"):
+        if pair.partition("=")[0] == name:
+            values += parse_query(pair).values()
     return values
 
 

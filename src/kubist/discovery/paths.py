@@ -16,7 +16,7 @@ from kubist.discovery import documents
 from kubist.discovery.health import Health
 from kubist.http.messages import Answer, Request, Response
 from kubist.meta import status
-from kubist.request import RequestInfo
+from kubist.request import RequestInfo, split
 from kubist.resources import Resources
 
 VERSION = {
@@ -51,7 +51,7 @@ class Paths:
 
     async def answer(self, request: Request, info: RequestInfo, user: User, query: dict[str, str]) -> Answer:
         path = info.path
-        parts = path.strip("/").split("/")
+        parts = split(path) or [""]
         if parts[0] in ("healthz", "livez", "readyz"):
             excluded = [pair[8:] for pair in request.query.split("&") if pair.startswith("exclude=")]
             return self.health.answer(path, query, excluded) or plain_not_found()

@@ -132,6 +132,8 @@ class Strategy(Update):
     """Of these, what the stored kind calls otherwise (events.k8s.io): label → its label."""
     deprecation: ClassVar[str] = ""
     """A warning that every answer about the kind carries, errors included."""
+    indexed_fields: ClassVar[tuple[str, ...]] = ()
+    """Those of them by which the reference keeps an index."""
     namespace_selectable = True
     """Whether `metadata.namespace` is a selectable field (all but a few cluster-scoped kinds)."""
 

@@ -128,7 +128,7 @@ async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Respo
 
     async def applied(old: Object) -> Object:
         live = path.view(old, scales.view)
-        live["metadata"]["managedFields"] = managed.of_scale(old, path)
+        live["metadata"]["managedFields"] = managed.of_scale(call, old, path)
         merged = ssa.apply(
             schema,
             live,

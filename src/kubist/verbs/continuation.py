@@ -24,7 +24,7 @@ def decode(token: str) -> tuple[int, str]:
     """Version and relative start key of a token."""
     try:
         raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
-        if not token.isascii() or base64.urlsafe_b64encode(raw).rstrip(b"=").decode() != token.rstrip("="):
+        if not token.isascii() or base64.urlsafe_b64encode(raw).rstrip(b"=").decode() != token:
             raise ValueError
         value = orjson.loads(raw)
         if not isinstance(value, dict):

@@ -73,7 +73,7 @@ async def _post(call: Call, poster: Create) -> Response:
 
 
 def _options(call: Call) -> None:
-    chosen = options.write_options("CreateOptions", call.query)
+    chosen = options.write_options("CreateOptions", call.query, call.request.query)
     context = call.context
     context.dry_run = chosen.dry_run
     context.field_manager = chosen.field_manager

@@ -112,9 +112,11 @@ def _check_version(call: Call, new: Object, entry: Entry) -> bool:
 def carry_over(new: Object, old: Object) -> None:
     """Metadata that an update cannot remove or change by leaving it out."""
     metadata, before = new["metadata"], old["metadata"]
-    for name in ("uid", "deletionTimestamp", "deletionGracePeriodSeconds"):
-        if name in before and not metadata.get(name):
+    for name in ("uid", "deletionGracePeriodSeconds"):
+        if name in before and metadata.get(name) is None:
             metadata[name] = before[name]
+    if "deletionTimestamp" in before:
+        metadata["deletionTimestamp"] = before["deletionTimestamp"]
     for name in ("creationTimestamp", "generation", "namespace", "selfLink"):
         if name in before:
             metadata[name] = before[name]

@@ -75,7 +75,7 @@ async def find(call: Call, options: ListOptions, selection: Selection) -> Page:
     if not asked:
         await _catch_up(call)
         return _today(call, collection, selection, limit, "")
-    version = versions.parse(call, asked, listing=True)
+    version = versions.parse(call, asked)
     if version == 0:
         return _today(call, collection, selection, limit if not call.resource.strategy.cached else 0, "")
     await versions.reach(call, version)
@@ -99,6 +99,10 @@ def _today(call: Call, collection: Collection, selection: Selection, limit: int,
         return page
     _collect(page, selection.candidates(collection, start), selection, limit)
     if limit and len(page.entries) == limit:
+        if selection.indexed:
+            rest = selection.candidates(collection, page.entries[-1].key + "\0")
+            if not any(selection.matches(entry) for entry in rest):
+                return page
         _more(page, collection.entries, selection)
     return page
 

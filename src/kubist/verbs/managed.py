@@ -6,8 +6,7 @@ from typing import Any
 
 from kubist.kinds.strategy import Scale
 from kubist.patch import apply as ssa
-from kubist.patch.apply import managers, sets
-from kubist.patch.apply.managers import Identity, Managed, Owned
+from kubist.patch.apply import scale
 from kubist.schema.catalog import schema_for
 from kubist.schema.node import Schema
 from kubist.verbs.call import Call
@@ -87,12 +86,12 @@ def track_answer(call: Call, obj: Object, schema: Schema, api_version: str) -> N
     )
 
 
-def track_scale(call: Call, scale: Object, live: Object) -> None:
+def track_scale(call: Call, new: Object, live: Object) -> None:
     """The same for the scale of an object, of which `live` has the owners."""
     ssa.update_managed_fields(
         schema_for("autoscaling", "v1", "Scale"),
         live,
-        scale,
+        new,
         manager=manager(call),
         api_version=SCALE,
         now=call.context.now,
@@ -100,49 +99,35 @@ def track_scale(call: Call, scale: Object, live: Object) -> None:
     )
 
 
-def of_scale(obj: Object, path: Scale) -> list[Object]:
+def of_scale(call: Call, obj: Object, path: Scale) -> list[Object]:
     """An object's managedFields as far as they are about its replicas, in terms of its Scale."""
-    replicas = sets.dotted("spec.replicas")
-    owners: Managed = {}
-    for who, owned in _owners(obj, path):
-        owners[_rescoped(who, SCALE)] = Owned(SCALE, replicas, owned.time)
-    return managers.encode(owners)
+    return scale.to_scale(obj["metadata"].get("managedFields"), _replicas(call, path))
 
 
-def _owners(obj: Object, path: Scale) -> list[tuple[Identity, Owned]]:
-    """Who owns the replicas of an object."""
-    where = tuple("f:" + part for part in path.spec_replicas.split("."))
-    managed = managers.decode(obj["metadata"].get("managedFields"), trusted=True)
-    return [(who, owned) for who, owned in managed.items() if sets.has(owned.fields, where)]
-
-
-def _rescoped(who: Identity, api_version: str) -> Identity:
-    return Identity(who.manager, who.operation, api_version if who.api_version else "", who.subresource)
-
-
-def from_scale(new: Object, old: Object, scale: Object, path: Scale) -> None:
+def from_scale(call: Call, new: Object, written: Object, path: Scale) -> None:
     """Carry the owners of a written Scale over to the object whose replicas it set."""
-    stored = old["metadata"].get("managedFields")
-    if not stored:
-        return
-    api_version = new["apiVersion"]
-    managed = managers.decode(stored, trusted=True)
-    replicas = sets.dotted(path.spec_replicas)
-    before = {_rescoped(who, SCALE): who for who, _ in _owners(old, path)}
-    after = managers.decode(scale["metadata"].get("managedFields"), trusted=True)
-    if not before and not after:
-        return
-    for seen, who in before.items():
-        if seen not in after:
-            fields = sets.difference(managed[who].fields, replicas)
-            if fields:
-                managed[who] = Owned(managed[who].api_version, fields, managed[who].time)
-            else:
-                del managed[who]
-    for seen in after:
-        if seen not in before:
-            who = _rescoped(seen, api_version)
-            held = managed.get(who)
-            fields = sets.union(held.fields, replicas) if held is not None else replicas
-            managed[who] = Owned(api_version, fields, held.time if held is not None else "")
-    new["metadata"]["managedFields"] = managers.encode(managed)
+    metadata = new["metadata"]
+    owners = scale.to_parent(
+        metadata.get("managedFields"),
+        written["metadata"].get("managedFields"),
+        call.resource.api_version,
+        _replicas(call, path),
+    )
+    if owners:
+        metadata["managedFields"] = owners
+    else:
+        metadata.pop("managedFields", None)
+
+
+def _replicas(call: Call, path: Scale) -> dict[str, str]:
+    """Where the replicas are, in each version of the kind."""
+    resource, resources = call.resource, call.api.resources
+    found = {}
+    for version in resources.versions(resource.group):
+        other = resources.get(resource.group, version, resource.resource)
+        if other is not None:
+            scaling = other.strategy.subresources.get("scale")
+            found[other.api_version] = (
+                scaling.spec_replicas if isinstance(scaling, Scale) else path.spec_replicas
+            )
+    return found

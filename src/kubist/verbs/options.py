@@ -10,7 +10,7 @@ from typing import Any
 from kubist.meta import fields, selectors, status
 from kubist.meta.fields import FieldError
 from kubist.meta.objectmeta import validate_field_manager
-from kubist.request import truthy
+from kubist.request import query_values, truthy
 
 MATCHES = ("Exact", "NotOlderThan", "")
 FIELD_VALIDATIONS = ("", "Ignore", "Warn", "Strict")
@@ -26,7 +26,7 @@ class WriteOptions:
     force: bool | None = None
 
 
-def write_options(kind: str, query: dict[str, str], *, apply: bool = False) -> WriteOptions:
+def write_options(kind: str, query: dict[str, str], raw_query: str, *, apply: bool = False) -> WriteOptions:
     """Options of a modifying verb; `kind` is CreateOptions, UpdateOptions or PatchOptions."""
     if not query:
         if apply:
@@ -41,7 +41,7 @@ def write_options(kind: str, query: dict[str, str], *, apply: bool = False) -> W
         elif not apply and force is not None:
             errors.append(fields.forbidden("force", "may not be specified for non-apply patch"))
     errors += validate_field_manager(manager, "fieldManager")
-    errors += validate_dry_run([query["dryRun"]] if "dryRun" in query else [])
+    errors += validate_dry_run(query_values(raw_query, "dryRun") if "dryRun" in query else [])
     validation = query.get("fieldValidation", "")
     if validation not in FIELD_VALIDATIONS:
         errors.append(fields.not_supported("fieldValidation", validation, FIELD_VALIDATIONS))

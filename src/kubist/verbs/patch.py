@@ -50,12 +50,12 @@ async def patch(call: Call) -> Response:
         new = decode(call, wanted, changed)
         _complete(call, new)
         check_identity(call, new, old)
-        warning = objectmeta.deduplicate_owner_references(new["metadata"])
-        if warning:
-            call.context.warn(warning)
         managed.track(call, new, current, path.reset_fields, cleared=cleared)
         new = create.to_storage(call, new)
         await call.api.admission.admit(call.context, new, old)
+        warning = objectmeta.deduplicate_owner_references(new["metadata"], after_admission=True)
+        if warning:
+            call.context.warn(warning)
         return new
 
     outcome = await guarded.update(call, path, patched)
@@ -82,7 +82,7 @@ def patch_type(call: Call) -> str:
 
 
 def _options(call: Call, apply: bool) -> bool:
-    chosen = options.write_options("PatchOptions", call.query, apply=apply)
+    chosen = options.write_options("PatchOptions", call.query, call.request.query, apply=apply)
     context = call.context
     context.dry_run = chosen.dry_run
     context.field_manager = chosen.field_manager
@@ -91,22 +91,42 @@ def _options(call: Call, apply: bool) -> bool:
 
 
 def reader(call: Call, kind: str, schema: Schema | None = None) -> Patch:
-    """The patch, read once, as a function of the current object (in the request's version)."""
+    """The patch as a function of the current object (in the request's version). It is read on the first use:
+    a patch of an object that is not there is not looked at."""
+    made: Patch | None = None
+
+    def change(current: Object) -> Object:
+        nonlocal made
+        if made is not None:
+            return made(current)
+        made, complaints = _read(call, kind, schema or call.resource.schema)
+        changed = made(current)
+        _complain(call, complaints)
+        return changed
+
+    return change
+
+
+def _read(call: Call, kind: str, schema: Schema) -> tuple[Patch, list[str]]:
+    """The patch, and what field validation finds in it."""
+    checked = call.context.field_validation != "Ignore"
     try:
         document, complaints = json.loads_strict(call.request.body)
     except DecodeError as error:
         raise status.bad_request(f"error decoding patch: {error}") from None
     if kind == JSON_PATCH:
-        operations = jsonpatch.operations(document)
-        _complain(call, jsonpatch.unknown_members(operations))
-        return lambda current: _object(jsonpatch.apply(current, operations))
-    _complain(call, complaints)
+        operations = jsonpatch.operations(document, checked=checked)
+        found = [f"json patch {complaint}" for complaint in complaints] + jsonpatch.unknown_members(
+            operations
+        )
+        return lambda current: _object(jsonpatch.apply(current, operations)), found
     if kind == MERGE:
-        merge.check(document)
-        return lambda current: _object(merge.apply(current, document))
-    strategic_patch = strategic.check(document)
-    typed = schema or call.resource.schema
-    return lambda current: strategic.apply(current, strategic_patch, typed)
+        merge.check(document, checked=checked)
+        return lambda current: _object(merge.apply(current, document)), complaints
+    typed = {
+        key: value for key, value in strategic.check(document).items() if key not in ("kind", "apiVersion")
+    }
+    return lambda current: strategic.apply(current, typed, schema), complaints
 
 
 def _object(value: Any) -> Object:
@@ -140,7 +160,7 @@ def decode(call: Call, wanted: body.Expected, patched: Object) -> Object:
     """The patched document as an object of the kind."""
     try:
         decoded = body.decode_parsed(patched, [], wanted)
-    except DecodeError as error:
+    except (DecodeError, status.APIError) as error:
         raise refused(
             FieldError("FieldValueInvalid", "patch", f'Invalid value: "<patch>": {error}')
         ) from None

@@ -76,7 +76,7 @@ async def patch(call: Call, path: Scale, kind: str) -> Response:
 
     shown = call.negotiate("object")
     apply = kind == patch_verb.APPLY
-    chosen = options.write_options("PatchOptions", call.query, apply=apply)
+    chosen = options.write_options("PatchOptions", call.query, call.request.query, apply=apply)
     context = call.context
     context.dry_run, context.field_manager = chosen.dry_run, chosen.field_manager
     context.field_validation = chosen.field_validation
@@ -109,10 +109,10 @@ async def write(call: Call, path: Scale, transform: Any, shown: Any, uid: str | 
             new["metadata"].pop("resourceVersion", None)
         if call.info.subresource == "scale" and "managedFields" not in scale["metadata"]:
             live = path.view(old, view)
-            live["metadata"]["managedFields"] = managed.of_scale(old, path)
+            live["metadata"]["managedFields"] = managed.of_scale(call, old, path)
             managed.track_scale(call, scale, live)
         await call.api.admission.admit(call.context, scale, path.view(old, view))
-        managed.from_scale(new, old, scale, path)
+        managed.from_scale(call, new, scale, path)
         return new
 
     outcome = await guarded.update(call, call.resource.strategy, rescaled, precondition_uid=uid)

@@ -22,6 +22,7 @@ class Selection:
         self.prefix = call.collection_prefix
         self.labels: LabelSelector = options.labels
         self.fields: FieldSelector = _known(call, options.fields)
+        self._indexed_fields = call.resource.strategy.indexed_fields
         self.key: str | None = None
         name = self._name(call)
         if name is not None:
@@ -42,6 +43,11 @@ class Selection:
     def everything(self) -> bool:
         """No selector at all (a name counts as one)."""
         return self.labels.empty and self.fields.empty and self.key is None
+
+    @property
+    def indexed(self) -> bool:
+        """Whether the reference finds the objects by an index, and so knows that none follow."""
+        return any(self.fields.exact(label) is not None for label in self._indexed_fields)
 
     def matches(self, entry: Entry) -> bool:
         if self.key is not None:

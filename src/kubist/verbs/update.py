@@ -85,7 +85,7 @@ def check_name(call: Call, metadata: Object) -> None:
 
 
 def _options(call: Call) -> None:
-    chosen = options.write_options("UpdateOptions", call.query)
+    chosen = options.write_options("UpdateOptions", call.query, call.request.query)
     context = call.context
     context.dry_run = chosen.dry_run
     context.field_manager = chosen.field_manager

@@ -8,16 +8,15 @@ from kubist.verbs.call import Call
 WAIT_SECONDS = 3.0
 
 
-def parse(call: Call, text: str, *, listing: bool = False) -> int:
+def parse(call: Call, text: str) -> int:
     """A version as a number. Nonsense is a 400 in a list, and an unclassified 500 elsewhere."""
     if text.isascii() and text.isdigit() and int(text) < 1 << 64:
         return int(text)
     reason = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
     why = f'strconv.ParseUint: parsing "{text}": {reason}'
-    if listing:
-        raise status.bad_request(f"invalid resource version: {why}")
     message = f'resourceVersion: Invalid value: "{text}": {why}'
-    if not call.resource.strategy.cached:
+    uncached_get = call.info.verb == "get" and not call.resource.strategy.cached
+    if call.info.verb in ("list", "deletecollection") or uncached_get:
         raise status.bad_request(f"invalid resource version: {why}")
     raise status.plain_error(message)
 
