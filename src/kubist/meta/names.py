@@ -26,6 +26,7 @@ _label_value_match = re.compile(_LABEL_VALUE).fullmatch
 _c_identifier_match = re.compile(_C_IDENTIFIER).fullmatch
 _config_key_match = re.compile(_CONFIG_KEY).fullmatch
 _env_var_match = re.compile(_ENV_VAR).fullmatch
+_relaxed_env_var_match = re.compile("[ -<>-~]+").fullmatch
 
 
 def regex_error(what: str, regex: str, *examples: str) -> str:
@@ -212,7 +213,7 @@ def config_map_key(name: str) -> list[str]:
 
 def env_var_name(name: str) -> list[str]:
     """Environment variable names may be any printable ASCII except '='."""
-    if name and all(" " <= char <= "~" and char != "=" for char in name):
+    if _relaxed_env_var_match(name):
         return []
     return [
         "a valid environment variable name must consist only of printable ASCII characters other than '='"

@@ -137,9 +137,8 @@ def _default_probe(probe: Object) -> None:
     set_default("failureThreshold", 3)
     if "httpGet" in probe:
         _default_http_get(probe["httpGet"])
-    if "grpc" in probe:
-        if probe["grpc"].get("service") is None:
-            probe["grpc"]["service"] = ""
+    if "grpc" in probe and probe["grpc"].get("service") is None:
+        probe["grpc"]["service"] = ""
 
 
 def _default_http_get(action: Object) -> None:

@@ -56,6 +56,8 @@ def validate_env(variables: list[Object] | None, path: str) -> Errors:
     errors: Errors = []
     for index, variable in enumerate(variables or ()):
         name = variable.get("name", "")
+        if "valueFrom" not in variable and name.isidentifier() and name.isascii():
+            continue
         if not name:
             errors.append(required(f"{path}[{index}].name"))
         elif problems := names.env_var_name(name):

@@ -13,6 +13,13 @@ Object = dict[str, Any]
 Errors = list[FieldError]
 
 NEGATIVE = "must be greater than or equal to 0"
+_NUMBERS = (
+    "initialDelaySeconds",
+    "timeoutSeconds",
+    "periodSeconds",
+    "successThreshold",
+    "failureThreshold",
+)
 _HEADER = "[-A-Za-z0-9]+"
 _HEADER_MESSAGE = names.regex_error(
     "a valid HTTP header must consist of alphanumeric characters or '-'", _HEADER, "X-Header-Name"
@@ -30,23 +37,17 @@ def validate_probes(container: Object, grace: int | None, path: str) -> Errors:
 
 def _probe(probe: Object, field: str, grace: int | None, path: str) -> Errors:
     errors = _handler(probe, grace, path, ("exec", "httpGet", "tcpSocket", "grpc"))
-    for number in (
-        "initialDelaySeconds",
-        "timeoutSeconds",
-        "periodSeconds",
-        "successThreshold",
-        "failureThreshold",
-    ):
-        if probe.get(number, 0) < 0:
+    for number in _NUMBERS:
+        if number in probe and probe[number] < 0:
             errors.append(invalid(f"{path}.{number}", probe[number], NEGATIVE))
     grace_of_probe = probe.get("terminationGracePeriodSeconds")
-    where = f"{path}.terminationGracePeriodSeconds"
-    if grace_of_probe is not None and grace_of_probe <= 0:
-        errors.append(invalid(where, grace_of_probe, "must be greater than 0"))
-    if field == "readinessProbe":
-        if grace_of_probe is not None:
+    if grace_of_probe is not None:
+        where = f"{path}.terminationGracePeriodSeconds"
+        if grace_of_probe <= 0:
+            errors.append(invalid(where, grace_of_probe, "must be greater than 0"))
+        if field == "readinessProbe":
             errors.append(invalid(where, grace_of_probe, "must not be set for readinessProbes"))
-    elif probe.get("successThreshold", 0) != 1:
+    if field != "readinessProbe" and probe.get("successThreshold", 0) != 1:
         errors.append(invalid(f"{path}.successThreshold", probe.get("successThreshold", 0), "must be 1"))
     return errors
 

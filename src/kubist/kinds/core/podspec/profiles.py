@@ -61,6 +61,8 @@ def validate_app_armor_profile(profile: Object, path: str) -> Errors:
 
 def validate_profile_annotations(annotations: dict[str, str], spec: Object, path: str) -> Errors:
     """The annotations alone: their values, and that the containers they name are there."""
+    if not _speak_of_profiles(annotations):
+        return []
     errors: Errors = []
     if SECCOMP_POD in annotations:
         errors += _seccomp_annotation(annotations[SECCOMP_POD], f"{path}.{SECCOMP_POD}")
@@ -78,6 +80,10 @@ def validate_profile_annotations(annotations: dict[str, str], spec: Object, path
     return errors
 
 
+def _speak_of_profiles(annotations: dict[str, str]) -> bool:
+    return any(key.startswith((SECCOMP_POD, SECCOMP_CONTAINER, APP_ARMOR_CONTAINER)) for key in annotations)
+
+
 def _seccomp_annotation(value: str, path: str) -> Errors:
     if value in ("runtime/default", "docker/default", "unconfined"):
         return []
@@ -88,6 +94,8 @@ def _seccomp_annotation(value: str, path: str) -> Errors:
 
 def validate_profiles_match(annotations: dict[str, str], spec: Object, path: str) -> Errors:
     """Where both a field and its annotation are given they must say the same."""
+    if not _speak_of_profiles(annotations):
+        return []
     errors: Errors = []
     context = spec.get("securityContext") or {}
     if SECCOMP_POD in annotations and "seccompProfile" in context:
@@ -141,7 +149,7 @@ def copy_app_armor_annotations(pod: Object) -> list[str]:
     """Put AppArmor annotations of a new pod into the fields that replaced them; warnings for those used."""
     spec = pod["spec"]
     annotations = (pod.get("metadata") or {}).get("annotations") or {}
-    if not any(key.startswith(APP_ARMOR_CONTAINER) for key in annotations):
+    if not _speak_of_profiles(annotations):
         return []
     if (spec.get("os") or {}).get("name") == "windows":
         return []

@@ -32,7 +32,7 @@ Object = dict[str, Any]
 Errors = list[FieldError]
 ResourceList = dict[str, str]
 
-_COMPUTE = ("cpu", "memory")
+_COMPUTE = frozenset({"cpu", "memory"})
 
 
 def _pod_resource_name(name: str, path: str) -> Errors:
@@ -72,10 +72,15 @@ def validate_requirements(
     """Limits, requests and claims of a container (or of the pod as a whole)."""
     errors: Errors = []
     limits, requests = requirements.get("limits") or {}, requirements.get("requests") or {}
+    ordinary = _COMPUTE if of_pod else COMPUTE
     for field, amounts in (("limits", limits), ("requests", requests)):
         for name, text in amounts.items():
-            where = f"{path}.{field}[{name}]"
             amount = parse_quantity(text)
+            if name in ordinary and amount.nanos >= 0:
+                if field == "requests" and name in limits:
+                    errors += _against_limit(name, amount, limits[name], path)
+                continue
+            where = f"{path}.{field}[{name}]"
             if of_pod:
                 errors += _pod_resource_name(name, where)
             elif name not in COMPUTE:
@@ -86,8 +91,8 @@ def validate_requirements(
             if is_huge_page(name) and not (options.indivisible_huge_pages or _is_divisible(name, amount)):
                 why = f"{amount} is not positive integer multiple of {name}"
                 errors.append(invalid(where, str(amount), why))
-    given = [*limits, *requests]
-    if any(is_huge_page(name) for name in given) and not any(name in _COMPUTE for name in given):
+    given = limits.keys() | requests.keys()
+    if given.isdisjoint(_COMPUTE) and any(is_huge_page(name) for name in given):
         errors.append(forbidden(path, "HugePages require cpu or memory"))
     if "claims" in requirements:
         errors += _claims(requirements["claims"], claims, f"{path}.claims")

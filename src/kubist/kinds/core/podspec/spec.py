@@ -30,7 +30,7 @@ from kubist.kinds.core.podspec.scheduling import (
 )
 from kubist.kinds.core.podspec.security import validate_pod_security_context
 from kubist.kinds.core.podspec.spread import validate_spread
-from kubist.kinds.core.podspec.visit import with_paths
+from kubist.kinds.core.podspec.visit import containers_of, with_paths
 from kubist.kinds.core.podspec.volumes import validate_volumes
 from kubist.kinds.core.podspec.windows import (
     validate_host_process,
@@ -208,15 +208,12 @@ def _last(spec: Object, path: str, options: Options) -> Errors:
 
 def _file_key_volumes(spec: Object, path: str) -> Errors:
     """Environment variables are read from files of emptyDir volumes only."""
+    if not any(_file_key_refs(container) for container in containers_of(spec)):
+        return []
     errors: Errors = []
-    sources: dict[str, Object] | None = None
+    sources = {volume.get("name", ""): volume for volume in spec.get("volumes") or ()}
     for container, where in with_paths(spec, path):
-        for index, variable in enumerate(container.get("env") or ()):
-            ref = (variable.get("valueFrom") or {}).get("fileKeyRef") if "valueFrom" in variable else None
-            if ref is None:
-                continue
-            if sources is None:
-                sources = {volume.get("name", ""): volume for volume in spec.get("volumes") or ()}
+        for index, ref in _file_key_refs(container):
             name = ref.get("volumeName", "")
             field = f"{where}.env[{index}].valueFrom.fileKeyRef.volumeName"
             if name not in sources:
@@ -224,3 +221,12 @@ def _file_key_volumes(spec: Object, path: str) -> Errors:
             elif "emptyDir" not in sources[name]:
                 errors.append(invalid(field, name, "referenced volume must be of type emptyDir"))
     return errors
+
+
+def _file_key_refs(container: Object) -> list[tuple[int, Object]]:
+    """The variables of a container that are read from files, with their positions."""
+    return [
+        (index, variable["valueFrom"]["fileKeyRef"])
+        for index, variable in enumerate(container.get("env") or ())
+        if "valueFrom" in variable and "fileKeyRef" in variable["valueFrom"]
+    ]

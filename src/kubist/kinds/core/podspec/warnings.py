@@ -59,7 +59,10 @@ def pod_spec_warnings(spec: Object, meta: Object, path: str = "") -> list[str]:
     if "volumes" in spec:
         warnings += _volumes(spec["volumes"], f"{at}.volumes")
     warnings += _duplicates(spec, at)
-    warnings += _fractions(spec.get("overhead"), f"{at}.overhead")
+    if "overhead" in spec:
+        amounts = spec["overhead"]
+        fractions = [name for name in _BYTES if name in amounts and not is_whole(amounts[name])]
+        warnings += [_fraction(amounts[name], f"{at}.overhead[{name}]") for name in fractions]
     if SECCOMP_POD in annotations and "seccompProfile" not in (spec.get("securityContext") or {}):
         warnings.append(f"{prefix}metadata.annotations[{SECCOMP_POD}]: {_SECCOMP}")
     for container, where in containers:
@@ -146,23 +149,21 @@ def _duplicates(spec: Object, path: str) -> Iterator[str]:
             yield f'{path}.imagePullSecrets[{index}].name: invalid empty name ""'
 
 
-def _fractions(amounts: dict[str, str] | None, path: str) -> Iterator[str]:
+def _fraction(text: str, path: str) -> str:
     """Parts of a byte."""
-    if amounts:
-        for name in _BYTES:
-            if name in amounts and not is_whole(amounts[name]):
-                shown = quoted(amounts[name])
-                yield f"{path}[{name}]: fractional byte value {shown} is invalid, must be an integer"
+    return f"{path}: fractional byte value {quoted(text)} is invalid, must be an integer"
 
 
-def _resources(container: Object, path: str) -> Iterator[str]:
+def _resources(container: Object, path: str) -> list[str]:
     resources = container.get("resources")
-    if resources:
-        for name in _BYTES:
-            for field in ("limits", "requests"):
-                amounts = resources.get(field)
-                if amounts and name in amounts:
-                    yield from _fractions({name: amounts[name]}, f"{path}.resources.{field}")
+    if not resources:
+        return []
+    return [
+        _fraction(resources[field][name], f"{path}.resources.{field}[{name}]")
+        for name in _BYTES
+        for field in ("limits", "requests")
+        if field in resources and name in resources[field] and not is_whole(resources[field][name])
+    ]
 
 
 def _profiles(

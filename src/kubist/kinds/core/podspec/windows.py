@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from kubist.kinds.core.podspec.options import Options
-from kubist.kinds.core.podspec.visit import with_paths
+from kubist.kinds.core.podspec.visit import containers_of, with_paths
 from kubist.meta import names
 from kubist.meta.fields import FieldError, forbidden, invalid
 
@@ -98,14 +98,19 @@ def _user_name(text: str) -> list[str]:
 
 
 def _host_process(owner: Object) -> bool | None:
-    found: bool | None = ((owner.get("securityContext") or {}).get("windowsOptions") or {}).get("hostProcess")
+    context = owner.get("securityContext")
+    if not context or "windowsOptions" not in context:
+        return None
+    found: bool | None = context["windowsOptions"].get("hostProcess")
     return found
 
 
 def validate_host_process(spec: Object, path: str, options: Options) -> Errors:
     """Containers that run as processes of the host: all or none, and on the host's network."""
-    errors: Errors = []
     of_pod = _host_process(spec)
+    if of_pod is None and all(_host_process(container) is None for container in containers_of(spec)):
+        return []
+    errors: Errors = []
     count = host_processes = 0
     for container, where in with_paths(spec, path):
         count += 1
