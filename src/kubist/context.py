@@ -116,8 +116,9 @@ class Objects(Protocol):
 
     async def authenticate(
         self, token: str, audiences: tuple[str, ...]
-    ) -> tuple[User, tuple[str, ...]] | None:
-        """Whose bearer token this is, and for which of the audiences; None if it is nobody's, or for others."""
+    ) -> tuple[User, tuple[str, ...]] | str | None:
+        """Whose bearer token this is, and for which of the audiences. If it is nobody's, or for others: why,
+        where more can be said than that it is invalid."""
         ...
 
     async def rules_for(self, user: User, namespace: str) -> Rules:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kubist.bootstrap.objects import objects
 from kubist.kinds.rbac.rules import uncovered
-from kubist.meta.status import APIError
+from kubist.storage.store import Conflict
 
 if TYPE_CHECKING:
     from kubist.config import Config
@@ -44,11 +45,10 @@ async def ensure(registry: Registry, config: Config) -> None:
 
 
 async def _create(registry: Registry, resource: Resource, namespace: str, wanted: Object) -> None:
-    try:
-        await registry.insert(resource, namespace, wanted)
-    except APIError as error:
-        if error.reason != "AlreadyExists":  # another server was faster
-            raise
+    """Straight into the store: the object is complete, and starting need not load the rules of its kind."""
+    key = resource.key(namespace, wanted["metadata"]["name"])
+    with contextlib.suppress(Conflict):  # another server was faster
+        await registry.store.create(key, registry.kind(resource).encode(wanted))
 
 
 async def _update(

@@ -21,8 +21,8 @@ class TokenReview(Create):
         served = ctx.config.api_audiences or ctx.config.service_account_issuer
         audiences = tuple(spec.get("audiences") or served)
         found = await ctx.objects.authenticate(spec["token"], audiences)
-        if found is None:
-            body["status"] = {"user": {}, "error": "invalid bearer token"}
+        if found is None or isinstance(found, str):
+            body["status"] = {"user": {}, "error": found or "invalid bearer token"}
             return body
         user, accepted = found
         body["status"] = {"authenticated": True, "user": user.info()}
