@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from email.utils import formatdate
+import time
 from http import HTTPStatus
 
 from kubist.http.messages import Headers
@@ -13,8 +13,14 @@ _STATUS_LINES = {
 BODILESS = frozenset({204, 304})
 
 
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
 def date_line() -> bytes:
-    return f"Date: {formatdate(usegmt=True)}\r\n".encode()
+    now = time.gmtime()
+    day = f"{_DAYS[now.tm_wday]}, {now.tm_mday:02} {_MONTHS[now.tm_mon - 1]} {now.tm_year}"
+    return f"Date: {day} {now.tm_hour:02}:{now.tm_min:02}:{now.tm_sec:02} GMT\r\n".encode()
 
 
 def head(status: int, headers: Headers, *rest: bytes) -> bytes:
