@@ -62,8 +62,7 @@ async def _post(call: Call, poster: Create) -> Response:
     metadata = obj["metadata"]
     if not call.info.subresource:
         wipe(metadata)
-    if call.resource.namespaced:
-        match_namespace(call, metadata)
+    match_namespace(call, metadata)
     if poster.managed:
         managed.track_answer(call, obj, schema, wanted.api_version)
     await call.api.admission.admit(call.context, obj, None)
