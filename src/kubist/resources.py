@@ -64,6 +64,11 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
+    def stored_group(self) -> str:
+        """The group that errors name: the stored version's, which is another one for events only."""
+        return self.storage_version.rpartition("/")[0]
+
+    @property
     def strategy(self) -> Strategy:
         if self._strategy is None:
             self._strategy = _load_strategy(self.group, self.kind)
