@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kubist.kinds.core.podspec.affinity import validate_affinity
@@ -47,14 +48,6 @@ Errors = list[FieldError]
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _MAX_INT32 = (1 << 31) - 1
-_NAMES = {
-    "serviceAccountName": names.dns_subdomain,
-    "nodeName": names.dns_subdomain,
-}
-_LATER_NAMES = {
-    "hostname": names.dns_label,
-    "subdomain": names.dns_label,
-}
 
 
 def validate_pod_spec(spec: Object, meta: Object | None, path: str, options: Options) -> Errors:
@@ -83,8 +76,9 @@ def validate_pod_spec(spec: Object, meta: Object | None, path: str, options: Opt
     errors += validate_pod_security_context(spec, f"{path}.securityContext", options)
     errors += _placement(spec, path, options)
     errors += _system(spec, path, options)
-    errors += _names(spec, path)
-    errors += _last(spec, path, options)
+    errors += _identity(spec, path)
+    errors += _classes(spec, path, options)
+    errors += _file_key_volumes(spec, path)
     return errors
 
 
@@ -162,31 +156,35 @@ def _system(spec: Object, path: str, options: Options) -> Errors:
     return errors
 
 
-def _names(spec: Object, path: str) -> Errors:
-    errors: Errors = []
-    for field, rule in _NAMES.items():
-        if value := spec.get(field):
-            errors += [invalid(f"{path}.{field}", value, problem) for problem in rule(value)]
+def _named(spec: Object, path: str, field: str, rule: Callable[[str], list[str]]) -> Errors:
+    """A field that, if it is there, is the name of something."""
+    value = spec.get(field)
+    return [invalid(f"{path}.{field}", value, problem) for problem in rule(value)] if value else []
+
+
+def _identity(spec: Object, path: str) -> Errors:
+    """As whom, where, for how long and under which names the pod runs, and what it puts up with."""
+    errors = _named(spec, path, "serviceAccountName", names.dns_subdomain)
+    errors += _named(spec, path, "nodeName", names.dns_subdomain)
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= _MAX_INT32:
         why = f"must be between 1 and {_MAX_INT32}, inclusive"
         errors.append(invalid(f"{path}.activeDeadlineSeconds", deadline, why))
-    for field, rule in _LATER_NAMES.items():
-        if value := spec.get(field):
-            errors += [invalid(f"{path}.{field}", value, problem) for problem in rule(value)]
+    errors += _named(spec, path, "hostname", names.dns_label)
+    errors += _named(spec, path, "subdomain", names.dns_label)
     if "tolerations" in spec:
         errors += validate_tolerations(spec["tolerations"], f"{path}.tolerations")
     if "hostAliases" in spec:
         errors += validate_host_aliases(spec["hostAliases"], f"{path}.hostAliases")
-    for field in ("priorityClassName", "runtimeClassName"):
-        value = spec.get(field)
-        if value or (value is not None and field == "runtimeClassName"):
-            errors += [invalid(f"{path}.{field}", value, m) for m in names.dns_subdomain(value)]
     return errors
 
 
-def _last(spec: Object, path: str, options: Options) -> Errors:
-    errors: Errors = []
+def _classes(spec: Object, path: str, options: Options) -> Errors:
+    """Priority, runtime and operating system."""
+    errors = _named(spec, path, "priorityClassName", names.dns_subdomain)
+    if "runtimeClassName" in spec:
+        value = spec["runtimeClassName"]
+        errors += [invalid(f"{path}.runtimeClassName", value, m) for m in names.dns_subdomain(value)]
     policy = spec.get("preemptionPolicy")
     if policy is not None and policy not in _PREEMPTION_POLICIES:
         where = f"{path}.preemptionPolicy"
@@ -203,7 +201,7 @@ def _last(spec: Object, path: str, options: Options) -> Errors:
                 errors += validate_windows_pod(spec, path)
             case other:
                 errors.append(not_supported(f"{path}.os", other, ("linux", "windows")))
-    return errors + _file_key_volumes(spec, path)
+    return errors
 
 
 def _file_key_volumes(spec: Object, path: str) -> Errors:

@@ -52,9 +52,7 @@ def validate_volumes(
 
 
 def _source(volume: Object, name: str, pod_name: str, path: str, options: Options) -> Errors:
-    given = [
-        source for source in (SOURCES if len(volume) > 2 else volume) if source in volume and source != "name"
-    ]
+    given = [source for source in SOURCES if source in volume]
     if not given:
         return [required(path, "must specify a volume type")]
     first = given[0]
