@@ -25,7 +25,13 @@ def play(directory: Path, scene: Scene) -> None:
     """Run a scene on a fresh server that holds everything in memory."""
 
     async def run() -> None:
-        server = Server(Config(bind_address="127.0.0.1", secure_port=0, cert_dir=str(directory)))
+        config = Config(
+            bind_address="127.0.0.1",
+            secure_port=0,
+            cert_dir=str(directory),
+            disable_admission_plugins=("ServiceAccount",),
+        )
+        server = Server(config)
         await server.start()
         try:
             await scene(server.api.cluster)
