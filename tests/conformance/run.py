@@ -1,6 +1,6 @@
 """Replays the recorded conversations against a fresh server per area, and says what differs.
 
-    python tests/conformance/run.py [AREA | SCENARIO | PATTERN …] [-v] [--server URL]
+    python tests/conformance/run.py [AREA | SCENARIO | PATTERN …] [-v] [--server URL] [--raise-floor]
 
 Without --server one is started for each area, in memory, the way the reference was. `fidelity.py` beside
 this file is the tool underneath and can be used by hand as well.
@@ -27,6 +27,7 @@ import fidelity  # noqa: E402
 
 AREAS = ("crud", "watch", "patch", "repr", "core", "groups", "crd", "policy")
 _AREA_OF = {"apply": "patch", "authz": "policy", "admit": "policy", "delete": "policy"}
+FLOOR = HERE / "floor.json"
 TOKENS = """admin-token,admin,u-admin,"system:masters"
 dev-token,dev,u-dev,"devs"
 viewer-token,viewer,u-viewer,
@@ -143,8 +144,11 @@ def main() -> None:
     parser.add_argument("-v", action="store_true", help="every difference of every step")
     parser.add_argument("-q", action="store_true", help="only the totals")
     parser.add_argument("--server", help="a running server instead of fresh ones")
+    parser.add_argument("--json", type=Path, help="write how many steps of each scenario passed")
+    parser.add_argument("--raise-floor", action="store_true", help="keep what passed now as the new minimum")
     arguments = parser.parse_args()
     same = total = worded = 0
+    passed: dict[str, int] = {}
     for area, scenarios in chosen(arguments.patterns).items():
         area_same = area_total = 0
         running = contextlib.nullcontext(arguments.server) if arguments.server else server()
@@ -153,11 +157,28 @@ def main() -> None:
                 result = check(url, name, scenario)
                 area_same, area_total = area_same + result.same, area_total + result.total
                 worded += result.worded
+                passed[name] = result.same
                 if not arguments.q:
                     _show(result, arguments.v)
         print(f"{area}: {area_same}/{area_total} ({100 * area_same / area_total:.1f} %)", flush=True)
         same, total = same + area_same, total + area_total
     print(f"fidelity: {same}/{total} steps ({100 * same / max(total, 1):.1f} %), {worded} in the same words")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(passed))
+    if arguments.raise_floor:
+        raise_floor(passed)
+
+
+def floor() -> dict[str, int]:
+    """How many steps of each scenario must pass."""
+    found: dict[str, int] = json.loads(FLOOR.read_text()) if FLOOR.exists() else {}
+    return found
+
+
+def raise_floor(passed: dict[str, int]) -> None:
+    known = floor()
+    raised = known | {name: max(count, known.get(name, 0)) for name, count in passed.items()}
+    FLOOR.write_text(json.dumps(dict(sorted(raised.items())), indent=1) + "\n")
 
 
 def _show(result: Result, verbose: bool) -> None:

@@ -1,0 +1,49 @@
+"""The command line: `kubist serve`, `kubist apiserver`, `kubist kubeconfig`, `kubist version`."""
+
+from __future__ import annotations
+
+import sys
+
+USAGE = """\
+Kubist: the Kubernetes API server as a Python package.
+
+Usage:
+  kubist serve [flags]        a small control plane on an embedded store, nothing to configure
+  kubist apiserver [flags]    only the API server, with kube-apiserver's own flags
+  kubist kubeconfig [flags]   print the kubeconfig of a data directory of `serve`
+  kubist version
+
+`kubist COMMAND --help` tells more.
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; its exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    command, rest = (given[0], given[1:]) if given else ("help", [])
+    if command == "serve":
+        from kubist.cli import serve
+
+        return serve.main(rest)
+    if command == "apiserver":
+        from kubist.cli import apiserver
+
+        return apiserver.main(rest)
+    if command == "kubeconfig":
+        from kubist.cli import kubeconfig
+
+        return kubeconfig.main(rest)
+    if command in ("version", "--version"):
+        from kubist import __version__
+
+        print(f"kubist {__version__} (Kubernetes v1.36)")
+        return 0
+    if command in ("help", "--help", "-h"):
+        print(USAGE, end="")
+        return 0
+    print(f"kubist: unknown command {command!r}; `kubist --help` lists them", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

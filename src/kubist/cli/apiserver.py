@@ -1,0 +1,41 @@
+"""`kubist apiserver`: the API server alone, in the place of a kube-apiserver binary, with its flags."""
+
+from __future__ import annotations
+
+import logging
+
+from kubist.cli import flags
+from kubist.cli.run import fail, logging_at, run
+from kubist.config import Config
+
+log = logging.getLogger("kubist")
+
+TITLE = """\
+The Kubernetes API server in Python: takes the flags of kube-apiserver. Data goes to the etcd of
+--etcd-servers, else to an embedded store in --data-dir, else it is kept in memory only.
+
+Usage:
+  kubist apiserver [flags]"""
+
+
+def main(arguments: list[str]) -> int:
+    known = flags.of_kube_apiserver()
+    try:
+        values = flags.parse(arguments, known)
+        if "help" in values:
+            print(flags.usage(TITLE, known.values()), end="")
+            return 0
+        if "version" in values:
+            print("Kubernetes v1.36.4")
+            return 0
+        verbosity = int(values.get("v", ["0"])[-1]) if values.get("v", ["0"])[-1].isdigit() else 0
+        logging_at(verbosity or 1)
+        config = flags.config(values, known, Config(cert_dir="/var/run/kubernetes"))
+    except flags.FlagError as error:
+        return fail(str(error))
+
+    from kubist.server import Server
+
+    return run(
+        lambda: Server(config), lambda server: log.info("serving on %s:%d", config.bind_address, server.port)
+    )

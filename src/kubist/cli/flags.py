@@ -1,0 +1,144 @@
+"""Flags in kube-apiserver's manner: `--a=b`, `--a b`, `--switch`; a flag sets the Config field of its name.
+
+The flags of kube-apiserver are data (`flags.json`: name, type, default). Those without a field in Config have
+no meaning here and are taken with a log line; unknown ones are an error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import re
+from collections.abc import Iterable
+from importlib import resources
+from typing import Any, NamedTuple
+
+from kubist.config import Config
+
+log = logging.getLogger("kubist.cli")
+
+
+class FlagError(Exception):
+    """The command line cannot be read; the text is the whole message."""
+
+
+class Flag(NamedTuple):
+    name: str
+    type: str
+    default: str
+    help: str = ""
+
+
+OWN = (
+    Flag(
+        "data-dir", "string", "", "Directory of the embedded store, used where --etcd-servers is not given."
+    ),
+    Flag("http2", "bool", "true", "Offer HTTP/2 to clients that speak it."),
+)
+RENAMED = {"v": "verbosity"}
+_LISTS = ("strings", "stringArray")
+_MAPS = ("mapStringString", "stringToString", "colonSeparatedMultimapStringString")
+
+
+def of_kube_apiserver() -> dict[str, Flag]:
+    rows = json.loads((resources.files("kubist.cli") / "flags.json").read_bytes())
+    return {row[0]: Flag(*row) for row in rows} | {flag.name: flag for flag in OWN}
+
+
+def parse(arguments: Iterable[str], flags: dict[str, Flag]) -> dict[str, list[str]]:
+    """The values given for each flag, in order. `--help` is left in the result like any other."""
+    found: dict[str, list[str]] = {}
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-") or word in ("-", "--"):
+            raise FlagError(f"unexpected argument {word!r}: only flags are taken")
+        name, equals, value = word.lstrip("-").partition("=")
+        name = name.replace("_", "-")
+        if name in ("help", "h"):
+            found["help"] = ["true"]
+            continue
+        flag = flags.get(name)
+        if flag is None:
+            raise FlagError(f"unknown flag: --{name}")
+        if not equals:
+            if flag.type == "bool" or flag.type.startswith("version"):
+                value = "true"
+            elif not rest:
+                raise FlagError(f"flag needs an argument: --{name}")
+            else:
+                value = rest.pop(0)
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -> Config:
+    """`base` with what the flags say."""
+    fields = {field.name: field for field in dataclasses.fields(Config)}
+    changes: dict[str, Any] = {}
+    for name, given in values.items():
+        field = RENAMED.get(name, name.replace("-", "_"))
+        if field not in fields:
+            log.info("--%s has no effect here", name)
+            continue
+        changes[field] = convert(flags[name], given, getattr(base, field))
+    return dataclasses.replace(base, **changes)
+
+
+def convert(flag: Flag, given: list[str], current: Any) -> Any:
+    """Values of a flag as its Config field holds them."""
+    last = given[-1]
+    try:
+        if isinstance(current, tuple):
+            return tuple(part.strip() for value in given for part in value.split(",") if part.strip())
+        if isinstance(current, dict):
+            return _pairs(given)
+        if isinstance(current, bool):
+            return _boolean(last)
+        if flag.type == "duration":
+            return int(seconds(last))
+        if isinstance(current, int):
+            return int(last)
+    except ValueError as error:
+        raise FlagError(f'invalid argument "{last}" for "--{flag.name}" flag: {error}') from None
+    return last
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() in ("true", "t", "1"):
+        return True
+    if text.lower() in ("false", "f", "0"):
+        return False
+    raise ValueError("must be true or false")
+
+
+def _pairs(given: list[str]) -> dict[str, str]:
+    pairs = {}
+    for part in (part for value in given for part in value.split(",") if part):
+        key, _, value = part.partition("=")
+        pairs[key.strip()] = value.strip() or "true"
+    return pairs
+
+
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|m|s|us|µs|ns)")
+
+
+def seconds(text: str) -> float:
+    """A duration such as `1h30m` in seconds."""
+    if text == "0":
+        return 0.0
+    if not text or "".join(match[0] for match in _PART.finditer(text)) != text:
+        raise ValueError(f'time: invalid duration "{text}"')
+    return sum(float(match[1]) * _UNITS[match[2]] for match in _PART.finditer(text))
+
+
+def usage(title: str, flags: Iterable[Flag]) -> str:
+    """Help with a line a flag, in the columns that tools which read kube-apiserver's help expect."""
+    lines = [title, "", "Flags:"]
+    for flag in sorted(flags):
+        kind = "" if flag.type == "bool" else " " + flag.type
+        default = f" (default {flag.default})" if flag.default not in ("", "[]", "false") else ""
+        lines.append(f"      --{flag.name}{kind}".ljust(60) + f" {flag.help}{default}".rstrip())
+    return "\n".join(lines) + "\n"

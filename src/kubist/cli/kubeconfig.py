@@ -1,0 +1,98 @@
+"""Kubeconfig files: written by `serve` for its admin, merged into the user's own, or printed."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kubist.cli import flags
+from kubist.cli.run import explain, fail
+
+CONTEXT = "kubist"
+FLAGS = (
+    flags.Flag("data-dir", "string", "", "Data directory of `kubist serve`."),
+    flags.Flag(
+        "merge", "bool", "false", "Add a context `kubist` to the user's own kubeconfig instead of printing."
+    ),
+)
+
+
+def default_data_dir() -> Path:
+    """Where `serve` keeps its data unless told otherwise."""
+    home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local/share")
+    return Path(home) / "kubist"
+
+
+def document(url: str, ca: bytes, certificate: bytes, key: bytes) -> dict[str, Any]:
+    """A kubeconfig for one cluster and one user, everything within it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": CONTEXT, "cluster": {"server": url, "certificate-authority-data": _data(ca)}}],
+        "users": [
+            {
+                "name": f"{CONTEXT}-admin",
+                "user": {"client-certificate-data": _data(certificate), "client-key-data": _data(key)},
+            }
+        ],
+        "contexts": [{"name": CONTEXT, "context": {"cluster": CONTEXT, "user": f"{CONTEXT}-admin"}}],
+        "current-context": CONTEXT,
+    }
+
+
+def _data(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()
+
+
+def write(path: Path, config: dict[str, Any]) -> None:
+    """Write a kubeconfig that only its owner can read, never leaving half of one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w") as file:
+        yaml.safe_dump(config, file, sort_keys=False)
+    temporary.replace(path)
+
+
+def merge(config: dict[str, Any]) -> Path:
+    """Add or replace our cluster, user and context in the user's kubeconfig; use the context if none is."""
+    path = Path((os.environ.get("KUBECONFIG") or "").split(os.pathsep)[0] or Path.home() / ".kube/config")
+    try:
+        found = yaml.safe_load(path.read_text()) or {}
+    except FileNotFoundError:
+        found = {}
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} is not a kubeconfig")
+    merged = {"apiVersion": "v1", "kind": "Config", **found}
+    for part in ("clusters", "users", "contexts"):
+        ours = config[part]
+        names = {item["name"] for item in ours}
+        merged[part] = [item for item in merged.get(part) or [] if item.get("name") not in names] + ours
+    merged["current-context"] = merged.get("current-context") or CONTEXT
+    write(path, merged)
+    return path
+
+
+def main(arguments: list[str]) -> int:
+    known = {flag.name: flag for flag in FLAGS}
+    try:
+        values = flags.parse(arguments, known)
+    except flags.FlagError as error:
+        return fail(str(error))
+    if "help" in values:
+        print(flags.usage("Usage:\n  kubist kubeconfig [flags]", FLAGS), end="")
+        return 0
+    directory = Path(values["data-dir"][-1]) if "data-dir" in values else default_data_dir()
+    try:
+        text = (directory / "kubeconfig").read_text()
+        if values.get("merge", ["false"])[-1] == "true":
+            print(f"added the context {CONTEXT!r} to {merge(yaml.safe_load(text))}")
+        else:
+            print(text, end="")
+    except OSError as error:
+        return fail(explain(error))
+    return 0

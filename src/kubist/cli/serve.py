@@ -1,0 +1,153 @@
+"""`kubist serve`: a small control plane on an embedded store, with nothing to configure.
+
+Certificates, the admin's credential, a signing key and a kubeconfig are made once, in the data directory.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from pathlib import Path
+
+from kubist.cli import flags, kubeconfig
+from kubist.cli.run import explain, fail, logging_at, run
+from kubist.config import Config
+from kubist.server import Server, serving_names
+
+FLAGS = (
+    flags.Flag(
+        "data-dir", "string", "", "Where everything is kept (default: kubist in the user's data directory)."
+    ),
+    flags.Flag("in-memory", "bool", "false", "Keep nothing: a new, empty server every time."),
+    flags.Flag("bind-address", "ip", "127.0.0.1", "The address to listen on."),
+    flags.Flag("secure-port", "int", "6443", "The port to listen on; 0 takes any free one."),
+    flags.Flag("kubeconfig", "string", "", "Where to write the kubeconfig (default: in the data directory)."),
+    flags.Flag(
+        "kubeconfig-merge", "bool", "false", "Also add a context `kubist` to the user's own kubeconfig."
+    ),
+    flags.Flag("service-cluster-ip-range", "string", "10.96.0.0/16", "Addresses of services."),
+    flags.Flag("service-node-port-range", "portRange", "30000-32767", "Node ports of services."),
+    flags.Flag("enable-admission-plugins", "strings", "", "Admission plugins to switch on."),
+    flags.Flag("disable-admission-plugins", "strings", "", "Admission plugins to switch off."),
+    flags.Flag("controllers", "strings", "*", "The control loops to run; `*` for all, `-name` without one."),
+    flags.Flag("event-ttl", "duration", "1h0m0s", "How long events are kept."),
+    flags.Flag("v", "Level", "0", "How much to log."),
+)
+TITLE = "A small Kubernetes control plane on this machine.\n\nUsage:\n  kubist serve [flags]"
+
+
+def main(arguments: list[str]) -> int:
+    known = {flag.name: flag for flag in FLAGS}
+    try:
+        values = flags.parse(arguments, known)
+        if "help" in values:
+            print(flags.usage(TITLE, FLAGS), end="")
+            return 0
+        in_memory = values.pop("in-memory", ["false"])[-1] == "true"
+        merge = values.pop("kubeconfig-merge", ["false"])[-1] == "true"
+        target = values.pop("kubeconfig", [""])[-1]
+        base = Config(
+            bind_address="127.0.0.1",
+            authorization_mode=("RBAC",),
+            service_cluster_ip_range="10.96.0.0/16",
+            service_account_issuer=("https://kubernetes.default.svc.cluster.local",),
+            allow_privileged=True,
+            controllers=("*",),
+        )
+        config = flags.config(values, known, base)
+    except flags.FlagError as error:
+        return fail(str(error))
+    logging_at(config.verbosity)
+    if in_memory:
+        with tempfile.TemporaryDirectory(prefix="kubist-") as temporary:
+            return _serve(config, Path(temporary), target, merge, in_memory=True)
+    directory = Path(config.data_dir) if config.data_dir else kubeconfig.default_data_dir()
+    return _serve(config, directory, target, merge, in_memory=False)
+
+
+def _serve(config: Config, directory: Path, target: str, merge: bool, *, in_memory: bool) -> int:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        config = prepare(config, directory, in_memory=in_memory)
+    except (OSError, ValueError) as error:
+        return fail(explain(error) if isinstance(error, OSError) else str(error))
+    path = Path(target) if target else directory / "kubeconfig"
+
+    def announce(server: Server) -> None:
+        credentials = credential(directory, f"https://{_reachable(config.bind_address)}:{server.port}")
+        kubeconfig.write(path, credentials)
+        if merge:
+            print(f"Added the context {kubeconfig.CONTEXT!r} to {kubeconfig.merge(credentials)}")
+        print(f"Kubist serves Kubernetes v1.36 on https://{_reachable(config.bind_address)}:{server.port}")
+        print(f"  export KUBECONFIG={path}", flush=True)
+
+    return run(lambda: Server(config), announce)
+
+
+def _reachable(address: str) -> str:
+    """An address that a client on this machine can use."""
+    if address in ("0.0.0.0", "::", ""):
+        return "127.0.0.1"
+    return f"[{address}]" if ":" in address else address
+
+
+def prepare(config: Config, directory: Path, *, in_memory: bool) -> Config:
+    """Make what the server needs and is not there yet; the configuration that uses it."""
+    import dataclasses
+
+    pki = directory / "pki"
+    pki.mkdir(mode=0o700, exist_ok=True)
+    needed = ("ca.crt", "ca.key", "apiserver.crt", "apiserver.key", "admin.crt", "admin.key")
+    if not all((pki / name).exists() for name in needed):
+        _make_certificates(config, pki)
+    signing_key = pki / "service-account.key"
+    if not signing_key.exists():
+        _make_signing_key(signing_key)
+    return dataclasses.replace(
+        config,
+        data_dir="" if in_memory else str(directory),
+        cert_dir=str(pki),
+        tls_cert_file=str(pki / "apiserver.crt"),
+        tls_private_key_file=str(pki / "apiserver.key"),
+        client_ca_file=str(pki / "ca.crt"),
+        service_account_signing_key_file=str(signing_key),
+        service_account_key_file=(str(signing_key),),
+    )
+
+
+def _make_certificates(config: Config, pki: Path) -> None:
+    from kubist.http import certificates
+
+    if (pki / "ca.crt").exists() and (pki / "ca.key").exists():
+        authority = certificates.load_authority(pki / "ca.crt", pki / "ca.key")
+    else:
+        authority = certificates.new_authority("kubist-ca")
+        authority.save(pki / "ca.crt", pki / "ca.key")
+    names = [*serving_names(config), socket.getfqdn()]
+    if config.bind_address not in ("0.0.0.0", "::"):
+        names.append(config.bind_address)
+    certificates.save(
+        authority.issue_server(list(dict.fromkeys(names))), pki / "apiserver.crt", pki / "apiserver.key"
+    )
+    admin = authority.issue_client("kubernetes-admin", ["system:masters"])
+    certificates.save(admin, pki / "admin.crt", pki / "admin.key")
+
+
+def _make_signing_key(path: Path) -> None:
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(pem)
+
+
+def credential(directory: Path, url: str) -> dict[str, object]:
+    pki = directory / "pki"
+    parts = ((pki / name).read_bytes() for name in ("ca.crt", "admin.crt", "admin.key"))
+    return kubeconfig.document(url, *parts)

@@ -1,0 +1,74 @@
+"""The recorded conversations: every scenario passes at least as many steps as it ever did (floor.json).
+
+Each area is replayed against a server process of its own; the areas run side by side, for they mostly wait.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import run
+
+SCENARIOS = sorted(path.stem for path in (run.HERE / "scenarios").glob("*.yaml"))
+
+
+class Replays:
+    """The areas being replayed; a scenario's score is there when its area is done."""
+
+    def __init__(self, where: Path) -> None:
+        self._where = where
+        self._pool = ThreadPoolExecutor(max_workers=3)
+        self._areas: dict[str, Future[dict[str, int]]] = {}
+
+    def start(self, areas: list[str]) -> None:
+        for area in areas:
+            self._areas[area] = self._pool.submit(self._replay, area)
+
+    def _replay(self, area: str) -> dict[str, int]:
+        out = self._where / f"{area}.json"
+        command = [sys.executable, str(run.HERE / "run.py"), area, "--json", str(out)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+        if not out.exists():
+            raise AssertionError(f"{area} could not be replayed:\n{done.stderr[-4000:]}")
+        self.log = done.stdout
+        (self._where / f"{area}.txt").write_text(done.stdout)
+        found: dict[str, int] = json.loads(out.read_text())
+        return found
+
+    def passed(self, scenario: str) -> int:
+        return self._areas[run.area_of(scenario)].result()[scenario]
+
+    def differences(self, scenario: str) -> str:
+        text = (self._where / f"{run.area_of(scenario)}.txt").read_text()
+        lines, keep = [], False
+        for line in text.splitlines():
+            if not line.startswith("    "):
+                keep = line.startswith(scenario + " ")
+            if keep:
+                lines.append(line)
+        return "\n".join(lines)
+
+
+@pytest.fixture(scope="session")
+def replays(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Replays:
+    found = Replays(tmp_path_factory.mktemp("conformance"))
+    wanted = {item.callspec.params["scenario"] for item in request.session.items if hasattr(item, "callspec") and "scenario" in item.callspec.params}
+    areas = {run.area_of(name) for name in wanted}
+    found.start([area for area in run.AREAS if area in areas])
+    return found
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_scenario_keeps_its_score(scenario: str, replays: Replays) -> None:
+    wanted = run.floor().get(scenario, 0)
+    passed = replays.passed(scenario)
+    assert passed >= wanted, f"{passed} steps as the reference, {wanted} before:\n{replays.differences(scenario)}"
