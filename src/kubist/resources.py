@@ -65,7 +65,7 @@ class Resource:
 
     @property
     def stored_group(self) -> str:
-        """The group that errors name: the stored version's, which is another one for events only."""
+        """The group that refusals name: the stored version's, which is another one for events only."""
         return self.storage_version.rpartition("/")[0]
 
     @property

@@ -152,6 +152,9 @@ class Strategy(Update):
         """What is wrong with a name (or, with `prefix`, a generateName)."""
         return names.dns_subdomain(name, prefix)
 
+    def generate_name(self, base: str) -> str:
+        return names.generate(base)
+
     def default(self, obj: Object) -> None:
         """Fill in what a client may leave out. Runs after every decode, in the version that was sent."""
 

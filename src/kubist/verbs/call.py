@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kubist.codec import negotiate
 from kubist.codec.negotiate import MediaType
 from kubist.codec.representation import Representation
-from kubist.codec.representations import representation, transformable
+from kubist.codec.representations import endpoint, representation
 from kubist.context import Context, User
 from kubist.http.messages import Request, Response
 from kubist.meta import status
@@ -46,35 +46,24 @@ class Call:
         return f"{resource.prefix}{namespace}/" if namespace and resource.namespaced else resource.prefix
 
     def negotiate(self, form: str, *, stream: bool = False) -> Representation:
-        """Settle how to answer; `form` is object, list or none (nothing can be transformed)."""
-        offered = (
-            negotiate.ALL
-            if not self.resource.custom
-            else (negotiate.JSON, negotiate.YAML, negotiate.PROTOBUF)
-        )
-        self.media = negotiate.negotiate(
-            self.request.headers.get("accept", ""),
-            offered=offered,
-            kinds=transformable(self.resource, form),
-            streams=stream,
-            pretty=self._pretty(),
-        )
-        return representation(self.resource, self.media)
-
-    def _pretty(self) -> bool:
-        value = self.query.get("pretty")
-        if value is not None:
-            return value.lower() in ("1", "true")
-        agent = self.request.headers.get("user-agent", "")
-        return agent.startswith(("curl", "Wget", "Mozilla/5.0"))
+        """Settle how to answer; `form` is object, list or none (there is no table of it)."""
+        headers = self.request.headers
+        accept, served = headers.get("accept", ""), endpoint(self.resource, form)
+        include = self.query.get("includeObject", "")
+        if stream:
+            self.media = negotiate.negotiate_stream(accept, served)
+            return representation(self.resource, self.media, include).for_watch()
+        pretty = negotiate.wants_pretty(self.query, headers.get("user-agent", ""))
+        self.media = negotiate.negotiate(accept, served, pretty=pretty)
+        return representation(self.resource, self.media, include)
 
     def not_found(self, name: str | None = None) -> status.APIError:
         return status.not_found(
-            self.resource.stored_group, self.resource.resource, self.info.name if name is None else name
+            self.resource.group, self.resource.resource, self.info.name if name is None else name
         )
 
     def conflict(self, name: str, why: str) -> status.APIError:
-        return status.conflict(self.resource.stored_group, self.resource.resource, name, why)
+        return status.conflict(self.resource.group, self.resource.resource, name, why)
 
     async def respond(self, code: int, body: bytes | list[bytes], content_type: str) -> Response:
         """The answer with its headers, compressed if large and wanted."""
@@ -86,9 +75,7 @@ class Call:
                 body = await asyncio.to_thread(gzip.compress, whole, 1, mtime=0)
             else:
                 body = gzip.compress(whole, 1, mtime=0)
-            headers.append((b"Content-Encoding", b"gzip"))
-        if size > GZIP_THRESHOLD:
-            headers.append((b"Vary", b"Accept-Encoding"))
+            headers += [(b"Content-Encoding", b"gzip"), (b"Vary", b"Accept-Encoding")]
         return Response(code, headers, body)
 
     async def entry(self, code: int, entry: Entry, shown: Representation) -> Response:

@@ -116,7 +116,7 @@ def name_it(call: Call, metadata: Object) -> bool:
     """Make a name from generateName where there is none."""
     prefix = metadata.get("generateName")
     if prefix and not metadata.get("name"):
-        metadata["name"] = names.generate(prefix)
+        metadata["name"] = call.resource.strategy.generate_name(prefix)
     return bool(prefix)
 
 
@@ -192,7 +192,7 @@ async def insert(call: Call, obj: Object, *, generated: bool = False) -> Entry |
 
 def _exists(call: Call, entry: Entry | None, generated: bool, name: str = "") -> status.APIError:
     resource = call.resource
-    error = status.already_exists(resource.stored_group, resource.resource, entry.name if entry else name)
+    error = status.already_exists(resource.group, resource.resource, entry.name if entry else name)
     if generated:
         if error.details is not None:
             error.details["retryAfterSeconds"] = 1

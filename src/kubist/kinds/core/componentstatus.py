@@ -34,7 +34,6 @@ def _absent(name: str, port: int) -> Object:
 
 class ComponentStatusStrategy(Strategy):
     deprecation = "v1 ComponentStatus is deprecated in v1.19+"
-    namespace_selectable = False
 
     def virtual_objects(self, ctx: Context) -> Iterable[Object]:
         """The store answers, or nothing would; scheduler and controller manager are not of this process."""

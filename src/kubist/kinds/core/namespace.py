@@ -57,7 +57,7 @@ class NamespaceStrategy(Strategy):
     precondition_kind = "namespaces"
     reset_fields = ("status",)
     namespace_selectable = False
-    field_labels: ClassVar[dict[str, str]] = {"status.phase": "status.phase", "name": "metadata.name"}
+    field_labels: ClassVar[dict[str, str]] = {"status.phase": "status.phase"}
     subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
         "status": NamespaceStatus(),
         "finalize": NamespaceFinalize(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.kinds.core.podspec.resources import round_up_to_milli
@@ -12,13 +13,13 @@ from kubist.kinds.shared.labels import validate_label_name
 from kubist.kinds.shared.resourcenames import validate_quantity
 from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
 from kubist.meta import names, objectmeta
-from kubist.meta.fields import duplicate, forbidden, invalid, not_supported, required
+from kubist.meta.fields import duplicate, forbidden, internal, invalid, not_supported, quoted, required
 
 if TYPE_CHECKING:
     from kubist.context import Context
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_feature = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-z][a-zA-Z0-9]*)*").fullmatch
+_feature = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*").fullmatch
 
 
 class NodeStatus(Status):
@@ -92,7 +93,9 @@ def validate_taints(taints: list[dict[str, Any]], path: str) -> Errors:
         elif effect not in TAINT_EFFECTS:
             errors.append(not_supported(f"{path}[{i}].effect", effect, TAINT_EFFECTS))
         if (key, effect) in seen:
-            errors.append(duplicate(f"{path}[{i}]", taint))
+            shown = {"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")}
+            found = duplicate(f"{path}[{i}]", shown)
+            errors.append(replace(found, body=f"{found.body}: taints must be unique by key and effect pair"))
         seen.add((key, effect))
     return errors
 
@@ -105,8 +108,14 @@ def _validate(node: Object) -> Errors:
     for i, cidr in enumerate(cidrs):
         errors += validate_cidr(cidr, f"spec.podCIDRs[{i}]")
     if len(cidrs) > 1:
-        families = {network.version for cidr in cidrs if (network := parse_cidr(cidr))}
-        if len(families) < 2 or len(cidrs) > 2:
+        networks = [parse_cidr(cidr) for cidr in cidrs]
+        if None in networks:
+            bad = networks.index(None)
+            why = f"invalid CIDR[{bad}]: <nil> (invalid CIDR address: {cidrs[bad]})"
+            detail = f"invalid PodCIDRs. failed to check with dual stack with error:{why}"
+            errors.append(internal("spec.podCIDRs", detail))
+        families = {network.version for network in networks if network is not None}
+        if None in networks or len(families) < 2 or len(cidrs) > 2:
             detail = "may specify no more than one CIDR for each IP family"
             errors.append(invalid("spec.podCIDRs", cidrs, detail))
     return errors
@@ -126,7 +135,7 @@ def _validate_features(status: dict[str, Any]) -> Errors:
     path = "status.declaredFeatures"
     for i, feature in enumerate(features):
         if len(feature) > 253 or not _feature(feature):
-            errors.append(invalid(f"{path}[{i}]", feature, f'invalid feature name "{feature}"'))
+            errors.append(invalid(f"{path}[{i}]", feature, _feature_problem(feature)))
         if i + 1 < len(features):
             following = features[i + 1]
             if feature == following:
@@ -134,6 +143,16 @@ def _validate_features(status: dict[str, Any]) -> Errors:
             elif feature > following:
                 errors.append(invalid(f"{path}[{i + 1}]", following, "list must be sorted alphabetically"))
     return errors
+
+
+def _feature_problem(feature: str) -> str:
+    if len(feature) > 253:
+        return f"invalid feature name {quoted(feature)}: must be no more than 253 characters"
+    return (
+        f"invalid feature name {quoted(feature)}: must start with an UpperCamelCase segment, with subsequent "
+        "segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only "
+        "alphanumeric characters and slashes"
+    )
 
 
 def _validate_change(new: Object, old: Object) -> Errors:
@@ -144,7 +163,8 @@ def _validate_change(new: Object, old: Object) -> Errors:
     addresses: list[Any] = []
     for i, address in enumerate(status.get("addresses") or ()):
         if address in addresses:
-            errors.append(duplicate(f"status.addresses[{i}]", address))
+            shown = {"Type": address.get("type", ""), "Address": address.get("address", "")}
+            errors.append(duplicate(f"status.addresses[{i}]", shown))
         addresses.append(address)
     cidrs, old_cidrs = spec.get("podCIDRs") or [], before.get("podCIDRs") or []
     if old_cidrs:

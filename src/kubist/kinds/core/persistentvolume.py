@@ -79,8 +79,6 @@ class PersistentVolumeStatus(Status):
 class PersistentVolumeStrategy(Strategy):
     returns_deleted = True
     reset_fields = ("status",)
-    namespace_selectable = False
-    field_labels: ClassVar[dict[str, str]] = {"name": "metadata.name"}
     subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
         "status": PersistentVolumeStatus()
     }

@@ -15,6 +15,7 @@ Source = dict[str, Any]
 Errors = list[FieldError]
 
 _OPTIONS = Options()
+_ISCSI_ORDER = ("targetPortal", "targetportal", "iqn", "lun", "secretRef", "secretRef.name", "initiatorname")
 _CSI_SECRETS = (
     "controllerPublishSecretRef",
     "controllerExpandSecretRef",
@@ -59,9 +60,10 @@ def validate_source(spec: dict[str, Any], volume_name: str, path: str) -> Errors
             errors.append(forbidden(f"{path}.{clash}", "may not specify more than 1 volume type"))
             continue
         found += 1
-        errors += _validate(kind, source, f"{path}.{shown}")
         if kind == "iscsi":
             errors += _validate_iscsi(source, volume_name, f"{path}.{shown}")
+        else:
+            errors += _validate(kind, source, f"{path}.{shown}")
         if kind == "local" and spec.get("nodeAffinity") is None:
             errors.append(required(f"{path}.nodeAffinity", "Local volume requires node affinity"))
     if not found:
@@ -92,7 +94,8 @@ def _validate(kind: str, source: Source, path: str) -> Errors:
 
 
 def _validate_iscsi(source: Source, volume_name: str, path: str) -> Errors:
-    errors: Errors = []
+    """As for pods, with more to say about the portal and the secret."""
+    errors = POD_SOURCES["iscsi"](source, path, _OPTIONS)
     portal = source.get("targetPortal", "")
     if source.get("initiatorName") is not None and len(f"{volume_name}:{portal}".encode()) > 64:
         detail = (
@@ -102,7 +105,7 @@ def _validate_iscsi(source: Source, volume_name: str, path: str) -> Errors:
         errors.append(invalid(f"{path}.targetportal", portal, detail))
     if (secret := source.get("secretRef")) is not None and not secret.get("name"):
         errors.append(required(f"{path}.secretRef.name"))
-    return errors
+    return sorted(errors, key=lambda error: _ISCSI_ORDER.index(error.field.removeprefix(f"{path}.")))
 
 
 def _validate_csi(source: Source, path: str) -> Errors:

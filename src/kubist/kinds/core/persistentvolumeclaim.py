@@ -45,7 +45,6 @@ class PersistentVolumeClaimStatus(Status):
 class PersistentVolumeClaimStrategy(Strategy):
     returns_deleted = True
     reset_fields = ("status",)
-    field_labels: ClassVar[dict[str, str]] = {"name": "metadata.name"}
     subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
         "status": PersistentVolumeClaimStatus()
     }
@@ -220,7 +219,7 @@ def _validate_change(new: Object, old: Object) -> Errors:
         compared.pop("storageClassName")
     else:
         if annotations.get(STORAGE_CLASS_ANNOTATION, "") != (annotated or ""):
-            path = f"metadata.annotations[{STORAGE_CLASS_ANNOTATION}]"
+            path = f"metadata.annotations.{STORAGE_CLASS_ANNOTATION}"
             value = annotations.get(STORAGE_CLASS_ANNOTATION, "")
             errors.append(invalid(path, value, "field is immutable"))
         if new_class is not None and old_class is None and annotated in (None, new_class):

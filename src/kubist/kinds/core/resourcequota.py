@@ -77,8 +77,8 @@ class ResourceQuotaStrategy(Strategy):
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
         errors = objectmeta.validate_update(new["metadata"], old["metadata"])
         errors += _validate_spec(new["spec"])
-        scopes = new["spec"].get("scopes") or []
-        if set(scopes) != set(old["spec"].get("scopes") or ()):
+        scopes = new["spec"].get("scopes")
+        if set(scopes or ()) != set(old["spec"].get("scopes") or ()):
             errors.append(invalid("spec.scopes", scopes, "field is immutable"))
         return errors
 

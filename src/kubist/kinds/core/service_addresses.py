@@ -152,8 +152,12 @@ async def _take(ctx: Context, service: Object, ip: str) -> None:
     address = parse_ip(ip)
     if address is None:
         raise internal_error(f"failed to parse service IP {fields.quoted(ip)}")
-    if not any(contains(network, address) for network in _networks(ctx, address.version)):
+    networks = _networks(ctx, address.version)
+    if not any(contains(network, address) for network in networks):
         why = "the provided network does not match the current range"
+        if ctx.dry_run and networks:
+            valid = f"The range of valid IPs is {networks[0]}"
+            why = f"the provided IP ({address}) is not in the valid range. {valid}"
     elif ctx.dry_run or await _create(ctx, service, str(address)):
         return
     else:

@@ -133,9 +133,11 @@ def _validate_series(event: Object) -> Errors:
 
 
 def _shown(value: Any) -> Any:
-    """References are shown with all their fields."""
-    if not isinstance(value, dict) or "component" in value or "host" in value:
+    """References and sources are shown with all their fields."""
+    if not isinstance(value, dict):
         return value
+    if "component" in value or "host" in value:
+        return {"Component": value.get("component", ""), "Host": value.get("host", "")}
     fields = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
     shown = {"uid": "UID", "apiVersion": "APIVersion"}
     return {shown.get(field, field[0].upper() + field[1:]): value.get(field, "") for field in fields}

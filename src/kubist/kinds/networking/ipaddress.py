@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 class IPAddressStrategy(Strategy):
-    namespace_selectable = False
+    def generate_name(self, base: str) -> str:
+        """Addresses are not made up: the base is the name."""
+        return base
 
     def validate_name(self, name: str, prefix: bool) -> list[str]:
         return [error.body.split(": ", 2)[-1] for error in validate_canonical_ip(name, "")]

@@ -30,7 +30,6 @@ class ServiceCIDRStatus(Update):
 
 class ServiceCIDRStrategy(Strategy):
     reset_fields = ("status",)
-    namespace_selectable = False
     subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {"status": ServiceCIDRStatus()}
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
