@@ -289,7 +289,7 @@ def _segment_errors(name: str) -> list[str]:
 def render_status(request: Request, shown: dict[str, Any]) -> tuple[bytes, str]:
     """A Status in what the client takes."""
     try:
-        media = negotiate.negotiate(request.headers.get("accept", ""))
+        media = negotiate.negotiate(request.headers.get("accept", ""), negotiate.ERRORS)
     except status.APIError:
         media = negotiate.MediaType(negotiate.JSON)
     try:
@@ -305,7 +305,7 @@ def render_status(request: Request, shown: dict[str, Any]) -> tuple[bytes, str]:
             return protobuf.wrap("v1", "Status", raw), negotiate.PROTOBUF
     except (ImportError, DecodeError):
         pass
-    return orjson.dumps(shown), negotiate.JSON
+    return orjson.dumps(shown, option=orjson.OPT_APPEND_NEWLINE), negotiate.JSON
 
 
 _second = 0

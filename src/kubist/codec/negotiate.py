@@ -1,12 +1,13 @@
 """Which representation a client asks for (Accept) and which it sends (Content-Type).
 
-The reference's reading of both headers, with its two kinds of 406.
+The reference reads Accept twice: a route first wants one of its types named literally, then the clauses are
+tried best first, each with its parameters. That makes two kinds of 406.
 """
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kubist.meta.status import APIError
 
@@ -14,6 +15,9 @@ JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 ALL = (JSON, YAML, PROTOBUF)
+STREAMED = (JSON, PROTOBUF)
+META_VERSIONS = ("v1", "v1beta1")
+PARTIAL = ("PartialObjectMetadata", "PartialObjectMetadataList")
 
 
 @dataclass(slots=True, frozen=True)
@@ -23,108 +27,176 @@ class MediaType:
     serializer: str
     convert_to: str = ""
     version: str = ""
-    stream: str = ""
     pretty: bool = False
 
-    @property
-    def content_type(self) -> str:
-        return self.serializer
+
+@dataclass(slots=True, frozen=True)
+class Endpoint:
+    """What one kind of endpoint can answer with."""
+
+    plain: tuple[str, ...] = ALL
+    """Serializers of the thing itself."""
+    transforms: bool = False
+    """Whether metadata alone can be asked for."""
+    table: bool = False
+    literal: bool = False
+    """Whether a type must be named in full (or as `*/*`) before anything else is looked at."""
+
+
+ERRORS = Endpoint()
+"""How errors are shown: never transformed."""
+
+
+@dataclass(slots=True, frozen=True)
+class Clause:
+    """One type of an Accept header, with its parameters."""
+
+    type: str
+    subtype: str
+    quality: float = 1.0
+    parameters: tuple[tuple[str, str], ...] = ()
+
+    def better_than(self, other: Clause) -> bool:
+        return (
+            self.quality > other.quality
+            or (self.type != "*" and other.type == "*")
+            or (self.subtype != "*" and other.subtype == "*")
+        )
+
+    def names(self, serializer: str) -> bool:
+        type, _, subtype = serializer.partition("/")
+        return (self.type == type and self.subtype in (subtype, "*")) or (
+            self.type == "*" and self.subtype == "*"
+        )
 
 
 class NotAcceptable(APIError):
-    """No representation that the client takes can be given. Not a type at all: `matched` False."""
+    """No representation that the client takes can be given."""
 
-    def __init__(self, offered: tuple[str, ...], matched: bool) -> None:
-        message = "only the following media types are accepted: " + ", ".join(offered)
-        super().__init__(406, "NotAcceptable", message, None if matched else {})
-        if not matched:
-            self.message = "the server was unable to respond with a content type that the client supports"
+    def __init__(self, offered: tuple[str, ...]) -> None:
+        super().__init__(
+            406, "NotAcceptable", "only the following media types are accepted: " + ", ".join(offered)
+        )
+
+
+class NoRoute(APIError):
+    """Not one type is named that the path knows: said otherwise, with empty details."""
+
+    def __init__(self, offered: tuple[str, ...]) -> None:
+        message = "406: Not Acceptable\n\nAvailable representations: " + ", ".join(offered)
+        super().__init__(406, "NotAcceptable", message, {})
 
 
 @functools.lru_cache(maxsize=512)
-def parse_accept(header: str) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
-    """The clauses of an Accept header, best first: (type, parameters)."""
-    clauses = []
-    for position, clause in enumerate(header.split(",")):
-        media, *parameters = (part.strip() for part in clause.split(";"))
-        if not media:
+def parse_accept(header: str) -> tuple[Clause, ...]:
+    """The clauses of an Accept header, best first.
+
+    Sorted by insertion, because the reference's order is no total one and clients see the outcome."""
+    clauses: list[Clause] = []
+    for part in header.split(","):
+        clause = _clause(part)
+        if clause is None:
             continue
-        quality = 1.0
-        kept = []
-        for parameter in parameters:
-            name, _, value = parameter.partition("=")
-            name, value = name.strip().lower(), value.strip().strip('"')
-            if name == "q":
-                try:
-                    quality = float(value)
-                except ValueError:
-                    quality = 1.0
-            elif name:
-                kept.append((name, value))
-        clauses.append((-quality, position, media, tuple(kept)))
-    clauses.sort(key=lambda clause: clause[:2])
-    return tuple((media, parameters) for _, _, media, parameters in clauses)
+        clauses.append(clause)
+        at = len(clauses) - 1
+        while at and clauses[at].better_than(clauses[at - 1]):
+            clauses[at - 1], clauses[at] = clauses[at], clauses[at - 1]
+            at -= 1
+    return tuple(clauses)
 
 
-def negotiate(
-    header: str,
-    *,
-    offered: tuple[str, ...] = ALL,
-    kinds: frozenset[tuple[str, str]] = frozenset(),
-    streams: bool = False,
-    pretty: bool = False,
-) -> MediaType:
-    """The representation to answer in. `kinds`: (kind, version) pairs of meta.k8s.io that `as` may name."""
-    matched = False
-    for media, parameters in parse_accept(header) if header.strip() else (("*/*", ()),):
-        serializer = _serializer(media, offered)
-        if serializer is None:
+def _clause(part: str) -> Clause | None:
+    media, *rest = part.strip(" ").split(";")
+    type, *subtypes = (word.strip(" ") for word in media.split("/"))
+    if not subtypes and type == "*":
+        subtypes = ["*"]
+    if len(subtypes) != 1 or not subtypes[0]:
+        return None
+    quality, parameters = 1.0, []
+    for parameter in rest:
+        name, _, value = parameter.partition("=")
+        name = name.strip(" ")
+        if not value or "=" in value:
             continue
-        matched = True
-        found = _accept(serializer, parameters, kinds, streams)
-        if found is not None:
-            if found.pretty or pretty:
-                return MediaType(found.serializer, found.convert_to, found.version, found.stream, True)
-            return found
-    raise NotAcceptable(offered, matched)
+        if name == "q":
+            quality = _quality(value)
+        else:
+            parameters.append((name, value.strip(" ")))
+    return Clause(type, subtypes[0], quality, tuple(parameters))
 
 
-def _serializer(media: str, offered: tuple[str, ...]) -> str | None:
-    if media in offered:
-        return media
-    if media == "*/*":
-        return offered[0]
-    main, _, sub = media.partition("/")
-    if sub == "*":
-        return next((offer for offer in offered if offer.startswith(main + "/")), None)
+def _quality(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+@functools.lru_cache(maxsize=1024)
+def choose(header: str, endpoint: Endpoint) -> MediaType | None:
+    """The best representation that both sides know."""
+    if not header:
+        return MediaType(endpoint.plain[0])
+    for clause in parse_accept(header):
+        for serializer in ALL:
+            if clause.names(serializer):
+                found = _accepted(serializer, dict(clause.parameters), endpoint)
+                if found is not None:
+                    return found
     return None
 
 
-def _accept(
-    serializer: str,
-    parameters: tuple[tuple[str, str], ...],
-    kinds: frozenset[tuple[str, str]],
-    streams: bool,
-) -> MediaType | None:
-    group = version = kind = stream = ""
-    pretty = False
-    for name, value in parameters:
-        if name == "as":
-            kind = value
-        elif name == "g":
-            group = value
-        elif name == "v":
-            version = value
-        elif name == "stream":
-            stream = value
-        elif name == "pretty":
-            pretty = value == "1"
-    if kind or group or version:
-        if group != "meta.k8s.io" or (kind, version) not in kinds:
-            return None
-    if stream and (stream != "watch" or serializer == YAML):
+def _accepted(serializer: str, parameters: dict[str, str], endpoint: Endpoint) -> MediaType | None:
+    stream = parameters.get("stream")
+    if stream and (stream != "watch" or serializer not in STREAMED):
         return None
-    return MediaType(serializer, kind, version, stream, pretty)
+    kind, group, version = (parameters.get(name) for name in ("as", "g", "v"))
+    pretty = parameters.get("pretty") == "1"
+    if kind is None and group is None and version is None:
+        return MediaType(serializer, pretty=pretty) if serializer in endpoint.plain else None
+    if group != "meta.k8s.io" or version not in META_VERSIONS or kind is None:
+        return None
+    if kind == "Table":
+        allowed = endpoint.table and serializer != PROTOBUF
+    else:
+        allowed = endpoint.transforms and kind in PARTIAL
+    return MediaType(serializer, kind, version, pretty) if allowed else None
+
+
+def check_route(header: str, offered: tuple[str, ...]) -> None:
+    """Whether the header names one of the types that a route is declared to produce."""
+    for part in header.split(","):
+        media = part.partition(";")[0].strip(" ")
+        if media == "*/*" or media in offered:
+            return
+    raise NoRoute(offered)
+
+
+def negotiate(header: str, endpoint: Endpoint, *, pretty: bool = False) -> MediaType:
+    """The representation to answer in; 406 if there is none."""
+    if endpoint.literal and header:
+        check_route(header, ALL)
+    found = choose(header, endpoint)
+    if found is None:
+        raise NotAcceptable(ALL)
+    return replace(found, pretty=True) if pretty and not found.pretty else found
+
+
+def negotiate_stream(header: str, endpoint: Endpoint) -> MediaType:
+    """The representation of a watch: there is none in YAML."""
+    found = negotiate(header, endpoint)
+    if found.serializer not in STREAMED:
+        raise NotAcceptable(tuple(f"{serializer};stream=watch" for serializer in STREAMED))
+    return replace(found, pretty=False) if found.pretty else found
+
+
+_TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
+
+
+def wants_pretty(query: dict[str, str], user_agent: str) -> bool:
+    """Whether people will read the answer: they say so, or come with a tool of theirs."""
+    asked = query.get("pretty")
+    return asked in _TRUE if asked else user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))
 
 
 def content_type(header: str, offered: tuple[str, ...] = ALL) -> str:
@@ -133,6 +205,6 @@ def content_type(header: str, offered: tuple[str, ...] = ALL) -> str:
     if not media:
         return JSON
     if media not in offered or header.rstrip().endswith(";;"):
-        message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(offered)}"
-        raise APIError(415, "UnsupportedMediaType", message)
+        why = "the body of the request was in an unknown format - accepted media types include: "
+        raise APIError(415, "UnsupportedMediaType", why + ", ".join(offered))
     return media

@@ -6,39 +6,52 @@ and watches of the same representation share it. JSON, the stored form, needs no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from kubist.codec.kept import KEPT
 from kubist.storage.cache import Change, Entry
 
 if TYPE_CHECKING:
     from kubist.resources import Resource
 
+Object = dict[str, Any]
 ListMeta = dict[str, Any]
+Chunks = list[bytes]
+
+CHUNK = 100
+"""How many entries are made ready before others get a turn on the event loop."""
+STATUS = ("v1", "Status")
 
 
 class Representation:
-    """One way to show objects of one resource. `key` identifies it among the ways to show that resource."""
+    """One way to show objects of one resource."""
 
     content_type = "application/json"
     stream_type = "application/json"
+    watchable = True
+    """False: a watch in this representation ends before its first event."""
 
     def __init__(self, resource: Resource) -> None:
         self.resource = resource
         self.key: object = (type(self), resource.api_version)
+        """Under which a version's piece is kept."""
+        self.event_key: object = self.key
+        """Under which the events of a change are shared."""
         self.stored = resource.api_version == resource.storage_version
 
     def object(self, entry: Entry) -> bytes:
         """A stored version as a whole answer."""
         raise AssertionError("every representation shows objects")
 
-    def value(self, obj: dict[str, Any]) -> bytes:
+    def value(self, obj: Object) -> bytes:
         """An object that is not stored (a dry run's, a sub-resource's) as a whole answer."""
         raise AssertionError("every representation shows values")
 
-    def list(self, entries: Sequence[Entry], meta: ListMeta) -> list[bytes]:
+    def list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
         """A list as chunks of one answer."""
         raise AssertionError("every representation shows lists")
 
@@ -46,25 +59,64 @@ class Representation:
         """A watch event, complete with its framing."""
         raise AssertionError("every representation shows events")
 
-    def event_value(self, type: str, obj: dict[str, Any]) -> bytes:
+    def event_value(self, type: str, obj: Object) -> bytes:
         """A watch event of something that is not stored: a bookmark or an error."""
         raise AssertionError("every representation shows events")
 
     def shared_event(self, type: str, change: Change, entry: Entry) -> bytes:
         """`event`, made once for all watchers that ask for this representation."""
-        key = (self.key, type)
+        key = (self.event_key, type)
         found = change.encoded.get(key)
         if found is None:
             found = change.encoded[key] = self.event(type, entry)
         return found
 
-    def converted(self, entry: Entry) -> dict[str, Any]:
+    def for_watch(self) -> Representation:
+        """The representation of one watch: another one if it must remember what it has sent."""
+        return self
+
+    async def whole_list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
+        """`list`, without keeping the event loop for long."""
+        await self.prepare(entries)
+        return self.list(entries, meta)
+
+    async def prepare(self, entries: Iterable[Entry]) -> None:
+        """Make ready, in turns, what a list or a watch of these entries is going to need."""
+
+    def converted(self, entry: Entry) -> Object:
         """The object in the version asked for."""
         obj = entry.object()
         return obj if self.stored else self.resource.strategy.convert(obj, self.resource.api_version)
 
 
-class Json(Representation):
+class Made(Representation):
+    """A representation of which each stored version has a piece that is made once and kept."""
+
+    def make(self, entry: Entry) -> tuple[Any, int]:
+        """The piece of a version, and its size in bytes."""
+        raise AssertionError("says what is kept")
+
+    def piece(self, entry: Entry) -> Any:
+        reps = entry.reps
+        if reps is None:
+            reps = entry.reps = {}
+        found = reps.get(self.key)
+        if found is None:
+            found, size = self.make(entry)
+            KEPT.keep(reps, self.key, found, size)
+        return found
+
+    async def prepare(self, entries: Iterable[Entry]) -> None:
+        made = 0
+        for entry in list(entries):
+            if entry.reps is None or self.key not in entry.reps:
+                self.piece(entry)
+                made += 1
+                if made % CHUNK == 0:
+                    await asyncio.sleep(0)
+
+
+class Json(Made):
     """Plain JSON: constants around the stored bytes."""
 
     def __init__(self, resource: Resource) -> None:
@@ -81,38 +133,70 @@ class Json(Representation):
             for type in ("ADDED", "MODIFIED", "DELETED")
         }
 
+    def make(self, entry: Entry) -> tuple[bytes, int]:
+        obj = self.converted(entry)
+        rest = {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
+        tail = orjson.dumps({"metadata": rest.pop("metadata"), **rest})[1:]
+        return tail, len(tail)
+
     def tail(self, entry: Entry) -> bytes:
         """The object's bytes from `"metadata":` on."""
         if self.stored:
             return entry.tail
-        if entry.reps is None:
-            entry.reps = {}
-        found: bytes | None = entry.reps.get(self.key)
-        if found is None:
-            obj = self.converted(entry)
-            rest = {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
-            found = entry.reps[self.key] = orjson.dumps({"metadata": rest.pop("metadata"), **rest})[1:]
+        found: bytes = self.piece(entry)
         return found
 
+    async def prepare(self, entries: Iterable[Entry]) -> None:
+        if not self.stored:
+            await super().prepare(entries)
+
     def object(self, entry: Entry) -> bytes:
-        return b"".join((self._head, self.tail(entry)))
+        return b"".join((self._head, self.tail(entry), b"\n"))
 
-    def value(self, obj: dict[str, Any]) -> bytes:
-        return orjson.dumps(obj)
+    def value(self, obj: Object) -> bytes:
+        return orjson.dumps(obj, option=orjson.OPT_APPEND_NEWLINE)
 
-    def list(self, entries: Sequence[Entry], meta: ListMeta) -> list[bytes]:
+    def list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
         head = b"".join((self._list_head, orjson.dumps(meta), b',"items":['))
         if not entries:
-            return [head + b"]}"]
+            return [head + b"]}\n"]
         item = self._item
         if self.stored:
             tails = [entry.tail for entry in entries]
         else:
             tails = [self.tail(entry) for entry in entries]
-        return [head, item, (b"," + item).join(tails), b"]}"]
+        return [head, item, (b"," + item).join(tails), b"]}\n"]
 
     def event(self, type: str, entry: Entry) -> bytes:
         return b"".join((self._events[type], self.tail(entry), b"}\n"))
 
-    def event_value(self, type: str, obj: dict[str, Any]) -> bytes:
-        return orjson.dumps({"type": type, "object": obj}) + b"\n"
+    def event_value(self, type: str, obj: Object) -> bytes:
+        return orjson.dumps({"type": type, "object": obj}, option=orjson.OPT_APPEND_NEWLINE)
+
+
+class Rewritten(Representation):
+    """What another representation shows as JSON, written differently: as YAML, or indented for people."""
+
+    def __init__(self, inner: Representation, content_type: str, write: Callable[[Any], bytes]) -> None:
+        super().__init__(inner.resource)
+        self.inner = inner
+        self.content_type = content_type
+        self.write = write
+
+    def object(self, entry: Entry) -> bytes:
+        return self.write(orjson.loads(self.inner.object(entry)))
+
+    def value(self, obj: Object) -> bytes:
+        return self.write(orjson.loads(self.inner.value(obj)))
+
+    def list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
+        return [self.write(orjson.loads(b"".join(self.inner.list(entries, meta))))]
+
+    async def whole_list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
+        await self.inner.prepare(entries)
+        return await asyncio.to_thread(self.list, entries, meta)
+
+
+def is_status(obj: Object) -> bool:
+    """A Status is shown as it is, whatever was asked for."""
+    return (obj.get("apiVersion"), obj.get("kind")) == STATUS

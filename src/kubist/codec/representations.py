@@ -2,71 +2,72 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 
 from kubist.codec import negotiate
-from kubist.codec.negotiate import MediaType
-from kubist.codec.representation import Json, ListMeta, Representation
+from kubist.codec.negotiate import Endpoint, MediaType
+from kubist.codec.representation import Json, Representation, Rewritten
 from kubist.resources import Resource
-from kubist.storage.cache import Entry
 
-_NONE: frozenset[tuple[str, str]] = frozenset()
-_TABLES = frozenset((("Table", "v1"), ("Table", "v1beta1")))
-_OBJECT = _TABLES | frozenset((("PartialObjectMetadata", "v1"), ("PartialObjectMetadata", "v1beta1")))
-_LIST = _TABLES | frozenset((("PartialObjectMetadataList", "v1"), ("PartialObjectMetadataList", "v1beta1")))
-
-
-def transformable(resource: Resource, form: str) -> frozenset[tuple[str, str]]:
-    """What an object or a list of a resource can be turned into by `as=`."""
-    if form == "object":
-        return _OBJECT
-    return _LIST if form == "list" else _NONE
+_INCLUDED = ("", "Metadata", "Object", "None")
+_BUILT_IN = Endpoint(transforms=True, table=True, literal=True)
+_WITHOUT_TABLE = Endpoint(transforms=True, literal=True)
+_CUSTOM = Endpoint(plain=(negotiate.JSON, negotiate.YAML), transforms=True, table=True)
 
 
-def representation(resource: Resource, media: MediaType) -> Representation:
-    found = resource.representations.get(media)
+def endpoint(resource: Resource, form: str) -> Endpoint:
+    """What can be asked of an endpoint of a resource; `form` is "none" where nothing shows it as a table."""
+    if resource.custom:
+        return _CUSTOM
+    return _BUILT_IN if form != "none" else _WITHOUT_TABLE
+
+
+def representation(resource: Resource, media: MediaType, include: str = "") -> Representation:
+    """`include` is what tables are to include of the objects, unchecked."""
+    key = (media, include if media.convert_to == "Table" else "")
+    found = resource.representations.get(key)
     if found is None:
-        found = resource.representations[media] = _make(resource, media)
+        found = _make(resource, media, include)
+        if include in _INCLUDED:
+            resource.representations[key] = found
     assert isinstance(found, Representation)
     return found
 
 
-def _make(resource: Resource, media: MediaType) -> Representation:
+def _make(resource: Resource, media: MediaType, include: str) -> Representation:
+    if media.serializer == negotiate.PROTOBUF:
+        return _messages(resource, media)
+    shown = _json(resource, media, include)
     if media.serializer == negotiate.YAML:
-        return Yaml(resource)
+        from kubist.codec import yaml
+
+        return Rewritten(shown, negotiate.YAML, yaml.dumps)
     if media.pretty:
-        return PrettyJson(resource)
+        return Rewritten(shown, negotiate.JSON, indented)
+    return shown
+
+
+def _json(resource: Resource, media: MediaType, include: str) -> Representation:
+    if media.convert_to == "Table":
+        from kubist.codec.table import Table
+
+        return Table(resource, media.version, include)
+    if media.convert_to:
+        from kubist.codec.partial import partial
+
+        return partial(resource, media.convert_to, media.version)
     return Json(resource)
 
 
-class PrettyJson(Json):
-    """JSON for people: indented."""
+def _messages(resource: Resource, media: MediaType) -> Representation:
+    if media.convert_to:
+        from kubist.codec.partial import KIND, PartialProtobuf
 
-    def object(self, entry: Entry) -> bytes:
-        return self.value(self.converted(entry))
+        return PartialProtobuf(resource, media.version, lists=media.convert_to != KIND)
+    from kubist.codec.representation_protobuf import Protobuf
 
-    def value(self, obj: dict[str, Any]) -> bytes:
-        return orjson.dumps(obj, option=orjson.OPT_INDENT_2)
-
-    def list(self, entries: Any, meta: ListMeta) -> list[bytes]:
-        whole = b"".join(super().list(entries, meta))
-        return [orjson.dumps(orjson.loads(whole), option=orjson.OPT_INDENT_2)]
+    return Protobuf(resource)
 
 
-class Yaml(Json):
-    """YAML, from the same objects. There is no YAML watch."""
-
-    content_type = "application/yaml"
-
-    def object(self, entry: Entry) -> bytes:
-        return self.value(self.converted(entry))
-
-    def value(self, obj: dict[str, Any]) -> bytes:
-        from kubist.codec import yaml
-
-        return yaml.dumps(obj)
-
-    def list(self, entries: Any, meta: ListMeta) -> list[bytes]:
-        return [self.value(orjson.loads(b"".join(super().list(entries, meta))))]
+def indented(value: object) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2)

@@ -90,7 +90,7 @@ class Paths:
         return f"{self.config.advertise_address or '127.0.0.1'}:{self.config.secure_port}"
 
     def _document(self, request: Request, document: dict[str, Any]) -> Response:
-        media = negotiate.negotiate(request.headers.get("accept", ""))
+        media = negotiate.negotiate(request.headers.get("accept", ""), negotiate.ERRORS)
         if media.serializer == negotiate.YAML:
             from kubist.codec import yaml
 

@@ -27,5 +27,5 @@ async def deletecollection(call: Call) -> Response:
         except status.APIError as error:
             if error.code != 404:
                 raise
-    body_ = shown.list(page.entries, page.meta(custom=call.resource.custom))
+    body_ = await shown.whole_list(page.entries, page.meta(custom=call.resource.custom))
     return await call.respond(200, body_, shown.content_type)

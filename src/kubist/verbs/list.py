@@ -53,7 +53,7 @@ async def list_(call: Call) -> Response:
         listed = {"kind": kind, "apiVersion": api_version, "metadata": {}, "items": items}
         return await call.value(200, listed, shown)
     page = await find(call, options, Selection(call, options))
-    body = shown.list(page.entries, page.meta(custom=call.resource.custom))
+    body = await shown.whole_list(page.entries, page.meta(custom=call.resource.custom))
     return await call.respond(200, body, shown.content_type)
 
 

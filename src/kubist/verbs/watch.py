@@ -38,6 +38,8 @@ async def watch(call: Call) -> Stream:
         await collection.ready()
     watcher = Watcher(call, collection, selection, shown, options)
     await watcher.position()
+    if watcher.initial:
+        await shown.prepare(selection.candidates(collection, ""))
     headers = [(b"Content-Type", shown.stream_type.encode())]
     return Stream(200, headers, watcher.start, watcher.stopped, ("", "binary.k8s.io", "base64.binary.k8s.io"))
 
@@ -96,6 +98,9 @@ class Watcher:
 
     def start(self, writer: StreamWriter) -> None:
         self._writer = writer
+        if not self.shown.watchable:
+            writer.close()
+            return
         if self.error is not None:
             writer.write(self.shown.event_value("ERROR", self.error.status()))
             writer.close()

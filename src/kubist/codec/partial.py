@@ -1,0 +1,165 @@
+"""PartialObjectMetadata and its List: metadata alone, as JSON out of the stored bytes or as protobuf."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import orjson
+
+from kubist.codec import protobuf, wire
+from kubist.codec.representation import Chunks, Json, ListMeta, Made, Object, Representation, is_status
+from kubist.codec.representation_protobuf import END, Messages, enveloped
+from kubist.meta.status import APIError
+from kubist.schema.catalog import by_name
+from kubist.storage.cache import Entry
+
+if TYPE_CHECKING:
+    from kubist.resources import Resource
+
+KIND = "PartialObjectMetadata"
+OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_NAME = b'"metadata":'
+
+
+class Metadata(Made):
+    """The bytes `"metadata":{…}` of versions. Where they are the beginning of the stored tail, as nearly always,
+    only their length is kept."""
+
+    def __init__(self, resource: Resource) -> None:
+        super().__init__(resource)
+        self.key = ("metadata", "" if self.stored else resource.api_version)
+
+    def make(self, entry: Entry) -> tuple[int | bytes, int]:
+        metadata = _NAME + orjson.dumps(self.converted(entry)["metadata"])
+        if entry.tail.startswith(metadata):
+            return len(metadata), 0
+        return metadata, len(metadata)
+
+    def bytes(self, entry: Entry) -> bytes:
+        found: int | bytes = self.piece(entry)
+        return entry.tail[:found] if isinstance(found, int) else found
+
+
+class Partial(Metadata):
+    """Single objects: get, watch, and the answers of writes."""
+
+    def __init__(self, resource: Resource, version: str) -> None:
+        super().__init__(resource)
+        self.version = f"meta.k8s.io/{version}"
+        self.event_key = (KIND, version, resource.api_version)
+        self._head = b'{"kind":"PartialObjectMetadata","apiVersion":"%b",' % self.version.encode()
+
+    def object(self, entry: Entry) -> bytes:
+        return b"".join((self._head, self.bytes(entry), b"}\n"))
+
+    def value(self, obj: Object) -> bytes:
+        return orjson.dumps(self.shown(obj), option=orjson.OPT_APPEND_NEWLINE)
+
+    def shown(self, obj: Object) -> Object:
+        if is_status(obj):
+            return obj
+        if "items" in obj:
+            raise list_refused(self.resource)
+        return {"kind": KIND, "apiVersion": self.version, "metadata": obj["metadata"]}
+
+    def list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
+        raise list_refused(self.resource)
+
+    def event(self, type: str, entry: Entry) -> bytes:
+        return b'{"type":"%b","object":%b%b}}\n' % (type.encode(), self._head, self.bytes(entry))
+
+    def event_value(self, type: str, obj: Object) -> bytes:
+        return orjson.dumps({"type": type, "object": self.shown(obj)}, option=orjson.OPT_APPEND_NEWLINE)
+
+
+class PartialList(Metadata):
+    """Lists. An empty one has null for items; what is no list cannot be shown so."""
+
+    watchable = False
+
+    def __init__(self, resource: Resource, version: str) -> None:
+        super().__init__(resource)
+        self.version = f"meta.k8s.io/{version}".encode()
+        self._item = b'{"kind":"PartialObjectMetadata","apiVersion":"%b",' % self.version
+
+    def object(self, entry: Entry) -> bytes:
+        raise object_refused(self.resource)
+
+    def value(self, obj: Object) -> bytes:
+        if is_status(obj):
+            return Json(self.resource).value(obj)
+        if "items" not in obj:
+            raise object_refused(self.resource)
+        items = [_NAME + orjson.dumps(item["metadata"]) for item in obj["items"]]
+        return b"".join(self._list(items, obj["metadata"]))
+
+    def list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
+        return self._list([self.bytes(entry) for entry in entries], meta)
+
+    def _list(self, items: Chunks, meta: ListMeta) -> Chunks:
+        head = b'{"kind":"PartialObjectMetadataList","apiVersion":"%b","metadata":%b,"items":' % (
+            self.version,
+            orjson.dumps(list_meta(meta)),
+        )
+        if not items:
+            return [head + b"null}\n"]
+        return [head, b"[", self._item, (b"}," + self._item).join(items), b"}]}\n"]
+
+
+class PartialProtobuf(Messages):
+    """Both, as protobuf: `lists` says which one was asked for."""
+
+    def __init__(self, resource: Resource, version: str, *, lists: bool) -> None:
+        super().__init__(resource, f"meta.k8s.io/{version}", KIND, KIND + "List")
+        self.key = ("metadata messages", "" if self.stored else resource.api_version)
+        self.event_key = (KIND, "protobuf", version, resource.api_version)
+        self.lists = lists
+        self.watchable = not lists
+
+    def message(self, obj: Object) -> bytes:
+        return wire.delimited(b"\x0a", protobuf.encode(by_name(OBJECT_META), obj["metadata"]))
+
+    def object(self, entry: Entry) -> bytes:
+        if self.lists:
+            raise object_refused(self.resource)
+        return super().object(entry)
+
+    def value(self, obj: Object) -> bytes:
+        if is_status(obj):
+            return enveloped(obj)
+        if self.lists or "items" in obj:
+            raise object_refused(self.resource) if self.lists else list_refused(self.resource)
+        return b"".join((self._head, wire.delimited(b"\x12", self.message(obj)), END))
+
+    def list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
+        if not self.lists:
+            raise list_refused(self.resource)
+        return super().list(entries, meta)
+
+
+def partial(resource: Resource, kind: str, version: str) -> Representation:
+    return Partial(resource, version) if kind == KIND else PartialList(resource, version)
+
+
+def list_meta(meta: ListMeta) -> ListMeta:
+    """A list's metadata where nothing empty is written."""
+    return meta if meta.get("continue") != "" else {k: v for k, v in meta.items() if k != "continue"}
+
+
+def list_refused(resource: Resource) -> APIError:
+    shown = f"(*{_type(resource)}List)"
+    message = f"you requested PartialObjectMetadata, but the requested object is a list {shown}"
+    return APIError(406, "NotAcceptable", message)
+
+
+def object_refused(resource: Resource) -> APIError:
+    shown = f"(*{_type(resource)})"
+    message = f"you requested PartialObjectMetadataList, but the requested object is not a list {shown}"
+    return APIError(406, "NotAcceptable", message)
+
+
+def _type(resource: Resource) -> str:
+    if resource.custom:
+        return "unstructured.Unstructured"
+    return f"{resource.stored_group.partition('.')[0] or 'core'}.{resource.kind}"

@@ -1,0 +1,256 @@
+"""Table: objects as rows of cells, for people. A version's cells are made once; ages in them stay current.
+
+The columns and cells of a kind are in `kinds/columns/`, those of a custom resource come with its strategy.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from kubist.codec.partial import Metadata, list_meta
+from kubist.codec.representation import Chunks, Json, ListMeta, Made, Object, Representation, is_status
+from kubist.kinds import columns
+from kubist.kinds.columns import ages
+from kubist.meta.status import APIError, bad_request
+from kubist.storage.cache import Change, Entry
+
+if TYPE_CHECKING:
+    from kubist.resources import Resource
+
+INCLUDED = ("", "Metadata", "Object", "None")
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+class Row:
+    """The cells of one version, up to the object that may follow them."""
+
+    __slots__ = ("_parts", "_since", "_text", "_until")
+
+    def __init__(self, cells: list[Any], conditions: list[Object]) -> None:
+        parts, since = [b'{"cells":['], []
+        for index, cell in enumerate(cells):
+            if index:
+                parts[-1] += b","
+            if isinstance(cell, ages.Since):
+                since.append(cell)
+                parts.append(b"")
+            else:
+                parts[-1] += orjson.dumps(cell)
+        parts[-1] += b'],"conditions":%b,' % orjson.dumps(conditions) if conditions else b"],"
+        self._parts, self._since = parts, since
+        self._text = parts[0] if not since else b""
+        self._until = ages.FOREVER if not since else 0.0
+
+    @property
+    def size(self) -> int:
+        return 2 * sum(map(len, self._parts)) + 100
+
+    def text(self, now: float) -> bytes:
+        """The row now; the same bytes as long as no age in it has changed."""
+        if now >= self._until:
+            out, until = [self._parts[0]], ages.FOREVER
+            for cell, part in zip(self._since, self._parts[1:], strict=True):
+                shown, holds = cell.text(now)
+                out += (orjson.dumps(shown), part)
+                until = min(until, holds)
+            self._text, self._until = b"".join(out), until
+        return self._text
+
+
+class Rows(Made):
+    """The rows of versions: one of each, whatever is included with it."""
+
+    def __init__(self, resource: Resource, table: columns.Table) -> None:
+        super().__init__(resource)
+        self.table = table
+        self.key = self
+
+    def make(self, entry: Entry) -> tuple[Row, int]:
+        row = self.row(self.converted(entry) if self.resource.custom else entry.object())
+        return row, row.size
+
+    def row(self, obj: Object) -> Row:
+        return Row(self.table.cells(obj), self.table.conditions(obj))
+
+
+class Table(Representation):
+    """Rows with the objects' metadata, the whole objects, or nothing, as `includeObject` says."""
+
+    def __init__(self, resource: Resource, version: str, include: str) -> None:
+        super().__init__(resource)
+        self.include = include or "Metadata"
+        self.version = f"meta.k8s.io/{version}"
+        self.table = table_of(resource)
+        self.rows = rows_of(resource, self.table)
+        self.metadata = Metadata(resource)
+        self.json = Json(resource)
+        self._head = b'{"kind":"Table","apiVersion":"%b","metadata":' % self.version.encode()
+        self._partial = b'"object":{"kind":"PartialObjectMetadata","apiVersion":"%b",' % self.version.encode()
+
+    def object(self, entry: Entry) -> bytes:
+        return self._whole({"resourceVersion": str(entry.revision)}, self.row(entry, time.time()))
+
+    def value(self, obj: Object) -> bytes:
+        if is_status(obj):
+            return self.json.value(obj)
+        if "items" in obj:
+            return self._list_value(obj)
+        table = self._table_of_value(obj)
+        return self._whole(_own_version(obj), self._row_of_value(table, obj), table)
+
+    def list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
+        self._check()
+        if self.table.order is not None:
+            order = self.table.order
+            entries = sorted(entries, key=lambda entry: order(entry.object()))
+        now = time.time()
+        row, included = self.rows.piece, self._included
+        parts: Chunks = []
+        for entry in entries:
+            parts += (row(entry).text(now), included(entry), b",")
+        return [self._start(list_meta(meta)), *_rows(parts, self.table), b"}\n"]
+
+    async def prepare(self, entries: Any) -> None:
+        entries = list(entries)
+        await self.rows.prepare(entries)
+        if self.include == "Metadata":
+            await self.metadata.prepare(entries)
+        elif self.include == "Object":
+            await self.json.prepare(entries)
+
+    def row(self, entry: Entry, now: float) -> bytes:
+        self._check()
+        row: Row = self.rows.piece(entry)
+        return row.text(now) + self._included(entry)
+
+    def _included(self, entry: Entry) -> bytes:
+        if self.include == "Metadata":
+            return b"".join((self._partial, self.metadata.bytes(entry), b"}}"))
+        if self.include == "None":
+            return b'"object":null}'
+        return b'"object":%b}' % self.json.object(entry)[:-1]
+
+    def _check(self) -> None:
+        """The objects to include are only looked at when there is a table to write, in the reference too."""
+        if self.include not in INCLUDED:
+            raise include_refused(self.include)
+
+    def _table_of_value(self, obj: Object) -> columns.Table:
+        if obj.get("kind") in (self.resource.kind, None):
+            return self.table
+        group = obj["apiVersion"].rpartition("/")[0]
+        return columns.table_of(group, obj["kind"])
+
+    def _row_of_value(self, table: columns.Table, obj: Object) -> bytes:
+        self._check()
+        source = obj
+        if not self.stored and not self.resource.custom and table is self.table:
+            copy = orjson.loads(orjson.dumps(obj))
+            source = self.resource.strategy.convert(copy, self.resource.storage_version)
+        included: Any = obj
+        ends = obj["metadata"].get("annotations", {}).get(INITIAL_EVENTS_END) == "true"
+        if self.include == "Metadata" or (ends and self.include == "None"):
+            included = {
+                "kind": "PartialObjectMetadata",
+                "apiVersion": self.version,
+                "metadata": obj["metadata"],
+            }
+        elif self.include == "None":
+            included = None
+        row = Row(table.cells(source), table.conditions(source))
+        return b'%b"object":%b}' % (row.text(time.time()), orjson.dumps(included))
+
+    def _list_value(self, obj: Object) -> bytes:
+        self._check()
+        parts = []
+        for item in obj["items"]:
+            parts += [self._row_of_value(self.table, item), b"", b","]
+        rows = b"".join(_rows(parts, self.table))
+        return b"".join((self._start(list_meta(obj["metadata"])), rows, b"}\n"))
+
+    def _start(self, meta: ListMeta, table: columns.Table | None = None, *, headers: bool = True) -> bytes:
+        shown = table or self.table
+        definitions = [column.definition() for column in shown.columns] if headers else None
+        return b'%b%b,"columnDefinitions":%b,"rows":' % (
+            self._head,
+            orjson.dumps(meta),
+            orjson.dumps(definitions),
+        )
+
+    def _whole(self, meta: ListMeta, row: bytes, table: columns.Table | None = None) -> bytes:
+        return b"".join((self._start(meta, table), b"[", row, b"]}\n"))
+
+    def for_watch(self) -> Representation:
+        self._check()
+        return WatchedTable(self)
+
+
+class WatchedTable(Representation):
+    """The tables of one watch: each event is one of a single row, and only the first has columns."""
+
+    def __init__(self, inner: Table) -> None:
+        super().__init__(inner.resource)
+        self.inner = inner
+        self.headers = True
+
+    async def prepare(self, entries: Any) -> None:
+        await self.inner.prepare(entries)
+
+    def event(self, type: str, entry: Entry) -> bytes:
+        return self._event(type, {"resourceVersion": str(entry.revision)}, self.inner.row(entry, time.time()))
+
+    def shared_event(self, type: str, change: Change, entry: Entry) -> bytes:
+        return self.event(type, entry)
+
+    def event_value(self, type: str, obj: Object) -> bytes:
+        if is_status(obj):
+            return self.inner.json.event_value(type, obj)
+        return self._event(type, _own_version(obj), self.inner._row_of_value(self.inner.table, obj))
+
+    def _event(self, type: str, meta: ListMeta, row: bytes) -> bytes:
+        start = self.inner._start(meta, headers=self.headers)
+        self.headers = False
+        return b'{"type":"%b","object":%b[%b]}}\n' % (type.encode(), start, row)
+
+
+def rows_of(resource: Resource, table: columns.Table) -> Rows:
+    """Shared by all tables of a resource."""
+    found = resource.representations.get(Rows)
+    if found is None:
+        found = resource.representations[Rows] = Rows(resource, table)
+    assert isinstance(found, Rows)
+    return found
+
+
+def table_of(resource: Resource) -> columns.Table:
+    """The table of a resource, in the version that its cells are computed from."""
+    own: columns.Table | None = getattr(resource.strategy, "table", None)
+    if own is not None:
+        return own
+    if resource.custom:
+        return columns.NAME_AND_AGE
+    return columns.table_of(resource.stored_group, resource.kind)
+
+
+def include_refused(include: str) -> APIError:
+    return bad_request(
+        f'Unable to convert to Table as requested: includeObject: Invalid value: "{include}": '
+        "must be 'Metadata', 'Object', 'None', or empty"
+    )
+
+
+def _own_version(obj: Object) -> ListMeta:
+    version = obj["metadata"].get("resourceVersion")
+    return {"resourceVersion": version} if version else {}
+
+
+def _rows(parts: Chunks, table: columns.Table) -> tuple[bytes, ...]:
+    """An array of rows out of their parts, of which the last is a comma too many."""
+    if not parts:
+        return (table.empty_rows,)
+    parts.pop()
+    return b"[", b"".join(parts), b"]"
