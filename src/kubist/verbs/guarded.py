@@ -160,7 +160,11 @@ async def _write(call: Call, path: Update, entry: Entry, new: Object, old: Objec
             new["metadata"]["resourceVersion"] = str(entry.revision)
             return Outcome(None, new)
         restore_times(old, new)
-        written = await call.api.registry.replace(resource, entry, new)
+        new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+        if new == old:
+            written: Entry | None = entry
+        else:
+            written = await call.api.registry.replace(resource, entry, new)
     except BaseException:
         if undo is not None:
             await undo()

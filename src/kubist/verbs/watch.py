@@ -81,7 +81,7 @@ class Watcher:
             self.initial = True
             try:
                 if version:
-                    await versions.reach(self.call, version)
+                    await self._reach(version)
                 elif not asked:
                     await self.cache.catch_up()
             except Unavailable as error:
@@ -95,6 +95,13 @@ class Watcher:
                 self.error = status.gone(EXPIRED)
             except Unavailable as error:
                 raise status.unavailable(str(error)) from None
+
+    async def _reach(self, version: int) -> None:
+        """Wait for a version that is still to come; if it does not, the stream says so."""
+        try:
+            await versions.reach(self.call, version)
+        except status.APIError as error:
+            self.error = error
 
     def start(self, writer: StreamWriter) -> None:
         self._writer = writer
