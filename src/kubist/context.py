@@ -159,6 +159,8 @@ class Context:
     now: str = ""
     """The request's time, RFC 3339 with whole seconds."""
     audit_annotations: dict[str, str] = field(default_factory=dict)
+    operation: str = ""
+    """What admission is asked about: CREATE, UPDATE, DELETE or CONNECT; set by the chain."""
 
     def warn(self, text: str) -> None:
         if text not in self.warnings:

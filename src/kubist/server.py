@@ -8,6 +8,7 @@ import socket
 from pathlib import Path
 
 from kubist.admission.chain import Admission
+from kubist.admission.registry import build
 from kubist.api import API
 from kubist.config import Config
 from kubist.control.allocations import repair_allocations
@@ -42,7 +43,7 @@ class Server:
             self.registry,
             Authentication(self._tokens(), anonymous=config.anonymous_auth),
             Authorization(self._authorizers()),
-            Admission(),
+            Admission(build(config)),
             Paths(config, self.resources, self.health),
         )
         self.api.cluster.tokens = TokenSigner.from_config(config)

@@ -1,25 +1,30 @@
-"""The admission chain: mutating plugins in order, later validating ones. A plugin is switched by its name."""
+"""The admission chain: mutating plugins in order, later validating ones.
+
+Which plugins care about a request is worked out once for each (resource, sub-resource, operation).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
+from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Plugin
 from kubist.context import Context
+from kubist.resources import Resource
 
 Object = dict[str, Any]
+Step = Callable[[Context, Object | None, Object | None], Awaitable[None]]
 
 
-class Plugin(Protocol):
-    """One admission plugin. `new` is None for a deletion, `old` for a creation. Refusals are APIErrors."""
+class Route:
+    """The steps of the plugins that care about one operation on one resource."""
 
-    name: str
+    __slots__ = ("admit", "validate")
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
-        """Change `new` in place, or refuse."""
-        ...
-
-    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None: ...
+    def __init__(self, plugins: Sequence[Plugin], resource: str, operation: str) -> None:
+        caring = [plugin for plugin in plugins if plugin.handles(resource, operation)]
+        self.admit: list[Step] = [p.admit for p in caring if type(p).admit is not Plugin.admit]
+        self.validate: list[Step] = [p.validate for p in caring if type(p).validate is not Plugin.validate]
 
 
 class Admission:
@@ -27,11 +32,49 @@ class Admission:
 
     def __init__(self, plugins: Sequence[Plugin] = ()) -> None:
         self.plugins = list(plugins)
+        self._routes: dict[tuple[Resource, str, str], Route] = {}
+
+    def _route(self, ctx: Context, operation: str) -> Route:
+        ctx.operation = operation
+        key = (ctx.resource, ctx.subresource, operation)
+        route = self._routes.get(key)
+        if route is None:
+            resource = ctx.resource
+            name = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
+            if ctx.subresource:
+                name = f"{name}/{ctx.subresource}"
+            route = self._routes[key] = Route(self.plugins, name, operation)
+        return route
 
     async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
-        for plugin in self.plugins:
-            await plugin.admit(ctx, new, old)
+        """Let plugins change `new` in place, or refuse the request. `new` is None for a deletion, `old` for a
+        creation."""
+        for step in self._route(ctx, operation_of(new, old)).admit:
+            await step(ctx, new, old)
 
     async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
-        for plugin in self.plugins:
-            await plugin.validate(ctx, new, old)
+        """Let plugins refuse what the request came to."""
+        for step in self._route(ctx, operation_of(new, old)).validate:
+            await step(ctx, new, old)
+
+    async def delete(self, ctx: Context, old: Object) -> None:
+        """Both phases of a deletion, which has nothing to change."""
+        route = self._route(ctx, DELETE)
+        for step in route.admit:
+            await step(ctx, None, old)
+        for step in route.validate:
+            await step(ctx, None, old)
+
+    async def connect(self, ctx: Context, options: Object) -> None:
+        """Both phases of a connection to a sub-resource; `options` is what the query says, as an object."""
+        route = self._route(ctx, CONNECT)
+        for step in route.admit:
+            await step(ctx, options, None)
+        for step in route.validate:
+            await step(ctx, options, None)
+
+
+def operation_of(new: Object | None, old: Object | None) -> str:
+    if new is None:
+        return DELETE
+    return CREATE if old is None else UPDATE

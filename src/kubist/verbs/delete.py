@@ -58,7 +58,7 @@ async def remove(call: Call, entry: Entry, options: DeleteOptions) -> tuple[Obje
         obj = entry.object()
         check_preconditions(call, obj, options)
         if not admitted:
-            await call.api.admission.validate(context, None, obj)
+            await call.api.admission.delete(context, obj)
             admitted = True
         special = strategy.mark_deleted(context, obj)
         if special is None:

@@ -1,0 +1,43 @@
+"""What an admission plugin is: a name, what it cares about, and a mutating or validating step."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from kubist.context import Context
+from kubist.meta import status
+
+Object = dict[str, Any]
+
+CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
+
+
+class Plugin:
+    """One admission plugin. `new` is None for a deletion, `old` for a creation; both are in the stored
+    version. Refusals are APIErrors."""
+
+    resources: ClassVar[tuple[str, ...]] = ()
+    """What it cares about: `pods`, `pods/binding`, `ingresses.networking.k8s.io`; none: everything."""
+    operations: ClassVar[tuple[str, ...]] = (CREATE, UPDATE, DELETE)
+
+    def handles(self, resource: str, operation: str) -> bool:
+        return operation in self.operations and (not self.resources or resource in self.resources)
+
+    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        """Change `new` in place, or refuse."""
+
+    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        """Refuse, or not."""
+
+
+def forbidden(ctx: Context, new: Object | None, why: str) -> status.APIError:
+    """403 of a plugin, naming the object as far as it has a name."""
+    return status.forbidden(ctx.resource.group, ctx.resource.resource, name_of(ctx, new), why)
+
+
+def name_of(ctx: Context, new: Object | None) -> str:
+    """The name in an error: of the request, or of the object, or what it would be generated from."""
+    if ctx.name:
+        return ctx.name
+    metadata = new.get("metadata") or {} if new is not None else {}
+    return metadata.get("name") or metadata.get("generateName") or "Unknown"

@@ -1,0 +1,13 @@
+"""AlwaysDeny: nothing may be changed at all."""
+
+from __future__ import annotations
+
+from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Object, Plugin, forbidden
+from kubist.context import Context
+
+
+class AlwaysDeny(Plugin):
+    operations = (CREATE, UPDATE, DELETE, CONNECT)
+
+    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        raise forbidden(ctx, new, "admission control is denying all modifications")

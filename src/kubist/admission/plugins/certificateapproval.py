@@ -1,0 +1,28 @@
+"""CertificateApproval: who approves or denies a signing request must be allowed to for its signer."""
+
+from __future__ import annotations
+
+from kubist.admission.plugin import UPDATE, Object, Plugin, forbidden
+from kubist.context import Context
+
+REQUESTS = "certificatesigningrequests.certificates.k8s.io"
+
+
+class CertificateApproval(Plugin):
+    resources = (f"{REQUESTS}/approval",)
+    operations = (UPDATE,)
+
+    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        assert old is not None
+        signer = old["spec"].get("signerName", "")
+        if not await may(ctx, "approve", signer):
+            raise forbidden(ctx, new, f'user not permitted to approve requests with signerName "{signer}"')
+
+
+async def may(ctx: Context, verb: str, signer: str) -> bool:
+    """Whether the user has a right on a signer: by its name, or on all of its domain."""
+    for name in (signer, f"{signer.partition('/')[0]}/*"):
+        allowed, _ = await ctx.authorize(verb, group="certificates.k8s.io", resource="signers", name=name)
+        if allowed:
+            return True
+    return False

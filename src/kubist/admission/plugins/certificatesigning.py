@@ -1,0 +1,24 @@
+"""CertificateSigning: who puts a certificate into a request must be allowed to sign for its signer."""
+
+from __future__ import annotations
+
+from kubist.admission.plugin import UPDATE, Object, Plugin, forbidden
+from kubist.admission.plugins.certificateapproval import REQUESTS, may
+from kubist.context import Context
+from kubist.kinds.strategy import at
+
+
+class CertificateSigning(Plugin):
+    resources = (f"{REQUESTS}/status",)
+    operations = (UPDATE,)
+
+    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        assert new is not None and old is not None
+        if all((at(new, path) or None) == (at(old, path) or None) for path in WATCHED):
+            return
+        signer = old["spec"].get("signerName", "")
+        if not await may(ctx, "sign", signer):
+            raise forbidden(ctx, new, f'user not permitted to sign requests with signerName "{signer}"')
+
+
+WATCHED = ("status.certificate", "status.conditions")

@@ -1,0 +1,30 @@
+"""CertificateSubjectRestriction: nobody becomes one of system:masters by a client certificate."""
+
+from __future__ import annotations
+
+import base64
+
+from kubist.admission.plugin import CREATE, Object, Plugin, forbidden
+from kubist.admission.plugins.certificateapproval import REQUESTS
+from kubist.context import Context
+
+SIGNER = "kubernetes.io/kube-apiserver-client"
+
+
+class CertificateSubjectRestriction(Plugin):
+    resources = (REQUESTS,)
+    operations = (CREATE,)
+
+    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        assert new is not None
+        if new["spec"].get("signerName") != SIGNER:
+            return
+        from cryptography import x509
+
+        try:
+            request = x509.load_pem_x509_csr(base64.b64decode(new["spec"].get("request", "")))
+        except ValueError as error:
+            raise forbidden(ctx, new, f"failed to parse CSR: {error}") from None
+        groups = request.subject.get_attributes_for_oid(x509.NameOID.ORGANIZATION_NAME)
+        if any(group.value == "system:masters" for group in groups):
+            raise forbidden(ctx, new, f"use of {SIGNER} signer with system:masters group is not allowed")

@@ -1,0 +1,20 @@
+"""ClusterTrustBundleAttest: who writes the trust bundle of a signer must be allowed to attest for it."""
+
+from __future__ import annotations
+
+from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
+from kubist.admission.plugins.certificateapproval import may
+from kubist.context import Context
+
+
+class ClusterTrustBundleAttest(Plugin):
+    resources = ("clustertrustbundles.certificates.k8s.io",)
+    operations = (CREATE, UPDATE)
+
+    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        assert new is not None
+        signer = new["spec"].get("signerName", "")
+        if not signer or (old is not None and new["spec"] == old["spec"]):
+            return
+        if not await may(ctx, "attest", signer):
+            raise forbidden(ctx, new, f'user not permitted to attest for signerName "{signer}"')

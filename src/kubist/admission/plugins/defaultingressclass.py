@@ -1,0 +1,26 @@
+"""DefaultIngressClass: an ingress that names no class gets the default one."""
+
+from __future__ import annotations
+
+from kubist.admission.plugin import CREATE, Object, Plugin
+from kubist.admission.plugins.defaultstorageclass import default_class
+from kubist.context import Context
+
+ANNOTATION = "ingressclass.kubernetes.io/is-default-class"
+CLASS_ANNOTATION = "kubernetes.io/ingress.class"
+
+
+class DefaultIngressClass(Plugin):
+    resources = ("ingresses.networking.k8s.io",)
+    operations = (CREATE,)
+
+    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        assert new is not None
+        spec = new.setdefault("spec", {})
+        if spec.get("ingressClassName") is not None:
+            return
+        if CLASS_ANNOTATION in (new["metadata"].get("annotations") or {}):
+            return
+        name = default_class(ctx, "ingressclasses", "networking.k8s.io", (ANNOTATION,))
+        if name:
+            spec["ingressClassName"] = name

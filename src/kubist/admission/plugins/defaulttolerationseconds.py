@@ -1,0 +1,29 @@
+"""DefaultTolerationSeconds: a pod stays five minutes on a node that is not ready or not reachable."""
+
+from __future__ import annotations
+
+from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin
+from kubist.context import Context
+
+TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+SECONDS = 300
+
+
+class DefaultTolerationSeconds(Plugin):
+    resources = ("pods",)
+    operations = (CREATE, UPDATE)
+
+    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        assert new is not None
+        spec = new["spec"]
+        held = spec.get("tolerations") or []
+        tolerated = {t.get("key", "") for t in held if t.get("effect", "") in ("", "NoExecute")}
+        if "" in tolerated:
+            return
+        missing = [taint for taint in TAINTS if taint not in tolerated]
+        if missing:
+            spec["tolerations"] = held + [_toleration(taint) for taint in missing]
+
+
+def _toleration(taint: str) -> Object:
+    return {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": SECONDS}

@@ -1,0 +1,19 @@
+"""DenyServiceExternalIPs: no service gets an external address that it did not have."""
+
+from __future__ import annotations
+
+from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
+from kubist.context import Context
+
+
+class DenyServiceExternalIPs(Plugin):
+    resources = ("services",)
+    operations = (CREATE, UPDATE)
+
+    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        if set(_addresses(new)) - set(_addresses(old)):
+            raise forbidden(ctx, new, "Use of external IPs is denied by admission control")
+
+
+def _addresses(service: Object | None) -> list[str]:
+    return ((service or {}).get("spec") or {}).get("externalIPs") or []

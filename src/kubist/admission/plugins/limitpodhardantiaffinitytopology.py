@@ -1,0 +1,22 @@
+"""LimitPodHardAntiAffinityTopology: required anti-affinity of pods may only be about hosts."""
+
+from __future__ import annotations
+
+from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
+from kubist.context import Context
+from kubist.kinds.strategy import at
+
+HOSTNAME = "kubernetes.io/hostname"
+
+
+class LimitPodHardAntiAffinityTopology(Plugin):
+    resources = ("pods",)
+    operations = (CREATE, UPDATE)
+
+    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        required = "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+        for term in at(new, required) or ():
+            key = term.get("topologyKey", "")
+            if key != HOSTNAME:
+                what = f"affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey {key}"
+                raise forbidden(ctx, new, f"{what} but only key {HOSTNAME} is allowed")

@@ -1,0 +1,20 @@
+"""NamespaceAutoProvision: a namespace comes into being with the first object made in it."""
+
+from __future__ import annotations
+
+from kubist.admission.plugin import CREATE, Object, Plugin, forbidden
+from kubist.context import Context
+from kubist.meta import status
+
+
+class NamespaceAutoProvision(Plugin):
+    operations = (CREATE,)
+
+    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        if ctx.dry_run or not ctx.namespace or ctx.objects.get("namespaces", ctx.namespace) is not None:
+            return
+        try:
+            await ctx.objects.create("namespaces", {"metadata": {"name": ctx.namespace}})
+        except status.APIError as error:
+            if error.reason != "AlreadyExists":
+                raise forbidden(ctx, new, error.message) from None

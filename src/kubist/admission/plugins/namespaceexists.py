@@ -1,0 +1,13 @@
+"""NamespaceExists: nothing is written or deleted in a namespace that is absent."""
+
+from __future__ import annotations
+
+from kubist.admission.plugin import Object, Plugin
+from kubist.context import Context
+from kubist.meta import status
+
+
+class NamespaceExists(Plugin):
+    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        if ctx.namespace and ctx.objects.get("namespaces", ctx.namespace) is None:
+            raise status.not_found("", "namespaces", ctx.namespace)

@@ -1,0 +1,28 @@
+"""PodTopologyLabels: a pod on a node carries the zone and the region of that node as labels."""
+
+from __future__ import annotations
+
+from kubist.admission.plugin import CREATE, Object, Plugin
+from kubist.context import Context
+
+LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+
+class PodTopologyLabels(Plugin):
+    resources = ("pods", "pods/binding")
+    operations = (CREATE,)
+
+    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        assert new is not None
+        if ctx.subresource:
+            target = new.get("target") or {}
+            name = target.get("name", "") if target.get("kind") == "Node" else ""
+        else:
+            name = new["spec"].get("nodeName", "")
+        node = ctx.objects.get("nodes", name) if name else None
+        if node is None:
+            return
+        held = node["metadata"].get("labels") or {}
+        copied = {label: held[label] for label in LABELS if label in held}
+        if copied:
+            new["metadata"]["labels"] = {**(new["metadata"].get("labels") or {}), **copied}

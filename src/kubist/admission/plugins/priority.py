@@ -1,0 +1,71 @@
+"""Priority: a pod gets the number and the preemption policy of its class, or of the global default."""
+
+from __future__ import annotations
+
+from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
+from kubist.context import Context
+
+GROUP = "scheduling.k8s.io"
+CLASSES = f"priorityclasses.{GROUP}"
+
+
+class Priority(Plugin):
+    resources = ("pods", CLASSES)
+    operations = (CREATE, UPDATE)
+
+    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        if new is None or ctx.resource.resource != "pods":
+            return
+        spec = new["spec"]
+        if old is not None:
+            for field in ("priority", "preemptionPolicy"):
+                if spec.get(field) is None and old["spec"].get(field) is not None:
+                    spec[field] = old["spec"][field]
+            return
+        name, priority, policy = _resolve(ctx, new, spec.get("priorityClassName", ""))
+        if name:
+            spec["priorityClassName"] = name
+        held = spec.get("priority")
+        if held is not None and held != priority:
+            what = f"the integer value of priority ({held}) must not be provided in pod spec"
+            raise _computed(ctx, new, what, priority)
+        spec["priority"] = priority
+        if policy:
+            given = spec.get("preemptionPolicy")
+            if given is not None and given != policy:
+                what = f"the string value of PreemptionPolicy ({given}) must not be provided in pod spec"
+                raise _computed(ctx, new, what, policy)
+            spec["preemptionPolicy"] = policy
+
+    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        if new is None or ctx.resource.resource == "pods" or not new.get("globalDefault"):
+            return
+        held = _default(ctx)
+        if held is not None and (old is None or held["metadata"]["name"] != new["metadata"]["name"]):
+            name = held["metadata"]["name"]
+            why = f"PriorityClass {name} is already marked as default. Only one default can exist"
+            raise forbidden(ctx, new, why)
+
+
+def _computed(ctx: Context, new: Object, what: str, value: int | str) -> Exception:
+    why = f"{what}; priority admission controller computed {value} from the given PriorityClass name"
+    return forbidden(ctx, new, why)
+
+
+def _resolve(ctx: Context, new: Object, name: str) -> tuple[str, int, str]:
+    """The class of a pod, its value and its preemption policy."""
+    if name:
+        found = ctx.objects.get("priorityclasses", name, group=GROUP)
+        if found is None:
+            raise forbidden(ctx, new, f"no PriorityClass with name {name} was found")
+    else:
+        found = _default(ctx)
+        if found is None:
+            return "", 0, "PreemptLowerPriority"
+    return found["metadata"]["name"], found.get("value", 0), found.get("preemptionPolicy", "")
+
+
+def _default(ctx: Context) -> Object | None:
+    """The class for pods that name none: should there be several, the lowest."""
+    classes = [c for c in ctx.objects.list("priorityclasses", group=GROUP) if c.get("globalDefault")]
+    return min(classes, key=lambda found: found.get("value", 0)) if classes else None

@@ -1,0 +1,24 @@
+"""StorageObjectInUseProtection: volumes, claims and volume attributes classes stay while they are used."""
+
+from __future__ import annotations
+
+from kubist.admission.plugin import CREATE, Object, Plugin
+from kubist.context import Context
+
+FINALIZERS = {
+    "persistentvolumes": "kubernetes.io/pv-protection",
+    "persistentvolumeclaims": "kubernetes.io/pvc-protection",
+    "volumeattributesclasses": "kubernetes.io/vac-protection",
+}
+
+
+class StorageObjectInUseProtection(Plugin):
+    resources = ("persistentvolumes", "persistentvolumeclaims", "volumeattributesclasses.storage.k8s.io")
+    operations = (CREATE,)
+
+    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        assert new is not None
+        held = new["metadata"].get("finalizers") or []
+        finalizer = FINALIZERS[ctx.resource.resource]
+        if finalizer not in held:
+            new["metadata"]["finalizers"] = [*held, finalizer]

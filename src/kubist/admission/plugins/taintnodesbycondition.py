@@ -1,0 +1,19 @@
+"""TaintNodesByCondition: a new node takes no pods until something says that it is ready."""
+
+from __future__ import annotations
+
+from kubist.admission.plugin import CREATE, Object, Plugin
+from kubist.context import Context
+
+TAINT = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+
+
+class TaintNodesByCondition(Plugin):
+    resources = ("nodes",)
+    operations = (CREATE,)
+
+    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        assert new is not None
+        taints = new.setdefault("spec", {}).setdefault("taints", [])
+        if not any(t.get("key") == TAINT["key"] and t.get("effect") == TAINT["effect"] for t in taints):
+            taints.append(dict(TAINT))
