@@ -112,7 +112,10 @@ class Strategy(Update):
     """PUT without a resourceVersion overwrites."""
     returns_deleted = False
     """DELETE answers with the object rather than with a Status."""
-    default_propagation: Literal["Background", "Orphan"] = "Background"
+    default_propagation: Literal["Background", "Orphan", "Unsupported"] = "Background"
+    """What a delete without a policy does to dependents. Unsupported: policies are ignored (events)."""
+    keeps_propagation = False
+    """With `mark_deleted`: the finalizers of the policy are set all the same (namespaces)."""
     generation: ClassVar[tuple[str, ...]] = ()
     """Top-level fields whose change raises metadata.generation (which then starts at 1). Empty: no generation."""
     client_generation = False

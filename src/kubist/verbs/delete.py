@@ -64,6 +64,8 @@ async def remove(call: Call, entry: Entry, options: DeleteOptions) -> tuple[Obje
         if special is None:
             marked = mark(call, obj, options)
         elif special:
+            if strategy.keeps_propagation:
+                _set_finalizers(call, obj["metadata"], options)
             marked = Marked(changed=True, waits=True)
         else:
             marked = Marked(changed=False, waits=strategy.held(obj))
@@ -180,6 +182,8 @@ def _set_finalizers(call: Call, metadata: Object, options: DeleteOptions) -> boo
 def _propagation(call: Call, before: list[str], options: DeleteOptions) -> tuple[bool, bool]:
     """Whether dependents are to be orphaned, and whether they are to go first."""
     policy = options.propagation_policy
+    if call.resource.strategy.default_propagation == "Unsupported":
+        return False, False
     if options.orphan_dependents is not None:
         return options.orphan_dependents, False
     if policy:

@@ -53,9 +53,7 @@ async def update(
             return await _absent(call, transform, create_absent, precondition_uid or absent_uid)
         old = entry.object()
         if precondition_uid and old["metadata"].get("uid") != precondition_uid:
-            held = old["metadata"].get("uid", "")
-            why = f"Precondition failed: UID in precondition: {precondition_uid}, UID in object meta: {held}"
-            raise call.conflict(call.info.name, why)
+            raise _other_uid(call, precondition_uid, old["metadata"].get("uid", ""))
         new = await transform(old)
         versioned = _check_version(call, new, entry)
         # The transform may share parts with `old`: rules compare with a pristine copy.
@@ -74,8 +72,7 @@ async def _absent(call: Call, transform: Transform, create_absent: bool, uid: st
     if not create_absent:
         raise call.not_found()
     if uid:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: "
-        raise call.conflict(call.info.name, why)
+        raise _other_uid(call, uid, "")
     new = await transform(None)
     allowed, reason = await call.context.authorize(
         "create",
@@ -91,6 +88,13 @@ async def _absent(call: Call, transform: Transform, create_absent: bool, uid: st
     new["metadata"].setdefault("name", call.info.name)
     entry = await create.insert(call, new)
     return Outcome(entry, new, created=True)
+
+
+def _other_uid(call: Call, wanted: str, held: str) -> status.APIError:
+    key = call.resource.key(call.info.namespace, call.info.name)
+    why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {held}"
+    where = f"Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
+    return call.conflict(call.info.name, f"StorageError: invalid object, {where}")
 
 
 def _check_version(call: Call, new: Object, entry: Entry) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from kubist.kinds.batch.jobspec import default_job_template, job_spec_warnings, validate_job_spec
 from kubist.kinds.batch.jobstatus import JobStatus, is_true
@@ -26,7 +26,7 @@ MAX_INT32 = 2**31 - 1
 
 
 class JobStrategy(Workload):
-    default_propagation: Literal["Background", "Orphan"] = "Orphan"
+    default_propagation = "Orphan"
     field_labels: ClassVar[dict[str, str]] = {"status.successful": "status.succeeded"}
     subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {"status": JobStatus()}
 

@@ -21,6 +21,7 @@ MESSAGE_LIMIT = 1024
 class EventStrategy(Strategy):
     create_on_update = True
     cached = False
+    default_propagation = "Unsupported"
     ttl_flag = "event_ttl"
     lenient_metadata = True
     field_labels: ClassVar[dict[str, str]] = {

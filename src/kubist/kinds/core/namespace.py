@@ -55,6 +55,7 @@ class NamespaceFinalize(Update):
 class NamespaceStrategy(Strategy):
     returns_deleted = True
     precondition_kind = "namespaces"
+    keeps_propagation = True
     reset_fields = ("status",)
     namespace_selectable = False
     field_labels: ClassVar[dict[str, str]] = {"status.phase": "status.phase"}
