@@ -33,7 +33,6 @@ async def create(call: Call) -> Response:
     strategy.default(obj)
     metadata = obj["metadata"]
     wipe(metadata)
-    metadata.pop("managedFields", None)
     match_namespace(call, metadata)
     warning = objectmeta.deduplicate_owner_references(metadata)
     if warning:
