@@ -13,7 +13,6 @@ ORDER = (
     "NamespaceLifecycle",
     "NamespaceExists",
     "LimitPodHardAntiAffinityTopology",
-    "LimitRanger",
     "ServiceAccount",
     "NodeRestriction",
     "TaintNodesByCondition",
@@ -79,7 +78,6 @@ WITHOUT_EFFECT = frozenset(
         "NodeDeclaredFeatureValidator",
         "PodGroupProtection",
         "PodGroupWorkloadExists",
-        "LimitRanger",
         "NodeRestriction",
         "PodSecurity",
         "PodNodeSelector",
@@ -89,7 +87,6 @@ WITHOUT_EFFECT = frozenset(
         "MutatingAdmissionWebhook",
         "ValidatingAdmissionPolicy",
         "ValidatingAdmissionWebhook",
-        "ResourceQuota",
     )
 )
 """Names that are accepted: what they act on needs a configuration file or a feature that is off."""

@@ -1,5 +1,5 @@
-"""OwnerReferencesPermissionEnforcement: who gives an object owners must be allowed to delete it, and who lets it
-hold up their deletion to hold that up."""
+"""OwnerReferencesPermissionEnforcement: who gives an object owners must be allowed to delete it, and who lets
+it hold up their deletion to hold that up."""
 
 from __future__ import annotations
 

@@ -1,0 +1,106 @@
+"""Amounts of resources: lists of quantities, and what a pod asks for and is limited to in all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kubist.meta.quantity import Quantity, parse_quantity
+
+Object = dict[str, Any]
+Amounts = dict[str, Quantity]
+
+POD_LEVEL = ("cpu", "memory", "hugepages-")
+"""Resources (by the beginning of their names) that a pod may state as a whole."""
+
+
+def read(listed: Mapping[str, str] | None) -> Amounts:
+    return {name: parse_quantity(text) for name, text in (listed or {}).items()}
+
+
+def write(amounts: Amounts) -> dict[str, str]:
+    return {name: str(amount) for name, amount in amounts.items()}
+
+
+def add(total: Amounts, more: Amounts) -> None:
+    for name, amount in more.items():
+        held = total.get(name)
+        total[name] = amount if held is None else held + amount
+
+
+def raise_to(total: Amounts, floor: Amounts) -> None:
+    """Bring each amount up to that of `floor`."""
+    for name, amount in floor.items():
+        held = total.get(name)
+        if held is None or amount > held:
+            total[name] = amount
+
+
+def mask(amounts: Amounts, names: Iterable[str]) -> Amounts:
+    return {name: amounts[name] for name in names if name in amounts}
+
+
+def pod_requests(pod: Object, *, running: bool = False, overhead: bool = True) -> Amounts:
+    """What a pod asks for: its containers together, or the greediest step of its initialisation. With
+    `running`, what it has been given counts as well."""
+    total = _aggregate(pod, "requests", running)
+    if overhead:
+        add(total, read(pod["spec"].get("overhead")))
+    return total
+
+
+def pod_limits(pod: Object, *, running: bool = False, overhead: bool = True) -> Amounts:
+    """What a pod is limited to, likewise. Overhead raises the limits that there are."""
+    total = _aggregate(pod, "limits", running)
+    if overhead:
+        extra = read(pod["spec"].get("overhead"))
+        add(total, {name: amount for name, amount in extra.items() if total.get(name)})
+    return total
+
+
+def _aggregate(pod: Object, side: str, running: bool) -> Amounts:
+    spec = pod["spec"]
+    statuses = _statuses(pod) if running else {}
+    infeasible = running and _resize_infeasible(pod)
+    total: Amounts = {}
+    for container in spec.get("containers") or ():
+        add(total, _container(container, statuses, side, infeasible))
+    sidecars: Amounts = {}
+    peak: Amounts = {}
+    for container in spec.get("initContainers") or ():
+        if container.get("restartPolicy") == "Always":
+            amounts = _container(container, statuses, side, infeasible)
+            add(total, amounts)
+            add(sidecars, amounts)
+            step = sidecars
+        else:
+            step = read((container.get("resources") or {}).get(side))
+            add(step, sidecars)
+        raise_to(peak, step)
+    raise_to(total, peak)
+    whole = read((spec.get("resources") or {}).get(side))
+    total.update({name: amount for name, amount in whole.items() if name.startswith(POD_LEVEL)})
+    return total
+
+
+def _container(container: Object, statuses: dict[str, Object], side: str, infeasible: bool) -> Amounts:
+    wanted = read((container.get("resources") or {}).get(side))
+    held = statuses.get(container.get("name", ""))
+    if held is None or held.get("resources") is None:
+        return wanted
+    amounts = {} if infeasible else wanted
+    raise_to(amounts, read(held["resources"].get(side)))
+    if side == "requests":
+        raise_to(amounts, read(held.get("allocatedResources")))
+    return amounts
+
+
+def _statuses(pod: Object) -> dict[str, Object]:
+    status = pod.get("status") or {}
+    listed = (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
+    return {entry.get("name", ""): entry for entry in listed}
+
+
+def _resize_infeasible(pod: Object) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(c.get("type") == "PodResizePending" and c.get("reason") == "Infeasible" for c in conditions)

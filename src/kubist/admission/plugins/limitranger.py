@@ -1,0 +1,148 @@
+"""LimitRanger: containers get a namespace's default amounts; pods and claims stay within its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubist.admission import amounts
+from kubist.admission.amounts import Amounts
+from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
+from kubist.context import Context
+from kubist.meta.quantity import NANO, ZERO, Quantity
+
+ANNOTATION = "kubernetes.io/limit-ranger"
+MAX_MILLI = ((1 << 63) - 1) // 1000
+"""Above this, amounts are compared in units rather than in thousandths."""
+
+
+class LimitRanger(Plugin):
+    def handles(self, resource: str, operation: str) -> bool:
+        if resource == "persistentvolumeclaims":
+            return operation in (CREATE, UPDATE)
+        return (resource, operation) in (("pods", CREATE), ("pods/resize", UPDATE))
+
+    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        if new is None or ctx.resource.resource != "pods" or _going(old):
+            return
+        for limits in _ranges(ctx):
+            set_defaults(new, limits)
+
+    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        if new is None or _going(old):
+            return
+        for limits in _ranges(ctx):
+            wrong = list(dict.fromkeys(_violations(ctx, new, limits)))
+            if wrong:
+                raise forbidden(ctx, new, wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
+
+
+def _going(old: Object | None) -> bool:
+    return old is not None and "deletionTimestamp" in old["metadata"]
+
+
+def _ranges(ctx: Context) -> Iterator[list[Object]]:
+    """The limits of each LimitRange of the namespace."""
+    for found in ctx.objects.list("limitranges", ctx.namespace):
+        yield (found.get("spec") or {}).get("limits") or []
+
+
+def set_defaults(pod: Object, limits: list[Object]) -> None:
+    """Give every container the amounts that it leaves out, and say so in an annotation."""
+    requests: dict[str, str] = {}
+    ceilings: dict[str, str] = {}
+    for limit in limits:
+        if limit.get("type") == "Container":
+            requests.update(limit.get("defaultRequest") or {})
+            ceilings.update(limit.get("default") or {})
+    done: list[str] = []
+    for field, word in (("containers", "container"), ("initContainers", "init container")):
+        for container in pod["spec"].get(field) or ():
+            who = f"{word} {container.get('name', '')}"
+            added_limits = _fill(container, "limits", ceilings)
+            for side, added in (("request", _fill(container, "requests", requests)), ("limit", added_limits)):
+                if added:
+                    done.append(f"{', '.join(sorted(added))} {side} for {who}")
+    if done:
+        annotations = dict(pod["metadata"].get("annotations") or {})
+        annotations[ANNOTATION] = f"LimitRanger plugin set: {'; '.join(done)}"
+        pod["metadata"]["annotations"] = annotations
+
+
+def _fill(container: Object, side: str, defaults: dict[str, str]) -> list[str]:
+    held = (container.get("resources") or {}).get(side) or {}
+    missing = {name: amount for name, amount in defaults.items() if name not in held}
+    if missing:
+        resources = dict(container.get("resources") or {})
+        resources[side] = {**held, **missing}
+        container["resources"] = resources
+    return list(missing)
+
+
+def _violations(ctx: Context, obj: Object, limits: list[Object]) -> Iterator[str]:
+    for limit in limits:
+        kind = limit.get("type", "")
+        if ctx.resource.resource == "persistentvolumeclaims":
+            if kind == "PersistentVolumeClaim":
+                yield from _claim_violations(limit, obj)
+        elif kind == "Container":
+            spec = obj["spec"]
+            for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+                held = container.get("resources") or {}
+                yield from _bounds(
+                    limit, amounts.read(held.get("requests")), amounts.read(held.get("limits"))
+                )
+        elif kind == "Pod":
+            yield from _bounds(
+                limit, amounts.pod_requests(obj, overhead=False), amounts.pod_limits(obj, overhead=False)
+            )
+
+
+def _claim_violations(limit: Object, claim: Object) -> Iterator[str]:
+    requests = amounts.read((claim["spec"].get("resources") or {}).get("requests"))
+    yield from _minimum(limit, requests, {})
+    for name, bound in sorted(amounts.read(limit.get("max")).items()):
+        usage = f"maximum {name} usage per PersistentVolumeClaim is {bound}"
+        if name not in requests:
+            yield f"{usage}.  No request is specified"
+        elif _greater(requests[name], bound):
+            yield f"{usage}, but request is {requests[name]}"
+
+
+def _bounds(limit: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
+    yield from _minimum(limit, requests, limits)
+    kind = limit["type"]
+    for name, bound in sorted(amounts.read(limit.get("max")).items()):
+        usage = f"maximum {name} usage per {kind} is {bound}"
+        if name not in limits:
+            yield f"{usage}.  No limit is specified"
+        elif _greater(limits[name], bound):
+            yield f"{usage}, but limit is {limits[name]}"
+        elif name in requests and _greater(requests[name], bound):
+            yield f"{usage}, but request is {requests[name]}"
+    for name, bound in sorted(amounts.read(limit.get("maxLimitRequestRatio")).items()):
+        usage = f"{name} max limit to request ratio per {kind} is {bound}"
+        request, ceiling = requests.get(name, ZERO), limits.get(name, ZERO)
+        if not request:
+            yield f"{usage}, but no request is specified or request is 0"
+        elif not ceiling:
+            yield f"{usage}, but no limit is specified or limit is 0"
+        elif ceiling.nanos * NANO > bound.nanos * request.nanos:
+            yield f"{usage}, but provided ratio is {ceiling.nanos / request.nanos:f}"
+
+
+def _minimum(limit: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
+    for name, bound in sorted(amounts.read(limit.get("min")).items()):
+        usage = f"minimum {name} usage per {limit['type']} is {bound}"
+        if name not in requests:
+            yield f"{usage}.  No request is specified"
+        elif _greater(bound, requests[name]):
+            yield f"{usage}, but request is {requests[name]}"
+        elif name in limits and _greater(bound, limits[name]):
+            yield f"{usage}, but limit is {limits[name]}"
+
+
+def _greater(one: Quantity, other: Quantity) -> bool:
+    """Compared as finely as the reference does."""
+    if max(one.value(), other.value()) <= MAX_MILLI:
+        return one.milli_value() > other.milli_value()
+    return one.value() > other.value()

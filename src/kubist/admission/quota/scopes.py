@@ -1,0 +1,75 @@
+"""Scopes of quotas: which pods and claims a quota is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kubist.kinds.core.podspec.qos import qos_class
+from kubist.kinds.strategy import at
+
+Object = dict[str, Any]
+
+
+def of(quota: Object) -> Iterator[Object]:
+    """A quota's scopes, all in the form of selectors."""
+    spec = quota.get("spec") or {}
+    for name in spec.get("scopes") or ():
+        yield {"scopeName": name, "operator": "Exists"}
+    yield from (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+
+
+def pod_in_scope(scope: Object, pod: Object) -> bool:
+    name: str = scope.get("scopeName", "")
+    if name in ("Terminating", "NotTerminating"):
+        return terminating(pod) == (name == "Terminating")
+    if name in ("BestEffort", "NotBestEffort"):
+        return (qos_class(pod["spec"]) == "BestEffort") == (name == "BestEffort")
+    if name == "PriorityClass":
+        held = pod["spec"].get("priorityClassName")
+        return _selected(scope, {held} if held else set())
+    if name == "CrossNamespacePodAffinity":
+        return _crosses_namespaces(pod)
+    return False
+
+
+def claim_in_scope(scope: Object, claim: Object) -> bool:
+    return scope.get("scopeName") == "VolumeAttributesClass" and _selected(scope, attributes_classes(claim))
+
+
+def terminating(pod: Object) -> bool:
+    deadline = pod["spec"].get("activeDeadlineSeconds")
+    return deadline is not None and deadline >= 0
+
+
+def attributes_classes(claim: Object) -> set[str]:
+    """The volume attributes classes that a claim has, had or shall have."""
+    paths = (
+        "spec.volumeAttributesClassName",
+        "status.currentVolumeAttributesClassName",
+        "status.modifyVolumeStatus.targetVolumeAttributesClassName",
+    )
+    return {held for path in paths if (held := at(claim, path))}
+
+
+def _selected(scope: Object, held: set[str]) -> bool:
+    """Whether a selector takes one of the values (or their absence)."""
+    operator, values = scope.get("operator"), set(scope.get("values") or ())
+    if operator == "Exists":
+        return bool(held)
+    if operator == "DoesNotExist":
+        return not held
+    if operator == "In":
+        return bool(held & values)
+    return not held or bool(held - values)
+
+
+def _crosses_namespaces(pod: Object) -> bool:
+    for kind in ("podAffinity", "podAntiAffinity"):
+        rules = at(pod, f"spec.affinity.{kind}") or {}
+        terms = list(rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ())
+        for weighted in rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
+            terms.append(weighted.get("podAffinityTerm") or {})
+        if any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms):
+            return True
+    return False
