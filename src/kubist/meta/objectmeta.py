@@ -5,6 +5,7 @@ Kinds call `validate_update` where their own rules repeat the metadata's; the re
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from kubist.meta.fields import FieldError, forbidden, invalid, quoted, required,
 Meta = dict[str, Any]
 Errors = list[FieldError]
 
+KEY_LIMIT = 320
+"""No valid label or annotation key, nor any label value, is longer."""
 ANNOTATIONS_LIMIT = 256 * 1024
 FIELD_MANAGER_LIMIT = 128
 SUBRESOURCE_LIMIT = 256
@@ -60,7 +63,7 @@ def validate_create(
             errors.append(forbidden(f"{path}.namespace", "not allowed on this type"))
     elif not namespace:
         errors.append(required(f"{path}.namespace"))
-    else:
+    elif not _namespace_fits(namespace):
         errors += [invalid(f"{path}.namespace", namespace, message) for message in names.dns_label(namespace)]
     if meta.get("generation", 0) < 0:
         errors.append(invalid(f"{path}.generation", meta["generation"], "must be greater than or equal to 0"))
@@ -118,9 +121,27 @@ def _common(meta: Meta, path: str, *, finalizers: bool) -> Errors:
     return errors
 
 
+@functools.lru_cache(maxsize=8192)
+def _label_fits(key: str, value: str) -> bool:
+    """The same labels come again and again: what is short is looked at once."""
+    return not names.qualified_name(key) and not names.label_value(value)
+
+
+@functools.lru_cache(maxsize=4096)
+def _key_fits(key: str) -> bool:
+    return not names.qualified_name(key.lower())
+
+
+@functools.lru_cache(maxsize=1024)
+def _namespace_fits(namespace: str) -> bool:
+    return not names.dns_label(namespace)
+
+
 def validate_labels(labels: dict[str, str], path: str) -> Errors:
     errors: Errors = []
     for key, value in labels.items():
+        if len(key) < KEY_LIMIT and len(value) < KEY_LIMIT and _label_fits(key, value):
+            continue
         errors += [invalid(path, key, message) for message in names.qualified_name(key)]
         errors += [invalid(path, value, message) for message in names.label_value(value)]
     return errors
@@ -130,7 +151,8 @@ def validate_annotations(annotations: dict[str, str], path: str) -> Errors:
     errors: Errors = []
     size = 0
     for key, value in annotations.items():
-        errors += [invalid(path, key, message) for message in names.qualified_name(key.lower())]
+        if len(key) >= KEY_LIMIT or not _key_fits(key):
+            errors += [invalid(path, key, message) for message in names.qualified_name(key.lower())]
         size += len(key) + len(value)
     if size * 4 > ANNOTATIONS_LIMIT:
         size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
