@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from kubist.config import Config
+from kubist.context import User
 from kubist.kinds.strategy import Update
 from kubist.resources import Resources
 from kubist.schema.strict import decode_value
@@ -26,7 +27,12 @@ class Kind:
         self.resource = next(r for r in Resources() if (r.api_version, r.kind) == (api_version, kind))
         self.strategy, self.schema = self.resource.strategy, self.resource.schema
         self.context: Any = SimpleNamespace(
-            now="2030-01-01T00:00:00Z", config=Config(), dry_run=False, name="x"
+            now="2030-01-01T00:00:00Z",
+            config=Config(),
+            dry_run=False,
+            name="x",
+            user=User("someone"),
+            objects=SimpleNamespace(get=lambda *_, **__: None, list=lambda *_, **__: iter(())),
         )
 
     def decode(self, given: str | Object) -> Object:
@@ -95,3 +101,9 @@ def causes(errors: list[Any]) -> Causes:
 @pytest.fixture
 def kind_of() -> Callable[[str, str], Kind]:
     return Kind
+
+
+@pytest.fixture
+def bare_context() -> Any:
+    """A request's context without a cluster behind it."""
+    return Kind("v1", "ConfigMap").context

@@ -46,7 +46,7 @@ class EventStrategy(Strategy):
 
     def selectable_fields(self, obj: Object) -> dict[str, str]:
         found = super().selectable_fields(obj)
-        found["source"] = found["source"] or text_at(obj, "reportingComponent")
+        found["source"] = text_at(obj, "source.component") or text_at(obj, "reportingComponent")
         return found
 
 
