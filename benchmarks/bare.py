@@ -1,50 +1,82 @@
-"""A bare server on Kubist's transport that answers fixed bytes: the yardstick of `make bench`.
+"""A bare server on Kubist's transport that answers ready-made bytes: the yardstick of `make bench`.
 
-GET answers `--size` bytes of JSON, POST the same with 201, a path ending in `/list` answers `--list-bytes`.
+Every answer has as many bytes as the request's `X-Bytes` says. `?watch=1` is answered by a stream that gets
+an event of that size for every PATCH.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import functools
 import signal
 import tempfile
 from pathlib import Path
 
 from kubist.http import HttpServer, server_context
 from kubist.http.certificates import new_authority, save
-from kubist.http.messages import Answer, Request, Response
+from kubist.http.messages import Answer, Application, Request, Response, Stream, StreamWriter
 from kubist.http.tls import HTTP1, HTTP2
 
 HEADERS = [
-    (b"Content-Type", b"application/json"),
     (b"Audit-Id", b"9f0a2c1e-6f0d-4b7e-9a53-2f1d3c4b5a69"),
     (b"Cache-Control", b"no-cache, private"),
+    (b"Content-Type", b"application/json"),
 ]
 
 
-def json_of(size: int) -> bytes:
-    return b'{"data":"%b"}' % (b"x" * max(0, size - 11))
+@functools.lru_cache(maxsize=64)
+def body(size: int) -> bytes:
+    return b'{"data":"%b"}\n' % (b"x" * max(0, size - 12))
+
+
+@functools.lru_cache(maxsize=64)
+def event(size: int) -> bytes:
+    return b'{"type":"MODIFIED","object":"%b"}\n' % (b"x" * max(0, size - 33))
+
+
+class Watcher:
+    """A stream among those that are told of writes."""
+
+    def __init__(self, writers: list[StreamWriter]) -> None:
+        self._writers = writers
+
+    def start(self, writer: StreamWriter) -> None:
+        self._writer = writer
+        self._writers.append(writer)
+
+    def stopped(self) -> None:
+        self._writers.remove(self._writer)
+
+
+def application(size: int) -> Application:
+    """Answers with so many bytes unless a request says otherwise."""
+    writers: list[StreamWriter] = []
+
+    async def answer(request: Request) -> Answer:
+        wanted = int(request.headers.get("x-bytes") or size)
+        if request.method == "POST":
+            return Response(201, HEADERS, body(wanted))
+        if request.query.startswith("watch=1"):
+            watcher = Watcher(writers)
+            return Stream(200, HEADERS, watcher.start, watcher.stopped)
+        if request.method == "PATCH" and writers:
+            told = event(wanted)
+            for writer in writers:
+                writer.write(told)
+        return Response(200, HEADERS, body(wanted))
+
+    return answer
 
 
 async def serve(options: argparse.Namespace) -> None:
-    one = json_of(options.size)
-    item = json_of(options.size - 1) + b","
-    count = max(1, options.list_bytes // options.size)
-    many = [b'{"items":[', *[item] * (count - 1), item[:-1], b"]}"]
-
-    async def application(request: Request) -> Answer:
-        if request.method == "POST":
-            return Response(201, HEADERS, one)
-        return Response(200, HEADERS, many if request.path.endswith("/list") else one)
-
     with tempfile.TemporaryDirectory() as directory:
         context = None
         if not options.plain:
             cert, key = Path(directory, "tls.crt"), Path(directory, "tls.key")
             save(new_authority("bare").issue_server(["localhost", "127.0.0.1"]), cert, key)
             context = server_context(cert, key, alpn=HTTP1 if options.http1 else HTTP2)
-        server = HttpServer(application, ssl_context=context)
+        server = HttpServer(application(options.size), ssl_context=context)
         port = await server.start("127.0.0.1", options.port)
         print(f"{'http' if options.plain else 'https'}://127.0.0.1:{port}", flush=True)
         stopped = asyncio.Event()
@@ -58,7 +90,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--size", type=int, default=3400)
-    parser.add_argument("--list-bytes", type=int, default=17_000_000)
     parser.add_argument("--plain", action="store_true", help="without TLS")
     parser.add_argument("--http1", action="store_true", help="do not offer HTTP/2")
     parser.add_argument("--asyncio", action="store_true", help="without uvloop")

@@ -1,0 +1,95 @@
+"""The servers under test, each a process of its own, and what the operating system says of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from loader import connect, request, tls
+from workloads import TOKEN
+
+_TICK = os.sysconf("SC_CLK_TCK")
+_PATIENCE = 120.0
+_BARE = Path(__file__).with_name("bare.py")
+
+
+class Server:
+    """A running server. `ready` is how many seconds it took to answer its first request."""
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int, ready: float) -> None:
+        self.process = process
+        self.port = port
+        self.ready = ready
+
+    def cpu(self) -> float:
+        """Seconds of CPU it has used so far, of all its threads."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICK
+
+    def memory(self) -> float:
+        """Resident memory in MB."""
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) / 1000
+        return 0.0
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(15)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def start_kubist(directory: Path) -> Server:
+    """`kubist apiserver` on SQLite in `directory`, where its first start leaves what later ones find."""
+    tokens = directory / "tokens"
+    tokens.write_text(f'{TOKEN},bench,u-bench,"system:masters"\n')
+    port = free_port()
+    command = [
+        *(sys.executable, "-m", "kubist", "apiserver", f"--secure-port={port}", "--bind-address=127.0.0.1"),
+        *(f"--cert-dir={directory}", f"--data-dir={directory}", f"--token-auth-file={tokens}"),
+        *("--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount", "--v=0"),
+    ]
+    return await _started(command, port, "/readyz")
+
+
+async def start_bare() -> Server:
+    port = free_port()
+    return await _started([sys.executable, str(_BARE), f"--port={port}", "--http1"], port, "/")
+
+
+async def _started(command: list[str], port: int, path: str) -> Server:
+    begin = time.perf_counter()
+    process = _spawn(command)
+    context, asked = tls(), request("GET", path, TOKEN)
+    while process.poll() is None and time.perf_counter() < begin + _PATIENCE:
+        try:
+            client = await connect(port, context)
+            status, _ = await client.ask(asked)
+            client.transport.close()
+            if status == 200:
+                return Server(process, port, time.perf_counter() - begin)
+        except OSError:
+            pass
+        await asyncio.sleep(0.005)
+    process.kill()
+    raise SystemExit(f"{' '.join(command)}: did not start to answer")
+
+
+def _spawn(command: list[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL)
