@@ -23,8 +23,8 @@ _NAME = b'"metadata":'
 
 
 class Metadata(Made):
-    """The bytes `"metadata":{…}` of versions. Where they are the beginning of the stored tail, as nearly always,
-    only their length is kept."""
+    """The bytes `"metadata":{…}` of versions. Where they are the beginning of the stored tail, as nearly
+    always, only their length is kept."""
 
     def __init__(self, resource: Resource) -> None:
         super().__init__(resource)

@@ -1,0 +1,51 @@
+"""Tables of webhook configurations and admission policies."""
+
+from __future__ import annotations
+
+from kubist.kinds.columns import AGE, NAME, Column, Object, Table, name_of, number
+from kubist.kinds.columns.ages import Cell, age
+from kubist.kinds.columns.shared import UNSET, param_ref, part
+
+_PARAM_KIND = Column("ParamKind", "Kind of the parameters that the policy takes.")
+
+
+def _webhooks(obj: Object) -> list[Cell]:
+    return [name_of(obj), len(obj.get("webhooks") or ()), age(obj)]
+
+
+def _policy(obj: Object, rules: str) -> list[Cell]:
+    spec = part(obj, "spec")
+    kind = spec.get("paramKind")
+    shown = f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind is not None else UNSET
+    return [name_of(obj), len(spec.get(rules) or ()), shown, age(obj)]
+
+
+def _binding(obj: Object) -> list[Cell]:
+    spec = part(obj, "spec")
+    return [name_of(obj), spec.get("policyName", ""), param_ref(spec.get("paramRef")), age(obj)]
+
+
+_WEBHOOKS = Table((NAME, number("Webhooks", "How many webhooks there are in it."), AGE), _webhooks)
+_BINDING = Table(
+    (
+        NAME,
+        Column("PolicyName", "Policy that is bound."),
+        Column("ParamRef", "Parameters that the policy is given."),
+        AGE,
+    ),
+    _binding,
+)
+TABLES = {
+    "MutatingWebhookConfiguration": _WEBHOOKS,
+    "ValidatingWebhookConfiguration": _WEBHOOKS,
+    "ValidatingAdmissionPolicyBinding": _BINDING,
+    "MutatingAdmissionPolicyBinding": _BINDING,
+    "ValidatingAdmissionPolicy": Table(
+        (NAME, number("Validations", "How many rules the policy has."), _PARAM_KIND, AGE),
+        lambda obj: _policy(obj, "validations"),
+    ),
+    "MutatingAdmissionPolicy": Table(
+        (NAME, number("Mutations", "How many changes the policy makes."), _PARAM_KIND, AGE),
+        lambda obj: _policy(obj, "mutations"),
+    ),
+}

@@ -1,0 +1,35 @@
+"""The table of API services."""
+
+from __future__ import annotations
+
+from kubist.kinds.columns import AGE, NAME, Column, Object, Table, name_of
+from kubist.kinds.columns.ages import Cell, age
+from kubist.kinds.columns.shared import condition, part
+
+
+def _api_service(obj: Object) -> list[Cell]:
+    service = part(obj, "spec").get("service")
+    where = f"{service.get('namespace', '')}/{service.get('name', '')}" if service is not None else "Local"
+    return [name_of(obj), where, _available(part(obj, "status")), age(obj)]
+
+
+def _available(status: Object) -> str:
+    found = condition(status.get("conditions"), "Available")
+    if found is None:
+        return "Unknown"
+    if found.get("status") != "True" and found.get("reason"):
+        return f"{found.get('status', '')} ({found['reason']})"
+    return str(found.get("status", ""))
+
+
+TABLES = {
+    "APIService": Table(
+        (
+            NAME,
+            Column("Service", "Service behind the API, or that it is served here."),
+            Column("Available", "Whether the API is available."),
+            AGE,
+        ),
+        _api_service,
+    )
+}

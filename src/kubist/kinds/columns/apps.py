@@ -1,0 +1,138 @@
+"""Tables of the kinds of apps."""
+
+from __future__ import annotations
+
+from kubist.kinds.columns import AGE, NAME, Column, Object, Table, name_of, number
+from kubist.kinds.columns.ages import Cell, age
+from kubist.kinds.columns.shared import CONTAINERS, NONE, WORKLOAD, containers, labels, part, selector
+from kubist.meta.selectors import format_label_selector
+
+
+def _template(obj: Object) -> Object:
+    found: Object = part(obj, "spec", "template", "spec")
+    return found
+
+
+def _deployment(obj: Object) -> list[Cell]:
+    spec, status = part(obj, "spec"), part(obj, "status")
+    return [
+        name_of(obj),
+        f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}",
+        status.get("updatedReplicas", 0),
+        status.get("availableReplicas", 0),
+        age(obj),
+        *containers(_template(obj)),
+        _selector(spec.get("selector")),
+    ]
+
+
+def _selector(value: Object | None) -> str:
+    try:
+        return format_label_selector(value)
+    except ValueError:
+        return "<invalid>"
+
+
+def _replica_set(obj: Object) -> list[Cell]:
+    spec, status = part(obj, "spec"), part(obj, "status")
+    return [
+        name_of(obj),
+        spec.get("replicas", 0),
+        status.get("replicas", 0),
+        status.get("readyReplicas", 0),
+        age(obj),
+        *containers(_template(obj)),
+        selector(spec.get("selector")),
+    ]
+
+
+def _stateful_set(obj: Object) -> list[Cell]:
+    ready = f"{part(obj, 'status').get('readyReplicas', 0)}/{part(obj, 'spec').get('replicas', 0)}"
+    return [name_of(obj), ready, age(obj), *containers(_template(obj))]
+
+
+_DAEMONS = (
+    "desiredNumberScheduled",
+    "currentNumberScheduled",
+    "numberReady",
+    "updatedNumberScheduled",
+    "numberAvailable",
+)
+
+
+def _daemon_set(obj: Object) -> list[Cell]:
+    status = part(obj, "status")
+    return [
+        name_of(obj),
+        *(status.get(count, 0) for count in _DAEMONS),
+        labels(_template(obj).get("nodeSelector")),
+        age(obj),
+        *containers(_template(obj)),
+        selector(part(obj, "spec").get("selector")),
+    ]
+
+
+def _controller_revision(obj: Object) -> list[Cell]:
+    return [name_of(obj), _controller(obj), obj.get("revision", 0), age(obj)]
+
+
+def _controller(obj: Object) -> str:
+    for owner in obj["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            group = owner.get("apiVersion", "").rpartition("/")[0]
+            kind = f"{owner.get('kind', '')}.{group}" if group else owner.get("kind", "")
+            return f"{kind.lower()}/{owner.get('name', '')}"
+    return NONE
+
+
+TABLES = {
+    "Deployment": Table(
+        (
+            NAME,
+            Column("Ready", "How many pods are ready, of how many there should be."),
+            Column("Up-to-date", "How many pods have the newest template."),
+            Column("Available", "How many pods have been ready for long enough."),
+            AGE,
+            *WORKLOAD,
+        ),
+        _deployment,
+    ),
+    "ReplicaSet": Table(
+        (
+            NAME,
+            number("Desired", "How many pods there should be."),
+            number("Current", "How many pods there are."),
+            number("Ready", "How many of the pods are ready."),
+            AGE,
+            *WORKLOAD,
+        ),
+        _replica_set,
+    ),
+    "StatefulSet": Table(
+        (NAME, Column("Ready", "How many pods are ready, of how many there should be."), AGE, *CONTAINERS),
+        _stateful_set,
+    ),
+    "DaemonSet": Table(
+        (
+            NAME,
+            number("Desired", "How many nodes should run the pod."),
+            number("Current", "How many of these nodes run the pod."),
+            number("Ready", "How many nodes run it and it is ready."),
+            number("Up-to-date", "How many nodes run the pod of the newest template."),
+            number("Available", "How many nodes run it and it has been ready for long enough."),
+            Column("Node Selector", "Labels of the nodes that should run the pod."),
+            AGE,
+            *WORKLOAD,
+        ),
+        _daemon_set,
+    ),
+    "ControllerRevision": Table(
+        (
+            NAME,
+            Column("Controller", "Whose state the revision records."),
+            Column("Revision", "Number of the revision."),
+            AGE,
+        ),
+        _controller_revision,
+    ),
+}

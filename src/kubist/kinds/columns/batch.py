@@ -1,0 +1,95 @@
+"""Tables of jobs and cron jobs."""
+
+from __future__ import annotations
+
+from kubist.kinds.columns import AGE, NAME, Column, Object, Table, flag, name_of, number
+from kubist.kinds.columns.ages import Cell, age, human_duration, since
+from kubist.kinds.columns.shared import NONE, UNSET, WORKLOAD, containers, is_true, part, selector
+from kubist.meta.times import parse_time
+
+
+def _job(obj: Object) -> list[Cell]:
+    spec = part(obj, "spec")
+    return [
+        name_of(obj),
+        _status(obj),
+        _completions(spec, part(obj, "status").get("succeeded", 0)),
+        _duration(part(obj, "status")),
+        age(obj),
+        *containers(part(spec, "template", "spec")),
+        selector(spec.get("selector")),
+    ]
+
+
+def _status(obj: Object) -> str:
+    conditions = part(obj, "status").get("conditions")
+    if is_true(conditions, "Complete"):
+        return "Complete"
+    if is_true(conditions, "Failed"):
+        return "Failed"
+    if "deletionTimestamp" in obj["metadata"]:
+        return "Terminating"
+    for type in ("Suspended", "FailureTarget", "SuccessCriteriaMet"):
+        if is_true(conditions, type):
+            return type
+    return "Running"
+
+
+def _completions(spec: Object, succeeded: int) -> str:
+    if "completions" in spec:
+        return f"{succeeded}/{spec['completions']}"
+    parallelism = spec.get("parallelism", 0)
+    return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
+
+
+def _duration(status: Object) -> Cell:
+    """How long it took, or has taken so far."""
+    if not status.get("startTime"):
+        return ""
+    if not status.get("completionTime"):
+        return since(status["startTime"])
+    return human_duration(parse_time(status["completionTime"]) - parse_time(status["startTime"]))
+
+
+def _cron_job(obj: Object) -> list[Cell]:
+    spec, status = part(obj, "spec"), part(obj, "status")
+    job = part(spec, "jobTemplate", "spec")
+    return [
+        name_of(obj),
+        spec.get("schedule", ""),
+        spec.get("timeZone", NONE),
+        str(spec["suspend"]) if "suspend" in spec else UNSET,
+        len(status.get("active") or ()),
+        since(status["lastScheduleTime"]) if status.get("lastScheduleTime") else NONE,
+        age(obj),
+        *containers(part(job, "template", "spec")),
+        selector(job.get("selector")),
+    ]
+
+
+TABLES = {
+    "Job": Table(
+        (
+            NAME,
+            Column("Status", "How the job is doing, in a word."),
+            Column("Completions", "How many pods ended well, of how many are needed."),
+            Column("Duration", "How long the job took, or has been going on."),
+            AGE,
+            *WORKLOAD,
+        ),
+        _job,
+    ),
+    "CronJob": Table(
+        (
+            NAME,
+            Column("Schedule", "When jobs are started, in the form of cron."),
+            Column("Timezone", "Time zone of the schedule."),
+            flag("Suspend", "Whether no more jobs are started for now."),
+            number("Active", "How many of its jobs are going on."),
+            Column("Last Schedule", "Time since a job was last started."),
+            AGE,
+            *WORKLOAD,
+        ),
+        _cron_job,
+    ),
+}

@@ -1,0 +1,43 @@
+"""Tables of the kinds of certificates.k8s.io."""
+
+from __future__ import annotations
+
+from kubist.kinds.columns import AGE, NAME, Column, Object, Table, name_of
+from kubist.kinds.columns.ages import Cell, age, human_duration
+from kubist.kinds.columns.shared import NONE, part
+
+
+def _request(obj: Object) -> list[Cell]:
+    spec = part(obj, "spec")
+    seconds = spec.get("expirationSeconds")
+    return [
+        name_of(obj),
+        age(obj),
+        spec.get("signerName") or NONE,
+        spec.get("username", ""),
+        human_duration(seconds) if seconds is not None else NONE,
+        _condition(part(obj, "status")),
+    ]
+
+
+def _condition(status: Object) -> str:
+    types = {condition.get("type") for condition in status.get("conditions") or ()}
+    shown = "Denied" if "Denied" in types else "Approved" if "Approved" in types else "Pending"
+    if "Failed" in types:
+        shown += ",Failed"
+    return shown + ",Issued" if status.get("certificate") else shown
+
+
+TABLES = {
+    "CertificateSigningRequest": Table(
+        (
+            NAME,
+            AGE,
+            Column("SignerName", "Who is asked to sign."),
+            Column("Requestor", "Who asked for the certificate."),
+            Column("RequestedDuration", "For how long the certificate should be good."),
+            Column("Condition", "How far the request has come."),
+        ),
+        _request,
+    )
+}

@@ -1,0 +1,14 @@
+"""Tables of the kinds of coordination.k8s.io."""
+
+from __future__ import annotations
+
+from kubist.kinds.columns import AGE, NAME, Column, Object, Table, name_of
+from kubist.kinds.columns.ages import Cell, age
+from kubist.kinds.columns.shared import part
+
+
+def _lease(obj: Object) -> list[Cell]:
+    return [name_of(obj), part(obj, "spec").get("holderIdentity", ""), age(obj)]
+
+
+TABLES = {"Lease": Table((NAME, Column("Holder", "Who holds the lease."), AGE), _lease)}

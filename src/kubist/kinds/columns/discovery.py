@@ -1,0 +1,35 @@
+"""Tables of the kinds of discovery.k8s.io."""
+
+from __future__ import annotations
+
+from kubist.kinds.columns import AGE, NAME, Column, Object, Table, name_of
+from kubist.kinds.columns.ages import Cell, age
+from kubist.kinds.columns.shared import UNSET, shortened
+
+
+def _endpoint_slice(obj: Object) -> list[Cell]:
+    ports = [str(port.get("port", port.get("name", "*"))) for port in obj.get("ports") or ()]
+    addresses = [
+        address for endpoint in obj.get("endpoints") or () for address in endpoint.get("addresses") or ()
+    ]
+    return [
+        name_of(obj),
+        obj.get("addressType", ""),
+        shortened(ports) or UNSET,
+        shortened(addresses) or UNSET,
+        age(obj),
+    ]
+
+
+TABLES = {
+    "EndpointSlice": Table(
+        (
+            NAME,
+            Column("AddressType", "What sort of addresses they are."),
+            Column("Ports", "Ports of the endpoints."),
+            Column("Endpoints", "Addresses of the endpoints."),
+            AGE,
+        ),
+        _endpoint_slice,
+    )
+}

@@ -1,0 +1,66 @@
+"""Tables of flow schemas and priority levels."""
+
+from __future__ import annotations
+
+from kubist.kinds.columns import AGE, NAME, Column, Object, Table, name_of
+from kubist.kinds.columns.ages import Cell, age
+from kubist.kinds.columns.shared import NONE, condition, part
+
+
+def _flow_schema(obj: Object) -> list[Cell]:
+    spec = part(obj, "spec")
+    method = spec.get("distinguisherMethod")
+    dangling = condition(part(obj, "status").get("conditions"), "Dangling")
+    return [
+        name_of(obj),
+        part(spec, "priorityLevelConfiguration").get("name", ""),
+        spec.get("matchingPrecedence", 0),
+        method.get("type", "") if method is not None else NONE,
+        age(obj),
+        dangling.get("status", "") if dangling is not None else "?",
+    ]
+
+
+def _precedence(obj: Object) -> tuple[int, str]:
+    return part(obj, "spec").get("matchingPrecedence", 0), name_of(obj)
+
+
+def _priority_level(obj: Object) -> list[Cell]:
+    spec = part(obj, "spec")
+    limited = spec.get("limited")
+    shares: Cell = NONE
+    queues: list[Cell] = [NONE] * 3
+    if limited is not None:
+        shares = limited.get("nominalConcurrencyShares", 0)
+        queuing = part(limited, "limitResponse").get("queuing")
+        if queuing is not None:
+            queues = [queuing.get(name, 0) for name in ("queues", "handSize", "queueLengthLimit")]
+    return [name_of(obj), spec.get("type", ""), shares, *queues, age(obj)]
+
+
+TABLES = {
+    "FlowSchema": Table(
+        (
+            NAME,
+            Column("PriorityLevel", "Priority level of the requests that match."),
+            Column("MatchingPrecedence", "Schemas of lower numbers are tried first."),
+            Column("DistinguisherMethod", "By what the matching requests are told apart."),
+            AGE,
+            Column("MissingPL", "Whether that priority level is missing."),
+        ),
+        _flow_schema,
+        order=_precedence,
+    ),
+    "PriorityLevelConfiguration": Table(
+        (
+            NAME,
+            Column("Type", "Whether requests of the level are limited."),
+            Column("NominalConcurrencyShares", "Share of the level in what is served at once."),
+            Column("Queues", "How many queues the level has."),
+            Column("HandSize", "From how many queues one is chosen."),
+            Column("QueueLengthLimit", "How many requests may wait in a queue."),
+            AGE,
+        ),
+        _priority_level,
+    ),
+}

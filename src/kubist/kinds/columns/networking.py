@@ -1,0 +1,97 @@
+"""Tables of the kinds of networking.k8s.io."""
+
+from __future__ import annotations
+
+from kubist.kinds.columns import AGE, NAME, Column, Object, Table, name_of
+from kubist.kinds.columns.ages import Cell, age
+from kubist.kinds.columns.shared import NONE, load_balancer, part, selector
+
+DEFAULT_CLASS = "ingressclass.kubernetes.io/is-default-class"
+
+
+def _ingress(obj: Object) -> list[Cell]:
+    spec = part(obj, "spec")
+    return [
+        name_of(obj),
+        spec.get("ingressClassName", NONE),
+        _hosts(spec.get("rules") or []),
+        load_balancer(part(obj, "status", "loadBalancer")),
+        "80, 443" if spec.get("tls") else "80",
+        age(obj),
+    ]
+
+
+def _hosts(rules: list[Object]) -> str:
+    """The first three hosts. What follows the third is counted by rule, with or without a host."""
+    hosts: list[str] = []
+    for index, rule in enumerate(rules):
+        if len(hosts) == 3:
+            return f"{','.join(hosts)} + {len(rules) - 3} more..." if index else ""
+        if rule.get("host"):
+            hosts.append(rule["host"])
+    return ",".join(hosts) or "*"
+
+
+def _ingress_class(obj: Object) -> list[Cell]:
+    spec = part(obj, "spec")
+    default = (obj["metadata"].get("annotations") or {}).get(DEFAULT_CLASS) == "true"
+    name = name_of(obj) + " (default)" if default else name_of(obj)
+    return [name, spec.get("controller", ""), _parameters(spec.get("parameters")), age(obj)]
+
+
+def _parameters(ref: Object | None) -> str:
+    if ref is None:
+        return NONE
+    group = f".{ref['apiGroup']}" if "apiGroup" in ref else ""
+    return f"{ref.get('kind', '')}{group}/{ref.get('name', '')}"
+
+
+def _network_policy(obj: Object) -> list[Cell]:
+    return [name_of(obj), selector(part(obj, "spec", "podSelector")), age(obj)]
+
+
+def _service_cidr(obj: Object) -> list[Cell]:
+    return [name_of(obj), ",".join(part(obj, "spec").get("cidrs") or ()), age(obj)]
+
+
+def _ip_address(obj: Object) -> list[Cell]:
+    return [name_of(obj), _parent(part(obj, "spec").get("parentRef")), age(obj)]
+
+
+def _parent(ref: Object | None) -> str:
+    if ref is None:
+        return NONE
+    resource = ".".join(filter(None, (ref.get("resource"), ref.get("group")))).lower()
+    return "/".join(filter(None, (resource, ref.get("namespace"), ref.get("name", ""))))
+
+
+TABLES = {
+    "Ingress": Table(
+        (
+            NAME,
+            Column("Class", "Class of controllers that serve it."),
+            Column("Hosts", "Hosts that the rules are for."),
+            Column("Address", "Where the ingress can be reached."),
+            Column("Ports", "Ports on which it can be reached."),
+            AGE,
+        ),
+        _ingress,
+    ),
+    "IngressClass": Table(
+        (
+            NAME,
+            Column("Controller", "Controller that serves ingresses of the class."),
+            Column("Parameters", "Where that controller finds its settings."),
+            AGE,
+        ),
+        _ingress_class,
+    ),
+    "NetworkPolicy": Table(
+        (NAME, Column("Pod-Selector", "Labels of the pods that the policy is for."), AGE), _network_policy
+    ),
+    "ServiceCIDR": Table(
+        (NAME, Column("CIDRs", "Ranges that addresses are taken from."), AGE), _service_cidr
+    ),
+    # The age is a cell without a column: the reference has it so.
+    "IPAddress": Table((NAME, Column("ParentRef", "What the address is given to.")), _ip_address),
+}

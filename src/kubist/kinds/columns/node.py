@@ -1,0 +1,18 @@
+"""Tables of the kinds of node.k8s.io."""
+
+from __future__ import annotations
+
+from kubist.kinds.columns import AGE, NAME, Column, Object, Table, name_of
+from kubist.kinds.columns.ages import Cell, age
+
+
+def _runtime_class(obj: Object) -> list[Cell]:
+    return [name_of(obj), obj.get("handler", ""), age(obj)]
+
+
+TABLES = {
+    "RuntimeClass": Table(
+        (NAME, Column("Handler", "What the container runtime calls this way to run pods."), AGE),
+        _runtime_class,
+    )
+}

@@ -1,0 +1,32 @@
+"""Tables of the kinds of policy."""
+
+from __future__ import annotations
+
+from kubist.kinds.columns import AGE, NAME, Column, Object, Table, name_of, number
+from kubist.kinds.columns.ages import Cell, age
+from kubist.kinds.columns.shared import part
+
+
+def _disruption_budget(obj: Object) -> list[Cell]:
+    spec = part(obj, "spec")
+    return [
+        name_of(obj),
+        str(spec.get("minAvailable", "N/A")),
+        str(spec.get("maxUnavailable", "N/A")),
+        part(obj, "status").get("disruptionsAllowed", 0),
+        age(obj),
+    ]
+
+
+TABLES = {
+    "PodDisruptionBudget": Table(
+        (
+            NAME,
+            Column("Min Available", "How many pods must stay available."),
+            Column("Max Unavailable", "How many pods may be unavailable."),
+            number("Allowed Disruptions", "How many pods may be evicted now."),
+            AGE,
+        ),
+        _disruption_budget,
+    )
+}

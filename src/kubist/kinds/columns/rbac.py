@@ -1,0 +1,41 @@
+"""Tables of bindings: who has which role."""
+
+from __future__ import annotations
+
+from kubist.kinds.columns import AGE, NAME, Column, Object, Table, name_of, wide
+from kubist.kinds.columns.ages import Cell, age
+from kubist.kinds.columns.shared import part
+
+
+def _binding(obj: Object) -> list[Cell]:
+    ref = part(obj, "roleRef")
+    subjects = obj.get("subjects") or ()
+    accounts = [
+        f"{subject.get('namespace', '')}/{subject.get('name', '')}"
+        for subject in subjects
+        if subject.get("kind") == "ServiceAccount"
+    ]
+    return [
+        name_of(obj),
+        f"{ref.get('kind', '')}/{ref.get('name', '')}",
+        age(obj),
+        *(
+            ", ".join(s.get("name", "") for s in subjects if s.get("kind") == kind)
+            for kind in ("User", "Group")
+        ),
+        ", ".join(accounts),
+    ]
+
+
+_BINDING = Table(
+    (
+        NAME,
+        Column("Role", "Role that is given."),
+        AGE,
+        wide("Users", "Users who have it."),
+        wide("Groups", "Groups who have it."),
+        wide("ServiceAccounts", "Service accounts who have it."),
+    ),
+    _binding,
+)
+TABLES = {"RoleBinding": _BINDING, "ClusterRoleBinding": _BINDING}

@@ -1,0 +1,30 @@
+"""Tables of the kinds of scheduling.k8s.io."""
+
+from __future__ import annotations
+
+from kubist.kinds.columns import AGE, NAME, Column, Object, Table, flag, name_of, number
+from kubist.kinds.columns.ages import Cell, age
+
+
+def _priority_class(obj: Object) -> list[Cell]:
+    return [
+        name_of(obj),
+        obj.get("value", 0),
+        obj.get("globalDefault", False),
+        age(obj),
+        obj.get("preemptionPolicy", ""),
+    ]
+
+
+TABLES = {
+    "PriorityClass": Table(
+        (
+            NAME,
+            number("Value", "Priority of pods of the class."),
+            flag("Global-Default", "Whether pods without a class belong to it."),
+            AGE,
+            Column("PreemptionPolicy", "Whether pods of the class may push out others."),
+        ),
+        _priority_class,
+    )
+}

@@ -1,0 +1,92 @@
+"""How things that many kinds have look in a cell: labels, selectors, containers, conditions, long lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.kinds.columns import Column, wide
+from kubist.meta.selectors import format_label_selector
+
+Object = dict[str, Any]
+
+NONE = "<none>"
+UNSET = "<unset>"
+UNKNOWN = "<unknown>"
+
+CONTAINERS = (
+    wide("Containers", "Names of the containers in the template."),
+    wide("Images", "Images that the containers of the template run."),
+)
+SELECTOR = wide("Selector", "Labels by which the pods are chosen.")
+WORKLOAD: tuple[Column, ...] = (*CONTAINERS, SELECTOR)
+
+
+def part(obj: Object, *path: str) -> Any:
+    """The struct or list at a path; an empty struct where there is none."""
+    for name in path:
+        obj = obj.get(name) or {}
+    return obj
+
+
+def labels(values: dict[str, str] | None) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted((values or {}).items())) or NONE
+
+
+def selector(value: Object | None) -> str:
+    try:
+        return format_label_selector(value) or NONE
+    except ValueError:
+        return "<error>"
+
+
+def containers(spec: Object) -> list[str]:
+    """Two cells: the names and the images."""
+    found = spec.get("containers") or []
+    return [
+        ",".join(container.get("name", "") for container in found),
+        ",".join(container.get("image", "") for container in found),
+    ]
+
+
+def condition(conditions: list[Object] | None, type: str) -> Object | None:
+    return next((found for found in conditions or () if found.get("type") == type), None)
+
+
+def is_true(conditions: list[Object] | None, type: str) -> bool:
+    found = condition(conditions, type)
+    return found is not None and found.get("status") == "True"
+
+
+def shortened(texts: list[str], most: int = 3) -> str:
+    """The first few of many, and how many more there are."""
+    shown = ",".join(texts[:most])
+    return f"{shown} + {len(texts) - most} more..." if len(texts) > most else shown
+
+
+def load_balancer(status: Object) -> str:
+    """The addresses of a load balancer, each once, sorted."""
+    found = {point.get("ip") or point.get("hostname") or "" for point in status.get("ingress") or ()}
+    return ",".join(sorted(found - {""}))
+
+
+def param_ref(ref: Object | None) -> str:
+    """Which parameters an admission policy's binding uses."""
+    if ref is None:
+        return UNSET
+    if ref.get("name"):
+        return f"{ref.get('namespace') or '*'}/{ref['name']}"
+    return go_selector(ref["selector"]) if ref.get("selector") is not None else UNSET
+
+
+def go_selector(value: Object) -> str:
+    """A label selector in the form of the reference's own debug output, which is what it shows."""
+    matched = "".join(f"{key}: {text}," for key, text in sorted((value.get("matchLabels") or {}).items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{term.get('key', '')},Operator:{term.get('operator', '')},"
+        f"Values:[{' '.join(term.get('values') or ())}],}},"
+        for term in value.get("matchExpressions") or ()
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{matched}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
