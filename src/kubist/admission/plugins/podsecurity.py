@@ -1,0 +1,174 @@
+"""PodSecurity: pods keep to the standard that their namespace's labels ask for."""
+
+from __future__ import annotations
+
+import time
+
+from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
+from kubist.admission.podsecurity.checks import details, reasons, violations
+from kubist.admission.podsecurity.levels import PREFIX, PRIVILEGED, Policy, Standard, policy_of
+from kubist.context import Context
+from kubist.kinds.strategy import at
+from kubist.meta import status
+from kubist.meta.fields import FieldError
+
+TEMPLATES = {
+    "replicationcontrollers": "spec.template",
+    "podtemplates": "template",
+    "replicasets.apps": "spec.template",
+    "deployments.apps": "spec.template",
+    "statefulsets.apps": "spec.template",
+    "daemonsets.apps": "spec.template",
+    "jobs.batch": "spec.template",
+    "cronjobs.batch": "spec.jobTemplate.spec.template",
+}
+IGNORED = frozenset(("exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"))
+"""Sub-resources of pods through which nothing of a pod's making is written."""
+MOST_PODS, MOST_SECONDS = 3000, 1.0
+"""How many pods are looked at, and for how long, when a namespace becomes stricter."""
+
+
+class PodSecurity(Plugin):
+    def __init__(self) -> None:
+        self.defaults = Policy()
+
+    def handles(self, resource: str, operation: str) -> bool:
+        if operation not in (CREATE, UPDATE):
+            return False
+        parent, _, subresource = resource.partition("/")
+        if parent == "pods":
+            return subresource not in IGNORED
+        return not subresource and (parent == "namespaces" or parent in TEMPLATES)
+
+    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        assert new is not None
+        if ctx.resource.resource == "namespaces":
+            self._check_namespace(ctx, new, old)
+            return
+        namespace = ctx.objects.get("namespaces", ctx.namespace)
+        if namespace is None:
+            raise status.internal_error(f'failed to lookup namespace "{ctx.namespace}"')
+        policy, errors = policy_of(namespace["metadata"].get("labels") or {}, self.defaults)
+        if ctx.resource.resource == "pods":
+            if not errors and policy.privileged:
+                _annotate(ctx, "enforce-policy", str(Standard()))
+            elif old is None or _significant(new, old):
+                _annotate_errors(ctx, errors)
+                _check_pod(ctx, policy, new)
+            return
+        if errors or policy.warn.level != PRIVILEGED or policy.audit.level != PRIVILEGED:
+            resource = ctx.resource
+            name = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
+            template = at(new, TEMPLATES[name])
+            if template is not None:
+                _annotate_errors(ctx, errors)
+                _note(ctx, policy, template)
+
+    def _check_namespace(self, ctx: Context, new: Object, old: Object | None) -> None:
+        name = new["metadata"].get("name", "")
+        policy, errors = policy_of(new["metadata"].get("labels") or {}, self.defaults)
+        if old is None:
+            if errors:
+                raise status.invalid("", "Namespace", name, errors)
+            return
+        before, old_errors = policy_of(old["metadata"].get("labels") or {}, self.defaults)
+        if errors and errors != old_errors:
+            raise status.invalid("", "Namespace", name, errors)
+        wanted, held = policy.enforce, before.enforce
+        if wanted == held or wanted.level == PRIVILEGED:
+            return
+        if wanted.minor == held.minor and not wanted.stricter_than(held):
+            return
+        for warning in _existing(ctx, name, wanted):
+            ctx.warn(warning)
+
+
+def _annotate(ctx: Context, key: str, value: str) -> None:
+    ctx.audit_annotations[PREFIX + key] = value
+
+
+def _annotate_errors(ctx: Context, errors: list[FieldError]) -> None:
+    if errors:
+        shown = [str(error) for error in errors]
+        text = shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
+        _annotate(ctx, "error", f"Failed to parse policy: {text}")
+
+
+def _check_pod(ctx: Context, policy: Policy, pod: Object) -> None:
+    _annotate(ctx, "enforce-policy", str(policy.enforce))
+    found = violations(policy.enforce, pod["metadata"], pod["spec"])
+    if not found:
+        _note(ctx, policy, pod)
+        return
+    _audit(ctx, policy, pod)
+    raise forbidden(ctx, pod, f'violates PodSecurity "{policy.enforce}": {details(found)}')
+
+
+def _audit(ctx: Context, policy: Policy, pod: Object) -> None:
+    found = violations(policy.audit, pod.get("metadata") or {}, pod.get("spec") or {})
+    if found:
+        text = f'would violate PodSecurity "{policy.audit}": {details(found)}'
+        _annotate(ctx, "audit-violations", text)
+
+
+def _note(ctx: Context, policy: Policy, pod: Object) -> None:
+    """Audit and warn about a pod, or a template of pods."""
+    _audit(ctx, policy, pod)
+    found = violations(policy.warn, pod.get("metadata") or {}, pod.get("spec") or {})
+    if found:
+        ctx.warn(f'would violate PodSecurity "{policy.warn}": {details(found)}')
+
+
+def _significant(new: Object, old: Object) -> bool:
+    """Whether an update of a pod brings in containers or images."""
+    for field in ("containers", "initContainers"):
+        images = [[c.get("image") for c in pod["spec"].get(field) or ()] for pod in (new, old)]
+        if images[0] != images[1]:
+            return True
+    held = {c.get("name"): c.get("image") for c in old["spec"].get("ephemeralContainers") or ()}
+    added = new["spec"].get("ephemeralContainers") or ()
+    return any(c.get("name") not in held or held[c["name"]] != c.get("image") for c in added)
+
+
+def _existing(ctx: Context, namespace: str, standard: Standard) -> list[str]:
+    """What a new standard finds wrong with the pods that are there: each kind of violation once."""
+    pods = _one_of_each_owner_first(list(ctx.objects.list("pods", namespace)))
+    deadline = time.monotonic() + MOST_SECONDS
+    found: dict[str, list[str]] = {}
+    checked = 0
+    for pod in pods[:MOST_PODS]:
+        wrong = violations(standard, pod["metadata"], pod["spec"])
+        if wrong:
+            found.setdefault(reasons(wrong), []).append(pod["metadata"]["name"])
+        checked += 1
+        if time.monotonic() > deadline:
+            break
+    warnings = []
+    if checked < len(pods):
+        part = f"the first {checked} of {len(pods)} existing pods"
+        warnings.append(f"new PodSecurity enforce level only checked against {part}")
+    if found:
+        what = f'violate the new PodSecurity enforce level "{standard}"'
+        warnings.append(f'existing pods in namespace "{namespace}" {what}')
+    return warnings + sorted(f"{_who(names)}: {wrong}" for wrong, names in found.items())
+
+
+def _who(names: list[str]) -> str:
+    others = len(names) - 1
+    if not others:
+        return names[0]
+    return f"{min(names)} (and {others} other pod{'' if others == 1 else 's'})"
+
+
+def _one_of_each_owner_first(pods: list[Object]) -> list[Object]:
+    """Pods of one controller are alike: the first of each goes before the rest."""
+    seen: set[str] = set()
+    first: list[Object] = []
+    rest: list[Object] = []
+    for pod in pods:
+        owners = pod["metadata"].get("ownerReferences") or ()
+        owner = next((o.get("uid", "") for o in owners if o.get("controller")), None)
+        (rest if owner in seen else first).append(pod)
+        if owner is not None:
+            seen.add(owner)
+    return first + rest
