@@ -97,6 +97,8 @@ class Connect:
     """A sub-resource that is not an object: log, exec, attach, portforward, proxy."""
 
     methods: ClassVar[tuple[str, ...]] = ("GET", "POST")
+    negotiated = False
+    """Whether the client must accept one of the usual representations, though none is sent."""
 
     async def connect(self, ctx: Context) -> tuple[int, str, bytes]:
         """Status, content type, body; or an APIError."""

@@ -48,7 +48,7 @@ class Call:
     def negotiate(self, form: str, *, stream: bool = False) -> Representation:
         """Settle how to answer; `form` is object, list or none (there is no table of it)."""
         headers = self.request.headers
-        accept, served = headers.get("accept", ""), endpoint(self.resource, form)
+        accept, served = headers.get("accept", ""), endpoint(self.resource, self.info.subresource, form)
         include = self.query.get("includeObject", "")
         if stream:
             self.media = negotiate.negotiate_stream(accept, served)

@@ -19,5 +19,7 @@ def way_through(call: Call) -> Connect | None:
 async def connect(call: Call, way: Connect) -> Response:
     if call.request.method not in way.methods:
         raise status.method_not_allowed()
+    if way.negotiated:
+        call.negotiate("none")
     code, content_type, body = await way.connect(call.context)
     return Response(code, [(b"Content-Type", content_type.encode())] if content_type else [], body)

@@ -50,7 +50,7 @@ async def create(call: Call) -> Response:
 
 async def _post(call: Call, poster: Create) -> Response:
     """A sub-resource or a kind that is answered rather than stored."""
-    shown = call.negotiate("object" if poster.managed else "none")
+    shown = call.negotiate("none")
     _options(call)
     from kubist.schema.catalog import schema_for
 

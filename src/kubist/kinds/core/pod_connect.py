@@ -65,6 +65,7 @@ def _kubelet(ctx: Context, node_name: str) -> str:
 
 class PodLog(Connect):
     methods: ClassVar[tuple[str, ...]] = ("GET",)
+    negotiated = True
 
     async def connect(self, ctx: Context) -> Answer:
         errors = _log_option_errors(ctx)
