@@ -41,7 +41,8 @@ class Representation:
         """Under which a version's piece is kept."""
         self.event_key: object = self.key
         """Under which the events of a change are shared."""
-        self.stored = resource.api_version == resource.storage_version
+        self.stored = resource.custom or resource.api_version == resource.storage_version
+        """Entries are in the version asked for; those of custom resources were converted on the way."""
 
     def object(self, entry: Entry) -> bytes:
         """A stored version as a whole answer."""

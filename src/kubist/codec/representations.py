@@ -15,11 +15,21 @@ _WITHOUT_TABLE = Endpoint(transforms=True, literal=True)
 _CUSTOM = Endpoint(plain=(negotiate.JSON, negotiate.YAML), transforms=True, table=True)
 
 
-def endpoint(resource: Resource, form: str) -> Endpoint:
+_PLAIN_STATUS = ("CustomResourceDefinition", "APIService", "ResourceClaim")
+"""Kinds whose status cannot be shown as a table."""
+
+
+def endpoint(resource: Resource, subresource: str, form: str) -> Endpoint:
     """What can be asked of an endpoint of a resource; `form` is "none" where nothing shows it as a table."""
     if resource.custom:
         return _CUSTOM
-    return _BUILT_IN if form != "none" else _WITHOUT_TABLE
+    if form == "none" or (subresource and not _has_table(resource, subresource)):
+        return _WITHOUT_TABLE
+    return _BUILT_IN
+
+
+def _has_table(resource: Resource, subresource: str) -> bool:
+    return subresource == "scale" or (subresource == "status" and resource.kind not in _PLAIN_STATUS)
 
 
 def representation(resource: Resource, media: MediaType, include: str = "") -> Representation:

@@ -228,11 +228,10 @@ def rows_of(resource: Resource, table: columns.Table) -> Rows:
 
 def table_of(resource: Resource) -> columns.Table:
     """The table of a resource, in the version that its cells are computed from."""
-    own: columns.Table | None = getattr(resource.strategy, "table", None)
-    if own is not None:
-        return own
     if resource.custom:
-        return columns.NAME_AND_AGE
+        from kubist.kinds.columns.custom import table
+
+        return table(getattr(resource.strategy, "columns", ()))
     return columns.table_of(resource.stored_group, resource.kind)
 
 

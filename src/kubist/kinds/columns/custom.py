@@ -1,0 +1,35 @@
+"""The table of a custom resource: its name, then the columns that its definition has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubist.crd.columns import Column as Defined
+from kubist.crd.columns import cell
+from kubist.kinds.columns import NAME, Column, Object, Table, name_of
+from kubist.kinds.columns.ages import Cell, since
+
+
+def table(defined: Sequence[Defined]) -> Table:
+    columns = [
+        Column(column.name, column.description, column.type, column.format, column.priority)
+        for column in defined
+    ]
+
+    def cells(obj: Object) -> list[Cell]:
+        return [name_of(obj), *(_cell(column, obj) for column in defined)]
+
+    return Table((NAME, *columns), cells)
+
+
+def _cell(column: Defined, obj: Object) -> Cell:
+    """A cell; one of a time stays current by itself."""
+    if column.type != "date":
+        return cell(column, obj)
+    found = column.path.find(obj)
+    if not found or not isinstance(found[0], str):
+        return None
+    try:
+        return since(found[0])
+    except ValueError:
+        return "<invalid>"
