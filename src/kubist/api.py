@@ -20,8 +20,11 @@ from kubist.codec import negotiate
 from kubist.codec.errors import DecodeError
 from kubist.config import Config
 from kubist.context import Context, User
+from kubist.crd import routes
+from kubist.filters.attributes import Attributes, attributes
 from kubist.filters.authentication import Authentication
-from kubist.filters.authorization import Attributes, Authorization
+from kubist.filters.authorization import Authorization
+from kubist.filters.impersonation import Impersonation, wanted_user
 from kubist.http.messages import Answer, Request, Response, Stream
 from kubist.meta import status
 from kubist.registry import Registry
@@ -77,6 +80,7 @@ class API:
         self.resources: Resources = registry.resources
         self.authentication = authentication
         self.authorization = authorization
+        self.impersonation = Impersonation(authorization.authorize)
         self.admission = admission
         self.paths = paths
         self.cluster = Cluster(self)
@@ -98,9 +102,14 @@ class API:
         user = await self.authentication.authenticate(request, warnings)
         query = requests.parse_query(request.query)
         info = requests.parse(request.method, request.path, query)
-        allowed, reason = await self.authorization.authorize(attributes(user, info))
+        asked = attributes(user, info)
+        wanted = wanted_user(request)
+        if wanted is not None:
+            user, _ = await self.impersonation.impersonate(wanted, asked)
+            asked.user = user
+        allowed, reason = await self.authorization.authorize(asked)
         if not allowed:
-            raise self.forbidden(user, info, info.verb, reason)
+            raise asked.forbidden(reason)
         check_timeout(query)
         if info.is_resource:
             return await self._resource(request, info, user, query, warnings)
@@ -116,8 +125,14 @@ class API:
             raise status.no_such_path()
         resource = served.get(info.resource)
         if resource is None:
+            if self.resources.is_custom(info.group, info.version):
+                return NOT_FOUND
             raise status.no_such_path()
-        check_route(info, resource, request.method)
+        if resource.custom:
+            if not routes.leads_somewhere(info, resource):
+                return NOT_FOUND
+        else:
+            check_route(info, resource, request.method)
         if resource.strategy.deprecation:
             warnings.append(resource.strategy.deprecation)
         context = self.context(resource, info, user, query, request, warnings)
@@ -172,18 +187,6 @@ class API:
 
         return authorize
 
-    def forbidden(self, user: User, info: RequestInfo, verb: str, reason: str) -> status.APIError:
-        """403 as the reference words it."""
-        who = f'User "{user.name}" cannot '
-        tail = f": {reason}" if reason else ""
-        if not info.is_resource:
-            error = status.APIError(403, "Forbidden", f'forbidden: {who}{verb} path "{info.path}"{tail}', {})
-            return error
-        what = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
-        where = f' in the namespace "{info.namespace}"' if info.namespace else " at the cluster scope"
-        why = f'{who}{verb} resource "{what}" in API group "{info.group}"{where}{tail}'
-        return status.forbidden(info.group, info.resource, info.name, why)
-
     def _failure(self, request: Request, error: status.APIError) -> Response:
         """An error as the client can read it: its own representation if it has one, else JSON."""
         body, content_type = render_status(request, error.status())
@@ -205,21 +208,6 @@ class API:
         return Response(answer.status, headers, answer.body)
 
 
-def attributes(user: User, info: RequestInfo) -> Attributes:
-    return Attributes(
-        user,
-        info.verb,
-        info.path,
-        info.is_resource,
-        info.group,
-        info.version,
-        info.resource,
-        info.subresource,
-        info.namespace,
-        info.name,
-    )
-
-
 def escaped(text: str) -> bytes:
     """A warning's text within its quotes."""
     text = text.replace("\\", "\\\\").replace('"', '\\"')
@@ -238,6 +226,8 @@ def check_route(info: RequestInfo, resource: Any, method: str) -> None:
     ):
         if not (not scoped and resource.namespaced and len(below) == 1):
             raise status.no_such_path()
+    if info.watch_path and method != "GET":
+        raise status.method_not_allowed()
     if len(below) == 2 and below[1] in (".", "..") or (len(below) >= 2 and "%" in below[1]):
         raise status.bad_request(
             f'name parameter invalid: "{below[1]}": {", ".join(_segment_errors(below[1]))}'

@@ -57,11 +57,17 @@ class Registry:
             self._kinds[resource.prefix] = found
         return found
 
-    def forget(self, resource: Resource) -> None:
-        """A custom resource went away, or changed how it is stored."""
-        self._kinds.pop(resource.prefix, None)
-        self._collections.pop(resource.prefix, None)
-        self.cache.forget(resource.prefix)
+    def adopt(self, prefix: str, kind: StoredKind) -> None:
+        """A custom resource came, or is to be read in another way than before."""
+        if self._kinds.get(prefix) is not kind:
+            self.release(prefix)
+            self._kinds[prefix] = kind
+
+    def release(self, prefix: str) -> None:
+        """A custom resource went away."""
+        self._kinds.pop(prefix, None)
+        self._collections.pop(prefix, None)
+        self.cache.forget(prefix)
 
     def collection(self, resource: Resource) -> Collection:
         found = self._collections.get(resource.prefix)

@@ -156,6 +156,11 @@ def _builtin(row: list[Any]) -> Resource:
     )
 
 
+@functools.cache
+def _builtin_versions() -> frozenset[tuple[str, str]]:
+    return frozenset((resource.group, resource.version) for resource in builtin())
+
+
 class Resources:
     """What one server serves: the built-in resources and the custom ones that come and go."""
 
@@ -180,6 +185,10 @@ class Resources:
         """The resources of a group-version by plural; None if it is not served."""
         return self._served.get((group, version))
 
+    def is_custom(self, group: str, version: str) -> bool:
+        """Whether a group-version holds nothing but custom resources."""
+        return (group, version) not in _builtin_versions()
+
     def get(self, group: str, version: str, resource: str) -> Resource | None:
         found = self._served.get((group, version))
         return found.get(resource) if found is not None else None
@@ -197,7 +206,18 @@ class Resources:
 
     def add(self, resource: Resource) -> None:
         self._served.setdefault((resource.group, resource.version), {})[resource.resource] = resource
+        self._arrange()
         self.generation += 1
+
+    def _arrange(self) -> None:
+        """Groups of custom resources follow the built-in ones by name, the versions of each as preferred."""
+        from kubist.crd.definition import version_priority
+
+        fixed = {key: found for key, found in self._served.items() if key in _builtin_versions()}
+        added = {key: found for key, found in self._served.items() if key not in fixed}
+        for key in sorted(added, key=lambda key: (key[0], version_priority(key[1]))):
+            fixed[key] = dict(sorted(added[key].items()))
+        self._served = fixed
 
     def remove(self, group: str, version: str, resource: str) -> None:
         found = self._served.get((group, version))

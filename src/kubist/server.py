@@ -12,10 +12,10 @@ from kubist.admission.registry import build
 from kubist.api import API
 from kubist.config import Config
 from kubist.control.allocations import repair_allocations
+from kubist.crd.controller import Definitions
 from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
-from kubist.filters.authentication import Authentication, TokenAuthenticator, TokenFile
-from kubist.filters.authorization import AlwaysAllow, AlwaysDeny, Authorization, Authorizer, Basics, Masters
+from kubist.filters.build import authentication, authorization
 from kubist.filters.tokens import TokenSigner
 from kubist.http.server import HttpServer
 from kubist.http.tls import HTTP1, HTTP2, server_context
@@ -41,12 +41,13 @@ class Server:
         self.api = API(
             config,
             self.registry,
-            Authentication(self._tokens(), anonymous=config.anonymous_auth),
-            Authorization(self._authorizers()),
+            authentication(config, self.registry),
+            authorization(config, self.registry),
             Admission(build(config)),
             Paths(config, self.resources, self.health),
         )
         self.api.cluster.tokens = TokenSigner.from_config(config)
+        self.definitions = Definitions(self.api)
         self._http: HttpServer | None = None
         self._repairs: asyncio.Task[None] | None = None
         self.port = 0
@@ -54,23 +55,13 @@ class Server:
     def _store_problem(self) -> str:
         return ""
 
-    def _tokens(self) -> list[TokenAuthenticator]:
-        return [TokenFile(self.config.token_auth_file)] if self.config.token_auth_file else []
-
-    def _authorizers(self) -> list[Authorizer]:
-        modes: dict[str, Authorizer] = {
-            "AlwaysAllow": AlwaysAllow(),
-            "AlwaysDeny": AlwaysDeny(),
-            "RBAC": Basics(),
-        }
-        return [Masters(), *(modes[mode] for mode in self.config.authorization_mode)]
-
     async def start(self, *, sock: socket.socket | None = None) -> None:
         """Open the store, fill the cache, make what must exist, listen."""
         await self.store.open()
         try:
             await self.registry.start()
             await self._bootstrap()
+            await self.definitions.start()
             self._repairs = asyncio.create_task(repair_allocations(self.api.cluster))
             await self._listen(sock)
         except BaseException:
@@ -99,6 +90,7 @@ class Server:
         if self._http is not None:
             await self._http.stop(grace)
             self._http = None
+        await self.definitions.stop()
         await self.registry.stop()
         await self.store.close()
 

@@ -206,6 +206,14 @@ class Strategy(Update):
             return f"field label not supported: {label}"
         return f'"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
+    conversion: Any = None
+    """How versions of a custom resource become each other (`crd.conversion.Conversion`): its objects are handled
+    in the version of the request. None for built-in kinds, which are handled in the stored one."""
+
+    def decode(self, value: Object) -> tuple[Object, list[str]]:
+        """A parsed body of a custom resource as an object, and a complaint for each unknown field."""
+        raise AssertionError("built-in kinds are decoded by their schema")
+
     def convert(self, obj: Object, api_version: str) -> Object:
         """`obj` in another served version of the kind. Only kinds with several versions override this."""
         obj["apiVersion"] = api_version

@@ -1,7 +1,4 @@
-"""Pruning of custom resources: what a structural schema does not know is dropped, and named.
-
-Kept are fields under `preserve_unknown`, and kind, version and metadata of the object and embedded resources.
-"""
+"""Pruning: fields that a structural schema does not know are dropped, and named."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from typing import Any
 
 from kubist.schema.node import Schema
 
-_RESOURCE = frozenset(("apiVersion", "kind", "metadata"))
+META = frozenset(("apiVersion", "kind", "metadata"))
 
 
 def prune(schema: Schema | None, value: Any, *, root: bool = True) -> list[str]:
@@ -17,33 +14,56 @@ def prune(schema: Schema | None, value: Any, *, root: bool = True) -> list[str]:
 
     `root`: the value is a resource, whose kind, version and metadata need no schema."""
     dropped: list[str] = []
-    _prune(schema, value, "", root, dropped)
-    return sorted(dropped)
+    _prune(schema, value, "", dropped, root)
+    dropped.sort()
+    return dropped
 
 
-def _prune(schema: Schema | None, value: Any, path: str, resource: bool, dropped: list[str]) -> None:
-    preserve = schema is not None and schema.preserve_unknown
+def _prune(schema: Schema | None, value: Any, path: str, dropped: list[str], resource: bool) -> None:
     if isinstance(value, dict):
-        fields = schema.fields if schema is not None else {}
-        takes_others = schema is not None and (schema.additional or schema.type == "map")
-        for key in list(value):
-            if resource and key in _RESOURCE:
+        if schema is None:
+            dropped += [f"{path}.{key}" if path else key for key in value]
+            value.clear()
+            return
+        fields = schema.fields
+        preserve = schema.preserve_unknown
+        unknown: list[str] = []
+        for key, inner in value.items():
+            field = fields.get(key)
+            if resource and key in META:
                 continue
-            at = f"{path}.{key}" if path else key
-            if (field := fields.get(key)) is not None:
-                _prune(field.schema, value[key], at, field.schema.embedded_resource, dropped)
-            elif takes_others:
-                other = schema.items if schema is not None else None
-                _prune(other, value[key], at, other is not None and other.embedded_resource, dropped)
-            elif not preserve:
-                del value[key]
-                dropped.append(at)
+            if field is not None:
+                node: Schema | None = field.schema
+            elif schema.additional or schema.type == "map":
+                node = schema.items
+            else:
+                if not preserve:
+                    unknown.append(key)
+                continue
+            if isinstance(inner, (dict, list)):
+                at = f"{path}.{key}" if path else key
+                _prune(node, inner, at, dropped, node is not None and node.embedded_resource)
+        for key in unknown:
+            del value[key]
+            dropped.append(f"{path}.{key}" if path else key)
     elif isinstance(value, list):
+        if schema is not None and schema.preserve_unknown:
+            _keep(schema, value, path, dropped)
+            return
         items = schema.items if schema is not None else None
         embedded = items is not None and items.embedded_resource
-        if preserve:
-            if items is None:
-                return
-            items = items.referred(preserve_unknown=True)
         for index, item in enumerate(value):
-            _prune(items, item, f"{path}[{index}]", embedded, dropped)
+            if isinstance(item, (dict, list)):
+                _prune(items, item, f"{path}[{index}]", dropped, embedded)
+
+
+def _keep(schema: Schema | None, value: Any, path: str, dropped: list[str]) -> None:
+    """Inside a list that keeps unknown fields only fields that are specified are looked into."""
+    if schema is None:
+        return
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            _keep(schema.items, item, f"{path}[{index}]", dropped)
+    elif isinstance(value, dict):
+        kept = schema.referred(preserve_unknown=True)
+        _prune(kept, value, path, dropped, schema.embedded_resource)

@@ -81,7 +81,7 @@ class Entry:
 class StoredKind:
     """What the cache must know of a kind to keep it: how stored values begin, and what can be selected by."""
 
-    __slots__ = ("fields", "head", "normalize", "prefix")
+    __slots__ = ("api_version", "fields", "head", "normalize", "prefix")
 
     def __init__(
         self,
@@ -92,6 +92,7 @@ class StoredKind:
         normalize: Callable[[bytes], dict[str, Any]],
     ) -> None:
         self.prefix = prefix
+        self.api_version = api_version
         self.head = b'{"kind":%b,"apiVersion":%b,' % (orjson.dumps(kind), orjson.dumps(api_version))
         self.fields = fields
         self.normalize = normalize

@@ -112,8 +112,8 @@ def decode_parsed(value: Object, complaints: list[str], wanted: Expected) -> Dec
     """A parsed document as an object of the expected kind."""
     check_identity(value, wanted)
     if wanted.custom is not None:
-        decoded = wanted.custom.decode(value)
-        return Decoded(decoded.object, complaints + decoded.complaints)
+        obj, unknown = wanted.custom.strategy.decode(value)
+        return Decoded(obj, complaints + unknown)
     decoded = decode_value(wanted.schema, value)
     return Decoded(identified(decoded.object, wanted), complaints + decoded.complaints)
 
@@ -133,6 +133,9 @@ def check_identity(value: Object, wanted: Expected) -> None:
     for name, given in (("kind", kind), ("apiVersion", api_version)):
         if given is not None and not isinstance(given, str):
             raise DecodeError(f"couldn't get version/kind; json parse error: {name} is not a string")
+    if wanted.custom is not None and not (kind and api_version):
+        missing = "kind" if not kind else "apiVersion"
+        raise DecodeError(f"Object '{missing}' is missing")
     kind, api_version = kind or wanted.kind, api_version or wanted.api_version
     if kind == wanted.kind and (api_version == wanted.api_version or api_version in wanted.accepts):
         return

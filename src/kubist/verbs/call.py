@@ -78,8 +78,29 @@ class Call:
             headers += [(b"Content-Encoding", b"gzip"), (b"Vary", b"Accept-Encoding")]
         return Response(code, headers, body)
 
+    async def opened(self, entry: Entry) -> dict[str, Any]:
+        """A fresh copy of a stored object, in the version in which the verbs handle it."""
+        return (await self.versioned(entry)).object()
+
+    async def closed(self, obj: dict[str, Any]) -> dict[str, Any]:
+        """An object in the version that is stored."""
+        conversion = self.resource.strategy.conversion
+        if conversion is None or obj["apiVersion"] == self.resource.storage_version:
+            return obj
+        closed: dict[str, Any] = await conversion.closed(obj, self.resource.storage_version)
+        return closed
+
+    async def versioned(self, entry: Entry) -> Entry:
+        """A stored object as an entry of the request's version."""
+        conversion = self.resource.strategy.conversion
+        if conversion is None or entry.kind.api_version == self.resource.api_version:
+            return entry
+        converted: Entry = await conversion.entry(entry, self.resource.api_version)
+        return converted
+
     async def entry(self, code: int, entry: Entry, shown: Representation) -> Response:
         """A stored version as the answer."""
+        entry = await self.versioned(entry)
         return await self.respond(code, shown.object(entry), shown.content_type)
 
     async def value(self, code: int, obj: dict[str, Any], shown: Representation) -> Response:

@@ -81,14 +81,14 @@ def _options(call: Call) -> None:
 def to_storage(call: Call, obj: Object) -> Object:
     """An object of the request's version in the stored one."""
     resource = call.resource
-    if resource.api_version == resource.storage_version:
+    if resource.custom or resource.api_version == resource.storage_version:
         return obj
     return resource.strategy.convert(obj, resource.storage_version)
 
 
 def from_storage(call: Call, obj: Object) -> Object:
     resource = call.resource
-    if resource.api_version == resource.storage_version:
+    if resource.custom or resource.api_version == resource.storage_version:
         return obj
     return resource.strategy.convert(obj, resource.api_version)
 
@@ -178,7 +178,7 @@ async def insert(call: Call, obj: Object, *, generated: bool = False) -> Entry |
                 await undo()
             return None
         try:
-            return await call.api.registry.insert(resource, call.info.namespace, obj)
+            return await call.api.registry.insert(resource, call.info.namespace, await call.closed(obj))
         except status.APIError as error:
             if error.reason == "AlreadyExists":
                 raise _exists(call, None, generated, metadata["name"]) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from kubist.http.messages import Response
 from kubist.meta import status
@@ -33,7 +33,7 @@ async def delete(call: Call) -> Response:
     gone, held = await remove(call, entry, options)
     if held is not None:
         return await call.entry(200, held, shown)
-    if not gone or resource.strategy.returns_deleted:
+    if resource.strategy.returns_deleted:
         return await call.value(200, create.from_storage(call, gone), shown)
     return await call.value(200, deleted_status(call, gone), shown)
 
@@ -55,7 +55,7 @@ async def remove(call: Call, entry: Entry, options: DeleteOptions) -> tuple[Obje
     strategy = resource.strategy
     admitted = False
     while True:
-        obj = entry.object()
+        obj = await call.opened(entry)
         check_preconditions(call, obj, options)
         if not admitted:
             await call.api.admission.delete(context, obj)
@@ -66,27 +66,30 @@ async def remove(call: Call, entry: Entry, options: DeleteOptions) -> tuple[Obje
         elif special:
             if strategy.keeps_propagation:
                 _set_finalizers(call, obj["metadata"], options)
-            marked = Marked(changed=True, waits=True)
+            marked = Marked(write=True, waits=True)
         else:
-            marked = Marked(changed=False, waits=strategy.held(obj))
+            marked = Marked(write=False, waits=strategy.held(obj))
         if context.dry_run:
             obj["metadata"]["resourceVersion"] = str(entry.revision)
             return obj, None if not marked.waits else registry.kind(resource).entry(
                 entry.key, registry.kind(resource).encode(obj), entry.revision
             )
         written: Entry | None = entry
-        if marked.changed:
-            written = await registry.replace(resource, entry, obj)
+        if marked.write:
+            written = await registry.replace(resource, entry, await call.closed(obj))
         if written is not None and marked.waits:
             return obj, written
         if written is not None:
             revision = await registry.remove(resource, written)
+            gone = written.object()
             if revision is not None:
-                gone = written.object()
+                gone["metadata"]["resourceVersion"] = str(revision)
                 await strategy.after_delete(context, gone)
                 return gone, None
         fresh = await registry.refresh(resource, entry, entry.key)
         if fresh is None:
+            if written is not None and marked.write:
+                return gone, None  # somebody else completed what this delete began
             raise call.not_found(entry.name)
         if options.resource_version is not None:
             raise call.conflict(entry.name, MODIFIED)
@@ -104,56 +107,67 @@ def check_preconditions(call: Call, obj: Object, options: DeleteOptions) -> None
             raise status.conflict(call.resource.group, where, metadata["name"], why)
 
 
-class Marked:
-    """What marking an object for deletion did: whether it changed, and whether it now waits."""
+class Marked(NamedTuple):
+    """What a delete does to an object before anything else: write it as marked, and then wait or not."""
 
-    __slots__ = ("changed", "waits")
-
-    def __init__(self, changed: bool, waits: bool) -> None:
-        self.changed = changed
-        self.waits = waits
+    write: bool
+    waits: bool
 
 
 def mark(call: Call, obj: Object, options: DeleteOptions) -> Marked:
     """Set deletionTimestamp, grace and the finalizers of the propagation policy, as far as each is due."""
-    strategy, metadata = call.resource.strategy, obj["metadata"]
-    terminating = "deletionTimestamp" in metadata
-    graceful = False
-    grace = 0
-    if terminating:
-        held = metadata.get("deletionGracePeriodSeconds")
-        knows_grace = strategy.grace_period(call.context, obj, options.grace_period_seconds) is not None
-        if knows_grace and held is not None:
-            asked = options.grace_period_seconds
-            if asked is None or max(asked, 0 if asked >= 0 else 1) >= held:
-                if not held and not metadata.get("finalizers"):
-                    return Marked(False, False)
-                changed = _set_finalizers(call, metadata, options)
-                return Marked(changed, True)
-            grace = asked if asked >= 0 else 1
-            when = parse_time(metadata["deletionTimestamp"]) + datetime.timedelta(seconds=grace - held)
-            metadata["deletionTimestamp"] = format_time(when)
-            metadata["deletionGracePeriodSeconds"] = grace
-            graceful = True
+    metadata = obj["metadata"]
+    grace = _grace(call, obj, options)
+    if grace is PENDING:
+        return Marked(write=False, waits=True)
+    _set_finalizers(call, metadata, options)
+    held = bool(metadata.get("finalizers"))
+    if grace is None and held:
+        _mark_held(call, metadata)
+    return Marked(write=grace is not None or held, waits=held or bool(grace))
+
+
+PENDING = -1
+"""A graceful deletion is under way, and the request does not shorten it."""
+
+
+def _grace(call: Call, obj: Object, options: DeleteOptions) -> int | None:
+    """Begin or shorten a graceful deletion: the seconds that it now takes. None: there is no grace (left)."""
+    metadata, now = obj["metadata"], parse_time(call.context.now)
+    asked = options.grace_period_seconds
+    if asked is not None and asked < 0:
+        asked = 1
+    period = call.resource.strategy.grace_period(call.context, obj, asked)
+    if period is None:
+        return None
+    if "deletionTimestamp" not in metadata:
+        when = now + datetime.timedelta(seconds=period)
+        raise_generation(metadata)
     else:
-        period = strategy.grace_period(call.context, obj, options.grace_period_seconds)
-        if period is not None:
-            grace, graceful = period, True
-            when = parse_time(call.context.now) + datetime.timedelta(seconds=grace)
-            metadata["deletionTimestamp"] = format_time(when)
-            metadata["deletionGracePeriodSeconds"] = grace
-            raise_generation(metadata)
-    changed = _set_finalizers(call, metadata, options) or graceful
-    finalizers = bool(metadata.get("finalizers"))
-    if finalizers and not graceful:
-        if "deletionTimestamp" not in metadata:
-            metadata["deletionTimestamp"] = call.context.now
-            raise_generation(metadata)
-            changed = True
-        if metadata.get("deletionGracePeriodSeconds") != 0:
-            metadata["deletionGracePeriodSeconds"] = 0
-            changed = True
-    return Marked(changed, finalizers or (graceful and grace > 0))
+        held = metadata.get("deletionGracePeriodSeconds")
+        if not held:
+            return None
+        held = max(held, 1)
+        if asked is None or asked >= held:
+            return PENDING
+        period = asked
+        when = parse_time(metadata["deletionTimestamp"]) + datetime.timedelta(seconds=period - held)
+        if when < now:
+            # The grace asked for is over, but whoever stops the object still has to see that it is asked for.
+            when, period = now, min(period, 1)
+    metadata["deletionTimestamp"] = format_time(when)
+    metadata["deletionGracePeriodSeconds"] = period
+    return period
+
+
+def _mark_held(call: Call, metadata: Object) -> None:
+    """Only finalizers hold the object."""
+    now, since = call.context.now, metadata.get("deletionTimestamp")
+    if since is None:
+        raise_generation(metadata)
+    if since is None or since > now:
+        metadata["deletionTimestamp"] = now
+    metadata["deletionGracePeriodSeconds"] = 0
 
 
 def raise_generation(metadata: Object) -> None:
@@ -161,7 +175,7 @@ def raise_generation(metadata: Object) -> None:
         metadata["generation"] += 1
 
 
-def _set_finalizers(call: Call, metadata: Object, options: DeleteOptions) -> bool:
+def _set_finalizers(call: Call, metadata: Object, options: DeleteOptions) -> None:
     """Add or remove the two finalizers by which garbage collection is told what to do with dependents."""
     before = metadata.get("finalizers") or []
     wanted = [name for name in before if name not in (ORPHAN, FOREGROUND)]
@@ -171,12 +185,11 @@ def _set_finalizers(call: Call, metadata: Object, options: DeleteOptions) -> boo
     if foreground:
         wanted.append(FOREGROUND)
     if set(wanted) == set(before):
-        return False
+        return
     if wanted:
         metadata["finalizers"] = wanted
     else:
         metadata.pop("finalizers", None)
-    return True
 
 
 def _propagation(call: Call, before: list[str], options: DeleteOptions) -> tuple[bool, bool]:

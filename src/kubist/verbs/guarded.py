@@ -51,13 +51,13 @@ async def update(
     while True:
         if entry is None:
             return await _absent(call, transform, create_absent, precondition_uid or absent_uid)
-        old = entry.object()
+        old = await call.opened(entry)
         if precondition_uid and old["metadata"].get("uid") != precondition_uid:
             raise _other_uid(call, precondition_uid, old["metadata"].get("uid", ""))
         new = await transform(old)
         versioned = _check_version(call, new, entry)
         # The transform may share parts with `old`: rules compare with a pristine copy.
-        old = entry.object()
+        old = await call.opened(entry)
         outcome = await _write(call, path, entry, new, old)
         if outcome is not None:
             return outcome
@@ -74,16 +74,10 @@ async def _absent(call: Call, transform: Transform, create_absent: bool, uid: st
     if uid:
         raise _other_uid(call, uid, "")
     new = await transform(None)
-    allowed, reason = await call.context.authorize(
-        "create",
-        group=call.resource.group,
-        resource=call.resource.resource,
-        subresource=call.info.subresource,
-        namespace=call.info.namespace,
-        name=call.info.name,
-    )
+    asked = replace(attributes(call.user, call.info), verb="create")
+    allowed, reason = await call.api.authorization.authorize(asked)
     if not allowed:
-        raise call.api.forbidden(call.user, call.info, "create", reason)
+        raise asked.forbidden(reason)
     new["metadata"].pop("resourceVersion", None)
     new["metadata"].setdefault("name", call.info.name)
     entry = await create.insert(call, new)
@@ -168,7 +162,7 @@ async def _write(call: Call, path: Update, entry: Entry, new: Object, old: Objec
         if new == old:
             written: Entry | None = entry
         else:
-            written = await call.api.registry.replace(resource, entry, new)
+            written = await call.api.registry.replace(resource, entry, await call.closed(new))
     except BaseException:
         if undo is not None:
             await undo()
@@ -183,13 +177,10 @@ async def _write(call: Call, path: Update, entry: Entry, new: Object, old: Objec
 
 
 def _finished(new: Object, old: Object) -> bool:
-    """A terminating object whose last finalizer this update removes."""
-    metadata = new["metadata"]
-    if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
+    """A terminating object that nothing holds any more after this update."""
+    if new["metadata"].get("finalizers") or "deletionTimestamp" not in old["metadata"]:
         return False
-    if not old["metadata"].get("finalizers") and not _spec_finalizers(old):
-        return False
-    return not metadata.get("deletionGracePeriodSeconds") and not _spec_finalizers(new)
+    return not old["metadata"].get("deletionGracePeriodSeconds") and not _spec_finalizers(new)
 
 
 def _spec_finalizers(obj: Object) -> bool:

@@ -53,6 +53,8 @@ async def list_(call: Call) -> Response:
         listed = {"kind": kind, "apiVersion": api_version, "metadata": {}, "items": items}
         return await call.value(200, listed, shown)
     page = await find(call, options, Selection(call, options))
+    if call.resource.custom:
+        page.entries = [await call.versioned(entry) for entry in page.entries]
     body = await shown.whole_list(page.entries, page.meta(custom=call.resource.custom))
     return await call.respond(200, body, shown.content_type)
 

@@ -53,7 +53,7 @@ async def get(call: Call) -> Response:
     entry = await call.api.registry.read(call.resource, call.info.namespace, call.info.name)
     if entry is None:
         raise call.not_found()
-    return await call.value(200, path.view(entry.object(), view), shown)
+    return await call.value(200, path.view(await call.opened(entry), view), shown)
 
 
 async def update(call: Call, path: Scale) -> Response:
@@ -116,7 +116,7 @@ async def write(call: Call, path: Scale, transform: Any, shown: Any, uid: str | 
         return new
 
     outcome = await guarded.update(call, call.resource.strategy, rescaled, precondition_uid=uid)
-    obj = outcome.entry.object() if outcome.entry is not None else outcome.object
+    obj = await call.opened(outcome.entry) if outcome.entry is not None else outcome.object
     return await call.value(200, path.view(obj, view), shown)
 
 

@@ -13,7 +13,7 @@ from kubist.codec.representation import Representation
 from kubist.http.messages import Stream, StreamWriter
 from kubist.meta import status
 from kubist.schema.decode import decode
-from kubist.storage.cache import Change, Collection
+from kubist.storage.cache import Change, Collection, Entry
 from kubist.storage.store import Compacted, Unavailable
 from kubist.verbs import versions
 from kubist.verbs.call import Call
@@ -72,6 +72,8 @@ class Watcher:
         self.error: status.APIError | None = None
         self._writer: StreamWriter | None = None
         self._timers: list[asyncio.TimerHandle] = []
+        self._waiting: list[tuple[str, Entry | bytes]] = []
+        self._sender: asyncio.Task[None] | None = None
 
     async def position(self) -> None:
         """Find where to start: the state of now, or the changes since a version."""
@@ -133,7 +135,20 @@ class Watcher:
         if self.bookmarks:
             self._schedule_bookmark(self.seconds)
 
+    def _converting(self) -> bool:
+        """Whether some objects may be stored in another version than the one asked for: then events wait for
+        their conversion, in order."""
+        conversion = self.call.resource.strategy.conversion
+        return conversion is not None and len(conversion.versions) > 1
+
     def _send_state(self, writer: StreamWriter) -> None:
+        if self._converting():
+            entries = [e for e in self.selection.candidates(self.collection, "") if self.selection.matches(e)]
+            self.after = self.cache.revision
+            self._later([("ADDED", entry) for entry in entries])
+            if self.bookmarks:
+                self._later([("BOOKMARK", self._bookmark({INITIAL_EVENTS_END: "true"}))])
+            return
         event, matches = self.shown.event, self.selection.matches
         entries = self.selection.candidates(self.collection, "")
         writer.write(b"".join([event("ADDED", entry) for entry in entries if matches(entry)]))
@@ -145,12 +160,15 @@ class Watcher:
         writer = self._writer
         assert writer is not None
         matches, event, after = self.selection.matches, self.shown.shared_event, self.after
+        converting = self._converting()
         out = []
         for change in changes:
             if change.revision <= after:
                 continue
             old, new = change.old, change.new
-            if new is not None and matches(new):
+            if converting:
+                self._deliver_later(change)
+            elif new is not None and matches(new):
                 out.append(event("MODIFIED" if old is not None and matches(old) else "ADDED", change, new))
             elif old is not None and matches(old):
                 out.append(event("DELETED", change, change.last()))
@@ -159,6 +177,35 @@ class Watcher:
             if writer.buffered > BUFFER_LIMIT:
                 self.stopped()
                 writer.abort()
+
+    def _deliver_later(self, change: Change) -> None:
+        matches, old, new = self.selection.matches, change.old, change.new
+        if new is not None and matches(new):
+            self._later([("MODIFIED" if old is not None and matches(old) else "ADDED", new)])
+        elif old is not None and matches(old):
+            self._later([("DELETED", change.last())])
+
+    def _later(self, events: list[tuple[str, Entry | bytes]]) -> None:
+        self._waiting += events
+        if self._sender is None or self._sender.done():
+            self._sender = asyncio.ensure_future(self._send_waiting())
+
+    async def _send_waiting(self) -> None:
+        """Convert and send, one event after the other. One that cannot be converted ends the watch."""
+        while self._waiting:
+            type_, entry = self._waiting.pop(0)
+            writer = self._writer
+            assert writer is not None
+            if isinstance(entry, bytes):
+                writer.write(entry)
+                continue
+            try:
+                versioned = await self.call.versioned(entry)
+            except status.APIError as error:
+                writer.write(self.shown.event_value("ERROR", error.status()))
+                self.end()
+                return
+            writer.write(self.shown.event(type_, versioned))
 
     def _bookmark(self, annotations: dict[str, str] | None = None) -> bytes:
         resource = self.call.resource
@@ -191,6 +238,7 @@ class Watcher:
     def stopped(self) -> None:
         for timer in self._timers:
             timer.cancel()
+        self._waiting.clear()
         self._timers = []
         self.collection.unsubscribe(self)
         open_ = self.watchers.get(self.collection.kind.prefix)

@@ -1,0 +1,64 @@
+"""APIServices of custom resources: one for each served version of a group, gone with it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from kubist.crd import definition
+from kubist.meta import status
+
+if TYPE_CHECKING:
+    from kubist.api import API
+
+Object = dict[str, Any]
+GROUP = "apiregistration.k8s.io"
+AUTOMANAGED = "kube-aggregator.kubernetes.io/automanaged"
+
+
+class APIServices:
+    """Keeps the automatic APIServices of groups up to date, one group at a time."""
+
+    def __init__(self, api: API) -> None:
+        self._api = api
+        self._due: set[str] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def due(self, group: str) -> None:
+        self._due.add(group)
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._work())
+
+    async def _work(self) -> None:
+        while self._due:
+            with contextlib.suppress(status.APIError):
+                await self._sync(self._due.pop())
+
+    async def _sync(self, group: str) -> None:
+        cluster = self._api.cluster
+        wanted = set()
+        for crd in cluster.list(definition.PLURAL, None, group=definition.GROUP):
+            if crd["spec"]["group"] == group and definition.established(crd):
+                wanted |= {found["name"] for found in definition.versions(crd) if found.get("served")}
+        held = {
+            found["spec"]["version"]: found
+            for found in cluster.list("apiservices", None, group=GROUP)
+            if found["spec"].get("group") == group
+        }
+        for version in wanted - held.keys():
+            with contextlib.suppress(status.APIError):
+                await cluster.create("apiservices", _apiservice(group, version), group=GROUP)
+        for version in held.keys() - wanted:
+            labels = held[version]["metadata"].get("labels") or {}
+            if labels.get(AUTOMANAGED) == "true":
+                with contextlib.suppress(status.APIError):
+                    await cluster.delete("apiservices", f"{version}.{group}", group=GROUP)
+
+
+def _apiservice(group: str, version: str) -> Object:
+    return {
+        "metadata": {"name": f"{version}.{group}", "labels": {AUTOMANAGED: "true"}},
+        "spec": {"group": group, "version": version, "groupPriorityMinimum": 1000, "versionPriority": 100},
+        "status": {},
+    }

@@ -1,0 +1,171 @@
+"""Printer columns and selectable fields of a custom resource: paths, and the cells and texts that they give.
+
+`columns(version spec)` is what a Table shows after the name; `cell(column, obj)` is one cell of it.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from kubist.crd.jsonpath import JsonPath, PathError
+
+Object = dict[str, Any]
+
+
+@dataclass(slots=True, frozen=True)
+class Column:
+    """A column of a Table."""
+
+    name: str
+    type: str
+    format: str
+    description: str
+    priority: int
+    path: JsonPath
+
+
+AGE = Object(name="Age", type="date", jsonPath=".metadata.creationTimestamp")
+AGE_DESCRIPTION = (
+    "CreationTimestamp is a timestamp representing the server time when this object was created. It is not "
+    "guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It "
+    "is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More "
+    "info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
+)
+
+
+def columns(version: Object) -> list[Column]:
+    """The columns of a version; of a path that is none, and of what follows it, nothing is shown."""
+    made: list[Column] = []
+    named = version.get("additionalPrinterColumns")
+    for column in named or [{**AGE, "description": AGE_DESCRIPTION}]:
+        path: str = column["jsonPath"]
+        try:
+            parsed = JsonPath(path)
+        except PathError:
+            break
+        description = column.get("description") or (
+            f"Custom resource definition column (in JSONPath format): {path}"
+        )
+        made.append(
+            Column(
+                column["name"],
+                column["type"],
+                column.get("format") or "",
+                description,
+                column.get("priority") or 0,
+                parsed,
+            )
+        )
+    return made
+
+
+def cell(column: Column, obj: Object, now: datetime.datetime | None = None) -> Any:
+    """The value of a column for an object; None where there is none of its type."""
+    try:
+        found = column.path.find(obj)
+    except PathError:
+        return None
+    if not found:
+        return None
+    value = found[0]
+    if column.type == "string":
+        return printed(value)
+    if column.type == "integer" and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return int(value)
+    if column.type == "number" and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    if column.type == "boolean" and isinstance(value, bool):
+        return value
+    if column.type == "date" and isinstance(value, str):
+        return age(value, now)
+    return None
+
+
+def printed(value: Any) -> str:
+    if value is None:
+        return "<no value>"
+    if isinstance(value, (dict, list)):
+        text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+        return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return go_float(value) if isinstance(value, float) else str(value)
+
+
+def go_float(value: float) -> str:
+    """A float as Go's `%v` prints it."""
+    if value != value or value in (float("inf"), float("-inf")):
+        return {"nan": "NaN", "inf": "+Inf", "-inf": "-Inf"}[str(value)]
+    exponent = 0 if value == 0 else int(f"{value:e}".partition("e")[2])
+    if -5 < exponent < 21:
+        text = f"{value:.17g}" if False else repr(value)
+        if "e" in text:
+            text = f"{value:f}".rstrip("0")
+        return text.removesuffix(".0").removesuffix(".")
+    mantissa, _, power = repr(value).partition("e")
+    if not power:
+        mantissa, _, power = f"{value:e}".partition("e")
+        mantissa = mantissa.rstrip("0").rstrip(".")
+    return (
+        f"{mantissa.removesuffix('.0')}e{power[0] if power[0] in '+-' else '+'}{power.lstrip('+-').zfill(2)}"
+    )
+
+
+def age(text: str, now: datetime.datetime | None = None) -> str:
+    """How long ago a time was, as people read it."""
+    try:
+        when = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return "<invalid>"
+    if when.tzinfo is None or "T" not in text.upper():
+        return "<invalid>"
+    seconds = ((now or datetime.datetime.now(datetime.UTC)) - when).total_seconds()
+    return human_duration(seconds)
+
+
+def human_duration(seconds: float) -> str:
+    if seconds < -1:
+        return "<invalid>"
+    whole = max(int(seconds), 0)
+    whole = min(whole, 9_223_372_036)
+    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
+    if whole < 120:
+        return f"{whole}s"
+    if minutes < 10:
+        return f"{minutes}m{whole % 60}s" if whole % 60 else f"{minutes}m"
+    if minutes < 180:
+        return f"{minutes}m"
+    if hours < 8:
+        return f"{hours}h{minutes % 60}m" if minutes % 60 else f"{hours}h"
+    if hours < 48:
+        return f"{hours}h"
+    if hours < 24 * 8:
+        return f"{days}d{hours % 24}h" if hours % 24 else f"{days}d"
+    if hours < 24 * 365 * 2:
+        return f"{days}d"
+    years, rest = days // 365, days % 365
+    if hours < 24 * 365 * 8:
+        return f"{years}y{rest}d" if rest else f"{years}y"
+    return f"{years}y"
+
+
+class FieldPath:
+    """The path of a selectable field."""
+
+    def __init__(self, text: str) -> None:
+        self._path = JsonPath(text)
+
+    def text(self, obj: Object) -> str:
+        """What selectors compare: the value as text, empty where there is none."""
+        found = self._path.find(obj)
+        return "" if not found or found[0] is None else printed(found[0])
+
+
+def selectable(version: Object) -> dict[str, FieldPath]:
+    """The selectable fields of a version by the label that selectors use: the path without its first dot."""
+    named = version.get("selectableFields") or ()
+    return {field["jsonPath"].removeprefix("."): FieldPath(field["jsonPath"]) for field in named}

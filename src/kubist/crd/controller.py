@@ -1,0 +1,253 @@
+"""The loops of custom resource definitions, which live in every API server: names are accepted, definitions
+established, their resources put on and taken off this server, and objects removed before their definition goes.
+
+All of it follows the collection of definitions. Writes are compare-and-swap, so several servers may do the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING, Any
+
+from kubist.crd import definition, naming
+from kubist.crd.apiservices import APIServices
+from kubist.crd.served import Served, identity
+from kubist.meta import status
+from kubist.storage.cache import Change, Collection
+
+if TYPE_CHECKING:
+    from kubist.api import API
+
+Object = dict[str, Any]
+log = logging.getLogger("kubist.crd")
+
+INSTANCE_CHECK_SECONDS = 5.0
+RETRY_SECONDS = 0.2
+
+
+class Definitions:
+    """The definitions of one server, at work."""
+
+    def __init__(self, api: API) -> None:
+        self.api = api
+        self.registry = api.registry
+        self.served: dict[str, Served] = {}
+        self._due: asyncio.Queue[str] = asyncio.Queue()
+        self._queued: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._cleaning: set[str] = set()
+        self._apiservices = APIServices(api)
+        self._resource = api.resources.get(definition.GROUP, "v1", definition.PLURAL)
+
+    @property
+    def _collection(self) -> Collection:
+        assert self._resource is not None
+        return self.registry.collection(self._resource)
+
+    async def start(self) -> None:
+        """Serve what is defined, then follow."""
+        collection = self._collection
+        await collection.ready()
+        for entry in collection.entries.values():
+            self._serve(entry.object())
+        await asyncio.gather(*(self._load(served) for served in list(self.served.values())))
+        collection.subscribe(self, self._changed)
+        for entry in collection.entries.values():
+            self._enqueue(entry.name)
+        self._spawn(self._work())
+
+    async def stop(self) -> None:
+        self._collection.unsubscribe(self)
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _changed(self, changes: list[Change]) -> None:
+        for change in changes:
+            entry = change.new or change.old
+            assert entry is not None
+            if change.new is None:
+                self._unserve(entry.name)
+                self._apiservices.due(entry.object()["spec"]["group"])
+                group = entry.object()["spec"]["group"]
+                for other in self._collection.entries.values():
+                    if other.object()["spec"]["group"] == group:
+                        self._enqueue(other.name)
+            else:
+                self._serve(entry.object())
+            self._enqueue(entry.name)
+
+    def _enqueue(self, name: str) -> None:
+        if name not in self._queued:
+            self._queued.add(name)
+            self._due.put_nowait(name)
+
+    async def _work(self) -> None:
+        while True:
+            name = await self._due.get()
+            self._queued.discard(name)
+            try:
+                await self._sync(name)
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                if not isinstance(error, status.APIError):
+                    log.exception("definition %s", name)
+                asyncio.get_running_loop().call_later(RETRY_SECONDS, self._enqueue, name)
+
+    async def _sync(self, name: str) -> None:
+        """Bring a definition one step further."""
+        assert self._resource is not None
+        entry = self._collection.get(self._resource.key("", name))
+        if entry is None:
+            return
+        crd = entry.object()
+        group = crd["spec"]["group"]
+        others = [found.object() for found in self._collection.entries.values() if found.name != name]
+        peers = [other for other in others if other["spec"]["group"] == group]
+        for step in (naming.accept_names, naming.establish, naming.conform):
+            changed = step(crd, peers)
+            if changed is not None:
+                with contextlib.suppress(status.APIError):
+                    written = await self.registry.replace(self._resource, entry, changed)
+                    if written is not None and step is naming.accept_names:
+                        for peer in peers:
+                            self._enqueue(peer["metadata"]["name"])
+                return
+        self._apiservices.due(group)
+        if "deletionTimestamp" in crd["metadata"] and name not in self._cleaning:
+            if definition.FINALIZER in (crd["metadata"].get("finalizers") or ()):
+                self._cleaning.add(name)
+                self._spawn(self._clean(name))
+
+    def _serve(self, crd: Object) -> None:
+        """Make the resources of a definition what it says now."""
+        name = crd["metadata"]["name"]
+        known = self.served.get(name)
+        accepted = definition.is_true(crd, "NamesAccepted") or definition.established(crd)
+        if not accepted:
+            if known is not None:
+                self._unserve(name)
+            return
+        if known is not None and known.identity == identity(crd):
+            return
+        from kubist.crd.webhook import webhook_of
+
+        try:
+            served = Served(crd, webhook_of(crd, self.api))
+        except Exception:
+            log.exception("definition %s cannot be served", name)
+            return
+        same_store = known is not None and known.prefix == served.prefix
+        if known is not None:
+            self._withdraw(known, keep_watches=_only_terminating(known, served))
+        resources = self.api.resources
+        for resource in served.resources:
+            resources.add(resource)
+        if known is not None and same_store and _only_terminating(known, served):
+            self.registry.adopt(served.prefix, known.kind)
+        else:
+            self.registry.adopt(served.prefix, served.kind)
+        self.served[name] = served
+        self._spawn(self._load(served))
+
+    async def _load(self, served: Served) -> None:
+        if served.resources:
+            with contextlib.suppress(Exception):
+                await self.registry.collection(served.resources[0]).ready()
+
+    def _unserve(self, name: str) -> None:
+        known = self.served.pop(name, None)
+        if known is not None:
+            self._withdraw(known, keep_watches=False)
+
+    def _withdraw(self, served: Served, *, keep_watches: bool) -> None:
+        for resource in served.resources:
+            self.api.resources.remove(resource.group, resource.version, resource.resource)
+        if keep_watches:
+            return
+        self.registry.release(served.prefix)
+        for watcher in list(self.api.watchers.get(served.prefix, ())):
+            watcher.end()
+
+    async def _clean(self, name: str) -> None:
+        """Remove the objects of a definition that is to go, then let it go."""
+        try:
+            while not await self._cleaned(name):
+                await asyncio.sleep(INSTANCE_CHECK_SECONDS)
+        except status.APIError as error:
+            if error.code != 404:
+                log.warning("definition %s: %s", name, error)
+                asyncio.get_running_loop().call_later(RETRY_SECONDS, self._enqueue, name)
+        finally:
+            self._cleaning.discard(name)
+
+    async def _cleaned(self, name: str) -> bool:
+        from kubist.api import timestamp
+
+        await self._terminate(
+            name, "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"
+        )
+        served = self.served.get(name)
+        reason, message = "NeverEstablished", "resource was never established"
+        assert self._resource is not None
+        entry = self._collection.get(self._resource.key("", name))
+        if entry is not None and definition.established(entry.object()) and served is not None:
+            reason, message = "InstanceDeletionCompleted", "removed all instances"
+            if not await self._delete_instances(served):
+                return False
+
+        def finish(crd: Object) -> Object:
+            definition.set_condition(crd, "Terminating", "False", reason, message, timestamp())
+            kept = [f for f in crd["metadata"].get("finalizers") or () if f != definition.FINALIZER]
+            if kept:
+                crd["metadata"]["finalizers"] = kept
+            else:
+                crd["metadata"].pop("finalizers", None)
+            return crd
+
+        entry = await self.registry.read(self._resource, "", name)
+        if entry is None:
+            return True
+        crd = finish(entry.object())
+        if not crd["metadata"].get("finalizers"):
+            if await self.registry.remove(self._resource, entry) is not None:
+                return True
+            return await self._cleaned(name)
+        await self.api.cluster.mutate(definition.PLURAL, name, "", finish, group=definition.GROUP)
+        return True
+
+    async def _terminate(self, name: str, state: str, reason: str, message: str) -> None:
+        from kubist.api import timestamp
+
+        def change(crd: Object) -> Object | None:
+            definition.set_condition(crd, "Terminating", state, reason, message, timestamp())
+            return crd
+
+        await self.api.cluster.mutate(definition.PLURAL, name, "", change, group=definition.GROUP)
+
+    async def _delete_instances(self, served: Served) -> bool:
+        """Delete every object; False while some remain."""
+        if not served.resources:
+            return True
+        resource = served.resources[0]
+        collection = self.registry.collection(resource)
+        await collection.ready()
+        for entry in list(collection.entries.values()):
+            with contextlib.suppress(status.APIError):
+                await self.api.cluster.delete(
+                    resource.resource, entry.name, entry.namespace, group=resource.group
+                )
+        await self.registry.cache.wait(await self.registry.store.revision())
+        return not collection.entries
+
+
+def _only_terminating(known: Served, served: Served) -> bool:
+    return known.identity[:3] == served.identity[:3]

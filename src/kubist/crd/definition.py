@@ -1,0 +1,81 @@
+"""A CustomResourceDefinition as its users read it: versions, names, sub-resources, conditions.
+
+Everything here works on the plain object; nothing is remembered.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+Object = dict[str, Any]
+
+FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+GROUP = "apiextensions.k8s.io"
+PLURAL = "customresourcedefinitions"
+APPROVED_ANNOTATION = "api-approved.kubernetes.io"
+
+
+def versions(crd: Object) -> list[Object]:
+    return crd["spec"].get("versions") or []
+
+
+def version(crd: Object, name: str) -> Object | None:
+    return next((found for found in versions(crd) if found["name"] == name), None)
+
+
+def storage_version(crd: Object) -> str:
+    return next((str(found["name"]) for found in versions(crd) if found.get("storage")), "")
+
+
+def schema_of(found: Object) -> Object | None:
+    """The OpenAPI v3 schema of a version."""
+    return (found.get("schema") or {}).get("openAPIV3Schema")
+
+
+def subresources_of(found: Object) -> Object:
+    return found.get("subresources") or {}
+
+
+def condition(crd: Object, kind: str) -> Object | None:
+    conditions = (crd.get("status") or {}).get("conditions") or ()
+    return next((found for found in conditions if found["type"] == kind), None)
+
+
+def is_true(crd: Object, kind: str) -> bool:
+    found = condition(crd, kind)
+    return found is not None and found["status"] == "True"
+
+
+def established(crd: Object) -> bool:
+    return is_true(crd, "Established")
+
+
+def set_condition(crd: Object, kind: str, status: str, reason: str, message: str, now: str) -> None:
+    found = condition(crd, kind)
+    if found is None:
+        new = {
+            "type": kind,
+            "status": status,
+            "lastTransitionTime": now,
+            "reason": reason,
+            "message": message,
+        }
+        crd["status"]["conditions"] = [*(crd["status"].get("conditions") or ()), new]
+        return
+    if found["status"] != status or not found.get("lastTransitionTime"):
+        found["lastTransitionTime"] = now
+    found["status"], found["reason"], found["message"] = status, reason, message
+
+
+_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+_STAGES = {"alpha": 1, "beta": 2, None: 3}
+
+
+def version_priority(name: str) -> tuple[Any, ...]:
+    """Sorts versions as clients prefer them: v2, v1, v1beta1, v1alpha1, then anything else by name."""
+    match = _VERSION.fullmatch(name)
+    if match is None:
+        return (1, name)
+    stage = _STAGES[match[2]]
+    return (0, -stage, -int(match[1]), -int(match[3] or 0))

@@ -1,0 +1,62 @@
+"""Lists that are sets or maps: no value, no key, may be there twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from kubist.meta import fields
+from kubist.meta.fields import FieldError
+from kubist.schema.node import Schema
+
+Errors = list[FieldError]
+
+
+def validate(schema: Schema, value: Any, path: str = "") -> Errors:
+    """What is there twice, one cause a value, at its second position."""
+    errors: Errors = []
+    _validate(schema, value, path, errors)
+    return errors
+
+
+def _validate(schema: Schema, value: Any, path: str, errors: Errors) -> None:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(inner, (dict, list)):
+                continue
+            field = schema.fields.get(key)
+            if field is not None:
+                _validate(field.schema, inner, f"{path}.{key}" if path else key, errors)
+            elif schema.additional and schema.items is not None:
+                _validate(schema.items, inner, f"{path}[{key}]", errors)
+    elif isinstance(value, list):
+        if schema.list_type == "set":
+            _unique(value, value, path, errors)
+        elif schema.list_type == "map":
+            _unique_keys(schema.map_keys, value, path, errors)
+        if schema.items is not None:
+            for index, item in enumerate(value):
+                if isinstance(item, (dict, list)):
+                    _validate(schema.items, item, f"{path}[{index}]", errors)
+
+
+def _unique(values: list[Any], shown: list[Any], path: str, errors: Errors) -> None:
+    seen: dict[bytes, int] = {}
+    for index, value in enumerate(values):
+        key = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        times = seen.get(key, 0)
+        seen[key] = times + 1
+        if times == 1:
+            errors.append(fields.duplicate(f"{path}[{index}]", shown[index]))
+
+
+def _unique_keys(keys: tuple[str, ...], value: list[Any], path: str, errors: Errors) -> None:
+    for index, item in enumerate(value):
+        if item is not None and not isinstance(item, dict):
+            why = "must be an object for an array of list-type map"
+            errors.append(fields.invalid(f"{path}[{index}]", item, why))
+            return
+    if len(value) > 1:
+        named = [{key: item[key] for key in keys if key in item} if item else {} for item in value]
+        _unique(named, named, path, errors)

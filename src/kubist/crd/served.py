@@ -1,0 +1,121 @@
+"""What a definition puts on a server: a resource for each served version, all on one collection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kubist.crd import definition
+from kubist.crd.conversion import Conversion
+from kubist.crd.stored import CustomKind
+from kubist.crd.strategy import CustomStrategy
+from kubist.crd.version import Version
+from kubist.discovery.documents import storage_version_hash
+from kubist.resources import Resource, SubresourceInfo
+
+if TYPE_CHECKING:
+    from kubist.crd.webhook import Webhook
+
+Object = dict[str, Any]
+
+VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
+
+
+class Served:
+    """A definition as one server serves it, until its spec or its names change."""
+
+    def __init__(self, crd: Object, webhook: Webhook | None) -> None:
+        self.name: str = crd["metadata"]["name"]
+        self.uid: str = crd["metadata"].get("uid", "")
+        self.crd = crd
+        self.identity = identity(crd)
+        self.terminating = definition.is_true(crd, "Terminating")
+        group, names = crd["spec"]["group"], crd["status"]["acceptedNames"]
+        self.prefix = f"/registry/{group}/{names['plural']}/"
+        self.versions = {f"{group}/{spec['name']}": Version(crd, spec) for spec in definition.versions(crd)}
+        self.conversion = Conversion(self.versions, webhook)
+        self.resources = [self._resource(version) for version in self.versions.values() if version.served]
+        stored = next(version for version in self.versions.values() if version.storage)
+        self.kind = CustomKind(self.prefix, stored, self.versions, self._fields)
+
+    def _fields(self, obj: Object) -> dict[str, str]:
+        """The selectable fields of all versions: a field is the same in each, where no webhook converts."""
+        found: dict[str, str] = {}
+        for resource in self.resources:
+            found |= resource.strategy.selectable_fields(obj)
+        return found
+
+    def _resource(self, version: Version) -> Resource:
+        crd = self.crd
+        spec, names = crd["spec"], crd["status"]["acceptedNames"]
+        group = spec["group"]
+        namespaced = spec["scope"] == "Namespaced"
+        storage = definition.storage_version(crd)
+        strategy = CustomStrategy(
+            version,
+            self.conversion,
+            terminating=self.terminating,
+            namespaced=namespaced,
+            deprecation=deprecation(crd, version.spec),
+        )
+        return Resource(
+            group=group,
+            version=version.name,
+            resource=names["plural"],
+            kind=names["kind"],
+            singular=names["singular"],
+            namespaced=namespaced,
+            verbs=TERMINATING_VERBS if self.terminating else VERBS,
+            short_names=tuple(names.get("shortNames") or ()),
+            categories=tuple(names.get("categories") or ()),
+            subresources=_subresources(version),
+            preferred=False,
+            list_kind=names["listKind"],
+            custom=True,
+            storage_version=f"{group}/{storage}",
+            prefix=self.prefix,
+            storage_version_hash=storage_version_hash(group, storage, spec["names"]["kind"]),
+            _strategy=strategy,
+            _schema=version.applied,
+        )
+
+
+def identity(crd: Object) -> tuple[Any, ...]:
+    """What makes a difference to how a definition is served."""
+    return (
+        crd["metadata"].get("uid"),
+        crd["spec"],
+        (crd.get("status") or {}).get("acceptedNames"),
+        definition.is_true(crd, "Terminating"),
+    )
+
+
+def _subresources(version: Version) -> dict[str, SubresourceInfo]:
+    verbs = ("get", "patch", "update")
+    found = {}
+    if version.status:
+        found["status"] = SubresourceInfo("status", version.kind, "", "", verbs)
+    if version.scale is not None:
+        found["scale"] = SubresourceInfo("scale", "Scale", "autoscaling", "v1", verbs)
+    return found
+
+
+def deprecation(crd: Object, version: Object) -> str:
+    """The warning that comes with a deprecated version."""
+    if not version.get("deprecated"):
+        return ""
+    if version.get("deprecationWarning") is not None:
+        return str(version["deprecationWarning"])
+    group, kind = crd["spec"]["group"], crd["spec"]["names"]["kind"]
+    text = f"{group}/{version['name']} {kind} is deprecated"
+    mine = definition.version_priority(version["name"])
+    newer = [
+        other["name"]
+        for other in definition.versions(crd)
+        if other.get("served")
+        and not other.get("deprecated")
+        and definition.version_priority(other["name"]) < mine
+    ]
+    if newer:
+        text += f"; use {group}/{min(newer, key=definition.version_priority)} {kind}"
+    return text

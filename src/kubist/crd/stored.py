@@ -1,0 +1,62 @@
+"""Custom objects in the store: each in the version in which it was written, read as its schema is today.
+
+A value that was stored under an older schema is pruned and defaulted when it is read.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import orjson
+
+from kubist.crd.version import Version
+from kubist.storage.cache import Entry, StoredKind
+
+Object = dict[str, Any]
+_RECENT = 128
+
+
+class CustomKind(StoredKind):
+    """A custom resource as the cache keeps it."""
+
+    __slots__ = ("_kinds", "_recent", "versions")
+
+    def __init__(self, prefix: str, storage: Version, versions: dict[str, Version], fields: Any) -> None:
+        super().__init__(prefix, storage.api_version, storage.kind, fields, orjson.loads)
+        self.versions = versions
+        self._kinds: dict[str, StoredKind] = {storage.api_version: self}
+        self._recent: OrderedDict[bytes, None] = OrderedDict()
+        """Values that this server has just written: they need no second look when they come by."""
+
+    def encode(self, obj: Object) -> bytes:
+        value = super().encode(obj)
+        self._recent[value] = None
+        if len(self._recent) > _RECENT:
+            self._recent.popitem(last=False)
+        return value
+
+    def entry(self, key: str, value: bytes, revision: int) -> Entry:
+        if value in self._recent:
+            return super().entry(key, value, revision)
+        obj = orjson.loads(value)
+        api_version = obj.get("apiVersion", "")
+        self._read(obj, api_version)
+        kind = self._kind(api_version, obj.get("kind", ""))
+        return StoredKind.entry(kind, key, StoredKind.encode(kind, obj), revision)
+
+    def _read(self, obj: Object, api_version: str) -> None:
+        version = self.versions.get(api_version)
+        obj.setdefault("metadata", {})
+        if version is None:
+            return
+        version.coerce(obj, lenient=True)
+        version.default(obj)
+        obj["metadata"].setdefault("generation", 1)
+
+    def _kind(self, api_version: str, kind: str) -> StoredKind:
+        found = self._kinds.get(api_version)
+        if found is None:
+            found = StoredKind(self.prefix, api_version, kind, self.fields, self.normalize)
+            self._kinds[api_version] = found
+        return found

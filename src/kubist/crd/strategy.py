@@ -1,0 +1,246 @@
+"""What a custom resource adds to the generic verbs: everything that a built-in kind has in its module, from the
+definition. One strategy for each version; objects are in that version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from kubist.crd import columns, embedded
+from kubist.crd.conversion import Conversion
+from kubist.crd.validation.explain import OldValue
+from kubist.crd.version import Version
+from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Strategy, Update
+from kubist.meta import fields, objectmeta, status
+from kubist.meta.fields import FieldError
+
+if TYPE_CHECKING:
+    from kubist.context import Context
+
+MAX_REPLICAS = (1 << 31) - 1
+BLOCKING = frozenset(
+    (
+        "FieldValueNotSupported",
+        "FieldValueRequired",
+        "FieldValueTooLong",
+        "FieldValueTooMany",
+        "FieldValueTypeInvalid",
+    )
+)
+"""Errors after which no rule is tried: it might not find what it needs."""
+UNCHECKED = FieldError(
+    "FieldValueInvalid",
+    "<nil>",
+    "Invalid value: null: some validation rules were not checked because the object was invalid; correct the "
+    "existing errors to complete validation",
+)
+
+
+class CustomStatus(Update):
+    """`/status`: nothing but the status changes."""
+
+    reset_fields = ("metadata", "spec")
+
+    def __init__(self, version: Version) -> None:
+        self.version = version
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        found = new.get("status")
+        has_status = "status" in new
+        managed = new["metadata"].get("managedFields")
+        given = new["metadata"].get("resourceVersion")
+        new.clear()
+        new.update(old)
+        metadata = new["metadata"] = dict(old["metadata"])
+        if managed is not None:
+            metadata["managedFields"] = managed
+        else:
+            metadata.pop("managedFields", None)
+        if given is not None:
+            metadata["resourceVersion"] = given
+        if has_status:
+            new["status"] = found
+        else:
+            new.pop("status", None)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        version = self.version
+        errors = objectmeta.validate_update(new["metadata"], old["metadata"], qualified_finalizers=False)
+        before = OldValue(new, old, version.props)
+        if version.status_validator is not None and "status" in new:
+            errors += version.status_validator.validate(new["status"], "status", before.key("status"))
+        errors += scale_status_errors(version, new)
+        found = version.validate_lists(new)
+        if found and not version.validate_lists(old):
+            errors += found
+        return errors + rule_errors(ctx, version, errors, new, old, before)
+
+
+class CustomScale(Scale):
+    """`/scale` at the paths that the definition names."""
+
+    def __init__(self, scale: Object) -> None:
+        self.spec_replicas = scale["specReplicasPath"].removeprefix(".")
+        self.status_replicas = scale["statusReplicasPath"].removeprefix(".")
+        self.selector = (scale.get("labelSelectorPath") or "").removeprefix(".")
+        self.spec_path = scale["specReplicasPath"]
+
+    def view(self, obj: Object, default: Callable[[Object, Scale], Object]) -> Object:
+        return default(obj, self)
+
+
+class CustomStrategy(Strategy):
+    """One version of a custom resource."""
+
+    unconditional_update = False
+    qualified_finalizers = False
+
+    def __init__(
+        self,
+        version: Version,
+        conversion: Conversion,
+        *,
+        terminating: bool,
+        namespaced: bool,
+        deprecation: str,
+    ) -> None:
+        self.version = version
+        self.conversion = conversion
+        self.terminating = terminating
+        self.deprecation = deprecation  # type: ignore[misc]
+        self.namespace_selectable = namespaced
+        self.reset_fields = ("status",) if version.status else ()  # type: ignore[misc]
+        self.subresources: dict[str, Update | Scale | Create | Connect] = {}  # type: ignore[misc]
+        if version.status:
+            self.subresources["status"] = CustomStatus(version)
+        if version.scale is not None:
+            self.subresources["scale"] = CustomScale(version.scale)
+        self.selectable = columns.selectable(version.spec)
+        self.field_labels = {name: name for name in self.selectable}  # type: ignore[misc]
+        self.columns = columns.columns(version.spec)
+        """The columns of a Table, after the name: `kubist.crd.columns.Column`."""
+
+    def decode(self, value: Object) -> tuple[Object, list[str]]:
+        """An object that a client sent, pruned; with a complaint for each field that the schema does not know."""
+        return self.version.decode(value)
+
+    def default(self, obj: Object) -> None:
+        self.version.default(obj)
+
+    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+        if self.terminating:
+            raise status.forbidden(
+                ctx.resource.group,
+                ctx.resource.resource,
+                obj["metadata"].get("name", ""),
+                "create not allowed while custom resource definition is terminating",
+            )
+        if self.version.status:
+            obj.pop("status", None)
+        obj["metadata"]["generation"] = 1
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        if self.version.status:
+            if "status" in old:
+                new["status"] = old["status"]
+            else:
+                new.pop("status", None)
+        if any(new.get(key) != old.get(key) for key in new.keys() | old.keys() if key != "metadata"):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        version = self.version
+        errors = version.validator.validate(obj) if version.validator is not None else []
+        errors += scale_spec_errors(version, obj) + scale_status_errors(version, obj)
+        errors += embedded.validate(version.structural, obj)
+        errors += version.validate_lists(obj)
+        return errors + rule_errors(ctx, version, errors, obj, None, None)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        version = self.version
+        errors = objectmeta.validate_update(new["metadata"], old["metadata"], qualified_finalizers=False)
+        before = OldValue(new, old, version.props)
+        if version.validator is not None:
+            errors += version.validator.validate(new, "", before)
+        errors += scale_spec_errors(version, new) + scale_status_errors(version, new)
+        errors += embedded.validate(version.structural, new)
+        found = version.validate_lists(new)
+        if found and not version.validate_lists(old):
+            errors += found
+        return errors + rule_errors(ctx, version, errors, new, old, before)
+
+    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
+        return objectmeta.finalizer_warnings(obj["metadata"])
+
+    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+        return objectmeta.finalizer_warnings(new["metadata"], old["metadata"])
+
+    def selectable_fields(self, obj: Object) -> dict[str, str]:
+        return {name: path.text(obj) for name, path in self.selectable.items()}
+
+    def unsupported_field_label(self, api_version: str, kind: str, label: str) -> str:
+        return f"field label not supported: {label}"
+
+    def convert(self, obj: Object, api_version: str) -> Object:
+        return self.conversion.convert(obj, api_version)
+
+
+def rule_errors(
+    ctx: Context, version: Version, errors: Errors, new: Object, old: Object | None, before: OldValue | None
+) -> Errors:
+    """What the rules of the schema say; unless the object is so wrong that they cannot be asked."""
+    rules = version.rules
+    if rules is None:
+        return []
+    if any(error.reason in BLOCKING for error in errors):
+        return [UNCHECKED]
+    found, warnings = rules.validate(new, old, before)
+    for warning in warnings:
+        ctx.warn(warning)
+    return found
+
+
+def _integer_at(obj: Object, path: str) -> tuple[int, str]:
+    """The integer at a path, or why there is none."""
+    found: Any = obj
+    walked = ""
+    for part in path.removeprefix(".").split("."):
+        if not isinstance(found, dict):
+            return 0, f"{walked} accessor error: {found} is of the type {type(found).__name__}, expected map"
+        walked += f".{part}"
+        if part not in found:
+            return 0, ""
+        found = found[part]
+    if isinstance(found, bool) or not isinstance(found, int):
+        return 0, f"{walked} accessor error: {found} is of the type {type(found).__name__}, expected int64"
+    return found, ""
+
+
+def _replica_errors(obj: Object, path: str) -> Errors:
+    count, problem = _integer_at(obj, path)
+    if problem:
+        return [fields.invalid(path, count, problem)]
+    if count < 0:
+        return [fields.invalid(path, count, "should be a non-negative integer")]
+    if count > MAX_REPLICAS:
+        return [fields.invalid(path, count, f"should be less than or equal to {MAX_REPLICAS}")]
+    return []
+
+
+def scale_spec_errors(version: Version, obj: Object) -> Errors:
+    return _replica_errors(obj, version.scale["specReplicasPath"]) if version.scale is not None else []
+
+
+def scale_status_errors(version: Version, obj: Object) -> Errors:
+    if version.scale is None:
+        return []
+    errors = _replica_errors(obj, version.scale["statusReplicasPath"])
+    selector = version.scale.get("labelSelectorPath")
+    if selector:
+        found: Any = obj
+        for part in selector.removeprefix(".").split("."):
+            found = found.get(part) if isinstance(found, dict) else None
+        if found is not None and not isinstance(found, str):
+            why = f"{selector} accessor error: {found} is not a string"
+            errors.append(fields.invalid(selector, "", why))
+    return errors

@@ -1,0 +1,1 @@
+"""Objects against the schema of their definition."""

@@ -1,0 +1,138 @@
+"""Numbers as JSON has them: what counts as an integer, what is in range, what equals what."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+Props = dict[str, Any]
+
+_MAX_JSON_INTEGER = float((1 << 53) - 1)
+TYPE_NAMES: dict[type, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    list: "array",
+    dict: "object",
+}
+
+
+def is_integer(value: float) -> bool:
+    """Whether a float is an integer for all purposes of JSON."""
+    if math.isnan(value) or math.isinf(value) or abs(value) > _MAX_JSON_INTEGER:
+        return False
+    nearest = math.trunc(value)
+    if value == nearest:
+        return True
+    difference = abs(value - nearest)
+    return difference / (abs(value) + abs(nearest)) < 1e-9 if nearest else difference < 1e-9 * 5e-324
+
+
+def fits_type(value: Any, types: tuple[str, ...], format_: str) -> bool:
+    """Whether a value that is not null is of one of the types."""
+    kind = TYPE_NAMES[value.__class__]
+    numeric = "number" in types or "integer" in types
+    if format_ and not numeric and kind in ("string", "array"):
+        return True
+    if kind in types:
+        return True
+    if kind == "integer" and "number" in types:
+        return True
+    return kind == "number" and "integer" in types and is_integer(value)
+
+
+def in_range(value: float, types: tuple[str, ...], format_: str) -> bool:
+    """Whether a number can be held by the type and format."""
+    if types == ("integer",):
+        bits = 31 if format_ == "int32" else 63
+        if isinstance(value, float):
+            if not value.is_integer():
+                return False
+            value = int(value)
+        return -(1 << bits) <= value < 1 << bits
+    if format_ == "float":
+        try:
+            struct.pack("<f", value)
+        except (OverflowError, struct.error):
+            return False
+    return True
+
+
+def native(value: Any) -> Any:
+    """Integers beyond 64 bits are floats."""
+    if value.__class__ is int and not -(1 << 63) <= value < 1 << 63:
+        return float(value)
+    return value
+
+
+def problems(
+    props: Props, types: tuple[str, ...], format_: str, value: Any, path: str
+) -> list[tuple[str, str]]:
+    """What is wrong with a number: (code, message), the code empty if no field is named for it."""
+    value = native(value)
+    found: list[tuple[str, str]] = []
+    expected = f"{types[0]} with format {format_}" if types and format_ else (types[0] if types else "number")
+
+    def ranged(number: Any, word: str) -> bool:
+        if in_range(number, types, format_):
+            return True
+        found.append(("", f"{word} value must be of type {expected} in {path}"))
+        return False
+
+    ranged(value, "Checked")
+    factor = props.get("multipleOf")
+    if factor is not None:
+        exact = ranged(factor, "MultipleOf") and isinstance(value, int)
+        if not _multiple(value, factor, exact):
+            found.append(("multipleOf", f"{path} in body should be a multiple of {shown(factor)}"))
+    least = props.get("minimum")
+    if least is not None:
+        native_limit = ranged(least, "Minimum boundary") and isinstance(value, int)
+        limit = int(least) if native_limit else least
+        exclusive = bool(props.get("exclusiveMinimum"))
+        if value < limit or (exclusive and value == limit):
+            word = "greater than" if exclusive else "greater than or equal to"
+            found.append(("minimum", f"{path} in body should be {word} {shown(limit)}"))
+    most = props.get("maximum")
+    if most is not None:
+        native_limit = ranged(most, "Maximum boundary") and isinstance(value, int)
+        limit = int(most) if native_limit else most
+        exclusive = bool(props.get("exclusiveMaximum"))
+        if value > limit or (exclusive and value == limit):
+            word = "less than" if exclusive else "less than or equal to"
+            found.append(("maximum", f"{path} in body should be {word} {shown(limit)}"))
+    return found
+
+
+def _multiple(value: float, factor: float, exact: bool) -> bool:
+    if exact:
+        whole = int(factor)
+        return whole > 0 and value % whole == 0
+    if factor <= 0:
+        return False
+    return is_integer(1 / factor * value if factor < 1 else value / factor)
+
+
+def shown(value: float) -> str:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
+    return str(value)
+
+
+def is_one_of(value: Any, enum: list[Any]) -> bool:
+    """Whether a value is among those allowed; null never is, and 1 is 1.0, but true is not 1."""
+    if value is None:
+        return False
+    return any(same(value, allowed) for allowed in enum if allowed is not None)
+
+
+def same(a: Any, b: Any) -> bool:
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    return bool(a == b)

@@ -1,0 +1,158 @@
+"""JSON-schema validation of custom objects: a compiled yes or no, and an account of what is wrong.
+
+Nearly all objects are valid, so `Validator.valid` is a closure that only says whether a value is; only when it
+says no does `explain` walk again and collect the causes in the reference's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kubist.crd import regex
+from kubist.crd.validation import numbers
+from kubist.crd.validation.explain import Explainer, OldValue
+from kubist.crd.validation.formats import FORMATS, format_of, types_of
+from kubist.meta.fields import FieldError
+
+Props = dict[str, Any]
+Check = Callable[[Any], bool]
+
+
+class Validator:
+    """A compiled schema."""
+
+    __slots__ = ("_explainer", "valid")
+
+    def __init__(self, props: Props) -> None:
+        self.valid: Check = compile_check(props)
+        self._explainer = Explainer(props)
+
+    def validate(self, value: Any, path: str = "", old: OldValue | None = None) -> list[FieldError]:
+        """All causes. With `old`, the value before an update, what is wrong but unchanged does not count."""
+        if self.valid(value):
+            return []
+        return self._explainer.explain(value, path, old)
+
+
+def compile_schema(props: Props) -> Validator:
+    return Validator(props)
+
+
+def compile_check(props: Props) -> Check:
+    """Whether a value fits: exactly when `Explainer` has nothing to say."""
+    types, format_ = types_of(props), format_of(props)
+    checks: dict[type, list[Check]] = {kind: [] for kind in (str, int, float, bool, list, dict)}
+    allowed = {
+        kind: numbers.fits_type(sample, types, format_) if types or format_ else True
+        for kind, sample in ((str, ""), (int, 1), (float, 1.5), (bool, True), (list, []), (dict, {}))
+    }
+    checks[str] += _string_checks(props, format_)
+    numeric = _number_check(props, types, format_)
+    if numeric is not None:
+        checks[int].append(numeric)
+        checks[float].append(numeric)
+    checks[list] += _list_checks(props)
+    checks[dict] += _dict_checks(props)
+    common = _common_checks(props)
+    nullable = not types or bool(props.get("nullable")) or "null" in types
+    null_ok = nullable and not props.get("enum")
+    integer_floats = "integer" in types and not allowed[float]
+
+    def check(value: Any) -> bool:
+        if value is None:
+            return null_ok
+        kind = value.__class__
+        if not allowed[kind] and not (integer_floats and kind is float and numbers.is_integer(value)):
+            return False
+        for test in checks[kind]:
+            if not test(value):
+                return False
+        return all(test(value) for test in common) if common else True
+
+    return check
+
+
+def _string_checks(props: Props, format_: str) -> list[Check]:
+    checks: list[Check] = []
+    if (longest := props.get("maxLength")) is not None:
+        checks.append(lambda value: len(value) <= longest)
+    if (shortest := props.get("minLength")) is not None:
+        checks.append(lambda value: len(value) >= shortest)
+    if pattern := props.get("pattern"):
+        try:
+            search = regex.searcher(pattern)
+        except regex.RegexError:
+            checks.append(lambda value: False)
+        else:
+            checks.append(lambda value: search(value) is not None)
+    predicate = FORMATS.get(format_.replace("-", "")) if format_ else None
+    if predicate is not None:
+        checks.append(predicate)
+    return checks
+
+
+def _number_check(props: Props, types: tuple[str, ...], format_: str) -> Check | None:
+    limited = any(props.get(name) is not None for name in ("minimum", "maximum", "multipleOf"))
+    if not limited and not types:
+        return None
+    if not limited and types == ("number",) and format_ != "float":
+        return None
+    return lambda value: not numbers.problems(props, types, format_, value, "")
+
+
+def _list_checks(props: Props) -> list[Check]:
+    checks: list[Check] = []
+    if isinstance(items := props.get("items"), dict):
+        item = compile_check(items)
+        checks.append(lambda value: all(map(item, value)))
+    if (most := props.get("maxItems")) is not None:
+        checks.append(lambda value: len(value) <= most)
+    if (least := props.get("minItems")) is not None:
+        checks.append(lambda value: len(value) >= least)
+    return checks
+
+
+def _dict_checks(props: Props) -> list[Check]:
+    checks: list[Check] = []
+    if (most := props.get("maxProperties")) is not None:
+        checks.append(lambda value: len(value) <= most)
+    if (least := props.get("minProperties")) is not None:
+        checks.append(lambda value: len(value) >= least)
+    fields = {name: compile_check(inner) for name, inner in (props.get("properties") or {}).items()}
+    additional = props.get("additionalProperties")
+    if required := props.get("required"):
+        needed = frozenset(required)
+        checks.append(lambda value: needed <= value.keys())
+    if additional is False:
+        checks.append(lambda value: value.keys() <= fields.keys())
+    if isinstance(additional, dict):
+        other = compile_check(additional)
+        checks.append(lambda value: all(fields.get(key, other)(inner) for key, inner in value.items()))
+    elif fields:
+
+        def known(value: Any) -> bool:
+            for key, inner in value.items():
+                field = fields.get(key)
+                if field is not None and not field(inner):
+                    return False
+            return True
+
+        checks.append(known)
+    return checks
+
+
+def _common_checks(props: Props) -> list[Check]:
+    checks: list[Check] = []
+    if any_of := [compile_check(inner) for inner in props.get("anyOf") or ()]:
+        checks.append(lambda value: any(branch(value) for branch in any_of))
+    if one_of := [compile_check(inner) for inner in props.get("oneOf") or ()]:
+        checks.append(lambda value: sum(branch(value) for branch in one_of) == 1)
+    if all_of := [compile_check(inner) for inner in props.get("allOf") or ()]:
+        checks.append(lambda value: all(branch(value) for branch in all_of))
+    if (negated := props.get("not")) is not None:
+        inverse = compile_check(negated)
+        checks.append(lambda value: not inverse(value))
+    if enum := props.get("enum"):
+        checks.append(lambda value: numbers.is_one_of(value, enum))
+    return checks

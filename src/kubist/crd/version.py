@@ -1,0 +1,128 @@
+"""One version of a custom resource: how its objects are decoded, defaulted, pruned and validated.
+
+Made from a definition when it is served, compiled on first use, and immutable.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from kubist.codec.errors import DecodeError
+from kubist.crd import definition, embedded, listtypes, node
+from kubist.crd.validation.schema import Validator, compile_schema
+from kubist.meta import fields, status
+from kubist.meta.fields import FieldError
+from kubist.schema.catalog import by_name
+from kubist.schema.defaulting import apply_defaults, drop_nulls
+from kubist.schema.node import Schema
+from kubist.schema.pruning import prune
+from kubist.schema.strict import decode_value
+
+Object = dict[str, Any]
+
+
+class Version:
+    """A version of a definition, served or not."""
+
+    def __init__(self, crd: Object, spec: Object) -> None:
+        self.group: str = crd["spec"]["group"]
+        self.name: str = spec["name"]
+        self.kind: str = crd["status"]["acceptedNames"]["kind"]
+        self.api_version = f"{self.group}/{self.name}"
+        self.served = bool(spec.get("served"))
+        self.storage = bool(spec.get("storage"))
+        self.spec = spec
+        self.props: Object | None = definition.schema_of(spec)
+        self.preserves = bool(crd["spec"].get("preserveUnknownFields"))
+        """A relic: nothing at all is pruned."""
+        subresources = definition.subresources_of(spec)
+        self.status = "status" in subresources
+        self.scale: Object | None = subresources.get("scale")
+
+    @functools.cached_property
+    def structural(self) -> Schema:
+        return node.structural(self.props)
+
+    @functools.cached_property
+    def applied(self) -> Schema:
+        if self.preserves:
+            return node.applied({**(self.props or {}), "x-kubernetes-preserve-unknown-fields": True})
+        return node.applied(self.props)
+
+    @functools.cached_property
+    def validator(self) -> Validator | None:
+        return compile_schema(self.props) if self.props is not None else None
+
+    @functools.cached_property
+    def status_validator(self) -> Validator | None:
+        status = ((self.props or {}).get("properties") or {}).get("status")
+        return compile_schema(status) if status is not None else None
+
+    @functools.cached_property
+    def rules(self) -> Any:
+        return None
+
+    def coerce(self, obj: Object, *, lenient: bool = False) -> list[str]:
+        """Make an object fit the schema, in place: metadata typed, unknown fields and forbidden nulls dropped.
+        Gives the paths of what was dropped. `lenient`: what is mistyped in metadata goes as well."""
+        unknown: list[str] = []
+        if "metadata" in obj:
+            obj["metadata"], complaints = typed_metadata(obj["metadata"], lenient=lenient)
+            unknown += complaints
+        if not self.preserves:
+            unknown += prune(self.structural, obj)
+            drop_nulls(self.structural, obj)
+        unknown += embedded.coerce(self.structural, obj, lenient=lenient)
+        return unknown
+
+    def decode(self, value: Object) -> tuple[Object, list[str]]:
+        """An object that a client sent: pruned, and a complaint for each field that went."""
+        kind = value.get("kind", self.kind)
+        if kind != self.kind:
+            name = (value.get("metadata") or {}).get("name", "")
+            error = fields.invalid("kind", kind, f"must be {self.kind}")
+            raise status.invalid(self.group, kind, name if isinstance(name, str) else "", [error])
+        unknown = self.coerce(value)
+        metadata = value.pop("metadata", None) or {}
+        value.pop("kind", None)
+        value.pop("apiVersion", None)
+        obj = {"kind": self.kind, "apiVersion": self.api_version, "metadata": metadata, **value}
+        return obj, [f'unknown field "{path}"' for path in unknown]
+
+    def default(self, obj: Object) -> None:
+        apply_defaults(self.structural, obj)
+
+    def validate_lists(self, obj: Object) -> list[FieldError]:
+        return listtypes.validate(self.structural, obj)
+
+
+_OBJECT_META = by_name(node.OBJECT_META)
+
+
+def typed_metadata(value: Any, *, lenient: bool = False) -> tuple[Object, list[str]]:
+    """Metadata as every object has it, and the paths of its unknown fields."""
+    if value is None:
+        return {}, []
+    try:
+        decoded = decode_value(_OBJECT_META, value)
+    except DecodeError:
+        if not lenient or not isinstance(value, dict):
+            raise
+        return _fitting(value), []
+    return decoded.object, [_path(complaint) for complaint in decoded.complaints]
+
+
+def _path(complaint: str) -> str:
+    return "metadata." + complaint.partition('"')[2][:-1]
+
+
+def _fitting(value: Object) -> Object:
+    """Those fields of metadata that are what they must be."""
+    kept: Object = {}
+    for name, field in value.items():
+        try:
+            kept |= decode_value(_OBJECT_META, {name: field}).object
+        except DecodeError:
+            continue
+    return kept

@@ -1,0 +1,189 @@
+"""The conversion webhook of a definition: objects go out in a ConversionReview and come back in another version.
+
+What the webhook may not change (name, uid, namespace, and anything in metadata but labels and annotations) is
+checked or put back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import functools
+import ssl
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from kubist.http.client import CallFailed, post
+from kubist.meta import status
+
+if TYPE_CHECKING:
+    from kubist.api import API
+    from kubist.context import Objects
+
+Object = dict[str, Any]
+TIMEOUT = 30.0
+REVIEW_VERSIONS = ("v1", "v1beta1")
+GROUP = "apiextensions.k8s.io"
+
+
+def valid_ca_bundle(bundle: str) -> bool:
+    try:
+        _context(bundle)
+    except (ValueError, ssl.SSLError, binascii.Error):
+        return False
+    return True
+
+
+@functools.lru_cache(maxsize=64)
+def _context(bundle: str) -> ssl.SSLContext:
+    if not bundle:
+        return ssl.create_default_context()
+    text = base64.b64decode(bundle, validate=True).decode("ascii")
+    if "-----BEGIN CERTIFICATE-----" not in text:
+        raise ValueError("no certificate in the bundle")
+    return ssl.create_default_context(cadata=text)
+
+
+def webhook_of(crd: Object, api: API) -> Webhook | None:
+    conversion = crd["spec"].get("conversion") or {}
+    if conversion.get("strategy") != "Webhook":
+        return None
+    return Webhook(conversion["webhook"], crd["spec"]["names"]["kind"], api.cluster)
+
+
+class Webhook:
+    """One conversion webhook."""
+
+    def __init__(self, webhook: Object, kind: str, objects: Objects) -> None:
+        self._client: Object = webhook.get("clientConfig") or {}
+        versions = webhook.get("conversionReviewVersions") or ()
+        self._version = next((version for version in versions if version in REVIEW_VERSIONS), "")
+        self._kind = kind
+        self._objects = objects
+
+    def _address(self) -> tuple[str, str, int | None, str]:
+        """URL, host to connect to (empty: the URL's), port, name that the certificate must have."""
+        url = self._client.get("url")
+        if url:
+            return url, "", None, ""
+        service = self._client["service"]
+        namespace, name, port = service["namespace"], service["name"], service.get("port", 443)
+        server = f"{name}.{namespace}.svc"
+        path = service.get("path") or "/"
+        url = f"https://{server}:{port}{path if path.startswith('/') else '/' + path}"
+        host, target = _resolve(self._objects, namespace, name, port)
+        return url, host, target, server
+
+    async def convert(self, obj: Object, api_version: str) -> Object:
+        """`obj` in another version, as the webhook says."""
+        failed = f"conversion webhook for {obj['apiVersion']}, Kind={obj['kind']} failed: "
+        try:
+            url, host, port, server = self._address()
+            context = await asyncio.to_thread(_context, self._client.get("caBundle") or "")
+            review = self._review(obj, api_version)
+            code, body = await post(
+                url,
+                orjson.dumps(review),
+                context=context,
+                timeout=TIMEOUT,
+                host=host,
+                port=port,
+                server_hostname=server,
+            )
+        except (CallFailed, ValueError, ssl.SSLError) as error:
+            raise status.plain_error(failed + str(error)) from None
+        if code != 200:
+            raise status.plain_error(f"{failed}the server answered {code}")
+        try:
+            return self._converted(obj, api_version, review, body)
+        except _WrongAnswer as error:
+            raise status.plain_error(failed + str(error)) from None
+
+    def _review(self, obj: Object, api_version: str) -> Object:
+        request = {"uid": str(uuid.uuid4()), "desiredAPIVersion": api_version, "objects": [obj]}
+        return {
+            "kind": "ConversionReview",
+            "apiVersion": f"{GROUP}/{self._version or 'v1'}",
+            "request": request,
+        }
+
+    def _converted(self, obj: Object, api_version: str, review: Object, body: bytes) -> Object:
+        try:
+            answer = orjson.loads(body)
+            response = answer.get("response")
+        except (ValueError, AttributeError):
+            raise _WrongAnswer("the answer is no ConversionReview") from None
+        if answer.get("kind") != review["kind"] or answer.get("apiVersion") != review["apiVersion"]:
+            given = f"{answer.get('apiVersion')}, Kind={answer.get('kind')}"
+            raise _WrongAnswer(f"expected webhook response of {review['apiVersion']}, got {given}")
+        if not isinstance(response, dict):
+            raise _WrongAnswer("no response provided")
+        if response.get("uid") != review["request"]["uid"]:
+            raise _WrongAnswer(
+                f'expected response.uid="{review["request"]["uid"]}", got "{response.get("uid")}"'
+            )
+        result = response.get("result") or {}
+        if result.get("status") != "Success":
+            raise _WrongAnswer(result.get("message") or "no message")
+        converted = response.get("convertedObjects") or []
+        if len(converted) != 1:
+            raise _WrongAnswer(f"webhook returned {len(converted)} objects, expected 1")
+        new = converted[0]
+        if not isinstance(new, dict) or new.get("apiVersion") != api_version:
+            given = new.get("apiVersion") if isinstance(new, dict) else new
+            raise _WrongAnswer(
+                f"webhook returned invalid object at index 0: expected {api_version}, got {given}"
+            )
+        if new.get("kind") != obj["kind"]:
+            raise _WrongAnswer(f"webhook returned an object of kind {new.get('kind')}")
+        new["metadata"] = _metadata(obj["metadata"], new.get("metadata"))
+        return new
+
+
+class _WrongAnswer(Exception):
+    """An answer that cannot be used."""
+
+
+def _metadata(before: Object, after: Any) -> Object:
+    """The original metadata with the labels and annotations of the converted object."""
+    if not isinstance(after, dict):
+        raise _WrongAnswer("converted object has no metadata")
+    for name in ("name", "namespace", "uid"):
+        if after.get(name, "") != before.get(name, ""):
+            raise _WrongAnswer(f"must have the same {name}: {after.get(name, '')} != {before.get(name, '')}")
+    kept = {key: value for key, value in before.items() if key not in ("labels", "annotations")}
+    for name in ("labels", "annotations"):
+        if after.get(name):
+            kept[name] = after[name]
+    return kept
+
+
+def _resolve(objects: Objects, namespace: str, name: str, port: int) -> tuple[str, int]:
+    """Where a service is reached: at one of its endpoints if it has any, else at its cluster address."""
+    service = objects.get("services", name, namespace)
+    if service is None:
+        raise CallFailed(f'service "{name}" not found')
+    spec = service.get("spec") or {}
+    if spec.get("type") == "ExternalName":
+        return spec.get("externalName", ""), port
+    chosen = next((found for found in spec.get("ports") or () if found.get("port") == port), None)
+    if chosen is None:
+        raise CallFailed(f'no service port {port} found for service "{name}"')
+    for piece in objects.list("endpointslices", namespace, group="discovery.k8s.io"):
+        labels = piece["metadata"].get("labels") or {}
+        if labels.get("kubernetes.io/service-name") != name:
+            continue
+        target = next(
+            (found for found in piece.get("ports") or () if found.get("name", "") == chosen.get("name", "")),
+            None,
+        )
+        for endpoint in piece.get("endpoints") or ():
+            ready = (endpoint.get("conditions") or {}).get("ready", True)
+            if ready and endpoint.get("addresses") and target is not None:
+                return endpoint["addresses"][0], target.get("port") or port
+    if spec.get("clusterIP") not in (None, "", "None"):
+        return spec["clusterIP"], port
+    raise CallFailed(f'no endpoints available for service "{name}"')

@@ -1,0 +1,85 @@
+"""A small HTTPS client for calls that the server makes itself: webhooks. One request, one connection."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from urllib.parse import urlsplit
+
+LIMIT = 16 << 20
+
+
+class CallFailed(Exception):
+    """No usable answer: not reached, not trusted, too slow, or not HTTP."""
+
+
+async def post(
+    url: str,
+    body: bytes,
+    *,
+    context: ssl.SSLContext,
+    timeout: float,
+    host: str = "",
+    port: int | None = None,
+    server_hostname: str = "",
+    headers: dict[str, str] | None = None,
+) -> tuple[int, bytes]:
+    """POST a JSON body; the status and the body of the answer. `host` and `port` say where to connect if that
+    is not where the URL points, `server_hostname` whom the certificate must name."""
+    parts = urlsplit(url)
+    target = parts.path or "/"
+    if parts.query:
+        target += f"?{parts.query}"
+    where, at = host or parts.hostname or "", port or parts.port or 443
+    lines = [
+        f"POST {target} HTTP/1.1",
+        f"Host: {parts.netloc}",
+        "Content-Type: application/json",
+        "Accept: application/json, */*",
+        f"Content-Length: {len(body)}",
+        "Connection: close",
+        *(f"{name}: {value}" for name, value in (headers or {}).items()),
+    ]
+    head = "\r\n".join(lines).encode() + b"\r\n\r\n"
+    try:
+        async with asyncio.timeout(timeout):
+            return await _exchange(where, at, context, server_hostname or parts.hostname or "", head + body)
+    except TimeoutError:
+        raise CallFailed(f'Post "{url}": context deadline exceeded') from None
+    except ssl.SSLError as error:
+        raise CallFailed(f'Post "{url}": tls: failed to verify certificate: {error.reason}') from None
+    except (OSError, asyncio.IncompleteReadError, ValueError) as error:
+        raise CallFailed(f'Post "{url}": {error}') from None
+
+
+async def _exchange(
+    host: str, port: int, context: ssl.SSLContext, server_hostname: str, message: bytes
+) -> tuple[int, bytes]:
+    reader, writer = await asyncio.open_connection(
+        host, port, ssl=context, server_hostname=server_hostname, limit=LIMIT
+    )
+    try:
+        writer.write(message)
+        await writer.drain()
+        first = (await reader.readline()).split(None, 2)
+        if len(first) < 2 or not first[0].startswith(b"HTTP/"):
+            raise ValueError("malformed HTTP response")
+        headers: dict[str, str] = {}
+        while (line := (await reader.readline()).strip()) != b"":
+            name, _, value = line.decode("latin-1").partition(":")
+            headers[name.strip().lower()] = value.strip()
+        return int(first[1]), await _body(reader, headers)
+    finally:
+        writer.close()
+
+
+async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
+    if "chunked" in headers.get("transfer-encoding", "").lower():
+        pieces = []
+        while size := int((await reader.readline()).split(b";")[0], 16):
+            pieces.append(await reader.readexactly(size))
+            await reader.readexactly(2)
+        return b"".join(pieces)
+    if "content-length" in headers:
+        return await reader.readexactly(int(headers["content-length"]))
+    return await reader.read(LIMIT)
