@@ -113,10 +113,11 @@ class Cluster:
             return None
         return next((resource for resource in served.values() if resource.kind == kind), None)
 
-    async def authenticate(
-        self, token: str, audiences: tuple[str, ...]
-    ) -> tuple[User, tuple[str, ...]] | None:
+    async def authenticate(self, token: str, audiences: tuple[str, ...]) -> tuple[User, tuple[str, ...]] | str:
         return await self._api.authentication.review(token, audiences)
 
     async def rules_for(self, user: User, namespace: str) -> Rules:
         return self._api.authorization.rules(user, namespace)
+
+    def granted(self, user: User, namespace: str) -> Rules:
+        return self._api.authorization.rbac.rules(user, namespace)

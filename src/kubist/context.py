@@ -125,6 +125,10 @@ class Objects(Protocol):
         """What a user may do in a namespace, as far as rules can say."""
         ...
 
+    def granted(self, user: User, namespace: str) -> Rules:
+        """What roles and bindings alone give a user, whether or not they are what decides here."""
+        ...
+
     @property
     def tokens(self) -> Tokens | None:
         """What signs service account tokens; None on a server without a signing key."""

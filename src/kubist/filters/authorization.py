@@ -3,44 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from kubist.context import Rules, User
+from kubist.filters.attributes import Attributes, aggregate
+from kubist.filters.rbac import RBAC
 
-
-@dataclass(slots=True, frozen=True)
-class Attributes:
-    """What is to be decided: a user and a verb on a resource, or on a path that is none."""
-
-    user: User
-    verb: str
-    path: str = ""
-    is_resource: bool = False
-    group: str = ""
-    version: str = ""
-    resource: str = ""
-    subresource: str = ""
-    namespace: str = ""
-    name: str = ""
+MASTERS = "system:masters"
+EVERYTHING = Rules(
+    [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+    [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+)
 
 
 class Authorizer(Protocol):
     """Says yes (True), no (False), or that it does not know (None); and why."""
 
-    def decide(self, attributes: Attributes) -> tuple[bool | None, str]: ...
+    async def decide(self, attributes: Attributes) -> tuple[bool | None, str]: ...
+
+    def rules(self, user: User, namespace: str) -> Rules:
+        """What a user may do in a namespace, as far as rules can say."""
+        ...
 
 
 class Authorization:
-    """The authorizers in order; the first that knows decides, and if none does the answer is no."""
+    """The authorizers in order; the first that knows decides, and if none does the answer is no.
 
-    def __init__(self, authorizers: Sequence[Authorizer]) -> None:
+    Members of system:masters may do everything, whatever the mode.
+    """
+
+    def __init__(self, authorizers: Sequence[Authorizer], rbac: RBAC) -> None:
         self._authorizers = list(authorizers)
+        self.rbac = rbac
+        """What roles give, also where others decide: it bounds what may be given on."""
 
     async def authorize(self, attributes: Attributes) -> tuple[bool, str]:
+        if MASTERS in attributes.user.groups:
+            return True, ""
         reasons = []
         for authorizer in self._authorizers:
-            allowed, reason = authorizer.decide(attributes)
+            allowed, reason = await authorizer.decide(attributes)
             if allowed is not None:
                 return allowed, reason
             if reason:
@@ -48,42 +50,26 @@ class Authorization:
         return False, "\n".join(reasons)
 
     def rules(self, user: User, namespace: str) -> Rules:
-        """What a user may do in a namespace, as far as rules can say."""
-        return Rules([], [], incomplete=True)
-
-
-class Masters:
-    """The group system:masters may do everything, whatever the mode."""
-
-    def decide(self, attributes: Attributes) -> tuple[bool | None, str]:
-        return (True, "") if "system:masters" in attributes.user.groups else (None, "")
+        found = [authorizer.rules(user, namespace) for authorizer in self._authorizers]
+        return Rules(
+            [rule for rules in found for rule in rules.resource_rules],
+            [rule for rules in found for rule in rules.non_resource_rules],
+            incomplete=any(rules.incomplete for rules in found),
+            error=aggregate(rules.error for rules in found if rules.error),
+        )
 
 
 class AlwaysAllow:
-    def decide(self, attributes: Attributes) -> tuple[bool | None, str]:
+    async def decide(self, attributes: Attributes) -> tuple[bool | None, str]:
         return True, ""
+
+    def rules(self, user: User, namespace: str) -> Rules:
+        return EVERYTHING
 
 
 class AlwaysDeny:
-    def decide(self, attributes: Attributes) -> tuple[bool | None, str]:
+    async def decide(self, attributes: Attributes) -> tuple[bool | None, str]:
         return None, "Everything is forbidden."
 
-
-PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version", "/version/")
-
-
-class Basics:
-    """What anybody may read without any role: health and version; and the authenticated, discovery."""
-
-    def decide(self, attributes: Attributes) -> tuple[bool | None, str]:
-        if attributes.is_resource or attributes.verb != "get":
-            return None, ""
-        if attributes.path in PUBLIC_PATHS:
-            return True, ""
-        if "system:authenticated" in attributes.user.groups:
-            path = attributes.path
-            if path in ("/api", "/apis", "/openapi") or path.startswith(
-                ("/api/", "/apis/", "/openapi/", "/healthz/")
-            ):
-                return True, ""
-        return None, ""
+    def rules(self, user: User, namespace: str) -> Rules:
+        return Rules([], [])

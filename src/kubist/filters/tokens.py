@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -36,6 +37,41 @@ class TokenError(Exception):
     """Why a token is not accepted."""
 
 
+class KeySet:
+    """Public keys by id. What any of them has signed is believed."""
+
+    def __init__(self, keys: dict[str, PublicKey]) -> None:
+        self._keys = keys
+
+    def claims(self, token: str) -> Claims:
+        """What a token says, if one of the keys has signed it."""
+        try:
+            signed, _, signature = token.rpartition(".")
+            first, second = signed.split(".")
+            header, claims = _decode_json(first), _decode_json(second)
+            self._check(header, signed.encode(), decode(signature))
+        except (ValueError, InvalidSignature):
+            raise TokenError("invalid bearer token") from None
+        return claims
+
+    def _check(self, header: Claims, signed: bytes, signature: bytes) -> None:
+        keys = [self._keys[header["kid"]]] if header.get("kid") in self._keys else list(self._keys.values())
+        for key in keys:
+            if header.get("alg") == algorithm(key):
+                try:
+                    return _verify(key, signed, signature)
+                except InvalidSignature:
+                    continue
+        raise InvalidSignature
+
+    def jwks(self) -> dict[str, Any]:
+        """The keys, as /openid/v1/jwks shows them."""
+        return {"keys": [jwk(key) for key in self._keys.values()]}
+
+    def algorithms(self) -> list[str]:
+        return sorted({algorithm(key) for key in self._keys.values()})
+
+
 class TokenSigner:
     """Signs with one key, accepts what any of its keys has signed for any of its issuers."""
 
@@ -50,8 +86,7 @@ class TokenSigner:
         self.issuers = tuple(issuers)
         self.audiences = tuple(audiences) or self.issuers[:1]
         """For whom a token is if nothing is said: the API server itself."""
-        keys = list(public_keys) or [key.public_key()]
-        self._keys = {key_id(public): public for public in keys}
+        self.keys = key_set(list(public_keys) or [key.public_key()])
         header = {"alg": algorithm(key.public_key()), "kid": key_id(key.public_key())}
         self._header = _encode_json(header)
 
@@ -74,37 +109,48 @@ class TokenSigner:
 
     def verify(self, token: str) -> Claims:
         """The claims of a token that was signed here, for one of the issuers, and is valid now."""
-        try:
-            signed, _, signature = token.rpartition(".")
-            first, second = signed.split(".")
-            header, claims = _decode_json(first), _decode_json(second)
-            self._check(header, signed.encode(), _decode(signature))
-        except (ValueError, InvalidSignature):
-            raise TokenError("invalid bearer token") from None
+        claims = self.keys.claims(token)
         if claims.get("iss") not in self.issuers:
             raise TokenError("invalid bearer token")
-        now = time.time()
-        if now > _date(claims, "exp", float("inf")) + LEEWAY:
-            raise TokenError("service account token has expired")
-        if now + LEEWAY < _date(claims, "nbf", 0):
-            raise TokenError("service account token is not valid yet")
-        if now + LEEWAY < _date(claims, "iat", 0):
-            raise TokenError("service account token is issued in the future")
+        check_dates(claims)
         return claims
 
-    def _check(self, header: Claims, signed: bytes, signature: bytes) -> None:
-        keys = [self._keys[header["kid"]]] if header.get("kid") in self._keys else list(self._keys.values())
-        for key in keys:
-            if header.get("alg") == algorithm(key):
-                try:
-                    return _verify(key, signed, signature)
-                except InvalidSignature:
-                    continue
-        raise InvalidSignature
 
-    def jwks(self) -> dict[str, Any]:
-        """The public keys, as /openid/v1/jwks shows them."""
-        return {"keys": [jwk(key) for key in self._keys.values()]}
+def check_dates(claims: Claims) -> None:
+    now = time.time()
+    if now > _date(claims, "exp", float("inf")) + LEEWAY:
+        raise TokenError("service account token has expired")
+    if now + LEEWAY < _date(claims, "nbf", 0):
+        raise TokenError("service account token is not valid yet")
+    if now + LEEWAY < _date(claims, "iat", 0):
+        raise TokenError("service account token is issued in the future")
+
+
+def issuer_of(token: str) -> str:
+    """The issuer that a token claims to be from, unverified; empty if it is no such token at all."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return ""
+    try:
+        issuer = _decode_json(parts[1]).get("iss")
+    except ValueError:
+        return ""
+    return issuer if isinstance(issuer, str) else ""
+
+
+def key_set(keys: Iterable[PublicKey]) -> KeySet:
+    return KeySet({key_id(key): key for key in keys})
+
+
+def generate_key(path: Path) -> None:
+    """A new signing key in a file that only its owner can read."""
+    key = rsa.generate_private_key(65537, 2048)
+    pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "wb", opener=lambda name, flags: os.open(name, flags | os.O_EXCL, 0o600)) as file:
+        file.write(pem)
 
 
 def read_public_keys(path: str) -> list[PublicKey]:
@@ -178,12 +224,12 @@ def _encode_json(value: Claims) -> str:
     return _encode(json.dumps(value, separators=(",", ":")).encode())
 
 
-def _decode(text: str) -> bytes:
+def decode(text: str) -> bytes:
     return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
 
 
 def _decode_json(text: str) -> Claims:
-    value = json.loads(_decode(text))
+    value = json.loads(decode(text))
     if not isinstance(value, dict):
         raise ValueError(text)
     return value

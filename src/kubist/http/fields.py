@@ -24,6 +24,7 @@ class Fields(NamedTuple):
     path: str
     query: str
     headers: dict[str, str]
+    repeated: dict[str, list[str]] | None = None
 
 
 @lru_cache(maxsize=2048)
@@ -36,6 +37,7 @@ def _regular_name(name: bytes) -> str:
 def request_fields(received: list[Header]) -> Fields:
     pseudo: dict[bytes, bytes] = {}
     headers: dict[str, str] = {}
+    repeated: dict[str, list[str]] = {}
     for name, value in received:
         if _FORBIDDEN_IN_VALUE(value):
             raise Malformed
@@ -49,6 +51,7 @@ def request_fields(received: list[Header]) -> Fields:
         if key in headers:
             if key in ("host", "content-length"):
                 raise Malformed
+            repeated.setdefault(key, [headers[key]]).append(text)
             text = f"{headers[key]}{'; ' if key == 'cookie' else ', '}{text}"
         elif key == "te" and value != b"trailers":
             raise Malformed
@@ -66,7 +69,7 @@ def request_fields(received: list[Header]) -> Fields:
     if authority is not None:
         headers["host"] = authority.decode("utf-8", "replace")
     path, _, query = target.decode("utf-8", "replace").partition("?")
-    return Fields(method.decode("ascii"), path, query, headers)
+    return Fields(method.decode("ascii"), path, query, headers, repeated or None)
 
 
 def check_trailers(received: list[Header]) -> None:

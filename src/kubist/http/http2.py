@@ -240,7 +240,7 @@ class Http2(Connection):
 
     def _request(self, stream: int, received: list[Header], *, end: bool) -> None:
         try:
-            method, path, query, headers = request_fields(received)
+            method, path, query, headers, repeated = request_fields(received)
         except Malformed:
             raise StreamFault(stream, Error.PROTOCOL_ERROR) from None
         expected = int(headers.get("content-length", -1))
@@ -248,6 +248,7 @@ class Http2(Connection):
             raise StreamFault(stream, Error.PROTOCOL_ERROR)
         certificate = self._certificate if self._certificate_known else self.certificate
         request = Request(method, path, query, headers, b"", self.peer, "2", certificate, self.scratch)
+        request.repeated = repeated
         exchange = Exchange(self, stream, request, self.outbox.initial_window, _STREAM_WINDOW)
         self._streams[stream] = exchange
         if end:

@@ -26,7 +26,8 @@ class ClientCertificate:
 class Request:
     """One complete request. `path` is raw (still percent-encoded), `query` is raw without the `?`.
 
-    `headers` has lower-case names; of a repeated header the values are joined by ", " (in order).
+    `headers` has lower-case names; of a repeated header the values are joined by ", " (in order), and
+    `repeated` has them apart.
     `connection` lives as long as the client's connection: a place for what is known per connection.
     `body_too_large`: the body passed the server's limit and was thrown away; the answer ends the connection.
     """
@@ -41,6 +42,14 @@ class Request:
     client_certificate: ClientCertificate | None = None
     connection: dict[str, object] = field(default_factory=dict)
     body_too_large: bool = False
+    repeated: dict[str, list[str]] | None = None
+
+    def header_values(self, name: str) -> list[str]:
+        """All values of a header, as they were sent."""
+        if self.repeated is not None and name in self.repeated:
+            return self.repeated[name]
+        value = self.headers.get(name)
+        return [] if value is None else [value]
 
 
 @dataclass(slots=True)

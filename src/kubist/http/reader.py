@@ -29,7 +29,7 @@ class Reader:
 
     __slots__ = (
         "_body", "_body_size", "_connection", "_head_count", "_head_left", "_headers", "_in_head", "_limits",
-        "_oversized", "_parser", "_url", "_version", "in_body",
+        "_oversized", "_parser", "_repeated", "_url", "_version", "in_body",
     )  # fmt: skip
 
     def __init__(self, connection: Http1) -> None:
@@ -41,6 +41,7 @@ class Reader:
         self._url = b""
         self._version = "1.1"
         self._headers: dict[str, str] = {}
+        self._repeated: dict[str, list[str]] | None = None
         self._head_left = 0
         self._head_count = 0
         self._body: list[bytes] = []
@@ -79,6 +80,7 @@ class Reader:
         self._in_head = True
         self._url = b""
         self._headers = {}
+        self._repeated = None
         self._head_left = self._limits.header_bytes
         self._head_count = self._limits.header_count
         self._connection.deadline = self._connection.host.now + self._limits.header_timeout
@@ -98,6 +100,9 @@ class Reader:
         if key in self._headers:
             if key == "host":
                 raise Refusal(400)
+            if self._repeated is None:
+                self._repeated = {}
+            self._repeated.setdefault(key, [self._headers[key]]).append(text)
             text = f"{self._headers[key]}, {text}"
         self._headers[key] = text
 
@@ -178,4 +183,6 @@ class Reader:
             self._version,
             connection.certificate,
             connection.scratch,
+            False,
+            self._repeated,
         )

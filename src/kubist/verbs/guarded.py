@@ -6,8 +6,10 @@ PUT, PATCH and apply differ only in how they make the new object out of the old 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
+from kubist.filters.attributes import attributes
 from kubist.kinds.strategy import Update
 from kubist.meta import fields, objectmeta, status
 from kubist.patch.apply import restore_times

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from kubist.context import Context
-from kubist.kinds.rbac.common import RBACStrategy, validate_rules
+from kubist.kinds.rbac.common import RoleStrategy, validate_rules
 from kubist.kinds.shared.labels import validate_selector
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields, objectmeta
 
 
-class ClusterRoleStrategy(RBACStrategy):
+class ClusterRoleStrategy(RoleStrategy):
     namespaced = False
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubist.context import Context
+from kubist.filters import escalation
 from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import fields, names, objectmeta
 
@@ -102,8 +103,24 @@ def validate_subject(subject: Object, path: str, *, namespaced: bool) -> Errors:
     return errors
 
 
+class RoleStrategy(RBACStrategy):
+    """A role gives no more than its author has."""
+
+    async def before_create(self, ctx: Context, obj: Object) -> None:
+        await escalation.check_role(ctx, obj, None)
+
+    async def before_update(self, ctx: Context, new: Object, old: Object) -> None:
+        await escalation.check_role(ctx, new, old)
+
+
 class BindingStrategy(RBACStrategy):
     """A binding gives the role that it named when it was created to subjects that may change."""
+
+    async def before_create(self, ctx: Context, obj: Object) -> None:
+        await escalation.check_binding(ctx, obj, None)
+
+    async def before_update(self, ctx: Context, new: Object, old: Object) -> None:
+        await escalation.check_binding(ctx, new, old)
 
     def default(self, obj: Object) -> None:
         default_binding(obj)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from kubist.context import Context
-from kubist.kinds.rbac.common import RBACStrategy, validate_rules
+from kubist.kinds.rbac.common import RoleStrategy, validate_rules
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta import objectmeta
 
 
-class RoleStrategy(RBACStrategy):
+class NamespacedRoleStrategy(RoleStrategy):
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
         return validate_rules(obj.get("rules"), namespaced=True)
 
@@ -17,4 +17,4 @@ class RoleStrategy(RBACStrategy):
         return errors + objectmeta.validate_update(new["metadata"], old["metadata"])
 
 
-strategy = RoleStrategy()
+strategy = NamespacedRoleStrategy()

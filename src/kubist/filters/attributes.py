@@ -1,0 +1,68 @@
+"""What is to be decided: a user and a verb on a resource, or on a path that is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kubist.context import User
+from kubist.meta import status
+from kubist.meta.fields import quoted
+from kubist.request import RequestInfo
+
+
+@dataclass(slots=True)
+class Attributes:
+    """One question to the authorizers."""
+
+    user: User
+    verb: str
+    path: str = ""
+    is_resource: bool = False
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    def forbidden(self, reason: str) -> status.APIError:
+        """403, in the reference's words."""
+        tail = f": {reason}" if reason else ""
+        if not self.is_resource:
+            why = f"User {quoted(self.user.name)} cannot {self.verb} path {quoted(self.path)}"
+            return status.forbidden("", "", "", why.translate(_SANITIZED) + tail)
+        who = f"User {quoted(self.user.name)} cannot {self.verb}"
+        what = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        where = f"in the namespace {quoted(self.namespace)}" if self.namespace else "at the cluster scope"
+        why = f"{who} resource {quoted(what)} in API group {quoted(self.group)} {where}"
+        return status.forbidden(self.group, self.resource, self.name, why.translate(_SANITIZED) + tail)
+
+
+def attributes(user: User, info: RequestInfo) -> Attributes:
+    """The question that a request puts."""
+    return Attributes(
+        user,
+        info.verb,
+        info.path,
+        info.is_resource,
+        info.group,
+        info.version,
+        info.resource,
+        info.subresource,
+        info.namespace,
+        info.name,
+    )
+
+
+_SANITIZED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+def aggregate(errors: Iterable[str]) -> str:
+    """Several errors as one text."""
+    unique = list(dict.fromkeys(errors))
+    return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]" if unique else ""
+
+
+def quoted_list(values: Iterable[str]) -> str:
+    return f"[{' '.join(quoted(value) for value in values)}]"

@@ -1,0 +1,288 @@
+"""As whom: the Impersonate-* headers, and the rights that they need.
+
+Constrained modes ask two questions: may the one be impersonated in this mode, and may this very request be made
+while doing so. The old mode asks only the first, with the verb `impersonate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from urllib.parse import unquote
+
+from kubist.context import User
+from kubist.filters import serviceaccounts
+from kubist.filters.attributes import Attributes
+from kubist.filters.authentication import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED
+from kubist.filters.authorization import MASTERS
+from kubist.http.messages import Request
+from kubist.meta import names, status
+from kubist.meta.fields import quoted
+
+AUTHENTICATION = "authentication.k8s.io"
+NODE_PREFIX = "system:node:"
+NODE_NAME = "authentication.kubernetes.io/node-name"
+NODE_KEYS = "authentication.kubernetes.io/associated-node-keys"
+MANY = 4
+"""From so many groups or extra values on, a right to all of them is looked for first."""
+REMEMBERED = 10_000
+_PREFIX = "impersonate-"
+_EXTRA = "impersonate-extra-"
+
+Authorize = Callable[[Attributes], Awaitable[tuple[bool, str]]]
+
+
+def wanted_user(request: Request) -> User | None:
+    """Who the headers ask to be; 400 for groups and the like without a user."""
+    headers = request.headers
+    if not any(name.startswith(_PREFIX) for name in headers):
+        return None
+    name = (request.header_values("impersonate-user") or [""])[0]
+    uid = (request.header_values("impersonate-uid") or [""])[0]
+    groups = request.header_values("impersonate-group")
+    extra: dict[str, list[str]] = {}
+    for header in headers:
+        if header.startswith(_EXTRA):
+            extra.setdefault(unquote(header[len(_EXTRA) :]), []).extend(request.header_values(header))
+    user = User(name, uid, tuple(groups), tuple((key, tuple(values)) for key, values in extra.items()))
+    if not name and (uid or groups or extra):
+        raise status.bad_request(f"requested {_described(user)} without impersonating a user name")
+    return user if name else None
+
+
+def _described(user: User) -> str:
+    def strings(values: tuple[str, ...]) -> str:
+        return f"[]string{{{', '.join(map(quoted, values))}}}" if values else "[]string(nil)"
+
+    pairs = ", ".join(f"{quoted(key)}:{strings(values)}" for key, values in sorted(user.extra))
+    extra = f"map[string][]string{{{pairs}}}" if pairs else "map[string][]string(nil)"
+    uid, groups = quoted(user.uid), strings(user.groups)
+    return f'&user.DefaultInfo{{Name:"", UID:{uid}, Groups:{groups}, Extra:{extra}}}'
+
+
+class Mode:
+    """A way to impersonate. `constraint` is the verb that audit records; empty for the old way."""
+
+    constraint = "impersonate"
+    group = ""
+    """The API group in which users and groups are asked for."""
+
+    def __init__(self, authorize: Authorize) -> None:
+        self._authorize = authorize
+
+    async def user(self, wanted: User, attributes: Attributes) -> User | None:
+        """The user to be; None if the mode is not for such users; APIError if it is not allowed."""
+        return await self._permitted(wanted, attributes.user)
+
+    async def _permitted(self, wanted: User, requester: User) -> User:
+        """All checks of what the wanted user consists of."""
+        groups = await self._check_name(wanted, requester)
+        if wanted.uid:
+            await self._check(requester, AUTHENTICATION, "uids", wanted.uid)
+        await self._check_groups(wanted.groups, requester)
+        await self._check_extra(wanted, requester)
+        if wanted.name == ANONYMOUS.name:
+            if UNAUTHENTICATED not in groups:
+                groups = (*groups, UNAUTHENTICATED)
+        elif UNAUTHENTICATED not in groups and AUTHENTICATED not in groups:
+            groups = (*groups, AUTHENTICATED)
+        return User(wanted.name, wanted.uid, groups, wanted.extra)
+
+    async def _check_name(self, wanted: User, requester: User) -> tuple[str, ...]:
+        """The groups that the user comes with, if it may be impersonated at all."""
+        account = serviceaccounts.split_username(wanted.name)
+        if account is None:
+            await self._check(requester, self.group, "users", wanted.name)
+            return wanted.groups
+        await self._check(requester, self.group, "serviceaccounts", account[1], namespace=account[0])
+        return wanted.groups or serviceaccounts.groups(account[0])
+
+    async def _check_groups(self, groups: tuple[str, ...], requester: User) -> None:
+        for group in groups:
+            await self._check(requester, self.group, "groups", group)
+
+    async def _check_extra(self, wanted: User, requester: User) -> None:
+        for key, values in wanted.extra:
+            for value in values:
+                await self._check(requester, AUTHENTICATION, "userextras", value, subresource=key)
+
+    def _question(
+        self,
+        requester: User,
+        group: str,
+        resource: str,
+        name: str,
+        namespace: str = "",
+        subresource: str = "",
+    ) -> Attributes:
+        version = "v1"
+        return Attributes(
+            requester, self.constraint, "", True, group, version, resource, subresource, namespace, name
+        )
+
+    async def _check(
+        self,
+        requester: User,
+        group: str,
+        resource: str,
+        name: str,
+        namespace: str = "",
+        subresource: str = "",
+    ) -> None:
+        await self._ask(self._question(requester, group, resource, name, namespace, subresource))
+
+    async def _ask(self, attributes: Attributes) -> None:
+        allowed, reason = await self._authorize(attributes)
+        if not allowed:
+            raise attributes.forbidden(reason)
+
+
+class ConstrainedMode(Mode):
+    """A mode that also asks whether the request itself may be made this way."""
+
+    name = ""
+    group = AUTHENTICATION
+
+    def __init__(self, authorize: Authorize) -> None:
+        super().__init__(authorize)
+        self.constraint = f"impersonate:{self.name}"
+
+    def applies(self, wanted: User, requester: User) -> bool:
+        raise AssertionError("every constrained mode says for whom it is")
+
+    async def user(self, wanted: User, attributes: Attributes) -> User | None:
+        if not self.applies(wanted, attributes.user):
+            return None
+        await self._ask(replace(attributes, verb=f"impersonate-on:{self.name}:{attributes.verb}"))
+        return await self._permitted(wanted, attributes.user)
+
+
+class UserInfo(ConstrainedMode):
+    """Users that are neither nodes nor service accounts, with all that can be said of them."""
+
+    name = "user-info"
+
+    def applies(self, wanted: User, requester: User) -> bool:
+        return node_name(wanted) is None and serviceaccounts.split_username(wanted.name) is None
+
+    async def _check_groups(self, groups: tuple[str, ...], requester: User) -> None:
+        if "" in groups:
+            question = self._question(requester, self.group, "groups", "")
+            raise question.forbidden("impersonating the empty string group is not allowed")
+        if MASTERS in groups:
+            question = self._question(requester, self.group, "groups", MASTERS)
+            raise question.forbidden("impersonating the system:masters group is not allowed")
+        if len(groups) >= MANY and await self._all(requester, self.group, "groups", ""):
+            return
+        await super()._check_groups(groups, requester)
+
+    async def _check_extra(self, wanted: User, requester: User) -> None:
+        refused = _refused_extra(wanted)
+        if refused:
+            raise self._question(requester, AUTHENTICATION, "userextras", "").forbidden(refused)
+        many = len(wanted.extra) >= MANY or sum(len(values) for _, values in wanted.extra) >= MANY
+        if many and await self._all(requester, AUTHENTICATION, "userextras", "*"):
+            return
+        await super()._check_extra(wanted, requester)
+
+    async def _all(self, requester: User, group: str, resource: str, subresource: str) -> bool:
+        question = self._question(requester, group, resource, "*", subresource=subresource)
+        return (await self._authorize(question))[0]
+
+
+class ServiceAccount(ConstrainedMode):
+    name = "serviceaccount"
+
+    def applies(self, wanted: User, requester: User) -> bool:
+        return _only_name(wanted) and serviceaccounts.split_username(wanted.name) is not None
+
+
+class ArbitraryNode(ConstrainedMode):
+    name = "arbitrary-node"
+
+    def applies(self, wanted: User, requester: User) -> bool:
+        return _only_name(wanted) and node_name(wanted) is not None
+
+    async def _check_name(self, wanted: User, requester: User) -> tuple[str, ...]:
+        await self._check(requester, self.group, "nodes", self._asked(node_name(wanted) or ""))
+        return ("system:nodes",)
+
+    def _asked(self, node: str) -> str:
+        return node
+
+
+class AssociatedNode(ArbitraryNode):
+    """A service account as the node on which its pod runs: the question is about all nodes at once."""
+
+    name = "associated-node"
+
+    def applies(self, wanted: User, requester: User) -> bool:
+        if not super().applies(wanted, requester) or serviceaccounts.split_username(requester.name) is None:
+            return False
+        return dict(requester.extra).get(NODE_NAME) == (node_name(wanted),)
+
+    def _asked(self, node: str) -> str:
+        return "*"
+
+    async def user(self, wanted: User, attributes: Attributes) -> User | None:
+        if not self.applies(wanted, attributes.user):
+            return None
+        keys = tuple(sorted(key for key, _ in attributes.user.extra))
+        requester = replace(attributes.user, extra=((NODE_KEYS, keys),))
+        attributes = replace(attributes, user=requester)
+        await self._ask(replace(attributes, verb=f"impersonate-on:{self.name}:{attributes.verb}"))
+        return await self._permitted(wanted, requester)
+
+
+class Impersonation:
+    """All modes. The one that last worked for a requester is tried first, and its refusal is the one told."""
+
+    def __init__(self, authorize: Authorize) -> None:
+        modes = (AssociatedNode, ArbitraryNode, ServiceAccount, UserInfo, Mode)
+        self._modes = [mode(authorize) for mode in modes]
+        self._last: dict[str, Mode] = {}
+
+    async def impersonate(self, wanted: User, attributes: Attributes) -> tuple[User, str]:
+        """The user to be, and the constraint under which (empty: none); or the 403 of the first mode tried."""
+        refusal: status.APIError | None = None
+        requester = attributes.user.name
+        last = self._last.get(requester)
+        modes = [last, *(mode for mode in self._modes if mode is not last)] if last else self._modes
+        for mode in modes:
+            try:
+                user = await mode.user(wanted, attributes)
+            except status.APIError as error:
+                refusal = refusal or error
+                continue
+            if user is not None:
+                if len(self._last) > REMEMBERED:
+                    self._last.clear()
+                self._last[requester] = mode
+                return user, "" if mode.constraint == "impersonate" else mode.constraint
+        assert refusal is not None
+        raise refusal
+
+
+def node_name(user: User) -> str | None:
+    name = user.name.removeprefix(NODE_PREFIX)
+    return None if name == user.name or names.dns_subdomain(name) else name
+
+
+def _only_name(user: User) -> bool:
+    return not (user.uid or user.groups or user.extra)
+
+
+def _refused_extra(user: User) -> str:
+    """What extra values the constrained mode does not take at all."""
+    for key, values in user.extra:
+        if not key:
+            return "impersonating the empty string key in extra is not allowed"
+        domain, slash, path = key.partition("/")
+        if not slash or not path or names.dns_subdomain(domain):
+            why = f"extra.key: Invalid value: {quoted(key)}: must be a domain-prefixed path"
+            return f"impersonating an invalid key in extra is not allowed: {why}"
+        if key != key.lower():
+            return f"impersonating a non-lowercase key in extra is not allowed: {quoted(key)}"
+        if "" in values:
+            return "impersonating the empty string value in extra is not allowed"
+    return ""

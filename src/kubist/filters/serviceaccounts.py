@@ -1,0 +1,224 @@
+"""Service accounts as users: their signed tokens are believed while the account, and what the token is bound
+to, exist. A token's signature is checked once; the existence of its objects every time, by identity."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kubist.context import User
+from kubist.filters.attributes import quoted_list
+from kubist.filters.authentication import AUTHENTICATED, CREDENTIAL_ID, Audiences, Known
+from kubist.filters.tokens import LEEWAY, Claims, KeySet, TokenError, check_dates, issuer_of
+from kubist.meta import names
+from kubist.meta.fields import quoted
+from kubist.meta.times import parse_time
+from kubist.storage.cache import Entry
+
+if TYPE_CHECKING:
+    from kubist.registry import Registry
+    from kubist.resources import Resource
+
+LEGACY_ISSUER = "kubernetes/serviceaccount"
+INVALID_SINCE = "kubernetes.io/legacy-token-invalid-since"
+LAST_USED = "kubernetes.io/legacy-token-last-used"
+PREFIX = "system:serviceaccount:"
+REMEMBERED = 10_000
+_EXTRA = "authentication.kubernetes.io/"
+
+
+def username(namespace: str, name: str) -> str:
+    return f"{PREFIX}{namespace}:{name}"
+
+
+def groups(namespace: str) -> tuple[str, ...]:
+    return ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+
+
+def split_username(user: str) -> tuple[str, str] | None:
+    """Namespace and name of the account that a user is; None if it is none."""
+    if not user.startswith(PREFIX):
+        return None
+    parts = user[len(PREFIX) :].split(":")
+    if len(parts) != 2 or names.dns_label(parts[0]) or names.dns_subdomain(parts[1]):
+        return None
+    return parts[0], parts[1]
+
+
+@dataclass(slots=True)
+class Bound:
+    """An object that a token dies with."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+    called: str
+    gone: str
+    seen: Entry | None = None
+    """The version that was last found to be alive and well."""
+
+
+@dataclass(slots=True)
+class Held:
+    """A token whose signature was found good."""
+
+    claims: Claims
+    user: User
+    audiences: Audiences
+    until: float
+    bound: list[Bound] = field(default_factory=list)
+
+
+class ServiceAccountTokens:
+    """Knows the tokens that TokenRequest signs, and the old ones that live in secrets."""
+
+    def __init__(self, registry: Registry, keys: KeySet, issuers: Audiences, audiences: Audiences) -> None:
+        self._registry = registry
+        self._keys = keys
+        self._issuers = issuers
+        self._audiences = audiences
+        self._held: dict[str, Held] = {}
+
+    async def authenticate(self, token: str, audiences: Audiences) -> Known | None:
+        held = self._held.get(token)
+        if held is None:
+            issuer = issuer_of(token)
+            if not issuer:
+                return None
+            if issuer == LEGACY_ISSUER:
+                return await self._legacy(token, audiences)
+            if issuer not in self._issuers:
+                return None
+            held = self._hold(token)
+        elif time.time() > held.until:
+            del self._held[token]
+            check_dates(held.claims)
+        wanted = audiences or self._audiences
+        found = tuple(audience for audience in wanted if audience in held.audiences)
+        if not found and self._audiences:
+            raise _for_others(held.audiences, wanted)
+        for bound in held.bound:
+            if (
+                bound.seen is None
+                or self._registry.collection(bound.resource).get(bound.seen.key) is not bound.seen
+            ):
+                await self._check(bound)
+        return held.user, found
+
+    def _hold(self, token: str) -> Held:
+        claims = self._keys.claims(token)
+        check_dates(claims)
+        held = self._read(claims)
+        if len(self._held) > REMEMBERED:
+            self._held.clear()
+        self._held[token] = held
+        return held
+
+    def _read(self, claims: Claims) -> Held:
+        private = claims.get("kubernetes.io")
+        if not isinstance(private, dict) or not isinstance(private.get("serviceaccount"), dict):
+            raise TokenError("invalid bearer token")
+        namespace, account = private.get("namespace", ""), private["serviceaccount"]
+        name, uid = account.get("name", ""), account.get("uid", "")
+        bound = [Bound(self._resource("serviceaccounts"), namespace, name, uid, "service account", "")]
+        extra: dict[str, tuple[str, ...]] = {}
+        if claims.get("jti"):
+            extra[CREDENTIAL_ID] = (f"JTI={claims['jti']}",)
+        for kind in ("secret", "pod", "node"):
+            ref = private.get(kind)
+            if not isinstance(ref, dict):
+                continue
+            if kind != "secret":
+                extra[f"{_EXTRA}{kind}-name"] = (ref.get("name", ""),)
+                if ref.get("uid"):
+                    extra[f"{_EXTRA}{kind}-uid"] = (ref["uid"],)
+            if kind == "node" and isinstance(private.get("pod"), dict):
+                continue
+            home = "" if kind == "node" else namespace
+            gone = "service account token has been invalidated"
+            bound.append(
+                Bound(self._resource(f"{kind}s"), home, ref.get("name", ""), ref.get("uid", ""), kind, gone)
+            )
+        user = User(username(namespace, name), uid, (*groups(namespace), AUTHENTICATED), tuple(extra.items()))
+        said = claims.get("aud") or self._audiences
+        audiences = (said,) if isinstance(said, str) else tuple(said)
+        return Held(claims, user, audiences, float(claims.get("exp", float("inf"))) + LEEWAY, bound)
+
+    def _resource(self, plural: str) -> Resource:
+        found = self._registry.resources.stored("", plural)
+        assert found is not None
+        return found
+
+    async def _check(self, bound: Bound) -> None:
+        """Whether what a token is bound to is there, is the same, and has not been deleted for a while."""
+        entry = await self._registry.read(bound.resource, bound.namespace, bound.name)
+        if entry is None:
+            raise TokenError(bound.gone or f"{bound.resource.resource} {quoted(bound.name)} not found")
+        metadata = entry.object()["metadata"]
+        if metadata["uid"] != bound.uid:
+            ref = "" if bound.called == "service account" else f" service account {bound.called} ref"
+            raise TokenError(
+                f"{bound.called} UID ({metadata['uid']}) does not match{ref} claim ({bound.uid})"
+            )
+        deleted = metadata.get("deletionTimestamp")
+        if deleted is None:
+            bound.seen = entry
+        elif parse_time(deleted) < time.time() - LEEWAY:
+            gone = f"service account {bound.namespace}/{bound.name} has been deleted"
+            raise TokenError(bound.gone or gone)
+
+    async def _legacy(self, token: str, audiences: Audiences) -> Known | None:
+        """A token without expiry, good as long as its secret holds it."""
+        claims = self._keys.claims(token)
+        said = {
+            field: claims.get(f"kubernetes.io/serviceaccount/{field}", "")
+            for field in ("namespace", "secret.name", "service-account.name", "service-account.uid")
+        }
+        for field_name, value in said.items():
+            if not value:
+                raise TokenError(f"{field_name} claim is missing")
+        namespace, secret_name, name, uid = said.values()
+        if claims.get("sub") != username(namespace, name):
+            raise TokenError("sub claim is invalid")
+        wanted = audiences or self._audiences
+        found = tuple(audience for audience in wanted if audience in self._audiences)
+        if not found and self._audiences:
+            raise _for_others(self._audiences, wanted)
+        entry = await self._registry.read(self._resource("secrets"), namespace, secret_name)
+        secret: dict[str, Any] = entry.object() if entry is not None else {}
+        if not secret or secret["metadata"].get("deletionTimestamp"):
+            raise TokenError("Token has been invalidated")
+        copy = base64.b64decode((secret.get("data") or {}).get("token", ""))
+        if not hmac.compare_digest(copy, token.encode()):
+            raise TokenError("Token does not match server's copy")
+        await self._check(
+            Bound(self._resource("serviceaccounts"), namespace, name, uid, "service account", "")
+        )
+        labels = secret["metadata"].get("labels") or {}
+        await self._mark_used(namespace, secret_name, labels.get(LAST_USED, ""))
+        if labels.get(INVALID_SINCE):
+            raise TokenError(f"the token in secret {namespace}/{secret_name} has been marked invalid")
+        return User(username(namespace, name), uid, (*groups(namespace), AUTHENTICATED)), found
+
+    async def _mark_used(self, namespace: str, secret: str, last: str) -> None:
+        """Once a day, on the secret: so that unused tokens can be found and removed."""
+        today = time.strftime("%Y-%m-%d", time.gmtime())
+        if last >= today:
+            return
+
+        def mark(found: dict[str, Any]) -> dict[str, Any]:
+            metadata = found["metadata"]
+            metadata["labels"] = {**(metadata.get("labels") or {}), LAST_USED: today}
+            return found
+
+        await self._registry.mutate("secrets", secret, namespace, mark)
+
+
+def _for_others(audiences: Audiences, wanted: Audiences) -> TokenError:
+    return TokenError(
+        f"token audiences {quoted_list(audiences)} is invalid for the target audiences {quoted_list(wanted)}"
+    )
