@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 from sortedcontainers import SortedDict
@@ -147,6 +147,14 @@ class Change:
 Subscriber = Callable[[list[Change]], None]
 
 
+class Follower(Protocol):
+    """Told of everything in every loaded collection: what there is when it is loaded, then the changes."""
+
+    def filled(self, collection: Collection) -> None: ...
+
+    def changed(self, collection: Collection, changes: list[Change]) -> None: ...
+
+
 class Collection:
     """All objects of one kind."""
 
@@ -200,6 +208,8 @@ class Collection:
         self.window_start = revision
         self._indexes.clear()
         self.loaded = True
+        for follower in list(self.cache.followers):
+            follower.filled(self)
 
     def apply(self, events: list[Event]) -> None:
         """Move on by these changes, in order, and tell the subscribers."""
@@ -210,6 +220,8 @@ class Collection:
         if changes:
             for subscriber in list(self._subscribers.values()):
                 subscriber(changes)
+            for follower in list(self.cache.followers):
+                follower.changed(self, changes)
 
     def _apply(self, event: Event) -> Change | None:
         old: Entry | None = self.entries.get(event.key)
@@ -340,6 +352,7 @@ class Cache:
         self.store = store
         self.revision = 0
         self.collections: dict[str, Collection] = {}
+        self.followers: set[Follower] = set()
         self._feed: asyncio.Task[None] | None = None
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self.on_reset: Callable[[], None] = lambda: None
