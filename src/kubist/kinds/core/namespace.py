@@ -95,10 +95,10 @@ class NamespaceStrategy(Strategy):
             *objectmeta.validate_update(new["metadata"], old["metadata"]),
         ]
 
-    def mark_deleted(self, ctx: Context, obj: Object) -> bool:
-        """A namespace terminates rather than being graced, whatever holds it."""
+    def mark_deleted(self, ctx: Context, obj: Object) -> bool | None:
+        """A namespace terminates rather than being graced; once nothing holds it, it goes as others do."""
         if "deletionTimestamp" in obj["metadata"]:
-            return False
+            return False if obj["spec"].get("finalizers") else None
         obj["metadata"]["deletionTimestamp"] = ctx.now
         obj["status"]["phase"] = "Terminating"
         return True
