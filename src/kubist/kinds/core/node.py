@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from kubist.kinds.core.node_proxy import NodeProxy
 from kubist.kinds.core.podspec.resources import round_up_to_milli
 from kubist.kinds.shared.ip import cidr_warnings, parse_cidr, validate_cidr
 from kubist.kinds.shared.labels import validate_label_name
@@ -36,7 +37,10 @@ class NodeStrategy(Strategy):
     reset_fields = ("status",)
     namespace_selectable = False
     field_labels: ClassVar[dict[str, str]] = {"spec.unschedulable": "spec.unschedulable"}
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {"status": NodeStatus()}
+    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
+        "status": NodeStatus(),
+        "proxy": NodeProxy(),
+    }
 
     def default(self, obj: Object) -> None:
         spec, status = obj["spec"], obj["status"]

@@ -16,17 +16,21 @@ class ServiceProxy(Connect):
     methods: ClassVar[tuple[str, ...]] = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
     async def connect(self, ctx: Context) -> tuple[int, str, bytes]:
-        """Pods are not reachable from here: as with a service that has no endpoints."""
+        """Pods are not reached from here: to those who ask, none of the endpoints is valid."""
         scheme, name, port = split_name(ctx.name)
         if not name or scheme not in ("", "http", "https"):
             raise bad_request(f"invalid service request {quoted(ctx.name)}")
-        service = ctx.objects.get("services", name, ctx.namespace)
-        if service is None:
+        if port.isdecimal():
+            service = ctx.objects.get("services", name, ctx.namespace)
+            if service is None:
+                raise not_found("", "services", name)
+            if int(port) not in [item.get("port") for item in service["spec"].get("ports") or ()]:
+                raise unavailable(f"no service port {port} found for service {quoted(name)}")
+        endpoints = ctx.objects.get("endpoints", name, ctx.namespace)
+        if endpoints is None:
             raise not_found("", "services", name)
-        ports = [item.get("port") for item in service["spec"].get("ports") or ()]
-        if port.isdecimal() and int(port) not in ports:
-            raise unavailable(f"no service port {port} found for service {quoted(name)}")
-        raise unavailable(f"no endpoints available for service {quoted(name)}")
+        shown = ctx.name if endpoints.get("subsets") else name
+        raise unavailable(f"no endpoints available for service {quoted(shown)}")
 
 
 def split_name(text: str) -> tuple[str, str, str]:

@@ -144,6 +144,17 @@ def validate_interface_address(text: str, path: str) -> Errors:
     )
 
 
+def is_global_unicast(address: Address) -> bool:
+    """Whether an address may be that of another machine, in a private network or not."""
+    return not (
+        address.is_unspecified
+        or address.is_loopback
+        or address.is_multicast
+        or address.is_link_local
+        or str(address) == "255.255.255.255"
+    )
+
+
 def validate_endpoint_ip(text: str, path: str) -> Errors:
     """An address that traffic may be sent to: no unspecified, loopback or link-local one."""
     address = parse_ip(text)

@@ -1,0 +1,40 @@
+"""Node proxy: a request passed on to a node's kubelet, if its address may be asked at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from kubist.kinds.core.service_proxy import split_name
+from kubist.kinds.shared.ip import is_global_unicast, parse_ip
+from kubist.kinds.strategy import Connect
+from kubist.meta.fields import quoted
+from kubist.meta.status import bad_request, not_found, plain_error, unavailable
+
+if TYPE_CHECKING:
+    from kubist.context import Context
+
+PREFERRED = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
+KUBELET_PORT = 10250
+
+
+class NodeProxy(Connect):
+    methods: ClassVar[tuple[str, ...]] = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+
+    async def connect(self, ctx: Context) -> tuple[int, str, bytes]:
+        """Kubelets are not reached from here; what is wrong with the question is said all the same."""
+        scheme, name, port = split_name(ctx.name)
+        if not name or scheme not in ("", "http", "https"):
+            raise bad_request(f"invalid node request {quoted(ctx.name)}")
+        node = ctx.objects.get("nodes", name)
+        if node is None:
+            raise not_found("", "nodes", name)
+        known = node["status"].get("addresses") or []
+        by_type = {address.get("type"): address.get("address", "") for address in reversed(known)}
+        host = next((by_type[kind] for kind in PREFERRED if kind in by_type), None)
+        if host is None:
+            raise plain_error(f"no preferred addresses found; known addresses: {known}")
+        address = parse_ip(host)
+        if address is not None and not is_global_unicast(address):
+            raise bad_request("address not allowed")
+        where = f"{host}:{port or KUBELET_PORT}"
+        raise unavailable(f"error trying to reach service: {where} is not reachable")

@@ -1,0 +1,43 @@
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kubist.kinds.core.node_proxy import NodeProxy
+from kubist.kinds.core.service_proxy import ServiceProxy
+from kubist.kinds.strategy import Connect
+from kubist.meta.status import APIError
+
+OBJECTS: dict[tuple[str, str], Any] = {
+    ("services", "s"): {"spec": {"ports": [{"port": 80}]}},
+    ("endpoints", "s"): {},
+    ("services", "bare"): {"spec": {"ports": [{"port": 80}]}},
+    ("nodes", "new"): {"status": {}},
+    ("nodes", "here"): {"status": {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}]}},
+    ("nodes", "there"): {"status": {"addresses": [{"type": "InternalIP", "address": "10.9.9.9"}]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("proxy", "name", "code"),
+    [
+        (ServiceProxy(), "s", 503),
+        (ServiceProxy(), "https:s:80", 503),
+        (ServiceProxy(), "bare", 404),
+        (ServiceProxy(), "bare:81", 503),
+        (ServiceProxy(), "absent", 404),
+        (ServiceProxy(), "ftp:s:80", 400),
+        (ServiceProxy(), "a:b:c:d", 400),
+        (NodeProxy(), "absent", 404),
+        (NodeProxy(), "new", 500),
+        (NodeProxy(), "here:99", 400),
+        (NodeProxy(), "there", 503),
+    ],
+)
+def test_why_nothing_can_be_reached(proxy: Connect, name: str, code: int) -> None:
+    objects = SimpleNamespace(get=lambda resource, name, namespace="": OBJECTS.get((resource, name)))
+    context: Any = SimpleNamespace(name=name, namespace="d", objects=objects)
+    with pytest.raises(APIError) as caught:
+        asyncio.run(proxy.connect(context))
+    assert caught.value.code == code
