@@ -15,7 +15,7 @@ from kubist.crd import regex
 
 Predicate = Callable[[str], bool]
 
-_HOST = regex.compile(
+_HOST = (
     r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)"
     r"|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$"
 )
@@ -80,7 +80,7 @@ def email(text: str) -> bool:
 
 
 def hostname(text: str) -> bool:
-    if not _HOST.search(text) or len(text.encode()) > 255:
+    if not regex.compile(_HOST).search(text) or len(text.encode()) > 255:
         return False
     return all(len(part.encode()) <= 63 for part in text.split("."))
 
