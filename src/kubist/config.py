@@ -36,6 +36,7 @@ class Config:
     service_account_issuer: tuple[str, ...] = ()
     service_account_key_file: tuple[str, ...] = ()
     service_account_signing_key_file: str = ""
+    service_account_jwks_uri: str = ""
     service_account_max_token_expiration: int = 0
     api_audiences: tuple[str, ...] = ()
     allow_privileged: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -48,9 +49,13 @@ class Paths:
         self.config = config
         self.resources = resources
         self.health = health
+        self.others: dict[str, Callable[[Request], Answer]] = {}
+        """Paths that other rooms answer."""
 
     async def answer(self, request: Request, info: RequestInfo, user: User, query: dict[str, str]) -> Answer:
         path = info.path
+        if path in self.others:
+            return self.others[path](request)
         parts = split(path) or [""]
         if parts[0] in ("healthz", "livez", "readyz"):
             excluded = [pair[8:] for pair in request.query.split("&") if pair.startswith("exclude=")]

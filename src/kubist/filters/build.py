@@ -12,12 +12,16 @@ from kubist.filters.authentication import (
     TokenFile,
 )
 from kubist.filters.authorization import AlwaysAllow, AlwaysDeny, Authorization, Authorizer
+from kubist.filters.openid import KEYS, openid_paths
 from kubist.filters.rbac import RBAC
 from kubist.filters.serviceaccounts import ServiceAccountTokens
 from kubist.filters.tokens import KeySet, key_set, read_public_keys
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kubist.config import Config
+    from kubist.http.messages import Answer, Request
     from kubist.registry import Registry
 
 
@@ -54,6 +58,16 @@ def service_account_keys(config: Config) -> KeySet | None:
     files = config.service_account_key_file or (config.service_account_signing_key_file,)
     keys = [key for file in files if file for key in read_public_keys(file)]
     return key_set(keys) if keys else None
+
+
+def openid(config: Config) -> dict[str, Callable[[Request], Answer]]:
+    """The paths that tell of the issuer of service account tokens."""
+    keys = service_account_keys(config)
+    if keys is None or not config.service_account_issuer:
+        return {}
+    host = f"{config.advertise_address or '127.0.0.1'}:{config.secure_port}"
+    uri = config.service_account_jwks_uri or f"https://{host}{KEYS}"
+    return openid_paths(config.service_account_issuer[0], uri, keys)
 
 
 def authorization(config: Config, registry: Registry) -> Authorization:

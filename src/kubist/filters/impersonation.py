@@ -1,7 +1,7 @@
 """As whom: the Impersonate-* headers, and the rights that they need.
 
-Constrained modes ask two questions: may the one be impersonated in this mode, and may this very request be made
-while doing so. The old mode asks only the first, with the verb `impersonate`.
+Constrained modes ask two questions: may the one be impersonated in this mode, and may this very request be
+made while doing so. The old mode asks only the first, with the verb `impersonate`.
 """
 
 from __future__ import annotations
@@ -107,29 +107,14 @@ class Mode:
                 await self._check(requester, AUTHENTICATION, "userextras", value, subresource=key)
 
     def _question(
-        self,
-        requester: User,
-        group: str,
-        resource: str,
-        name: str,
-        namespace: str = "",
-        subresource: str = "",
+        self, who: User, group: str, resource: str, name: str, namespace: str = "", subresource: str = ""
     ) -> Attributes:
-        version = "v1"
-        return Attributes(
-            requester, self.constraint, "", True, group, version, resource, subresource, namespace, name
-        )
+        return Attributes(who, self.constraint, "", True, group, "v1", resource, subresource, namespace, name)
 
     async def _check(
-        self,
-        requester: User,
-        group: str,
-        resource: str,
-        name: str,
-        namespace: str = "",
-        subresource: str = "",
+        self, who: User, group: str, resource: str, name: str, namespace: str = "", subresource: str = ""
     ) -> None:
-        await self._ask(self._question(requester, group, resource, name, namespace, subresource))
+        await self._ask(self._question(who, group, resource, name, namespace, subresource))
 
     async def _ask(self, attributes: Attributes) -> None:
         allowed, reason = await self._authorize(attributes)
@@ -243,7 +228,7 @@ class Impersonation:
         self._last: dict[str, Mode] = {}
 
     async def impersonate(self, wanted: User, attributes: Attributes) -> tuple[User, str]:
-        """The user to be, and the constraint under which (empty: none); or the 403 of the first mode tried."""
+        """The user to be, and the constraint under which (empty: none); or the 403 of the first mode."""
         refusal: status.APIError | None = None
         requester = attributes.user.name
         last = self._last.get(requester)

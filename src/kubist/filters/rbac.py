@@ -27,7 +27,7 @@ Subject = tuple[str, str, str]
 
 
 class Rule:
-    """A PolicyRule, ready to be asked. The rule itself is kept for reviews and for the check of escalation."""
+    """A PolicyRule, ready to be asked. What it `said` is kept for reviews and against escalation."""
 
     __slots__ = ("groups", "names", "resources", "said", "urls", "verbs")
 
@@ -150,6 +150,7 @@ class RBAC:
         self._subjects: dict[Subject, set[str]] = {}
         self._roles: dict[str, tuple[Rule, ...] | None] = {}
         self._grants: dict[tuple[str, tuple[str, ...], str], Grants] = {}
+        self._loading: list[asyncio.Future[None]] = []
 
     async def decide(self, attributes: Attributes) -> tuple[bool | None, str]:
         user = attributes.user
@@ -233,10 +234,11 @@ class RBAC:
         self._roles.clear()
         self._grants.clear()
         self._seen = []
+        self._loading = [task for task in self._loading if not task.done()]
         for resource in ("clusterroles", "roles", "clusterrolebindings", "rolebindings"):
             collection = self._collection(resource)
             if not collection.loaded:
-                asyncio.ensure_future(collection.ready())
+                self._loading.append(asyncio.ensure_future(collection.ready()))
             self._seen.append((collection, collection.entries))
             if resource.endswith("bindings"):
                 collection.subscribe(self, self._bindings_changed)
