@@ -11,7 +11,7 @@ import importlib.util
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from importlib import resources as package_files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kubist.kinds.strategy import Strategy
@@ -129,7 +129,7 @@ STORED_ELSEWHERE = {
 @functools.cache
 def builtin() -> tuple[Resource, ...]:
     """The built-in resources in discovery order. Shared by all servers; strategies and schemas load on use."""
-    rows = json.loads((package_files.files("kubist.schema") / "resources.json").read_bytes())
+    rows = json.loads(Path(__file__).with_name("schema").joinpath("resources.json").read_bytes())
     return tuple(_builtin(row) for row in rows)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from importlib import resources as package_files
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -37,7 +37,7 @@ _PRIORITY_CLASSES = {
 
 @functools.cache
 def _bytes() -> bytes:
-    return (package_files.files("kubist.bootstrap") / "objects.json").read_bytes()
+    return Path(__file__).with_name("objects.json").read_bytes()
 
 
 def _data() -> Any:

@@ -11,7 +11,7 @@ import json
 import logging
 import re
 from collections.abc import Iterable
-from importlib import resources
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from kubist.config import Config
@@ -42,7 +42,7 @@ _MAPS = ("mapStringString", "stringToString", "colonSeparatedMultimapStringStrin
 
 
 def of_kube_apiserver() -> dict[str, Flag]:
-    rows = json.loads((resources.files("kubist.cli") / "flags.json").read_bytes())
+    rows = json.loads(Path(__file__).with_name("flags.json").read_bytes())
     return {row[0]: Flag(*row) for row in rows} | {flag.name: flag for flag in OWN}
 
 

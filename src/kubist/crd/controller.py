@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from kubist.crd import definition, naming
 from kubist.crd.apiservices import APIServices
-from kubist.crd.served import Served, identity
 from kubist.meta import status
 from kubist.storage.cache import Change, Collection
 
 if TYPE_CHECKING:
     from kubist.api import API
+    from kubist.crd.served import Served
 
 Object = dict[str, Any]
 log = logging.getLogger("kubist.crd")
@@ -136,10 +136,12 @@ class Definitions:
             if known is not None:
                 self._unserve(name)
             return
-        if known is not None and known.identity == identity(crd):
-            return
+        # What serves custom resources is not loaded where there are none.
+        from kubist.crd.served import Served, identity
         from kubist.crd.webhook import webhook_of
 
+        if known is not None and known.identity == identity(crd):
+            return
         try:
             served = Served(crd, webhook_of(crd, self.api))
         except Exception:
