@@ -6,7 +6,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from kubist.config import Config
-from kubist.filters.tokens import TokenError, TokenSigner
+from kubist.filters.tokens import TokenError, TokenSigner, key_set
 from kubist.kinds.core.serviceaccount_token import EXTENDED_SECONDS, ServiceAccountToken
 from kubist.meta.status import APIError
 
@@ -108,6 +108,5 @@ def test_only_own_unspoilt_tokens_are_accepted() -> None:
 
 
 def test_public_keys_are_shown_with_the_ids_that_tokens_name() -> None:
-    signer = TokenSigner(KEY, ["https://a"])
-    (key,) = signer.jwks()["keys"]
+    (key,) = key_set([KEY.public_key()]).jwks()["keys"]
     assert (key["kty"], key["alg"], key["crv"]) == ("EC", "ES256", "P-256")
