@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from kubist import request as requests
+from kubist import routes
 from kubist.admission.chain import Admission
 from kubist.cluster import Cluster
 from kubist.codec import negotiate
 from kubist.codec.errors import DecodeError
 from kubist.config import Config
 from kubist.context import Context, User
-from kubist.crd import routes
+from kubist.crd import routes as custom_routes
 from kubist.filters.attributes import Attributes, attributes
 from kubist.filters.authentication import Authentication
 from kubist.filters.authorization import Authorization
@@ -129,10 +130,10 @@ class API:
                 return NOT_FOUND
             raise status.no_such_path()
         if resource.custom:
-            if not routes.leads_somewhere(info, resource):
+            if not custom_routes.leads_somewhere(info, resource):
                 return NOT_FOUND
         else:
-            check_route(info, resource, request.method)
+            routes.check(info, resource, request.method)
         if resource.strategy.deprecation:
             warnings.append(resource.strategy.deprecation)
         context = self.context(resource, info, user, query, request, warnings)
@@ -214,51 +215,6 @@ def escaped(text: str) -> bytes:
     return "".join(char if char.isprintable() else " " for char in text).encode()
 
 
-def check_route(info: RequestInfo, resource: Any, method: str) -> None:
-    """Whether the path and the method are ones that the resource has; 404 and 405 otherwise."""
-    parts = info.parts[1:] if info.parts[0] == "watch" else info.parts
-    scoped = parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in ("status", "finalize")
-    below = parts[2:] if scoped else parts
-    if below[-1] == "":
-        below = below[:-1]
-    if scoped != resource.namespaced and (
-        scoped or len(below) > 1 or method not in ("GET", "HEAD", "DELETE", "OPTIONS")
-    ):
-        if not (not scoped and resource.namespaced and len(below) == 1):
-            raise status.no_such_path()
-    if info.watch_path and method != "GET":
-        raise status.method_not_allowed()
-    if len(below) == 2 and below[1] in (".", "..") or (len(below) >= 2 and "%" in below[1]):
-        raise status.bad_request(
-            f'name parameter invalid: "{below[1]}": {", ".join(_segment_errors(below[1]))}'
-        )
-    sub = below[2] if len(below) > 2 else ""
-    if sub:
-        found = resource.subresources.get(sub)
-        if found is None:
-            raise status.no_such_path()
-        if len(below) > 3 and sub != "proxy":
-            raise status.no_such_path()
-        if method == "HEAD" or info.verb not in found.verbs:
-            raise status.method_not_allowed()
-        return
-    if method not in ("GET", "POST", "PUT", "PATCH", "DELETE"):
-        raise status.method_not_allowed()
-    wanted = "get" if info.watch_path else info.verb
-    if len(below) > 1 and "get" not in resource.verbs:
-        raise status.no_such_path()
-    if info.verb in ("update", "patch", "delete", "get") and len(below) < 2:
-        raise status.method_not_allowed()
-    if info.verb == "create" and len(below) > 1:
-        raise status.method_not_allowed()
-    if not scoped and resource.namespaced and info.verb in ("create", "deletecollection"):
-        raise status.method_not_allowed() if "list" in resource.verbs else status.no_such_path()
-    if wanted == "watch" and "list" in resource.verbs:
-        return
-    if wanted not in resource.verbs:
-        raise status.method_not_allowed()
-
-
 _DURATION = re.compile(r"[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)")
 
 
@@ -268,12 +224,6 @@ def check_timeout(query: dict[str, str]) -> None:
     if text and not _DURATION.fullmatch(text):
         why = f'invalid timeout specified in the request URL - time: invalid duration "{text}"'
         raise status.bad_request(why)
-
-
-def _segment_errors(name: str) -> list[str]:
-    from kubist.meta.names import path_segment
-
-    return path_segment(name)
 
 
 def render_status(request: Request, shown: dict[str, Any]) -> tuple[bytes, str]:

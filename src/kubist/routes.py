@@ -1,0 +1,48 @@
+"""Which paths and methods a resource has. A path that it does not have is 404, a method that the path does not 405."""
+
+from __future__ import annotations
+
+from kubist.meta import status
+from kubist.meta.names import path_segment
+from kubist.request import RequestInfo
+from kubist.resources import Resource
+
+COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
+OBJECT = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+SUBRESOURCE = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+def check(info: RequestInfo, resource: Resource, method: str) -> None:
+    """Refuse a request that no route of the resource takes, or whose name could be no path segment."""
+    parts = info.parts[1:] if info.watch_path else info.parts
+    scoped = parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in ("status", "finalize")
+    below = parts[2:] if scoped else parts
+    if len(below) > 1 and below[-1] == "":
+        below = below[:-1]
+    methods = _methods(resource, scoped, below)
+    if not methods:
+        raise status.no_such_path()
+    if info.watch_path:
+        methods = {"GET"}
+    if method not in methods:
+        raise status.method_not_allowed()
+    if len(below) > 1 and (wrong := path_segment(below[1])):
+        raise status.bad_request(f'name parameter invalid: "{below[1]}": {", ".join(wrong)}')
+
+
+def _methods(resource: Resource, scoped: bool, below: tuple[str, ...]) -> set[str]:
+    """The methods of a path: below a namespace or not, with its parts from the resource on. None: no such path."""
+    if scoped and not resource.namespaced:
+        return set()
+    if len(below) == 1:
+        if resource.namespaced and not scoped:
+            return {"GET"} if "list" in resource.verbs else set()
+        return {method for method, verb in COLLECTION.items() if verb in resource.verbs}
+    if resource.namespaced and not scoped:
+        return set()
+    if len(below) == 2:
+        return {method for method, verb in OBJECT.items() if verb in resource.verbs}
+    found = resource.subresources.get(below[2])
+    if found is None or (len(below) > 3 and found.name != "proxy"):
+        return set()
+    return {method for method, verb in SUBRESOURCE.items() if verb in found.verbs}
