@@ -56,3 +56,12 @@ class Config:
 
     controllers: tuple[str, ...] = ()
     """The loops of `serve` to run; none for a bare API server."""
+    root_ca_file: str = ""
+    """What is published to every namespace as `kube-root-ca.crt`."""
+    cluster_signing_cert_file: str = ""
+    cluster_signing_key_file: str = ""
+    """The authority that signs approved certificate requests."""
+    workloads: bool = False
+    """Simulate a node, the loops of workloads, and pods that run."""
+    workload_delay: float = 0.0
+    """Seconds until a simulated pod is ready."""

@@ -97,7 +97,7 @@ def convert(flag: Flag, given: list[str], current: Any) -> Any:
         if isinstance(current, bool):
             return _boolean(last)
         if flag.type == "duration":
-            return int(seconds(last))
+            return type(current)(seconds(last))
         if isinstance(current, int):
             return int(last)
     except ValueError as error:

@@ -31,6 +31,8 @@ FLAGS = (
     flags.Flag("enable-admission-plugins", "strings", "", "Admission plugins to switch on."),
     flags.Flag("disable-admission-plugins", "strings", "", "Admission plugins to switch off."),
     flags.Flag("controllers", "strings", "*", "The control loops to run; `*` for all, `-name` without one."),
+    flags.Flag("workloads", "bool", "false", "Simulate a node and pods that run, and what manages pods."),
+    flags.Flag("workload-delay", "duration", "0s", "How long a simulated pod takes to get ready."),
     flags.Flag("event-ttl", "duration", "1h0m0s", "How long events are kept."),
     flags.Flag("v", "Level", "0", "How much to log."),
 )
@@ -111,6 +113,9 @@ def prepare(config: Config, directory: Path, *, in_memory: bool) -> Config:
         tls_cert_file=str(pki / "apiserver.crt"),
         tls_private_key_file=str(pki / "apiserver.key"),
         client_ca_file=str(pki / "ca.crt"),
+        root_ca_file=str(pki / "ca.crt"),
+        cluster_signing_cert_file=str(pki / "ca.crt"),
+        cluster_signing_key_file=str(pki / "ca.key"),
         service_account_signing_key_file=str(signing_key),
         service_account_key_file=(str(signing_key),),
     )

@@ -1,0 +1,103 @@
+"""The loops of a server: which there are, which of them run, and that only one server of a store runs them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kubist.control.client import Client
+from kubist.control.leader import Leader
+from kubist.control.loop import Loop
+
+if TYPE_CHECKING:
+    from kubist.api import API
+
+log = logging.getLogger("kubist.control")
+
+
+class Manager:
+    """Runs the loops that the configuration names, for as long as this server leads."""
+
+    def __init__(self, api: API) -> None:
+        self.api = api
+        self.client = Client(api)
+        self.loops: list[Loop] = []
+        self._task: asyncio.Task[None] | None = None
+        self._leader: Leader | None = None
+        self._reset = asyncio.Event()
+
+    async def start(self) -> None:
+        cache = self.api.registry.cache
+        before = cache.on_reset
+
+        def on_reset() -> None:
+            before()
+            self._reset.set()
+
+        cache.on_reset = on_reset
+        if not self.api.registry.store.local:
+            self._leader = Leader(self.client)
+        self._task = asyncio.ensure_future(self._stay())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        leads = bool(self.loops)
+        await self._stop_loops()
+        if self._leader is not None and leads:
+            await self._leader.release()
+
+    async def _stay(self) -> None:
+        """Lead, lose, lead again; start afresh when the cache had to."""
+        while True:
+            if self._leader is not None:
+                await self._leader.acquire()
+            self._reset.clear()
+            await self._run_loops()
+            ends: list[asyncio.Future[object]] = [asyncio.ensure_future(self._reset.wait())]
+            if self._leader is not None:
+                ends.append(asyncio.ensure_future(self._leader.hold()))
+            try:
+                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for end in ends:
+                    end.cancel()
+            await self._stop_loops()
+
+    async def _run_loops(self) -> None:
+        registry = self.api.registry
+        for collection in list(registry.cache.collections.values()):
+            await collection.ready()
+        self.loops = [kind(self.client) for kind in chosen(self.api.config.controllers)]
+        for loop in self.loops:
+            loop.start()
+
+    async def _stop_loops(self) -> None:
+        loops, self.loops = self.loops, []
+        await asyncio.gather(*(loop.stop() for loop in loops))
+
+
+def available() -> list[type[Loop]]:
+    """All loops but those of workloads, by the names that kube-controller-manager knows them by."""
+    from kubist.control.garbagecollector import GarbageCollector
+    from kubist.control.namespaces import Namespaces
+    from kubist.control.rootca import RootCertificates
+    from kubist.control.serviceaccounts import ServiceAccounts
+
+    return [Namespaces, GarbageCollector, ServiceAccounts, RootCertificates]
+
+
+def chosen(names: Iterable[str]) -> list[type[Loop]]:
+    """The loops that a list of names asks for: `*` all, `name` one, `-name` not that one."""
+    wanted = set(names)
+    known = available()
+    for name in wanted - {"*"} - {loop.name for loop in known} - {f"-{loop.name}" for loop in known}:
+        log.warning("there is no loop %r", name.removeprefix("-"))
+    return [
+        loop for loop in known if f"-{loop.name}" not in wanted and ("*" in wanted or loop.name in wanted)
+    ]

@@ -1,0 +1,203 @@
+"""Namespaces that terminate: their content is deleted, pods first; then the namespace is let go.
+
+While something keeps content alive (grace, finalizers, refusals), the namespace's conditions say what.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+from kubist.api import timestamp
+from kubist.control.client import Client
+from kubist.control.loop import Loop
+from kubist.kinds.core.namespace import FINALIZER
+from kubist.meta.status import APIError
+from kubist.registry import stored
+from kubist.resources import Resource
+from kubist.storage.cache import Change, Collection, Entry
+
+Object = dict[str, Any]
+
+TOGETHER = 64
+"""Deletions under way at a time: they share their way to the disk."""
+FINE = {
+    "NamespaceDeletionDiscoveryFailure": ("ResourcesDiscovered", "All resources successfully discovered"),
+    "NamespaceDeletionGroupVersionParsingFailure": (
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    "NamespaceDeletionContentFailure": (
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    "NamespaceContentRemaining": ("ContentRemoved", "All content successfully removed"),
+    "NamespaceFinalizersRemaining": ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+}
+"""The conditions of a namespace that terminates: reason and message while there is nothing to say."""
+
+
+class Namespaces(Loop):
+    name = "namespace"
+    workers = 4
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        self._terminating: set[str] = set()
+
+    def follow(self) -> None:
+        self.watch("namespaces", self._namespace_changed)
+        self.client.registry.cache.followers.add(self)
+
+    async def stop(self) -> None:
+        self.client.registry.cache.followers.discard(self)
+        await super().stop()
+
+    def _namespace_changed(self, change: Change) -> None:
+        entry = change.new
+        if entry is None:
+            assert change.old is not None
+            self._terminating.discard(change.old.name)
+        elif b'"deletionTimestamp":"' in entry.tail:
+            self._terminating.add(entry.name)
+            self.queue.add(entry.name)
+
+    def filled(self, collection: Collection) -> None:
+        """Content that was not known of before may belong to a namespace that terminates."""
+        for name in self._terminating:
+            self.queue.add(name)
+
+    def changed(self, collection: Collection, changes: list[Change]) -> None:
+        if not self._terminating:
+            return
+        for change in changes:
+            entry = change.old or change.new
+            if entry is not None and entry.namespace in self._terminating:
+                self.queue.add(entry.namespace)
+
+    async def reconcile(self, key: str) -> None:
+        namespace = self.client.get("namespaces", key)
+        if namespace is None or "deletionTimestamp" not in namespace["metadata"]:
+            return
+        if FINALIZER not in (namespace["spec"].get("finalizers") or ()):
+            return
+        left = Content()
+        await self._delete(left, self.client.resource("pods"), key)
+        if not left.resources:
+            others = [resource for resource in self._kinds() if resource.resource != "pods" or resource.group]
+            for resource in others:
+                await self._delete(left, resource, key)
+        await self._tell(key, left)
+        if left.errors:
+            raise left.errors[0]
+        if not left.resources:
+            await self.client.update("namespaces", key, "", _finalize, subresource="finalize")
+
+    def _kinds(self) -> list[Resource]:
+        """Everything that a namespace can contain, each kind once."""
+        kinds = {}
+        for resource in self.client.resources:
+            home = resource.storage_version == resource.api_version
+            if resource.namespaced and home and stored(resource) and "delete" in resource.verbs:
+                kinds[resource.prefix] = resource
+        return list(kinds.values())
+
+    async def _delete(self, left: Content, resource: Resource, namespace: str) -> None:
+        """Delete all objects of a kind, as far as that was not done before, and count those that stay."""
+        collection = self.client.registry.collection(resource)
+        await collection.ready()
+        prefix = f"{resource.prefix}{namespace}/"
+        entries = iter(list(collection.below(prefix)))
+
+        async def work() -> None:
+            for entry in entries:
+                if _waits(entry):
+                    left.count(resource, entry)
+                    continue
+                try:
+                    held = await self.client.delete_entry(resource, entry, propagationPolicy="Background")
+                except APIError as error:
+                    left.errors.append(error)
+                    held = entry
+                if held is not None:
+                    left.count(resource, held)
+
+        await asyncio.gather(*(work() for _ in range(TOGETHER)))
+
+    async def _tell(self, name: str, left: Content) -> None:
+        conditions = left.conditions()
+        now = timestamp()
+
+        def edit(namespace: Object) -> Object:
+            held = namespace["status"].setdefault("conditions", [])
+            by_type = {condition["type"]: condition for condition in held}
+            for wanted in conditions:
+                condition = by_type.get(wanted["type"])
+                if condition is None:
+                    held.append({"type": wanted["type"], "lastTransitionTime": now, **wanted})
+                    continue
+                if condition["status"] != wanted["status"]:
+                    condition["lastTransitionTime"] = now
+                condition.update(wanted)
+            return namespace
+
+        if left.resources or left.errors or self._told(name):
+            await self.client.update("namespaces", name, "", edit, subresource="status")
+
+    def _told(self, name: str) -> bool:
+        """Whether its conditions were ever written: a namespace that goes at once needs none."""
+        namespace = self.client.get("namespaces", name)
+        return namespace is not None and bool(namespace["status"].get("conditions"))
+
+
+class Content:
+    """What is left in a namespace after a pass."""
+
+    def __init__(self) -> None:
+        self.resources: Counter[str] = Counter()
+        self.finalizers: Counter[str] = Counter()
+        self.errors: list[APIError] = []
+
+    def count(self, resource: Resource, entry: Entry) -> None:
+        self.resources[f"{resource.resource}.{resource.group}"] += 1
+        self.finalizers.update(entry.object()["metadata"].get("finalizers") or ())
+
+    def conditions(self) -> list[Object]:
+        said: dict[str, tuple[str, str]] = {}
+        if self.errors:
+            texts = ", ".join(sorted(str(error) for error in self.errors))
+            message = f"Failed to delete all resource types, {len(self.errors)} remaining: {texts}"
+            said["NamespaceDeletionContentFailure"] = ("ContentDeletionFailed", message)
+        if self.resources:
+            texts = ", ".join(
+                sorted(f"{name} has {n} resource instances" for name, n in self.resources.items())
+            )
+            message = f"Some resources are remaining: {texts}"
+            said["NamespaceContentRemaining"] = ("SomeResourcesRemain", message)
+        if self.finalizers:
+            texts = ", ".join(
+                sorted(f"{name} in {n} resource instances" for name, n in self.finalizers.items())
+            )
+            message = f"Some content in the namespace has finalizers remaining: {texts}"
+            said["NamespaceFinalizersRemaining"] = ("SomeFinalizersRemain", message)
+        conditions = []
+        for kind, fine in FINE.items():
+            reason, message = said.get(kind, fine)
+            status = "True" if kind in said else "False"
+            conditions.append({"type": kind, "status": status, "reason": reason, "message": message})
+        return conditions
+
+
+def _waits(entry: Entry) -> bool:
+    """Whether only finalizers keep an object: deleting it once more would change nothing."""
+    if b'"deletionTimestamp":"' not in entry.tail or b'"finalizers":[' not in entry.tail:
+        return False
+    metadata = entry.object()["metadata"]
+    return "deletionTimestamp" in metadata and not metadata.get("deletionGracePeriodSeconds")
+
+
+def _finalize(namespace: Object) -> Object:
+    finalizers = namespace["spec"].get("finalizers") or []
+    namespace["spec"]["finalizers"] = [name for name in finalizers if name != FINALIZER]
+    return namespace

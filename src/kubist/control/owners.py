@@ -1,0 +1,88 @@
+"""Who owns whom: an index of dependents by their owners' uids, kept from what happens in every collection."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from kubist.storage.cache import Change, Collection, Entry
+
+Object = dict[str, Any]
+
+OWNERS = b'"ownerReferences":['
+_UID = re.compile(rb'"uid":"([^"]+)"')
+
+
+class Ref(NamedTuple):
+    """An object by its place: the prefix of its collection and its key."""
+
+    prefix: str
+    key: str
+
+
+class Owners:
+    """The dependents of every owner. Most objects have none and are not even parsed."""
+
+    def __init__(self) -> None:
+        self._dependents: dict[str, dict[Ref, bool]] = {}
+        """By the owner's uid; each with whether it blocks the owner's foreground deletion."""
+        self._owners: dict[Ref, tuple[str, ...]] = {}
+
+    def note(self, prefix: str, entry: Entry) -> bool:
+        """Learn of a version of an object; whether it has owners."""
+        ref = Ref(prefix, entry.key)
+        if OWNERS not in entry.tail:
+            self._drop(ref)
+            return False
+        references = entry.object()["metadata"].get("ownerReferences") or ()
+        self._drop(ref)
+        if not references:
+            return False
+        self._owners[ref] = tuple(reference.get("uid", "") for reference in references)
+        for reference in references:
+            blocks = bool(reference.get("blockOwnerDeletion"))
+            self._dependents.setdefault(reference.get("uid", ""), {})[ref] = blocks
+        return True
+
+    def forget(self, prefix: str, key: str) -> None:
+        self._drop(Ref(prefix, key))
+
+    def forget_all(self, prefix: str) -> None:
+        for ref in [ref for ref in self._owners if ref.prefix == prefix]:
+            self._drop(ref)
+
+    def _drop(self, ref: Ref) -> None:
+        for uid in self._owners.pop(ref, ()):
+            dependents = self._dependents.get(uid)
+            if dependents is not None:
+                dependents.pop(ref, None)
+                if not dependents:
+                    del self._dependents[uid]
+
+    def dependents(self, uid: str) -> list[Ref]:
+        return list(self._dependents.get(uid, ()))
+
+    def blocking(self, uid: str) -> list[Ref]:
+        return [ref for ref, blocks in self._dependents.get(uid, {}).items() if blocks]
+
+    def owned_by(self, prefix: str, key: str) -> tuple[str, ...]:
+        """The uids of an object's owners, as last noted."""
+        return self._owners.get(Ref(prefix, key), ())
+
+    def may_own(self, entry: Entry) -> bool:
+        """Whether anything may depend on the object: of the uids in it one has dependents."""
+        return any(uid.decode() in self._dependents for uid in _UID.findall(entry.tail))
+
+
+def load(owners: Owners, collection: Collection) -> list[Ref]:
+    """Note everything in a collection; those that have owners."""
+    prefix = collection.kind.prefix
+    owners.forget_all(prefix)
+    return [Ref(prefix, entry.key) for entry in collection.entries.values() if owners.note(prefix, entry)]
+
+
+def uid_of(change: Change) -> str:
+    entry = change.old or change.new
+    assert entry is not None
+    uid: str = entry.object()["metadata"].get("uid", "")
+    return uid

@@ -1,0 +1,74 @@
+"""A queue of keys to look after: each at most once at a time, again later if it failed, or when it is due."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+FIRST_DELAY = 0.01
+LONGEST_DELAY = 60.0
+
+
+class Queue(Generic[K]):
+    """Keys in the order in which they were added. What is added while it is worked on comes again after that."""
+
+    def __init__(self) -> None:
+        self._ready: deque[K] = deque()
+        self._wanted: set[K] = set()
+        self._active: set[K] = set()
+        self._failures: dict[K, int] = {}
+        self._timers: dict[K, asyncio.TimerHandle] = {}
+        self._arrived = asyncio.Event()
+
+    def add(self, key: K) -> None:
+        if key in self._wanted:
+            return
+        self._wanted.add(key)
+        if key not in self._active:
+            self._ready.append(key)
+            self._arrived.set()
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Add it then, unless it is due earlier already."""
+        loop = asyncio.get_running_loop()
+        timer = self._timers.get(key)
+        if timer is not None:
+            if timer.when() <= loop.time() + seconds:
+                return
+            timer.cancel()
+        self._timers[key] = loop.call_later(seconds, self._due, key)
+
+    def _due(self, key: K) -> None:
+        del self._timers[key]
+        self.add(key)
+
+    async def get(self) -> K:
+        """The next key; whoever gets it says `done` afterwards."""
+        while not self._ready:
+            self._arrived.clear()
+            await self._arrived.wait()
+        key = self._ready.popleft()
+        self._wanted.discard(key)
+        self._active.add(key)
+        return key
+
+    def done(self, key: K, *, failed: bool = False) -> None:
+        self._active.discard(key)
+        if key in self._wanted:
+            self._ready.append(key)
+            self._arrived.set()
+        if not failed:
+            self._failures.pop(key, None)
+            return
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        self.add_after(key, min(FIRST_DELAY * 2.0 ** min(failures, 20), LONGEST_DELAY))
+
+    def close(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
