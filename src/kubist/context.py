@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from kubist.admission.reinvocation import Reinvocation
     from kubist.config import Config
     from kubist.http.messages import Request
     from kubist.resources import Resource
@@ -165,6 +166,10 @@ class Context:
     audit_annotations: dict[str, str] = field(default_factory=dict)
     operation: str = ""
     """What admission is asked about: CREATE, UPDATE, DELETE or CONNECT; set by the chain."""
+    options: Object = field(default_factory=dict)
+    """The DeleteOptions of a deletion, as far as they were given."""
+    reinvocation: Reinvocation | None = None
+    """What mutating admission remembers between its two rounds."""
 
     def warn(self, text: str) -> None:
         if text not in self.warnings:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kubist.admission.chain import Admission
 from kubist.admission.registry import build
@@ -22,6 +23,9 @@ from kubist.http.tls import HTTP1, HTTP2, server_context
 from kubist.registry import Registry
 from kubist.resources import Resources
 from kubist.storage.store import Store
+
+if TYPE_CHECKING:
+    from kubist.control.manager import Manager
 
 log = logging.getLogger("kubist")
 
@@ -51,6 +55,7 @@ class Server:
         self.definitions = Definitions(self.api)
         self._http: HttpServer | None = None
         self._repairs: asyncio.Task[None] | None = None
+        self._loops: Manager | None = None
         self.port = 0
 
     def _store_problem(self) -> str:
@@ -61,10 +66,12 @@ class Server:
         await self.store.open()
         try:
             await self.registry.start()
+            self.api.admission.start(self.registry)
             await self._bootstrap()
             await self.definitions.start()
             self._repairs = asyncio.create_task(repair_allocations(self.api.cluster))
             await self._listen(sock)
+            await self._control()
         except BaseException:
             await self.stop()
             raise
@@ -74,6 +81,14 @@ class Server:
         from kubist import bootstrap
 
         await bootstrap.ensure(self.registry, self.config)
+
+    async def _control(self) -> None:
+        """Start the loops that are asked for."""
+        if self.config.controllers or self.config.workloads:
+            from kubist.control.manager import Manager
+
+            self._loops = Manager(self.api)
+            await self._loops.start()
 
     async def _listen(self, sock: socket.socket | None) -> None:
         context = await asyncio.to_thread(serving_context, self.config)
@@ -88,6 +103,9 @@ class Server:
         self.ready = False
         if self._repairs is not None:
             self._repairs.cancel()
+        if self._loops is not None:
+            await self._loops.stop()
+            self._loops = None
         if self._http is not None:
             await self._http.stop(grace)
             self._http = None

@@ -6,11 +6,14 @@ Which plugins care about a request is worked out once for each (resource, sub-re
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Plugin
 from kubist.context import Context
 from kubist.resources import Resource
+
+if TYPE_CHECKING:
+    from kubist.registry import Registry
 
 Object = dict[str, Any]
 Step = Callable[[Context, Object | None, Object | None], Awaitable[None]]
@@ -34,6 +37,10 @@ class Admission:
         self.plugins = list(plugins)
         self._routes: dict[tuple[Resource, str, str], Route] = {}
 
+    def start(self, registry: Registry) -> None:
+        for plugin in self.plugins:
+            plugin.start(registry)
+
     def _route(self, ctx: Context, operation: str) -> Route:
         ctx.operation = operation
         key = (ctx.resource, ctx.subresource, operation)
@@ -49,8 +56,14 @@ class Admission:
     async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         """Let plugins change `new` in place, or refuse the request. `new` is None for a deletion, `old` for a
         creation."""
-        for step in self._route(ctx, operation_of(new, old)).admit:
+        steps = self._route(ctx, operation_of(new, old)).admit
+        ctx.reinvocation = None
+        for step in steps:
             await step(ctx, new, old)
+        if ctx.reinvocation is not None and ctx.reinvocation.wanted:
+            ctx.reinvocation.again = True
+            for step in steps:
+                await step(ctx, new, old)
 
     async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         """Let plugins refuse what the request came to."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.context import Context
 from kubist.meta import status
+
+if TYPE_CHECKING:
+    from kubist.registry import Registry
 
 Object = dict[str, Any]
 
@@ -22,6 +25,9 @@ class Plugin:
 
     def handles(self, resource: str, operation: str) -> bool:
         return operation in self.operations and (not self.resources or resource in self.resources)
+
+    def start(self, registry: Registry) -> None:
+        """The cache is filled: what follows collections can begin."""
 
     async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         """Change `new` in place, or refuse."""

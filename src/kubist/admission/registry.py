@@ -84,9 +84,7 @@ WITHOUT_EFFECT = frozenset(
         "PodTolerationRestriction",
         "PodResizeValidator",
         "MutatingAdmissionPolicy",
-        "MutatingAdmissionWebhook",
         "ValidatingAdmissionPolicy",
-        "ValidatingAdmissionWebhook",
     )
 )
 """Names that are accepted: what they act on needs a configuration file or a feature that is off."""

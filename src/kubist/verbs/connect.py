@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kubist.http.messages import Response
 from kubist.kinds.strategy import Connect
 from kubist.meta import status
+from kubist.request import query_values, truthy
 from kubist.verbs.call import Call
 
 
@@ -21,5 +24,32 @@ async def connect(call: Call, way: Connect) -> Response:
         raise status.method_not_allowed()
     if way.negotiated:
         call.negotiate("none")
+    found = call.resource.subresources[call.info.subresource]
+    if found.kind != call.resource.kind:
+        await call.api.admission.connect(call.context, _options(call, found.kind))
     code, content_type, body = await way.connect(call.context)
     return Response(code, [(b"Content-Type", content_type.encode())] if content_type else [], body)
+
+
+_FLAGS = ("stdin", "stdout", "stderr", "tty")
+
+
+def _options(call: Call, kind: str) -> dict[str, Any]:
+    """What the query says, as an object of the sub-resource's kind (PodExecOptions, …)."""
+    options: dict[str, Any] = {"kind": kind, "apiVersion": call.resource.api_version}
+    if kind in ("PodExecOptions", "PodAttachOptions"):
+        options |= {"stdout": True, "stderr": True}
+        options |= {flag: truthy(call.query[flag]) for flag in _FLAGS if flag in call.query}
+        options = {name: value for name, value in options.items() if value is not False}
+    if call.query.get("container"):
+        options["container"] = call.query["container"]
+    commands = query_values(call.request.query, "command")
+    if commands:
+        options["command"] = commands
+    ports = [int(port) for port in query_values(call.request.query, "ports") if port.isdigit()]
+    if ports:
+        options["ports"] = ports
+    path = "/".join(call.info.parts[call.info.parts.index(call.info.subresource) + 1 :])
+    if path:
+        options["path"] = path
+    return options

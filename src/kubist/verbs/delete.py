@@ -25,6 +25,7 @@ async def delete(call: Call) -> Response:
     shown = call.negotiate("object")
     options = delete_options(body.read_delete_options(call), call.query)
     call.context.dry_run = options.dry_run
+    call.context.options = options.given()
     call.resource.strategy.before_delete(call.context, call.info.name, options.propagation)
     registry, resource = call.api.registry, call.resource
     entry = await registry.read(resource, call.info.namespace, call.info.name)

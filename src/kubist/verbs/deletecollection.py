@@ -28,6 +28,7 @@ async def deletecollection(call: Call) -> Response:
     selection = Selection(call, chosen)
     options = delete_options(body.read_delete_options(call), call.query)
     call.context.dry_run = options.dry_run
+    call.context.options = options.given()
     call.resource.strategy.before_delete(call.context, "", options.propagation)
     page = await list_verb.find(call, chosen, selection)
     await remove_all(call, page.entries, options)

@@ -183,6 +183,20 @@ class DeleteOptions:
             return "Orphan" if self.orphan_dependents else "Background"
         return self.propagation_policy
 
+    def given(self) -> dict[str, Any]:
+        """What was asked for, as a DeleteOptions has it."""
+        given: dict[str, Any] = {
+            "dryRun": ["All"] if self.dry_run else None,
+            "gracePeriodSeconds": self.grace_period_seconds,
+            "orphanDependents": self.orphan_dependents,
+            "propagationPolicy": self.propagation_policy or None,
+            "preconditions": None,
+        }
+        wanted = {"uid": self.uid, "resourceVersion": self.resource_version}
+        if any(value is not None for value in wanted.values()):
+            given["preconditions"] = {name: value for name, value in wanted.items() if value is not None}
+        return {name: value for name, value in given.items() if value is not None}
+
 
 def delete_options(body: dict[str, Any] | None, query: dict[str, str]) -> DeleteOptions:
     """DeleteOptions from a decoded body if there was one, else from the query."""

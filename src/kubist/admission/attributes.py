@@ -1,0 +1,154 @@
+"""A request as webhooks and policies see it: what is asked, of which kind, in every version that it may be seen."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import orjson
+
+from kubist.admission.plugin import CONNECT, DELETE
+from kubist.context import Context
+from kubist.resources import Resource, Resources
+from kubist.verbs import body
+
+Object = dict[str, Any]
+OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
+
+
+class Kind(NamedTuple):
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+class Target(NamedTuple):
+    """A resource that a request is about, as itself or as an equivalent one, and the kind of its objects."""
+
+    resource: Resource
+    kind: Kind
+
+
+class Attributes:
+    """One request. `new` and `old` are in the stored version, as plugins see them."""
+
+    def __init__(self, ctx: Context, new: Object | None, old: Object | None, resources: Resources) -> None:
+        self.ctx = ctx
+        self.new = new
+        self.old = old
+        self.operation = ctx.operation
+        self.subresource = ctx.subresource
+        self.name = ctx.name
+        self.namespace = ctx.namespace
+        self.of_namespaces = ctx.resource.resource == "namespaces" and not ctx.resource.group
+        if self.of_namespaces:
+            self.namespace = ctx.name
+        self.target = Target(ctx.resource, kind_of(ctx.resource, ctx.subresource, new))
+        self._resources = resources
+        self._views: dict[tuple[int, str], Object] = {}
+
+    def equivalents(self) -> list[Target]:
+        """The same objects served elsewhere."""
+        prefix = self.ctx.resource.prefix
+        return [
+            Target(found, kind_of(found, self.subresource, self.new))
+            for found in self._resources
+            if found.prefix == prefix
+            and found is not self.ctx.resource
+            and (not self.subresource or self.subresource in found.subresources)
+        ]
+
+    def view(self, obj: Object | None, target: Target) -> Object | None:
+        """An object of the request in a target's version; not to be changed."""
+        if obj is None or obj.get("apiVersion") == target.kind.api_version or obj["kind"] != target.kind.kind:
+            return obj
+        key = (id(obj), target.kind.api_version)
+        found = self._views.get(key)
+        if found is None:
+            copy = orjson.loads(orjson.dumps(obj))
+            found = self._views[key] = target.resource.strategy.convert(copy, target.kind.api_version)
+        return found
+
+    def replace(self, changed: Object, target: Target) -> bool:
+        """Take over a mutated object, given in a target's version: decoded, defaulted and stored in place of
+        the new object. Whether that changed anything."""
+        assert self.new is not None
+        resource, kind = target.resource, target.kind
+        if self.subresource and kind.kind != resource.kind:
+            from kubist.schema.catalog import schema_for
+
+            schema = schema_for(*kind)
+            new = body.decode_parsed(changed, [], body.Expected(*kind, schema)).object
+        else:
+            new = body.decode_parsed(changed, [], body.expected(resource)).object
+            resource.strategy.default(new)
+            if kind.api_version != resource.storage_version:
+                new = resource.strategy.convert(new, resource.storage_version)
+        if new == self.new:
+            return False
+        self.new.clear()
+        self.new.update(new)
+        self._views.clear()
+        return True
+
+    def request(self, target: Target) -> Object:
+        """The AdmissionRequest without its uid and objects."""
+        ctx = self.ctx
+        request: Object = {
+            "kind": target.kind._asdict(),
+            "resource": _resource(target.resource),
+            "requestKind": self.target.kind._asdict(),
+            "requestResource": _resource(self.target.resource),
+            "operation": self.operation,
+            "userInfo": ctx.user.info(),
+            "dryRun": ctx.dry_run,
+            "options": self.options(),
+        }
+        if self.subresource:
+            request["subResource"] = request["requestSubResource"] = self.subresource
+        if self.name:
+            request["name"] = self.name
+        if self.namespace:
+            request["namespace"] = self.namespace
+        return request
+
+    def options(self) -> Object | None:
+        """The options of the request, of the kind that belongs to the operation."""
+        ctx = self.ctx
+        if self.operation == CONNECT:
+            return None
+        options: Object = {"kind": OPTIONS[self.operation], "apiVersion": "meta.k8s.io/v1"}
+        if self.operation == DELETE:
+            return {**options, **ctx.options}
+        if ctx.dry_run:
+            options["dryRun"] = ["All"]
+        if ctx.field_manager:
+            options["fieldManager"] = ctx.field_manager
+        if ctx.query.get("fieldValidation"):
+            options["fieldValidation"] = ctx.query["fieldValidation"]
+        return options
+
+    def namespace_labels(self) -> dict[str, str] | None:
+        """The labels of the request's namespace; for namespaces themselves the new ones. None: no such one."""
+        if self.of_namespaces and not self.subresource and self.operation != DELETE:
+            labels: dict[str, str] = (self.new or {"metadata": {}})["metadata"].get("labels") or {}
+            return labels
+        found = self.ctx.objects.get("namespaces", self.namespace)
+        return (found["metadata"].get("labels") or {}) if found is not None else None
+
+
+def kind_of(resource: Resource, subresource: str, obj: Object | None) -> Kind:
+    """The kind of the objects that a request carries: of a sub-resource its own."""
+    found = resource.subresources.get(subresource) if subresource else None
+    if found is None:
+        return Kind(resource.group, resource.version, resource.kind)
+    if found.kind == resource.kind:
+        return Kind(resource.group, resource.version, resource.kind)
+    return Kind(found.group or resource.group, found.version or resource.version, found.kind)
+
+
+def _resource(resource: Resource) -> Object:
+    return {"group": resource.group, "version": resource.version, "resource": resource.resource}

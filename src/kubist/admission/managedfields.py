@@ -1,0 +1,25 @@
+"""managedFields after mutation: what webhooks or policies left unreadable is put back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.context import Context
+from kubist.patch.apply import managers
+
+Object = dict[str, Any]
+WARNING = (
+    ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated "
+    "mutating admission controller; please fix your requests: "
+)
+
+
+def keep_valid(ctx: Context, before: Any, obj: Object) -> None:
+    metadata = obj.get("metadata") or {}
+    after = metadata.get("managedFields")
+    if after == before:
+        return
+    wrong = managers.validate(after or [])
+    if wrong:
+        ctx.warn(WARNING + wrong)
+        metadata["managedFields"] = before

@@ -1,0 +1,110 @@
+"""MutatingAdmissionWebhook: webhooks change an object one after the other, each by a JSON patch."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import orjson
+
+from kubist.admission.attributes import Attributes, Target
+from kubist.admission.managedfields import keep_valid
+from kubist.admission.matching import exempt
+from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Object, Plugin
+from kubist.admission.reinvocation import Reinvocation
+from kubist.admission.webhooks.hooks import CallError, Hook, hooks_of
+from kubist.admission.webhooks.review import Answer
+from kubist.codec.errors import DecodeError
+from kubist.context import Context
+from kubist.meta import status
+from kubist.patch import jsonpatch
+
+if TYPE_CHECKING:
+    from kubist.admission.followed import Followed
+    from kubist.registry import Registry
+
+NAME = "MutatingAdmissionWebhook"
+AUDIT = "mutation.webhook.admission.k8s.io/"
+PATCHES = "patch.webhook.admission.k8s.io/"
+
+
+class MutatingAdmissionWebhook(Plugin):
+    operations = (CREATE, UPDATE, DELETE, CONNECT)
+    _configurations: Followed[list[Hook]] | None = None
+
+    def start(self, registry: Registry) -> None:
+        from kubist.admission.followed import Followed
+
+        group, resource = "admissionregistration.k8s.io", "mutatingwebhookconfigurations"
+        self._configurations = Followed(registry, group, resource, hooks_of)
+        self._resources = registry.resources
+
+    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        if self._configurations is None or not (configurations := self._configurations.items):
+            return
+        if exempt(ctx.resource.kind, ctx.resource.group):
+            return
+        if ctx.reinvocation is None:
+            ctx.reinvocation = Reinvocation()
+        rounds = ctx.reinvocation
+        held = rounds.round(NAME)
+        if rounds.again and held.output != new:
+            held.changed()
+        managers = ((new or {}).get("metadata") or {}).get("managedFields")
+        request = Attributes(ctx, new, old, self._resources)
+        for index, hook in enumerate(chain.from_iterable(configurations)):
+            target = await hook.match(request)
+            if target is None or (rounds.again and hook.uid not in held.due):
+                continue
+            if await self._ask(hook, request, target, f"round_{int(rounds.again)}_index_{index}"):
+                held.changed()
+                rounds.wanted = True
+            if hook.reinvocable:
+                held.called.add(hook.uid)
+        if new is not None:
+            keep_valid(ctx, managers, new)
+            held.output = orjson.loads(orjson.dumps(new))
+
+    async def _ask(self, hook: Hook, request: Attributes, target: Target, where: str) -> bool:
+        """Call a webhook and apply its patch; whether that changed the object."""
+        annotations = request.ctx.audit_annotations
+        changed = False
+        try:
+            answer = await hook.call(request, target, mutating=True)
+            if not answer.allowed:
+                raise hook.denied(answer)
+            if answer.patch:
+                changed = _patch(hook, request, target, answer)
+        except CallError as error:
+            if not hook.ignores_failure:
+                raise status.internal_error(str(error)) from None
+            annotations[f"failed-open.{AUDIT}{where}"] = hook.name
+        finally:
+            said = {"configuration": hook.configuration, "webhook": hook.name, "mutated": changed}
+            annotations[AUDIT + where] = orjson.dumps(said).decode()
+        return changed
+
+
+def _patch(hook: Hook, request: Attributes, target: Target, answer: Answer) -> bool:
+    try:
+        operations = jsonpatch.operations(orjson.loads(answer.patch), checked=False)
+    except (orjson.JSONDecodeError, status.APIError) as error:
+        why = f"received undecodable patch in webhook response: {error}"
+        raise CallError(f'failed calling webhook "{hook.name}": {why}') from None
+    if not operations:
+        return False
+    if request.new is None:
+        why = "attempted to modify the object, which is not supported for this operation"
+        raise status.internal_error(f'admission webhook "{hook.name}" {why}')
+    if answer.patch_type != "JSONPatch":
+        why = f'unsupported patch type "{answer.patch_type}"'
+        raise CallError(f'failed calling webhook "{hook.name}": {why}')
+    try:
+        patched = jsonpatch.apply(request.view(request.new, target), operations)
+        if not isinstance(patched, dict):
+            raise status.internal_error("the patched object is not an object")
+        return request.replace(patched, target)
+    except DecodeError as error:
+        raise status.internal_error(str(error)) from None
+    except status.APIError as error:
+        raise error if error.code == 500 else status.internal_error(error.message) from None

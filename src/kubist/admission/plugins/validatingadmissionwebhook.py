@@ -1,0 +1,64 @@
+"""ValidatingAdmissionWebhook: webhooks have their say on what a request came to, all at once."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from kubist.admission.attributes import Attributes, Target
+from kubist.admission.matching import exempt
+from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Object, Plugin
+from kubist.admission.webhooks.hooks import CallError, Hook, hooks_of
+from kubist.context import Context
+from kubist.meta import status
+
+if TYPE_CHECKING:
+    from kubist.admission.followed import Followed
+    from kubist.registry import Registry
+
+AUDIT = "failed-open.validating.webhook.admission.k8s.io/"
+
+
+class ValidatingAdmissionWebhook(Plugin):
+    operations = (CREATE, UPDATE, DELETE, CONNECT)
+    _configurations: Followed[list[Hook]] | None = None
+
+    def start(self, registry: Registry) -> None:
+        from kubist.admission.followed import Followed
+
+        group, resource = "admissionregistration.k8s.io", "validatingwebhookconfigurations"
+        self._configurations = Followed(registry, group, resource, hooks_of)
+        self._resources = registry.resources
+
+    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        if self._configurations is None or not (configurations := self._configurations.items):
+            return
+        if exempt(ctx.resource.kind, ctx.resource.group):
+            return
+        request = Attributes(ctx, new, old, self._resources)
+        due = []
+        for hook in chain.from_iterable(configurations):
+            target = await hook.match(request)
+            if target is not None:
+                due.append((hook, target))
+        if not due:
+            return
+        calls = (_ask(hook, request, target, index) for index, (hook, target) in enumerate(due))
+        errors = [error for error in await asyncio.gather(*calls) if error is not None]
+        if errors:
+            raise errors[0]
+
+
+async def _ask(hook: Hook, request: Attributes, target: Target, index: int) -> status.APIError | None:
+    """Why a webhook refuses the request, if it does."""
+    try:
+        answer = await hook.call(request, target, mutating=False)
+    except CallError as error:
+        if not hook.ignores_failure:
+            return status.internal_error(str(error))
+        request.ctx.audit_annotations[f"{AUDIT}round_0_index_{index}"] = hook.name
+        return None
+    except status.APIError as error:
+        return error
+    return None if answer.allowed else hook.denied(answer)

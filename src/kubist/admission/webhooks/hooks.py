@@ -1,0 +1,112 @@
+"""Webhooks as configured: matching made ready once, and the call to their server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from kubist.admission.attributes import Attributes, Target
+from kubist.admission.matching import Criteria
+from kubist.admission.webhooks import review
+from kubist.context import Context
+from kubist.http.client import CallFailed
+from kubist.meta import status
+from kubist.webhookclient import WebhookClient
+
+Object = dict[str, Any]
+
+
+class CallError(Exception):
+    """A webhook that could not be asked: its failure policy decides."""
+
+
+class Hook:
+    """One webhook of one configuration."""
+
+    def __init__(self, configuration: str, spec: Object, uid: str) -> None:
+        self.configuration = configuration
+        self.name: str = spec.get("name", "")
+        self.uid = uid
+        self.criteria = Criteria(spec)
+        self.conditions: list[Object] = spec.get("matchConditions") or []
+        self.ignores_failure = spec.get("failurePolicy") == "Ignore"
+        self.side_effects: str = spec.get("sideEffects", "")
+        self.reinvocable = spec.get("reinvocationPolicy") == "IfNeeded"
+        self.timeout: int = spec.get("timeoutSeconds", 10)
+        self.versions: list[str] = spec.get("admissionReviewVersions") or []
+        self._client = WebhookClient(spec.get("clientConfig") or {})
+
+    async def match(self, request: Attributes) -> Target | None:
+        """As what the webhook wants to see the request, if it does."""
+        return self.criteria.match(request)
+
+    async def call(self, request: Attributes, target: Target, *, mutating: bool) -> review.Answer:
+        """Ask the webhook. CallError if there is no answer to go by."""
+        ctx = request.ctx
+        if ctx.dry_run and self.side_effects not in ("None", "NoneOnDryRun"):
+            raise status.bad_request(f'admission webhook "{self.name}" does not support dry run')
+        version = next((version for version in self.versions if version in ("v1", "v1beta1")), "")
+        if not version:
+            known = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
+            raise CallError(self._failed(f"could not create admission objects: {known}"))
+        sent = review.create(request, target, version)
+        try:
+            code, answered = await self._client.post(
+                ctx.objects, orjson.dumps(sent), timeout=self.timeout, query=f"timeout={self.timeout}s"
+            )
+            if code != 200:
+                raise CallFailed(_server_error(code, answered))
+        except CallFailed as error:
+            raise CallError(self._failed(f"failed to call webhook: {error}")) from None
+        try:
+            answer = review.verify(answered, sent, mutating=mutating)
+        except ValueError as error:
+            raise CallError(self._failed(f"received invalid webhook response: {error}")) from None
+        self._note(ctx, answer)
+        return answer
+
+    def _failed(self, why: str) -> str:
+        return f'failed calling webhook "{self.name}": {why}'
+
+    def _note(self, ctx: Context, answer: review.Answer) -> None:
+        for key, value in answer.audit_annotations.items():
+            ctx.audit_annotations[f"{self.name}/{key}"] = value
+        for warning in answer.warnings:
+            ctx.warn(warning)
+
+    def denied(self, answer: review.Answer) -> status.APIError:
+        """The refusal that a webhook answered, in its own words as far as it has any."""
+        result = answer.status
+        said = result.get("message") or result.get("reason")
+        message = f'admission webhook "{self.name}" denied the request' + (
+            f": {said}" if said else " without explanation"
+        )
+        code = result.get("code") or 0
+        error = status.APIError(
+            code if code >= 400 else 400, result.get("reason", ""), message, result.get("details")
+        )
+        if result.get("metadata"):
+            error.list_meta = result["metadata"]
+        return error
+
+
+def hooks_of(configuration: Object) -> list[Hook]:
+    """The webhooks of a configuration. Two of the same name are told apart by their number."""
+    name = configuration["metadata"]["name"]
+    seen: dict[str, int] = {}
+    hooks = []
+    for spec in configuration.get("webhooks") or ():
+        number = seen[spec.get("name", "")] = seen.get(spec.get("name", ""), -1) + 1
+        hooks.append(Hook(name, spec, f"{name}/{spec.get('name', '')}/{number}"))
+    return hooks
+
+
+def _server_error(code: int, body: bytes) -> str:
+    """How a client words an answer that is not a review."""
+    if code == 404:
+        return "the server could not find the requested resource"
+    if code >= 500:
+        text = body[:2048].decode(errors="replace").strip() or "unknown"
+        return f"an error on the server ({orjson.dumps(text).decode()}) has prevented the request from succeeding"
+    return f"the server rejected our request for an unknown reason (status {code})"

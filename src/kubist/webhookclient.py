@@ -1,0 +1,85 @@
+"""Calls to webhooks as WebhookClientConfigs describe them: a URL, or a service of the cluster, and whom to trust."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import functools
+import ssl
+from typing import TYPE_CHECKING, Any
+
+from kubist.http.client import CallFailed, post
+
+if TYPE_CHECKING:
+    from kubist.context import Objects
+
+Object = dict[str, Any]
+
+
+class WebhookClient:
+    """The server of one webhook."""
+
+    def __init__(self, config: Object) -> None:
+        self._url: str = config.get("url") or ""
+        self._service: Object = config.get("service") or {}
+        self._bundle: str = config.get("caBundle") or ""
+
+    async def post(
+        self, objects: Objects, body: bytes, *, timeout: float, query: str = ""
+    ) -> tuple[int, bytes]:
+        """Status and body of the answer to a JSON body; CallFailed if there is none."""
+        host, port, server = "", None, ""
+        url = self._url
+        if self._service:
+            service = self._service
+            namespace, name, port = service["namespace"], service["name"], service.get("port", 443)
+            server = f"{name}.{namespace}.svc"
+            path = service.get("path") or "/"
+            url = f"https://{server}:{port}{path if path.startswith('/') else '/' + path}"
+            host, port = resolve(objects, namespace, name, port)
+        if query:
+            url = f"{url}{'&' if '?' in url else '?'}{query}"
+        try:
+            context = await asyncio.to_thread(trust, self._bundle)
+        except (ValueError, ssl.SSLError):
+            raise CallFailed("unable to load root certificates: unable to parse bytes as PEM block") from None
+        return await post(
+            url, body, context=context, timeout=timeout, host=host, port=port, server_hostname=server
+        )
+
+
+@functools.lru_cache(maxsize=64)
+def trust(bundle: str) -> ssl.SSLContext:
+    """Whom a CA bundle (base64 of PEM) makes trusted: those in it, or with none those of the system."""
+    if not bundle:
+        return ssl.create_default_context()
+    text = base64.b64decode(bundle, validate=True).decode("ascii")
+    if "-----BEGIN CERTIFICATE-----" not in text:
+        raise ValueError("no certificate in the bundle")
+    return ssl.create_default_context(cadata=text)
+
+
+def resolve(objects: Objects, namespace: str, name: str, port: int) -> tuple[str, int]:
+    """Where a service is reached: at one of its endpoints if it has any, else at its cluster address."""
+    service = objects.get("services", name, namespace)
+    if service is None:
+        raise CallFailed(f'service "{name}" not found')
+    spec = service.get("spec") or {}
+    if spec.get("type") == "ExternalName":
+        return spec.get("externalName", ""), port
+    chosen = next((found for found in spec.get("ports") or () if found.get("port") == port), None)
+    if chosen is None:
+        raise CallFailed(f'no service port {port} found for service "{name}"')
+    for piece in objects.list("endpointslices", namespace, group="discovery.k8s.io"):
+        labels = piece["metadata"].get("labels") or {}
+        if labels.get("kubernetes.io/service-name") != name:
+            continue
+        ports = piece.get("ports") or ()
+        target = next((p for p in ports if p.get("name", "") == chosen.get("name", "")), None)
+        for endpoint in piece.get("endpoints") or ():
+            ready = (endpoint.get("conditions") or {}).get("ready", True)
+            if ready and endpoint.get("addresses") and target is not None:
+                return endpoint["addresses"][0], target.get("port") or port
+    if spec.get("clusterIP") not in (None, "", "None"):
+        return spec["clusterIP"], port
+    raise CallFailed(f'no endpoints available for service "{name}"')
