@@ -46,6 +46,7 @@ class Config:
     runtime_config: dict[str, str] = field(default_factory=dict)
     feature_gates: dict[str, str] = field(default_factory=dict)
 
+    enable_priority_and_fairness: bool = True
     max_requests_inflight: int = 400
     max_mutating_requests_inflight: int = 200
     min_request_timeout: int = 1800

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,10 +34,10 @@ log = logging.getLogger("kubist")
 class Server:
     """An API server on one store and one port."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, store: Store | None = None) -> None:
         self.config = config
         self.resources = Resources()
-        self.store = make_store(config)
+        self.store = store or make_store(config)
         self.registry = Registry(config, self.resources, self.store)
         self.health = Health()
         self.health.add("etcd", self._store_problem)
@@ -91,12 +92,14 @@ class Server:
             await self._loops.start()
 
     async def _listen(self, sock: socket.socket | None) -> None:
-        context = await asyncio.to_thread(serving_context, self.config)
-        self._http = HttpServer(self.api, ssl_context=context)
+        self._http = HttpServer(self.api, ssl_context=await self._ssl_context())
         if sock is not None:
             self.port = await self._http.start(sock=sock)
         else:
             self.port = await self._http.start(self.config.bind_address, self.config.secure_port)
+
+    async def _ssl_context(self) -> ssl.SSLContext:
+        return await asyncio.to_thread(serving_context, self.config)
 
     async def stop(self, grace: float = 10.0) -> None:
         """End watches, answer what was accepted, close the store."""
@@ -110,6 +113,8 @@ class Server:
             await self._http.stop(grace)
             self._http = None
         await self.definitions.stop()
+        if self.api.gate.audit is not None:
+            await asyncio.to_thread(self.api.gate.audit.log.close)
         await self.registry.stop()
         await self.store.close()
 
@@ -129,7 +134,7 @@ def make_store(config: Config) -> Store:
     return SqliteStore(str(Path(config.data_dir) / "kubist.db") if config.data_dir else None)
 
 
-def serving_context(config: Config):  # type: ignore[no-untyped-def]
+def serving_context(config: Config) -> ssl.SSLContext:
     """TLS from the configured files, or from a self-signed pair that is made in cert_dir when there is none."""
     cert, key = config.tls_cert_file, config.tls_private_key_file
     if not cert:

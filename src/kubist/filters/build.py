@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kubist.filters.audit import Audit, AuditLog
+from kubist.filters.auditpolicy import AuditPolicy
 from kubist.filters.authentication import (
     Authentication,
     ClientCertificates,
@@ -12,6 +14,7 @@ from kubist.filters.authentication import (
     TokenFile,
 )
 from kubist.filters.authorization import AlwaysAllow, AlwaysDeny, Authorization, Authorizer
+from kubist.filters.flowcontrol import FlowControl, InFlight
 from kubist.filters.openid import KEYS, openid_paths
 from kubist.filters.rbac import RBAC
 from kubist.filters.serviceaccounts import ServiceAccountTokens
@@ -84,3 +87,18 @@ def _authorizer(mode: str, rbac: RBAC) -> Authorizer:
         case "RBAC":
             return rbac
     raise ValueError(f"{mode!r} is not a mode of authorization")
+
+
+def limits(config: Config, registry: Registry) -> FlowControl | InFlight | None:
+    """How many requests may be under way. Without any limit: None."""
+    reading, writing = config.max_requests_inflight, config.max_mutating_requests_inflight
+    if config.enable_priority_and_fairness and reading + writing > 0:
+        return FlowControl(registry, reading + writing, config.request_timeout / 4)
+    return InFlight(reading, writing) if reading or writing else None
+
+
+def audit(config: Config) -> Audit | None:
+    """The audit log, if one is asked for and a policy says what goes into it."""
+    if not config.audit_log_path or not config.audit_policy_file:
+        return None
+    return Audit(AuditPolicy.read(config.audit_policy_file), AuditLog(config.audit_log_path))

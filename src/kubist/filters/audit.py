@@ -1,0 +1,197 @@
+"""The audit log: who did what when, as lines of JSON (audit.k8s.io/v1 Event), written by a thread of its own."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import time
+from typing import Any, TextIO
+
+import orjson
+
+from kubist.context import User
+from kubist.filters.attributes import Attributes
+from kubist.filters.auditpolicy import AuditPolicy, Verdict
+from kubist.http.messages import Answer, Request, Response
+from kubist.meta.times import format_micro_time
+
+METADATA, REQUEST, RESPONSE = 1, 2, 3
+LEVEL_NAMES = ("None", "Metadata", "Request", "RequestResponse")
+BUFFERED = 10_000
+"""Events that may wait for the disk; beyond that they are dropped, and the log says how many."""
+USER_AGENT_LIMIT = 1024
+
+Object = dict[str, Any]
+
+
+class AuditLog:
+    """Where events go: a file, or `-` for standard output. Writing never delays a request."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._events: queue.Queue[Object | None] = queue.Queue(BUFFERED)
+        self._dropped = 0
+        self._thread = threading.Thread(target=self._write, name="audit", daemon=True)
+        self._thread.start()
+
+    def put(self, event: Object) -> None:
+        try:
+            self._events.put_nowait(event)
+        except queue.Full:
+            self._dropped += 1
+
+    def close(self) -> None:
+        """Write what there is, then stop."""
+        self._events.put(None)
+        self._thread.join()
+
+    def _write(self) -> None:
+        file: TextIO = sys.stdout if self._path == "-" else open(self._path, "a", encoding="utf-8")  # noqa: SIM115
+        try:
+            while (event := self._events.get()) is not None:
+                file.write(orjson.dumps(event).decode() + "\n")
+                if self._events.empty():
+                    file.flush()
+            file.flush()
+        finally:
+            if file is not sys.stdout:
+                file.close()
+
+
+class Audit:
+    """Begins a trail for each request that the policy wants to hear of."""
+
+    def __init__(self, policy: AuditPolicy, log: AuditLog) -> None:
+        self._policy = policy
+        self.log = log
+
+    def begin(self, request: Request, asked: Attributes, audit_id: str) -> Trail | None:
+        verdict = self._policy.verdict(asked)
+        return Trail(self.log, verdict, request, asked, audit_id) if verdict.level else None
+
+
+class Trail:
+    """What is recorded of one request."""
+
+    def __init__(
+        self, log: AuditLog, verdict: Verdict, request: Request, asked: Attributes, audit_id: str
+    ) -> None:
+        self._log = log
+        self._verdict = verdict
+        self._request = request
+        self.annotations: dict[str, str] = {}
+        target = f"{request.path}?{request.query}" if request.query else request.path
+        self._event: Object = {
+            "kind": "Event",
+            "apiVersion": "audit.k8s.io/v1",
+            "level": LEVEL_NAMES[verdict.level],
+            "auditID": audit_id,
+            "stage": "",
+            "requestURI": target,
+            "verb": asked.verb,
+            "user": asked.user.info(),
+            "sourceIPs": _sources(request),
+            "userAgent": request.headers.get("user-agent", "")[:USER_AGENT_LIMIT],
+            "requestReceivedTimestamp": _now(),
+        }
+        if asked.is_resource:
+            self._event["objectRef"] = _object_ref(asked)
+        self._stage("RequestReceived")
+
+    def impersonated(self, user: User, constraint: str) -> None:
+        self._event["impersonatedUser"] = user.info()
+        if constraint:
+            self._event["authenticationMetadata"] = {"impersonationConstraint": constraint}
+
+    def decided(self, allowed: bool, reason: str) -> None:
+        self.annotations["authorization.k8s.io/decision"] = "allow" if allowed else "forbid"
+        self.annotations["authorization.k8s.io/reason"] = reason
+
+    def started(self, answer: Answer) -> None:
+        """A long-running request was answered; its end comes later."""
+        self._event["responseStatus"] = {"metadata": {}, "code": answer.status}
+        self._stage("ResponseStarted")
+
+    def complete(self, answer: Answer | None) -> None:
+        if answer is not None:
+            self._answered(answer)
+        if self._verdict.level >= REQUEST and self._request.body:
+            sent = self._object(self._request.body, self._request.headers.get("content-type", ""))
+            if sent is not None:
+                self._event["requestObject"] = sent
+        self._stage("ResponseComplete")
+
+    def _answered(self, answer: Answer) -> None:
+        status: Object = {"metadata": {}, "code": answer.status}
+        shown = None
+        if isinstance(answer, Response) and (answer.status >= 400 or self._verdict.level >= RESPONSE):
+            body = answer.body if isinstance(answer.body, bytes) else b"".join(answer.body)
+            headers = dict(answer.headers)
+            if b"Content-Encoding" not in headers:
+                shown = self._object(body, headers.get(b"Content-Type", b"").decode())
+        if isinstance(shown, dict) and shown.get("kind") == "Status":
+            names = ("metadata", "status", "message", "reason", "details", "code")
+            status = {name: shown[name] for name in names if name in shown} | {"code": answer.status}
+        self._event["responseStatus"] = status
+        if self._verdict.level >= RESPONSE and shown is not None:
+            self._event["responseObject"] = shown
+
+    def _object(self, body: bytes, content_type: str) -> Any:
+        """A body as the log shows it: JSON, whatever it was sent as."""
+        try:
+            if "protobuf" in content_type:
+                from kubist.codec import protobuf
+                from kubist.schema.catalog import schema_for
+
+                api_version, kind, raw = protobuf.unwrap(body)
+                group, _, version = api_version.rpartition("/")
+                value: Any = protobuf.decode(schema_for(group, version, kind), raw)
+                value = {"kind": kind, "apiVersion": api_version, **value}
+            elif "yaml" in content_type:
+                from kubist.codec import yaml
+
+                value = yaml.parse(body).value
+            else:
+                value = orjson.loads(body)
+        except (ValueError, KeyError, LookupError):
+            return None
+        if self._verdict.omit_managed_fields and isinstance(value, dict):
+            for obj in (value, *(value.get("items") or ())):
+                if isinstance(obj, dict) and isinstance(obj.get("metadata"), dict):
+                    obj["metadata"].pop("managedFields", None)
+        return value
+
+    def _stage(self, stage: str) -> None:
+        if stage in self._verdict.omit_stages:
+            return
+        event = {**self._event, "stage": stage, "stageTimestamp": _now()}
+        if self.annotations:
+            event["annotations"] = dict(self.annotations)
+        self._log.put(event)
+
+
+def _now() -> str:
+    seconds, nanos = divmod(time.time_ns(), 1_000_000_000)
+    return format_micro_time(seconds, nanos // 1000)
+
+
+def _sources(request: Request) -> list[str]:
+    forwarded = request.headers.get("x-forwarded-for", "")
+    hops = [part.strip() for part in forwarded.split(",") if part.strip()]
+    if not hops and request.headers.get("x-real-ip"):
+        hops = [request.headers["x-real-ip"]]
+    peer = request.peer[0]
+    return hops if hops and hops[-1] == peer else [*hops, peer]
+
+
+def _object_ref(asked: Attributes) -> Object:
+    pairs = {
+        "resource": asked.resource,
+        "namespace": asked.namespace,
+        "name": asked.name,
+        "apiGroup": asked.group,
+        "apiVersion": asked.version,
+        "subresource": asked.subresource,
+    }
+    return {name: value for name, value in pairs.items() if value}

@@ -1,0 +1,328 @@
+"""Not too many: seats per priority level, queues by shuffle sharding, and turns on the event loop.
+
+A level's seats bound what is under way at once, as in the reference. Since one thread does all the work, a
+client with many connections is also kept from taking more than a few turns before others have had theirs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+from collections import deque
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from kubist.filters.attributes import Attributes
+from kubist.filters.authorization import MASTERS
+from kubist.filters.flowschemas import FlowSchema, FlowSchemas
+from kubist.http.messages import Headers, Response
+
+if TYPE_CHECKING:
+    from kubist.registry import Registry
+
+TURNS = 8
+"""Requests of one user that are begun before the event loop looks at other connections again."""
+LONG_RUNNING = frozenset(("attach", "exec", "log", "portforward", "proxy"))
+TOO_MANY = Response(
+    429,
+    [
+        (b"Content-Type", b"text/plain; charset=utf-8"),
+        (b"X-Content-Type-Options", b"nosniff"),
+        (b"Retry-After", b"1"),
+    ],
+    b"Too many requests, please try again later.\n",
+)
+
+Object = dict[str, Any]
+
+
+class TooManyRequests(Exception):
+    """There is no seat, nor room to wait for one, or the wait was too long."""
+
+
+def long_running(asked: Attributes) -> bool:
+    return asked.is_resource and (asked.verb in ("watch", "proxy") or asked.subresource in LONG_RUNNING)
+
+
+class Queue:
+    """Requests of a few flows. `served` is its virtual time: how much it has had, in comparison to others."""
+
+    __slots__ = ("served", "waiting")
+
+    def __init__(self) -> None:
+        self.served = 0
+        self.waiting: deque[asyncio.Future[None]] = deque()
+
+
+class Level:
+    """A priority level: how many run at once, and what happens to the rest."""
+
+    def __init__(self, obj: Object) -> None:
+        self.name: str = obj["metadata"]["name"]
+        self.nominal = 0
+        self.executing = 0
+        self.queued = 0
+        self.now = 0
+        self.queues: list[Queue] = []
+        self.configure(obj)
+
+    def configure(self, obj: Object) -> None:
+        spec = obj["spec"]
+        self.uid: str = obj["metadata"]["uid"]
+        self.exempt = spec.get("type") == "Exempt"
+        limits = spec.get("exempt" if self.exempt else "limited") or {}
+        self.shares: int = limits.get("nominalConcurrencyShares", 0)
+        self._lendable: int = limits.get("lendablePercent", 0)
+        self._borrowing: int | None = limits.get("borrowingLimitPercent")
+        queuing = (limits.get("limitResponse") or {}).get("queuing") or {}
+        self.hand_size: int = queuing.get("handSize", 0)
+        self.queue_length: int = queuing.get("queueLengthLimit", 0)
+        wanted = queuing.get("queues", 0)
+        del self.queues[max(wanted, self._last_used() + 1) :]
+        self.queues += [Queue() for _ in range(wanted - len(self.queues))]
+
+    def _last_used(self) -> int:
+        return max((index for index, queue in enumerate(self.queues) if queue.waiting), default=-1)
+
+    @property
+    def lendable(self) -> int:
+        return self.nominal * self._lendable // 100
+
+    @property
+    def most(self) -> float:
+        """Seats with all that it may borrow."""
+        if self._borrowing is None:
+            return math.inf
+        return self.nominal + math.ceil(self.nominal * self._borrowing / 100)
+
+    def deal(self, flow: str) -> Queue:
+        """The shortest of the few queues that a flow is dealt: a noisy one seldom shares all of another's."""
+        value = int.from_bytes(hashlib.sha256(flow.encode()).digest()[:8], "little")
+        count = len(self.queues)
+        hand: list[int] = []
+        for left in range(count, count - min(self.hand_size, count), -1):
+            value, card = divmod(value, left)
+            for held in sorted(hand):
+                if card >= held:
+                    card += 1
+            hand.append(card)
+        return min((self.queues[card] for card in hand), key=lambda queue: len(queue.waiting))
+
+    def next(self) -> asyncio.Future[None] | None:
+        """Who has waited longest in the queue that has had least."""
+        queue = min((queue for queue in self.queues if queue.waiting), key=lambda q: q.served, default=None)
+        if queue is None:
+            return None
+        self.queued -= 1
+        self.now = queue.served
+        queue.served += 1
+        return queue.waiting.popleft()
+
+
+class Seat:
+    """A request's place at its level, to be left when it is answered."""
+
+    __slots__ = ("_control", "headers", "level", "taken", "turn", "waiting")
+
+    def __init__(self, control: FlowControl, level: Level, headers: Headers) -> None:
+        self._control = control
+        self.level = level
+        self.headers = headers
+        self.taken = False
+        self.waiting: asyncio.Future[None] | None = None
+        """For a seat of the level."""
+        self.turn: asyncio.Future[None] | None = None
+        """For others to have had their turn."""
+
+    async def ready(self) -> None:
+        """Until it is this request's turn; TooManyRequests if there is no seat in time."""
+        if self.waiting is not None:
+            try:
+                await asyncio.wait_for(self.waiting, self._control.patience)
+            except TimeoutError:
+                raise TooManyRequests from None
+            self.taken = True
+        if self.turn is not None:
+            await self.turn
+
+    def leave(self) -> None:
+        if self.taken:
+            self._control.left(self.level)
+        elif self.waiting is not None:
+            self._control.gave_up(self)
+
+
+class FlowControl:
+    """All levels of a server."""
+
+    def __init__(self, registry: Registry, seats: int, patience: float) -> None:
+        self._seats = seats
+        self.patience = patience
+        """Seconds that a request may wait in a queue."""
+        self._schemas = FlowSchemas(registry, self._configure)
+        self._levels: dict[str, Level] = {}
+        self._headers: dict[tuple[str, str], Headers] = {}
+        self._begun: dict[str, int] = {}
+        self._later: dict[str, deque[asyncio.Future[None]]] = {}
+
+    def seat(self, asked: Attributes) -> Seat | None:
+        """A place for a request, perhaps after a wait; None where there is no limit."""
+        schema = self._schemas.classify(asked)
+        if schema is None or long_running(asked):
+            return None
+        level = self._levels[schema.level]
+        seat = Seat(self, level, self._told(schema, level))
+        if level.exempt:
+            return seat
+        if level.queued == 0 and self._room(level):
+            level.executing += 1
+            seat.taken = True
+        elif level.queues:
+            self._enqueue(seat, schema, asked)
+        else:
+            raise TooManyRequests
+        seat.turn = self._turn(asked.user.name)
+        return seat
+
+    def _told(self, schema: FlowSchema, level: Level) -> Headers:
+        key = (schema.uid, level.uid)
+        found = self._headers.get(key)
+        if found is None:
+            found = self._headers[key] = [
+                (b"X-Kubernetes-PF-FlowSchema-UID", schema.uid.encode()),
+                (b"X-Kubernetes-PF-PriorityLevel-UID", level.uid.encode()),
+            ]
+        return found
+
+    def _enqueue(self, seat: Seat, schema: FlowSchema, asked: Attributes) -> None:
+        level = seat.level
+        queue = level.deal(f"{schema.name}\0{schema.flow(asked)}")
+        if len(queue.waiting) >= level.queue_length:
+            raise TooManyRequests
+        if not queue.waiting:
+            queue.served = max(queue.served, level.now)
+        seat.waiting = asyncio.get_running_loop().create_future()
+        queue.waiting.append(seat.waiting)
+        level.queued += 1
+
+    def _room(self, level: Level) -> bool:
+        """Whether a level has a seat of its own, or may borrow one that another lends and does not use."""
+        if level.executing < level.nominal:
+            return True
+        if level.executing >= level.most:
+            return False
+        lent = free = 0
+        for other in self._levels.values():
+            if not other.exempt:
+                lent += max(0, other.executing - other.nominal)
+                free += max(0, min(other.lendable, other.nominal - other.executing))
+        return lent < free
+
+    def left(self, level: Level) -> None:
+        level.executing -= 1
+        self._dispatch(level)
+        for other in self._levels.values():
+            if other.queued and other is not level:
+                self._dispatch(other)
+
+    def _dispatch(self, level: Level) -> None:
+        while level.queued and self._room(level):
+            waiting = level.next()
+            assert waiting is not None
+            if not waiting.done():
+                level.executing += 1
+                waiting.set_result(None)
+
+    def gave_up(self, seat: Seat) -> None:
+        """A waiting request goes: its client left, or it took too long."""
+        waiting, level = seat.waiting, seat.level
+        if waiting is None:
+            return
+        for queue in level.queues:
+            if waiting in queue.waiting:
+                queue.waiting.remove(waiting)
+                level.queued -= 1
+                return
+        if waiting.done() and not waiting.cancelled():
+            self.left(level)
+
+    def _configure(self, levels: list[Object]) -> None:
+        found: dict[str, Level] = {}
+        for obj in levels:
+            level = self._levels.get(obj["metadata"]["name"])
+            if level is None:
+                level = Level(obj)
+            else:
+                level.configure(obj)
+            found[level.name] = level
+        total = sum(level.shares for level in found.values())
+        for level in found.values():
+            level.nominal = math.ceil(self._seats * level.shares / total) if total else 0
+        self._levels = found
+        self._headers.clear()
+
+    def _turn(self, user: str) -> asyncio.Future[None] | None:
+        """None if a request of the user may go on at once; else what to wait for."""
+        begun = self._begun
+        if not begun:
+            asyncio.get_running_loop().call_soon(self._next_turn)
+        count = begun.get(user, 0)
+        if count < TURNS and user not in self._later:
+            begun[user] = count + 1
+            return None
+        future = asyncio.get_running_loop().create_future()
+        self._later.setdefault(user, deque()).append(future)
+        return future
+
+    def _next_turn(self) -> None:
+        self._begun = {}
+        if not self._later:
+            return
+        for user, waiting in list(self._later.items()):
+            for _ in range(min(TURNS, len(waiting))):
+                future = waiting.popleft()
+                if not future.done():
+                    future.set_result(None)
+            self._begun[user] = TURNS
+            if not waiting:
+                del self._later[user]
+        asyncio.get_running_loop().call_soon(self._next_turn)
+
+
+class InFlight:
+    """The plain limits of a server without priorities: so many that read, so many that write."""
+
+    def __init__(self, reading: int, writing: int) -> None:
+        self._limits = (reading, writing)
+        self.count = [0, 0]
+
+    def seat(self, asked: Attributes) -> Counted | None:
+        if long_running(asked):
+            return None
+        kind = asked.verb not in ("get", "list", "watch", "head", "options")
+        limit = self._limits[kind]
+        if not limit:
+            return None
+        if self.count[kind] >= limit:
+            if MASTERS in asked.user.groups:
+                return None
+            raise TooManyRequests
+        self.count[kind] += 1
+        return Counted(self, kind)
+
+
+class Counted:
+    """A request that counts; it never waits."""
+
+    __slots__ = ("_kind", "_of")
+    headers: ClassVar[Headers] = []
+    waiting = turn = None
+
+    def __init__(self, of: InFlight, kind: int) -> None:
+        self._of = of
+        self._kind = kind
+
+    async def ready(self) -> None: ...
+
+    def leave(self) -> None:
+        self._of.count[self._kind] -= 1

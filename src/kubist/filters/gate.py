@@ -1,0 +1,110 @@
+"""The way in, for every request: who, as whom, not too many, may they; and the trail that it leaves."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Protocol
+
+from kubist.context import User
+from kubist.filters.attributes import Attributes, attributes
+from kubist.filters.audit import Audit, Trail
+from kubist.filters.authentication import Authentication
+from kubist.filters.authorization import Authorization
+from kubist.filters.flowcontrol import Counted, Seat
+from kubist.filters.impersonation import Impersonation, wanted_user
+from kubist.http.messages import Answer, Headers, Request, Stream
+from kubist.meta import status
+from kubist.request import RequestInfo
+
+NOBODY = User("")
+
+
+class Limits(Protocol):
+    """Says whether there is room for a request: `kubist.filters.flowcontrol`."""
+
+    def seat(self, asked: Attributes) -> Seat | Counted | None: ...
+
+
+class Passage:
+    """One request on its way: what its answer will carry besides the answer."""
+
+    __slots__ = ("audit_id", "headers", "seat", "trail", "warnings")
+
+    def __init__(self, request: Request) -> None:
+        self.audit_id = request.headers.get("audit-id", "")
+        self.warnings: list[str] = []
+        self.headers: Headers = []
+        self.seat: Seat | Counted | None = None
+        self.trail: Trail | None = None
+
+    def leave(self) -> None:
+        if self.seat is not None:
+            self.seat.leave()
+
+    def answered(self, answer: Answer) -> None:
+        """Finish the trail: now, or when a stream ends."""
+        trail = self.trail
+        if trail is None:
+            return
+        if not isinstance(answer, Stream):
+            trail.complete(answer)
+            return
+        trail.started(answer)
+        stopped = answer.stopped
+
+        def ended() -> None:
+            trail.complete(None)
+            stopped()
+
+        answer.stopped = ended
+
+
+class Gate:
+    """What all requests pass, in this order."""
+
+    def __init__(
+        self,
+        authentication: Authentication,
+        authorization: Authorization,
+        limits: Limits | None = None,
+        audit: Audit | None = None,
+    ) -> None:
+        self._authentication = authentication
+        self._authorization = authorization
+        self._impersonation = Impersonation(authorization.authorize)
+        self._limits = limits
+        self.audit = audit
+
+    async def enter(self, request: Request, info: RequestInfo, passage: Passage) -> User:
+        """The user that the request is made as; an APIError or TooManyRequests if it is not to be made."""
+        try:
+            user = await self._authentication.authenticate(request, passage.warnings)
+        except status.APIError:
+            if self.audit is not None:
+                self._begin_trail(request, attributes(NOBODY, info), passage)
+            raise
+        asked = attributes(user, info)
+        if self.audit is not None:
+            self._begin_trail(request, asked, passage)
+        wanted = wanted_user(request)
+        if wanted is not None:
+            asked.user, constraint = await self._impersonation.impersonate(wanted, asked)
+            if passage.trail is not None:
+                passage.trail.impersonated(asked.user, constraint)
+        if self._limits is not None:
+            seat = self._limits.seat(asked)
+            if seat is not None:
+                passage.seat, passage.headers = seat, seat.headers
+                if seat.waiting is not None or seat.turn is not None:
+                    await seat.ready()
+        allowed, reason = await self._authorization.authorize(asked)
+        if passage.trail is not None:
+            passage.trail.decided(allowed, reason)
+        if not allowed:
+            raise asked.forbidden(reason)
+        return asked.user
+
+    def _begin_trail(self, request: Request, asked: Attributes, passage: Passage) -> None:
+        assert self.audit is not None
+        passage.audit_id = passage.audit_id or str(uuid.uuid4())
+        passage.trail = self.audit.begin(request, asked, passage.audit_id)
