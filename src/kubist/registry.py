@@ -80,8 +80,7 @@ class Registry:
         collection = self.collection(resource)
         if not collection.loaded:
             await collection.ready()
-        if not self.store.local:
-            await self.cache.catch_up()
+        await self.cache.catch_up()
         return collection.get(resource.key(namespace, name))
 
     async def insert(self, resource: Resource, namespace: str, obj: Object) -> Entry:
@@ -123,7 +122,7 @@ class Registry:
             raise status.unavailable(str(error)) from None
 
     async def refresh(self, resource: Resource, entry: Entry | None, key: str) -> Entry | None:
-        """After a lost race: the version that won, once the cache has it."""
+        """After a lost race: the version that won."""
         held = await self.store.get(key)
         if held is None:
             return None

@@ -8,141 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from functools import partial
+from typing import Protocol
 
-import orjson
 from sortedcontainers import SortedDict
 
+from kubist.storage.entry import Change, Entry, StoredKind
 from kubist.storage.store import Compacted, Event, KeyValue, Store, Unavailable
+
+__all__ = ["ROOT", "Cache", "Change", "Collection", "Entry", "Follower", "StoredKind", "Subscriber"]
+
+log = logging.getLogger("kubist.storage")
 
 ROOT = "/registry/"
 WINDOW_CHANGES = 10_000
 WINDOW_BYTES = 16 << 20
 """How much history a collection keeps in memory; what is older is asked of the store."""
-
-
-class Entry:
-    """One version of one object. `tail` is its JSON from `"metadata":{` on, with the resource version in it,
-    so that an object, an item of a list and a watch event are each a constant, the tail, and a constant."""
-
-    __slots__ = ("_fields", "_labels", "key", "kind", "reps", "revision", "tail")
-
-    def __init__(self, key: str, revision: int, tail: bytes, kind: StoredKind) -> None:
-        self.key = key
-        self.revision = revision
-        self.tail = tail
-        self.kind = kind
-        self._labels: dict[str, str] | None = None
-        self._fields: dict[str, str] | None = None
-        self.reps: dict[Any, Any] | None = None
-        """Other representations of this version, made at most once each."""
-
-    def object(self) -> dict[str, Any]:
-        """A fresh copy of the object."""
-        obj: dict[str, Any] = orjson.loads(b"".join((self.kind.head, self.tail)))
-        return obj
-
-    def json(self) -> bytes:
-        return b"".join((self.kind.head, self.tail))
-
-    @property
-    def namespace(self) -> str:
-        return self.key[len(self.kind.prefix) :].rpartition("/")[0]
-
-    @property
-    def name(self) -> str:
-        return self.key.rpartition("/")[2]
-
-    @property
-    def labels(self) -> dict[str, str]:
-        if self._labels is None:
-            self._examine()
-        labels = self._labels
-        assert labels is not None
-        return labels
-
-    @property
-    def fields(self) -> dict[str, str]:
-        """Selectable fields beyond name and namespace."""
-        if self._fields is None:
-            self._examine()
-        fields = self._fields
-        assert fields is not None
-        return fields
-
-    def _examine(self) -> None:
-        obj = self.object()
-        self._labels = obj["metadata"].get("labels") or {}
-        self._fields = self.kind.fields(obj)
-
-
-class StoredKind:
-    """What the cache must know of a kind to keep it: how stored values begin, and what can be selected by."""
-
-    __slots__ = ("api_version", "fields", "head", "normalize", "prefix")
-
-    def __init__(
-        self,
-        prefix: str,
-        api_version: str,
-        kind: str,
-        fields: Callable[[dict[str, Any]], dict[str, str]],
-        normalize: Callable[[bytes], dict[str, Any]],
-    ) -> None:
-        self.prefix = prefix
-        self.api_version = api_version
-        self.head = b'{"kind":%b,"apiVersion":%b,' % (orjson.dumps(kind), orjson.dumps(api_version))
-        self.fields = fields
-        self.normalize = normalize
-        """Makes an object in the stored version out of a value that does not begin with `head`: one that
-        another server, or another version of the kind, has written."""
-
-    def encode(self, obj: dict[str, Any]) -> bytes:
-        """The stored form of an object: without resource version, metadata first."""
-        metadata = obj["metadata"]
-        metadata.pop("resourceVersion", None)
-        rest = {key: value for key, value in obj.items() if key not in _HEAD_FIELDS}
-        return self.head + orjson.dumps({"metadata": metadata, **rest})[1:]
-
-    def entry(self, key: str, value: bytes, revision: int) -> Entry:
-        start = len(self.head)
-        if not (value.startswith(self.head) and value.startswith(_METADATA, start)):
-            value = self.encode(self.normalize(value))
-        tail = b'"metadata":{"resourceVersion":"%d",%b' % (revision, value[start + len(_METADATA) :])
-        return Entry(key, revision, tail, self)
-
-
-_HEAD_FIELDS = frozenset(("kind", "apiVersion", "metadata"))
-_METADATA = b'"metadata":{'
-
-
-class Change:
-    """One change of one object as watchers see it. A deletion has no `new`; `last` is the old state carrying
-    the version at which it went."""
-
-    __slots__ = ("encoded", "gone", "new", "old", "revision")
-
-    def __init__(self, revision: int, old: Entry | None, new: Entry | None) -> None:
-        self.revision = revision
-        self.old = old
-        self.new = new
-        self.gone: Entry | None = None
-        self.encoded: dict[Any, bytes] = {}
-        """Event bytes by representation and type, shared by all watchers."""
-
-    def last(self) -> Entry:
-        """The old state with the version of this change: what a DELETED event shows."""
-        if self.gone is None:
-            old = self.old
-            assert old is not None
-            start = old.tail.index(b'",', 31)
-            tail = b'"metadata":{"resourceVersion":"%d%b' % (self.revision, old.tail[start:])
-            self.gone = Entry(old.key, self.revision, tail, old.kind)
-            self.gone._labels, self.gone._fields = old._labels, old._fields
-        return self.gone
-
+HISTORY_WINDOWS = 4
+"""How many times that a watch may ask of the store; beyond it is quicker to list again."""
 
 Subscriber = Callable[[list[Change]], None]
 
@@ -185,51 +71,87 @@ class Collection:
             self._loading = None
 
     async def _load(self) -> None:
-        self._held.clear()
-        start, items = "", []
-        revision = 0
+        cache = self.cache
+        while not self.loaded:
+            self._held.clear()
+            resets = cache.resets
+            try:
+                items, revision = await self._scan()
+            except Compacted:
+                continue
+            # The feed may be behind what was read; the collection joins the others when it is not.
+            await cache.catch_up()
+            if resets == cache.resets:
+                self.fill(items, revision)
+                held, self._held = self._held, []
+                self.apply([event for event in held if event.revision > revision])
+
+    async def _scan(self) -> tuple[list[tuple[str, Entry]], int]:
+        items: list[tuple[str, Entry]] = []
+        start, revision = "", 0
         while True:
             page = await self.cache.store.scan(self.kind.prefix, start=start, limit=2000, revision=revision)
             revision = page.revision
-            items += [(kv.key, self.kind.entry(kv.key, kv.value, kv.mod_revision)) for kv in page.items]
+            items += self.read(page.items)
             if not page.more:
-                break
+                return items, revision
             start = page.items[-1].key + "\0"
             await asyncio.sleep(0)
-        self.fill(items, revision)
-        held, self._held = self._held, []
-        self.apply([event for event in held if event.revision > revision])
+
+    def read(self, kvs: Iterable[KeyValue]) -> Iterator[tuple[str, Entry]]:
+        for kv in kvs:
+            entry = self._entry(kv)
+            if entry is not None:
+                yield kv.key, entry
+
+    def _entry(self, kv: KeyValue) -> Entry | None:
+        """A stored value as an entry. One that cannot be read is no object: it must not stop the others."""
+        try:
+            return self.kind.entry(kv.key, kv.value, kv.mod_revision)
+        except Exception as error:
+            log.error("%s cannot be read: %s", kv.key, error)
+            return None
 
     def fill(self, items: list[tuple[str, Entry]], revision: int) -> None:
-        """Be the collection as of `revision`, with no history."""
+        """Be the collection as of `revision`, with no history. Who knew an earlier one is told the difference."""
+        before, known = self.entries, self.loaded
         self.entries = SortedDict(items)
         self.window.clear()
         self._window_bytes = 0
         self.window_start = revision
         self._indexes.clear()
         self.loaded = True
-        for follower in list(self.cache.followers):
-            follower.filled(self)
+        if known:
+            self._tell(_difference(before, self.entries, revision))
+        else:
+            for follower in list(self.cache.followers):
+                follower.filled(self)
 
     def apply(self, events: list[Event]) -> None:
         """Move on by these changes, in order, and tell the subscribers."""
         if not self.loaded:
-            self._held += events
+            if self._loading is not None:
+                self._held += events
             return
-        changes = [change for event in events if (change := self._apply(event)) is not None]
-        if changes:
-            for subscriber in list(self._subscribers.values()):
-                subscriber(changes)
-            for follower in list(self.cache.followers):
-                follower.changed(self, changes)
+        self._tell([change for event in events if (change := self._apply(event)) is not None])
+
+    def _tell(self, changes: list[Change]) -> None:
+        if not changes:
+            return
+        listeners = list(self._subscribers.values())
+        listeners += [partial(follower.changed, self) for follower in self.cache.followers]
+        for tell in listeners:
+            try:
+                tell(changes)
+            except Exception:  # one that fails must not keep the others from hearing
+                log.exception("a change of %s was not taken up", self.kind.prefix)
 
     def _apply(self, event: Event) -> Change | None:
         old: Entry | None = self.entries.get(event.key)
         if event.revision <= (old.revision if old is not None else self.window_start):
             return None
-        new = None
-        if event.kv is not None:
-            new = self.kind.entry(event.key, event.kv.value, event.revision)
+        new = self._entry(event.kv) if event.kv is not None else None
+        if new is not None:
             self.entries[event.key] = new
         elif old is not None:
             del self.entries[event.key]
@@ -242,12 +164,11 @@ class Collection:
         return change
 
     def _remember(self, change: Change) -> None:
-        self.window.append(change)
+        cache, window = self.cache, self.window
+        window.append(change)
         self._window_bytes += _weight(change)
-        while len(self.window) > WINDOW_CHANGES or (
-            self._window_bytes > WINDOW_BYTES and len(self.window) > 100
-        ):
-            dropped = self.window.popleft()
+        while len(window) > cache.window_changes or self._window_bytes > cache.window_bytes:
+            dropped = window.popleft()
             self._window_bytes -= _weight(dropped)
             self.window_start = dropped.revision
 
@@ -306,17 +227,23 @@ class Collection:
         """The changes after a revision that the window no longer holds, from the store. Raises Compacted."""
         target = self.cache.revision
         changes: list[Change] = []
+        room = self.cache.window_bytes * HISTORY_WINDOWS
         async with contextlib.aclosing(self.cache.store.watch(self.kind.prefix, revision)) as batches:  # type: ignore[type-var]
             async for batch in batches:
                 for event in batch.events:
                     if event.revision <= target:
-                        changes.append(Change(event.revision, self._past(event.prev), self._past(event.kv)))
+                        old, new = self._past(event.prev), self._past(event.kv)
+                        if old is not None or new is not None:
+                            changes.append(Change(event.revision, old, new))
+                            room -= _weight(changes[-1])
+                if room < 0:
+                    raise Compacted(self.window_start)
                 if batch.revision >= target:
                     return changes
         return changes
 
     def _past(self, kv: KeyValue | None) -> Entry | None:
-        return self.kind.entry(kv.key, kv.value, kv.mod_revision) if kv is not None else None
+        return self._entry(kv) if kv is not None else None
 
     def labelled(self, label: str, value: str) -> list[str]:
         """Keys of the objects that carry a label, sorted. The index of a label is made when first asked for."""
@@ -345,46 +272,70 @@ def _weight(change: Change) -> int:
     return 200 + (len(change.old.tail) if change.old is not None else 0)
 
 
+def _difference(old: SortedDict[str, Entry], new: SortedDict[str, Entry], revision: int) -> list[Change]:
+    """What turns one state into another, as far as it can still be told."""
+    gone = [Change(revision, entry, None) for key, entry in old.items() if key not in new]
+    come = [
+        Change(entry.revision, before, entry)
+        for key, entry in new.items()
+        if (before := old.get(key)) is None or before.revision != entry.revision
+    ]
+    return sorted(gone + come, key=lambda change: change.revision)
+
+
 class Cache:
     """All collections of a store, moved on by one feed."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(
+        self, store: Store, *, window_changes: int = WINDOW_CHANGES, window_bytes: int = WINDOW_BYTES
+    ) -> None:
         self.store = store
+        self.window_changes = window_changes
+        self.window_bytes = window_bytes
         self.revision = 0
         self.collections: dict[str, Collection] = {}
         self.followers: set[Follower] = set()
-        self._feed: asyncio.Task[None] | None = None
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self.resets = 0
+        """How often changes were missed because the store's history was gone."""
         self.on_reset: Callable[[], None] = lambda: None
-        """Called when changes were missed (the store's history was gone): watches must end."""
+        """Called then, before the new state is in place: watches must end."""
+        self.problem = ""
+        """Why the store cannot be followed at present."""
+        self._feed: asyncio.Task[None] | None = None
+        self._waiting: dict[asyncio.Future[None], int] = {}
 
     async def start(self, kinds: Iterable[StoredKind] = ()) -> None:
         """Load these kinds in one go, then follow the store."""
         for kind in kinds:
             self.collection(kind)
         await self._load()
-        self._feed = asyncio.ensure_future(self._follow())
+        live = asyncio.Event()
+        self._feed = asyncio.ensure_future(self._follow(live))
+        await live.wait()
 
     async def _load(self) -> None:
         """One scan of everything, dealt out to the collections. What belongs to none (yet) is passed over."""
-        found: dict[str, list[tuple[str, Entry]]] = {prefix: [] for prefix in self.collections}
+        found: dict[Collection, list[tuple[str, Entry]]] = {
+            collection: [] for collection in self.collections.values()
+        }
         start, revision = "", 0
         while True:
             page = await self.store.scan(ROOT, start=start, limit=2000, revision=revision)
             revision = page.revision
             for kv in page.items:
                 owner = self._owner(kv.key, self.collections)
-                if owner is not None:
-                    found[owner.kind.prefix].append(
-                        (kv.key, owner.kind.entry(kv.key, kv.value, kv.mod_revision))
-                    )
+                if owner is not None and owner in found:
+                    found[owner] += owner.read((kv,))
             if not page.more:
                 break
             start = page.items[-1].key + "\0"
             await asyncio.sleep(0)
-        self.revision = revision
-        for prefix, items in found.items():
-            self.collections[prefix].fill(items, revision)
+        if self._feed is not None:
+            self.resets += 1
+            self.on_reset()
+        for collection, items in found.items():
+            collection.fill(items, revision)
+        self._reached(revision)
 
     async def stop(self) -> None:
         if self._feed is not None:
@@ -401,21 +352,23 @@ class Cache:
     def forget(self, prefix: str) -> None:
         self.collections.pop(prefix, None)
 
-    async def _follow(self) -> None:
-        delay = 0.05
+    async def _follow(self, live: asyncio.Event) -> None:
+        delay, lost = 0.05, False
         while True:
             try:
+                if lost:
+                    await self._load()
+                    lost = False
                 async for batch in self.store.watch(ROOT, self.revision):
-                    delay = 0.05
+                    delay, self.problem = 0.05, ""
                     if batch.events:
                         self._apply(batch.events)
                     self._reached(batch.revision)
+                    live.set()
             except Compacted:
-                self.revision = await self.store.revision()
-                for collection in self.collections.values():
-                    collection.loaded, collection._loading = False, None
-                self.on_reset()
-            except Unavailable:
+                lost = True
+            except Unavailable as error:
+                self.problem = str(error)
                 await asyncio.sleep(delay)
                 delay = min(delay * 2, 2.0)
 
@@ -447,30 +400,26 @@ class Cache:
         if revision <= self.revision:
             return
         self.revision = revision
-        if self._waiting:
-            due = [future for target, future in self._waiting if target <= revision]
-            self._waiting = [pair for pair in self._waiting if pair[0] > revision]
-            for future in due:
-                if not future.done():
-                    future.set_result(None)
+        for future in [future for future, target in self._waiting.items() if target <= revision]:
+            if not future.done():
+                future.set_result(None)
 
     async def wait(self, revision: int, seconds: float = 3.0) -> bool:
         """Until the cache has reached a revision; False if it did not in time."""
         if self.revision >= revision:
             return True
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((revision, future))
+        self._waiting[future] = revision
         try:
             await asyncio.wait_for(future, seconds)
         except TimeoutError:
-            self._waiting = [pair for pair in self._waiting if pair[1] is not future]
             return False
+        finally:
+            del self._waiting[future]
         return True
 
     async def catch_up(self) -> None:
         """Until the cache is as new as the store is now: what a consistent read needs."""
-        if self.store.local:
-            return
         target = await self.store.revision()
-        if not await self.wait(target):
+        if self.revision < target and not await self.wait(target):
             raise Unavailable("the cache did not catch up with the store in time")

@@ -22,7 +22,6 @@ Transform = Callable[[Object | None], Awaitable[Object]]
 """Old object (stored version; None: absent) to new one (stored version), mutating admission included."""
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
-RETRIES = 5
 
 
 class Outcome:
@@ -49,23 +48,26 @@ async def update(
     registry, resource = call.api.registry, call.resource
     key = resource.key(call.info.namespace, call.info.name)
     entry = await registry.read(resource, call.info.namespace, call.info.name)
-    tries = 0
     while True:
         if entry is None:
-            return await _absent(call, transform, create_absent, precondition_uid or absent_uid)
+            try:
+                return await _absent(call, transform, create_absent, precondition_uid or absent_uid)
+            except status.APIError as error:
+                if error.reason != "AlreadyExists":
+                    raise
+                entry = await registry.refresh(resource, None, key)
+                if entry is None:
+                    raise
         old = await call.opened(entry)
         if precondition_uid and old["metadata"].get("uid") != precondition_uid:
             raise _other_uid(call, precondition_uid, old["metadata"].get("uid", ""))
         new = await transform(old)
-        versioned = _check_version(call, new, entry)
+        _check_version(call, new, entry)
         # The transform may share parts with `old`: rules compare with a pristine copy.
         old = await call.opened(entry)
         outcome = await _write(call, path, entry, new, old)
         if outcome is not None:
             return outcome
-        tries += 1
-        if versioned or tries > RETRIES:
-            raise call.conflict(call.info.name, MODIFIED)
         entry = await registry.refresh(resource, entry, key)
 
 
@@ -93,8 +95,8 @@ def _other_uid(call: Call, wanted: str, held: str) -> status.APIError:
     return call.conflict(call.info.name, f"StorageError: invalid object, {where}")
 
 
-def _check_version(call: Call, new: Object, entry: Entry) -> bool:
-    """Whether the new object insists on the version it is based on; 409 if that is no longer the newest."""
+def _check_version(call: Call, new: Object, entry: Entry) -> None:
+    """An object that says which version it is based on must be based on the newest; 409 if it is not."""
     given = new["metadata"].get("resourceVersion", "")
     if given not in ("", "0"):
         if not (given.isascii() and given.isdigit()):
@@ -102,11 +104,9 @@ def _check_version(call: Call, new: Object, entry: Entry) -> bool:
             raise status.plain_error(f'invalid resource version "{given}": {why}')
         if int(given) != entry.revision:
             raise call.conflict(call.info.name, MODIFIED)
-        return True
-    if not call.resource.strategy.unconditional_update:
+    elif not call.resource.strategy.unconditional_update:
         error = fields.invalid("metadata.resourceVersion", 0, "must be specified for an update")
         raise status.invalid(call.resource.group, call.resource.resource, call.info.name, [error])
-    return False
 
 
 def carry_over(new: Object, old: Object) -> None:

@@ -73,6 +73,7 @@ async def find(call: Call, options: ListOptions, selection: Selection) -> Page:
         if revision == continuation.ANY:
             await _catch_up(call)
             return _today(call, collection, selection, limit, selection.prefix + start)
+        await versions.reach(call, revision)
         return await _past(call, collection, selection, limit, selection.prefix + start, revision)
     if not asked:
         await _catch_up(call)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import Iterable
 
 from kubist.codec.representation import Representation
 from kubist.http.messages import Stream, StreamWriter
+from kubist.http.websocket import is_upgrade
 from kubist.meta import status
 from kubist.schema.decode import decode
 from kubist.storage.cache import Change, Collection, Entry
@@ -22,7 +24,9 @@ from kubist.verbs.selection import Selection
 
 BOOKMARK_SECONDS = 60.0
 BUFFER_LIMIT = 8 << 20
-"""Bytes that a watcher may leave unread before it is cut off."""
+"""Bytes that a watcher may leave unread, beyond what it began with, before it is cut off."""
+WAITING_LIMIT = 10_000
+"""Events that may wait for their conversion before the watcher is cut off."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 EXPIRED = "The resourceVersion for the provided watch is too old."
 
@@ -70,9 +74,13 @@ class Watcher:
         self.initial = options.send_initial_events is True
         self.past: list[Change] = []
         self.error: status.APIError | None = None
+        self._framed = is_upgrade(call.request)
+        """Each event is a message of its own."""
+        self._room = 0
+        """How much may be left unread."""
         self._writer: StreamWriter | None = None
         self._timers: list[asyncio.TimerHandle] = []
-        self._waiting: list[tuple[str, Entry | bytes]] = []
+        self._waiting: deque[tuple[str, Entry | bytes]] = deque()
         self._sender: asyncio.Task[None] | None = None
 
     async def position(self) -> None:
@@ -119,7 +127,7 @@ class Watcher:
         loop = asyncio.get_running_loop()
         self._timers = [loop.call_later(self.seconds, self.end)]
         if self.initial:
-            self._send_state(writer)
+            self._send_state()
         else:
             seen = max(self.after, self.past[-1].revision if self.past else 0)
             if self.past:
@@ -132,8 +140,26 @@ class Watcher:
                 return
             self._deliver(changes)
             self.after = max(seen, self.cache.revision) if seen <= self.cache.revision else seen
+        self._room = writer.buffered + BUFFER_LIMIT
         if self.bookmarks:
             self._schedule_bookmark(self.seconds)
+
+    def _write(self, events: list[bytes]) -> None:
+        """Send events; who has left too much unread by then is cut off."""
+        writer = self._writer
+        assert writer is not None
+        if self._framed:
+            for event in events:
+                writer.write(event)
+        else:
+            writer.write(b"".join(events) if len(events) > 1 else events[0])
+        if self._room and writer.buffered > self._room:
+            self._cut_off()
+
+    def _cut_off(self) -> None:
+        self.stopped()
+        if self._writer is not None:
+            self._writer.abort()
 
     def _converting(self) -> bool:
         """Whether some objects may be stored in another version than the one asked for: then events wait for
@@ -141,24 +167,22 @@ class Watcher:
         conversion = self.call.resource.strategy.conversion
         return conversion is not None and len(conversion.versions) > 1
 
-    def _send_state(self, writer: StreamWriter) -> None:
+    def _send_state(self) -> None:
         if self._converting():
             entries = [e for e in self.selection.candidates(self.collection, "") if self.selection.matches(e)]
             self.after = self.cache.revision
             self._later([("ADDED", entry) for entry in entries])
-            if self.bookmarks:
-                self._later([("BOOKMARK", self._bookmark({INITIAL_EVENTS_END: "true"}))])
-            return
-        event, matches = self.shown.event, self.selection.matches
-        entries = self.selection.candidates(self.collection, "")
-        writer.write(b"".join([event("ADDED", entry) for entry in entries if matches(entry)]))
-        self.after = self.cache.revision
+        else:
+            event, matches = self.shown.event, self.selection.matches
+            found = self.selection.candidates(self.collection, "")
+            events = [event("ADDED", entry) for entry in found if matches(entry)]
+            if events:
+                self._write(events)
+            self.after = self.cache.revision
         if self.bookmarks:
-            writer.write(self._bookmark({INITIAL_EVENTS_END: "true"}))
+            self._write_bookmark(self._bookmark({INITIAL_EVENTS_END: "true"}))
 
     def _deliver(self, changes: Iterable[Change]) -> None:
-        writer = self._writer
-        assert writer is not None
         matches, event, after = self.selection.matches, self.shown.shared_event, self.after
         converting = self._converting()
         out = []
@@ -173,10 +197,7 @@ class Watcher:
             elif old is not None and matches(old):
                 out.append(event("DELETED", change, change.last()))
         if out:
-            writer.write(b"".join(out) if len(out) > 1 else out[0])
-            if writer.buffered > BUFFER_LIMIT:
-                self.stopped()
-                writer.abort()
+            self._write(out)
 
     def _deliver_later(self, change: Change) -> None:
         matches, old, new = self.selection.matches, change.old, change.new
@@ -187,25 +208,25 @@ class Watcher:
 
     def _later(self, events: list[tuple[str, Entry | bytes]]) -> None:
         self._waiting += events
-        if self._sender is None or self._sender.done():
+        if self._room and len(self._waiting) > WAITING_LIMIT:
+            self._cut_off()
+        elif self._sender is None or self._sender.done():
             self._sender = asyncio.ensure_future(self._send_waiting())
 
     async def _send_waiting(self) -> None:
         """Convert and send, one event after the other. One that cannot be converted ends the watch."""
         while self._waiting:
-            type_, entry = self._waiting.pop(0)
-            writer = self._writer
-            assert writer is not None
+            type_, entry = self._waiting.popleft()
             if isinstance(entry, bytes):
-                writer.write(entry)
+                self._write([entry])
                 continue
             try:
                 versioned = await self.call.versioned(entry)
             except status.APIError as error:
-                writer.write(self.shown.event_value("ERROR", error.status()))
+                self._write([self.shown.event_value("ERROR", error.status())])
                 self.end()
                 return
-            writer.write(self.shown.event(type_, versioned))
+            self._write([self.shown.event(type_, versioned)])
 
     def _bookmark(self, annotations: dict[str, str] | None = None) -> bytes:
         resource = self.call.resource
@@ -216,6 +237,13 @@ class Watcher:
             metadata["annotations"] = annotations
         return self.shown.event_value("BOOKMARK", {**obj, "metadata": metadata})
 
+    def _write_bookmark(self, bookmark: bytes) -> None:
+        """Never before an event of an earlier version."""
+        if self._converting():
+            self._later([("BOOKMARK", bookmark)])
+        else:
+            self._write([bookmark])
+
     def _schedule_bookmark(self, left: float) -> None:
         """One a minute, and one shortly before the end so that the client can resume from there."""
         delay = min(BOOKMARK_SECONDS, left - 2.0)
@@ -224,9 +252,8 @@ class Watcher:
             self._timers = [self._timers[0], later]
 
     def _send_bookmark(self, left: float) -> None:
-        assert self._writer is not None
         if self.after <= self.cache.revision:
-            self._writer.write(self._bookmark())
+            self._write_bookmark(self._bookmark())
         self._schedule_bookmark(left)
 
     def end(self) -> None:
@@ -240,6 +267,8 @@ class Watcher:
             timer.cancel()
         self._waiting.clear()
         self._timers = []
+        if self._sender is not None and self._sender is not asyncio.current_task():
+            self._sender.cancel()
         self.collection.unsubscribe(self)
         open_ = self.watchers.get(self.collection.kind.prefix)
         if open_ is not None:

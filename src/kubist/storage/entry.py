@@ -1,0 +1,129 @@
+"""One stored version of an object as bytes, the kind it is of, and the change that brought it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+
+class Entry:
+    """One version of one object. `tail` is its JSON from `"metadata":{` on, with the resource version in it,
+    so that an object, an item of a list and a watch event are each a constant, the tail, and a constant."""
+
+    __slots__ = ("_fields", "_labels", "key", "kind", "reps", "revision", "tail")
+
+    def __init__(self, key: str, revision: int, tail: bytes, kind: StoredKind) -> None:
+        self.key = key
+        self.revision = revision
+        self.tail = tail
+        self.kind = kind
+        self._labels: dict[str, str] | None = None
+        self._fields: dict[str, str] | None = None
+        self.reps: dict[Any, Any] | None = None
+        """Other representations of this version, made at most once each."""
+
+    def object(self) -> dict[str, Any]:
+        """A fresh copy of the object."""
+        obj: dict[str, Any] = orjson.loads(b"".join((self.kind.head, self.tail)))
+        return obj
+
+    def json(self) -> bytes:
+        return b"".join((self.kind.head, self.tail))
+
+    @property
+    def namespace(self) -> str:
+        return self.key[len(self.kind.prefix) :].rpartition("/")[0]
+
+    @property
+    def name(self) -> str:
+        return self.key.rpartition("/")[2]
+
+    @property
+    def labels(self) -> dict[str, str]:
+        if self._labels is None:
+            self._examine()
+        labels = self._labels
+        assert labels is not None
+        return labels
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """Selectable fields beyond name and namespace."""
+        if self._fields is None:
+            self._examine()
+        fields = self._fields
+        assert fields is not None
+        return fields
+
+    def _examine(self) -> None:
+        obj = self.object()
+        self._labels = obj["metadata"].get("labels") or {}
+        self._fields = self.kind.fields(obj)
+
+
+class StoredKind:
+    """What the cache must know of a kind to keep it: how stored values begin, and what can be selected by."""
+
+    __slots__ = ("api_version", "fields", "head", "normalize", "prefix")
+
+    def __init__(
+        self,
+        prefix: str,
+        api_version: str,
+        kind: str,
+        fields: Callable[[dict[str, Any]], dict[str, str]],
+        normalize: Callable[[bytes], dict[str, Any]],
+    ) -> None:
+        self.prefix = prefix
+        self.api_version = api_version
+        self.head = b'{"kind":%b,"apiVersion":%b,' % (orjson.dumps(kind), orjson.dumps(api_version))
+        self.fields = fields
+        self.normalize = normalize
+        """Makes an object in the stored version out of a value that does not begin with `head`: one that
+        another server, or another version of the kind, has written."""
+
+    def encode(self, obj: dict[str, Any]) -> bytes:
+        """The stored form of an object: without resource version, metadata first."""
+        metadata = obj["metadata"]
+        metadata.pop("resourceVersion", None)
+        rest = {key: value for key, value in obj.items() if key not in _HEAD_FIELDS}
+        return self.head + orjson.dumps({"metadata": metadata, **rest})[1:]
+
+    def entry(self, key: str, value: bytes, revision: int) -> Entry:
+        start = len(self.head)
+        if not (value.startswith(self.head) and value.startswith(_METADATA, start)):
+            value = self.encode(self.normalize(value))
+        tail = b'"metadata":{"resourceVersion":"%d",%b' % (revision, value[start + len(_METADATA) :])
+        return Entry(key, revision, tail, self)
+
+
+_HEAD_FIELDS = frozenset(("kind", "apiVersion", "metadata"))
+_METADATA = b'"metadata":{'
+
+
+class Change:
+    """One change of one object as watchers see it. A deletion has no `new`; `last` is the old state carrying
+    the version at which it went."""
+
+    __slots__ = ("encoded", "gone", "new", "old", "revision")
+
+    def __init__(self, revision: int, old: Entry | None, new: Entry | None) -> None:
+        self.revision = revision
+        self.old = old
+        self.new = new
+        self.gone: Entry | None = None
+        self.encoded: dict[Any, bytes] = {}
+        """Event bytes by representation and type, shared by all watchers."""
+
+    def last(self) -> Entry:
+        """The old state with the version of this change: what a DELETED event shows."""
+        if self.gone is None:
+            old = self.old
+            assert old is not None
+            start = old.tail.index(b'",', 31)
+            tail = b'"metadata":{"resourceVersion":"%d%b' % (self.revision, old.tail[start:])
+            self.gone = Entry(old.key, self.revision, tail, old.kind)
+            self.gone._labels, self.gone._fields = old._labels, old._fields
+        return self.gone
