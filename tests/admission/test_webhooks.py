@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.admission.conftest import Client, WebhookServer, configuration, json_patch, webhook
+from .conftest import Client, WebhookServer, configuration, json_patch, webhook
 
 Object = dict[str, Any]
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -29,7 +29,9 @@ def configmap(name: str = "c", **fields: Any) -> Object:
     return {"metadata": {"name": name}, **fields}
 
 
-def test_review_of_a_create_is_what_the_reference_sends(run: Callable[..., None], hook: WebhookServer) -> None:
+def test_review_of_a_create_is_what_the_reference_sends(
+    run: Callable[..., None], hook: WebhookServer
+) -> None:
     async def test(client: Client) -> None:
         await register(client, VALIDATING, webhook(hook, "CREATE"))
         path = f"{CONFIGMAPS}?fieldManager=me&fieldValidation=Strict"
@@ -47,7 +49,11 @@ def test_review_of_a_create_is_what_the_reference_sends(run: Callable[..., None]
             "name": "c",
             "namespace": "default",
             "operation": "CREATE",
-            "userInfo": {"username": "admin", "uid": "u1", "groups": ["system:masters", "system:authenticated"]},
+            "userInfo": {
+                "username": "admin",
+                "uid": "u1",
+                "groups": ["system:masters", "system:authenticated"],
+            },
             "oldObject": None,
             "dryRun": False,
             "options": {
@@ -205,7 +211,9 @@ def test_selectors_choose_namespaces_and_objects(run: Callable[..., None], hook:
         await client.post("/api/v1/namespaces", {"metadata": {"name": "w", "labels": {"watched": "yes"}}})
         await client.post(CONFIGMAPS, configmap("elsewhere"))
         await client.post("/api/v1/namespaces/w/configmaps", configmap("seen"))
-        await client.post("/api/v1/namespaces/w/configmaps", {"metadata": {"name": "s", "labels": {"skip": ""}}})
+        await client.post(
+            "/api/v1/namespaces/w/configmaps", {"metadata": {"name": "s", "labels": {"skip": ""}}}
+        )
         assert [request["name"] for request in hook.requests] == ["seen"]
 
     run(test)
@@ -304,7 +312,10 @@ def test_service_is_reached_at_its_endpoints(run: Callable[..., None], hook: Web
         path = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
         # Loopback is no address for endpoints; an ExternalName is the way to this machine.
         assert (await client.post(path, endpoints)).code == 422
-        external = {"metadata": {"name": "hook"}, "spec": {"type": "ExternalName", "externalName": "localhost"}}
+        external = {
+            "metadata": {"name": "hook"},
+            "spec": {"type": "ExternalName", "externalName": "localhost"},
+        }
         await client.delete("/api/v1/namespaces/default/services/hook")
         await client.post("/api/v1/namespaces/default/services", external)
         service = {"name": "hook", "namespace": "default", "path": "/in", "port": hook.port}

@@ -8,8 +8,9 @@ import orjson
 
 from kubist.admission.plugin import CONNECT, DELETE
 from kubist.context import Context
+from kubist.kinds.strategy import Scale
 from kubist.resources import Resource, Resources
-from kubist.verbs import body
+from kubist.verbs import body, scale
 
 Object = dict[str, Any]
 OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
@@ -37,8 +38,8 @@ class Attributes:
 
     def __init__(self, ctx: Context, new: Object | None, old: Object | None, resources: Resources) -> None:
         self.ctx = ctx
-        self.new = new
-        self.old = old
+        self.new = _as_asked(ctx, new)
+        self.old = _as_asked(ctx, old)
         self.operation = ctx.operation
         self.subresource = ctx.subresource
         self.name = ctx.name
@@ -138,6 +139,14 @@ class Attributes:
             return labels
         found = self.ctx.objects.get("namespaces", self.namespace)
         return (found["metadata"].get("labels") or {}) if found is not None else None
+
+
+def _as_asked(ctx: Context, obj: Object | None) -> Object | None:
+    """An object that is written through its scale as that."""
+    if obj is None or ctx.subresource != "scale" or obj.get("kind") == "Scale":
+        return obj
+    path = ctx.resource.strategy.subresources.get("scale")
+    return path.view(obj, scale.view) if isinstance(path, Scale) else obj
 
 
 def kind_of(resource: Resource, subresource: str, obj: Object | None) -> Kind:

@@ -68,9 +68,12 @@ async def _exchange(
         while (line := (await reader.readline()).strip()) != b"":
             name, _, value = line.decode("latin-1").partition(":")
             headers[name.strip().lower()] = value.strip()
-        return int(first[1]), await _body(reader, headers)
-    finally:
-        writer.close()
+        answer = int(first[1]), await _body(reader, headers)
+    except BaseException:
+        writer.transport.abort()
+        raise
+    writer.close()
+    return answer
 
 
 async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
