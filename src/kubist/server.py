@@ -60,7 +60,7 @@ class Server:
         self.port = 0
 
     def _store_problem(self) -> str:
-        return ""
+        return self.registry.cache.problem
 
     async def start(self, *, sock: socket.socket | None = None) -> None:
         """Open the store, fill the cache, make what must exist, listen."""

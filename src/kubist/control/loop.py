@@ -33,9 +33,11 @@ class Loop:
     def __init__(self, client: Client) -> None:
         self.client = client
         self.config: Config = client.config
-        self.queue: Queue[Any] = Queue()
-        self._followed: list[Collection] = []
-        self._tasks: list[asyncio.Task[None]] = []
+        self.queue: Queue[Any] = Queue(self._arrived)
+        self._followed: list[tuple[Collection, object]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._running = False
+        self._busy = 0
 
     def follow(self) -> None:
         """Say what to watch, by `watch`. What there is already is told first."""
@@ -44,17 +46,25 @@ class Loop:
         """Look at the state of things about `key` and take the next steps. Whatever is raised: it comes again."""
 
     def start(self) -> None:
+        self._running = True
         self.follow()
-        self._tasks = [asyncio.ensure_future(self._work()) for _ in range(self.workers)]
+
+    def _arrived(self) -> None:
+        """There is work: have somebody do it. A loop without work costs nothing."""
+        if self._running and self._busy < self.workers:
+            self._busy += 1
+            task = asyncio.ensure_future(self._work())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
-        for collection in self._followed:
-            collection.unsubscribe(self)
+        self._running = False
+        for collection, token in self._followed:
+            collection.unsubscribe(token)
         self._followed.clear()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks.clear()
         self.queue.close()
 
     def watch(self, resource: str, changed: Callable[[Change], None], *, group: str = "") -> None:
@@ -69,8 +79,9 @@ class Loop:
                     log.exception("%s: cannot make sense of %s", self.name, entry_of(change).key)
 
         deliver([Change(entry.revision, None, entry) for entry in collection.entries.values()])
-        collection.subscribe(self, deliver)
-        self._followed.append(collection)
+        token = object()
+        collection.subscribe(token, deliver)
+        self._followed.append((collection, token))
 
     def enqueue(self, change: Change) -> None:
         """For `watch`: the changed object's (namespace, name) is the key."""
@@ -78,18 +89,24 @@ class Loop:
         self.queue.add((entry.namespace, entry.name))
 
     async def _work(self) -> None:
-        while True:
-            key = await self.queue.get()
-            failed = True
-            try:
-                await self.reconcile(key)
-                failed = False
-            except (APIError, StoreError) as error:
-                log.info("%s: %s: %s", self.name, shown(key), error)
-            except Exception:
-                log.exception("%s: %s", self.name, shown(key))
-            finally:
-                self.queue.done(key, failed=failed)
+        try:
+            while (key := self.queue.next()) is not None:
+                await self._attend(key)
+                await asyncio.sleep(0)
+        finally:
+            self._busy -= 1
+
+    async def _attend(self, key: Any) -> None:
+        failed = True
+        try:
+            await self.reconcile(key)
+            failed = False
+        except (APIError, StoreError) as error:
+            log.info("%s: %s: %s", self.name, shown(key), error)
+        except Exception:
+            log.exception("%s: %s", self.name, shown(key))
+        finally:
+            self.queue.done(key, failed=failed)
 
 
 def entry_of(change: Change) -> Entry:

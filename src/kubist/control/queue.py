@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -16,13 +16,14 @@ LONGEST_DELAY = 60.0
 class Queue(Generic[K]):
     """Keys in the order in which they were added. What is added while it is worked on comes again after that."""
 
-    def __init__(self) -> None:
+    def __init__(self, arrived: Callable[[], None]) -> None:
         self._ready: deque[K] = deque()
         self._wanted: set[K] = set()
         self._active: set[K] = set()
         self._failures: dict[K, int] = {}
         self._timers: dict[K, asyncio.TimerHandle] = {}
-        self._arrived = asyncio.Event()
+        self._arrived = arrived
+        """Called whenever a key became ready."""
 
     def add(self, key: K) -> None:
         if key in self._wanted:
@@ -30,7 +31,7 @@ class Queue(Generic[K]):
         self._wanted.add(key)
         if key not in self._active:
             self._ready.append(key)
-            self._arrived.set()
+            self._arrived()
 
     def add_after(self, key: K, seconds: float) -> None:
         """Add it then, unless it is due earlier already."""
@@ -46,11 +47,10 @@ class Queue(Generic[K]):
         del self._timers[key]
         self.add(key)
 
-    async def get(self) -> K:
-        """The next key; whoever gets it says `done` afterwards."""
-        while not self._ready:
-            self._arrived.clear()
-            await self._arrived.wait()
+    def next(self) -> K | None:
+        """The next key that is ready; whoever takes it says `done` afterwards."""
+        if not self._ready:
+            return None
         key = self._ready.popleft()
         self._wanted.discard(key)
         self._active.add(key)
@@ -60,7 +60,7 @@ class Queue(Generic[K]):
         self._active.discard(key)
         if key in self._wanted:
             self._ready.append(key)
-            self._arrived.set()
+            self._arrived()
         if not failed:
             self._failures.pop(key, None)
             return

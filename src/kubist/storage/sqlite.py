@@ -23,18 +23,20 @@ MARKS = 10
 
 
 class SqliteStore:
-    """`Store` in the file `path`, or in memory if None, with the last `history` seconds of changes."""
+    """`Store` in the file `path`, or in memory if None, with the last `history` seconds of changes. In memory it
+    may begin as the `image` of another."""
 
     local = True
 
-    def __init__(self, path: str | None, *, history: float = 300.0) -> None:
+    def __init__(self, path: str | None, *, history: float = 300.0, image: bytes | None = None) -> None:
         self._path = path
+        self._image = image
         self._history = history
         self._hub = Hub()
         self._open = False
 
     async def open(self) -> None:
-        self._file = DatabaseFile(self._path)
+        self._file = DatabaseFile(self._path, self._image)
         self._reader = self._file.reader
         try:
             self._hub.revision = log.last_revision(self._reader)
@@ -55,6 +57,11 @@ class SqliteStore:
         await self._writer.stop()
         self._hub.fail("the store is closed")
         self._file.close()
+
+    def image(self) -> bytes:
+        """Everything committed, to begin another store with."""
+        self._check_open()
+        return self._reader.serialize()
 
     async def revision(self) -> int:
         return self._hub.revision

@@ -42,12 +42,14 @@ class DatabaseFile:
     A private in-memory database has one connection that is both.
     """
 
-    def __init__(self, path: str | None) -> None:
+    def __init__(self, path: str | None, image: bytes | None = None) -> None:
         self.path = path
         self._lock = -1 if path is None else _take(path)
         self._connections: list[sqlite3.Connection] = []
         try:
             self.writer = self._connect()
+            if image is not None:
+                self.writer.deserialize(image)
             self._prepare()
             self.reader = self.writer if path is None else self._connect()
         except sqlite3.Error as error:
