@@ -30,7 +30,7 @@ class MediaType:
     pretty: bool = False
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, frozen=True, eq=False)
 class Endpoint:
     """What one kind of endpoint can answer with."""
 
@@ -132,7 +132,6 @@ def _quality(text: str) -> float:
         return 0.0
 
 
-@functools.lru_cache(maxsize=1024)
 def choose(header: str, endpoint: Endpoint) -> MediaType | None:
     """The best representation that both sides know."""
     if not header:
@@ -172,6 +171,7 @@ def check_route(header: str, offered: tuple[str, ...]) -> None:
     raise NoRoute(offered)
 
 
+@functools.lru_cache(maxsize=1024)
 def negotiate(header: str, endpoint: Endpoint, *, pretty: bool = False) -> MediaType:
     """The representation to answer in; 406 if there is none."""
     if endpoint.literal and header:

@@ -11,7 +11,7 @@ from kubist.codec.errors import DecodeError
 from kubist.codec.json import Literal, Repeated, may_repeat, parse, parse_exact, quote, repeated
 from kubist.schema.decode import decode
 from kubist.schema.leaves import INEXACT, UNKNOWN, Flags
-from kubist.schema.node import Field, Schema
+from kubist.schema.node import UNSET, Field, Schema
 
 _LIMIT = 100
 """No more complaints than this about one body."""
@@ -23,9 +23,10 @@ class Decoded(NamedTuple):
     """`unknown field "spec.foo"` and `duplicate field "metadata.name"`, in the order of the text."""
 
 
-def decode_body(schema: Schema, body: bytes) -> Decoded:
-    """The object that a JSON body means for this schema."""
-    value = parse(body)
+def decode_body(schema: Schema, body: bytes, value: Any = UNSET) -> Decoded:
+    """The object that a JSON body means for this schema; `value` is what `parse` makes of it, if known."""
+    if value is UNSET:
+        value = parse(body)
     if may_repeat(body, value):
         return _decode_exactly(schema, body)
     flags: Flags = []

@@ -92,8 +92,10 @@ def _decode(call: Call, wanted: Expected, serializer: str) -> Decoded:
         document = yaml.parse(body)
         value, complaints = document.value, list(document.complaints)
     else:
-        if wanted.custom is None and _plainly(body, wanted):
-            decoded = decode_body(wanted.schema, body)
+        value = json.parse(body)
+        if wanted.custom is None and isinstance(value, dict):
+            check_identity(value, wanted)
+            decoded = decode_body(wanted.schema, body, value)
             return Decoded(identified(decoded.object, wanted), decoded.complaints)
         value, complaints = json.loads_strict(body)
     if value is None:
@@ -116,15 +118,6 @@ def decode_parsed(value: Object, complaints: list[str], wanted: Expected) -> Dec
         return Decoded(obj, complaints + unknown)
     decoded = decode_value(wanted.schema, value)
     return Decoded(identified(decoded.object, wanted), complaints + decoded.complaints)
-
-
-def _plainly(body: bytes, wanted: Expected) -> bool:
-    """Whether the body can be decoded at once: it is an object that names the expected kind, or none."""
-    value = json.parse(body)
-    if not isinstance(value, dict):
-        return False
-    check_identity(value, wanted)
-    return True
 
 
 def check_identity(value: Object, wanted: Expected) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kubist.codec import negotiate
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 GZIP_THRESHOLD = 131_072
 NOW_OFF_LOOP = 1 << 20
 """Bodies from this size on are compressed in a thread."""
+PLAIN = MediaType(negotiate.JSON)
 
 
 @dataclass(slots=True)
@@ -37,7 +38,7 @@ class Call:
     user: User
     query: dict[str, str]
     context: Context
-    media: MediaType = field(default_factory=lambda: MediaType(negotiate.JSON))
+    media: MediaType = PLAIN
 
     @property
     def collection_prefix(self) -> str:
