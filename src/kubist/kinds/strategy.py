@@ -120,8 +120,6 @@ class Strategy(Update):
     """With `mark_deleted`: the finalizers of the policy are set all the same (namespaces)."""
     generation: ClassVar[tuple[str, ...]] = ()
     """Top-level fields whose change raises metadata.generation (which then starts at 1). Empty: no generation."""
-    client_generation = False
-    """A generation that the client sends is kept (kinds that know none of their own)."""
     precondition_kind = ""
     """What a failed precondition of a delete names, if not the Kind."""
     qualified_finalizers = True

@@ -134,11 +134,7 @@ def raise_generation(call: Call, new: Object, old: Object) -> None:
 async def _write(call: Call, path: Update, entry: Entry, new: Object, old: Object) -> Outcome | None:
     """Check and store; None if another write came first."""
     context, resource = call.context, call.resource
-    keep_generation = not resource.strategy.generation and "generation" in new["metadata"]
-    sent_generation = new["metadata"].get("generation")
     carry_over(new, old)
-    if keep_generation and resource.strategy.client_generation:
-        new["metadata"]["generation"] = sent_generation
     undo = await path.before_update(context, new, old)
     try:
         path.prepare_for_update(context, new, old)
@@ -152,7 +148,7 @@ async def _write(call: Call, path: Update, entry: Entry, new: Object, old: Objec
         for warning in path.warnings_on_update(context, new, old):
             context.warn(warning)
         await call.api.admission.validate(context, new, old)
-        if _finished(new, old):
+        if _finished(call, new, old):
             return await _remove(call, entry, new)
         if context.dry_run:
             if undo is not None:
@@ -178,16 +174,12 @@ async def _write(call: Call, path: Update, entry: Entry, new: Object, old: Objec
     return Outcome(written, new)
 
 
-def _finished(new: Object, old: Object) -> bool:
+def _finished(call: Call, new: Object, old: Object) -> bool:
     """A terminating object that nothing holds any more after this update."""
-    if new["metadata"].get("finalizers") or "deletionTimestamp" not in old["metadata"]:
+    before = old["metadata"]
+    if "deletionTimestamp" not in before or before.get("deletionGracePeriodSeconds"):
         return False
-    return not old["metadata"].get("deletionGracePeriodSeconds") and not _spec_finalizers(new)
-
-
-def _spec_finalizers(obj: Object) -> bool:
-    """Namespaces are also held by spec.finalizers."""
-    return obj["kind"] == "Namespace" and bool((obj.get("spec") or {}).get("finalizers"))
+    return not call.resource.strategy.held(new)
 
 
 async def _remove(call: Call, entry: Entry, new: Object) -> Outcome | None:
