@@ -68,7 +68,6 @@ class Cluster:
         if call.resource.namespaced:
             obj["metadata"]["namespace"] = namespace
         call.resource.strategy.default(obj)
-        create_verb.name_it(call, obj["metadata"])
         call.context.field_manager = MANAGER
         managed.track(call, obj, None, call.resource.strategy.reset_fields)
         entry = await create_verb.insert(call, obj)

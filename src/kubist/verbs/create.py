@@ -37,12 +37,11 @@ async def create(call: Call) -> Response:
     warning = objectmeta.deduplicate_owner_references(metadata)
     if warning:
         call.context.warn(warning)
-    generated = name_it(call, metadata)
     call.context.name = metadata.get("name", "")
     managed.track(call, obj, None, strategy.reset_fields)
     obj = to_storage(call, obj)
     await call.api.admission.admit(call.context, obj, None)
-    entry = await insert(call, obj, generated=generated)
+    entry = await insert(call, obj)
     if entry is None:
         return await call.value(201, from_storage(call, obj), shown)
     return await call.entry(201, entry, shown)
@@ -116,6 +115,7 @@ def name_it(call: Call, metadata: Object) -> bool:
     prefix = metadata.get("generateName")
     if prefix and not metadata.get("name"):
         metadata["name"] = call.resource.strategy.generate_name(prefix)
+    call.context.name = metadata.get("name", "")
     return bool(prefix)
 
 
@@ -153,12 +153,13 @@ def check(call: Call, strategy: Strategy, obj: Object) -> None:
         call.context.warn(warning)
 
 
-async def insert(call: Call, obj: Object, *, generated: bool = False) -> Entry | None:
+async def insert(call: Call, obj: Object) -> Entry | None:
     """Complete, check and store a new object; None in a dry run, `obj` then being the answer."""
     resource, context = call.resource, call.context
     strategy = resource.strategy
     metadata = obj["metadata"]
     version = metadata.get("resourceVersion")
+    generated = name_it(call, metadata)
     stamp(call, metadata)
     undo = await strategy.before_create(context, obj)
     try:
