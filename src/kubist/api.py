@@ -20,6 +20,7 @@ from kubist.admission.chain import Admission
 from kubist.cluster import Cluster
 from kubist.codec import negotiate
 from kubist.codec.errors import DecodeError
+from kubist.codec.representations import indented
 from kubist.config import Config
 from kubist.context import Context, User
 from kubist.crd import routes as custom_routes
@@ -199,10 +200,11 @@ class API:
         given = passage.audit_id
         headers = [
             (b"Audit-Id", given.encode("latin-1", "replace") if given else audit_id()),
-            (b"Cache-Control", b"no-cache, private"),
             *passage.headers,
             *answer.headers,
         ]
+        if not any(name == b"Cache-Control" for name, _ in answer.headers):
+            headers.append((b"Cache-Control", b"no-cache, private"))
         if passage.trail is not None:
             passage.answered(answer)
         for text in passage.warnings:
@@ -243,10 +245,13 @@ def check_timeout(query: dict[str, str]) -> None:
 
 def render_status(request: Request, shown: dict[str, Any]) -> tuple[bytes, str]:
     """A Status in what the client takes."""
+    headers = request.headers
+    query = requests.parse_query(request.query) if "pretty" in request.query else {}
+    pretty = negotiate.wants_pretty(query, headers.get("user-agent", ""))
     try:
-        media = negotiate.negotiate(request.headers.get("accept", ""), negotiate.ERRORS)
+        media = negotiate.negotiate(headers.get("accept", ""), negotiate.ERRORS, pretty=pretty)
     except status.APIError:
-        media = negotiate.MediaType(negotiate.JSON)
+        media = negotiate.MediaType(negotiate.JSON, pretty=True)
     try:
         if media.serializer == negotiate.YAML:
             from kubist.codec import yaml
@@ -260,6 +265,8 @@ def render_status(request: Request, shown: dict[str, Any]) -> tuple[bytes, str]:
             return protobuf.wrap("v1", "Status", raw), negotiate.PROTOBUF
     except (ImportError, DecodeError):
         pass
+    if media.pretty:
+        return indented(shown), negotiate.JSON
     return orjson.dumps(shown, option=orjson.OPT_APPEND_NEWLINE), negotiate.JSON
 
 

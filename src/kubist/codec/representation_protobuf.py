@@ -74,6 +74,6 @@ class Protobuf(Messages):
 
 def enveloped(obj: dict[str, Any]) -> bytes:
     """Any object of a known kind in its envelope."""
-    api_version, kind = obj.get("apiVersion") or "v1", obj["kind"]
-    group, _, version = api_version.rpartition("/")
+    api_version, kind = obj.get("apiVersion", ""), obj["kind"]
+    group, _, version = (api_version or "v1").rpartition("/")
     return protobuf.wrap(api_version, kind, protobuf.encode(schema_for(group, version, kind), obj))

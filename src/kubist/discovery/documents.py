@@ -7,9 +7,17 @@ import functools
 import hashlib
 from typing import Any
 
-from kubist.resources import Resource, Resources
+from kubist.discovery.versions import priority
+from kubist.resources import Resource, Resources, SubresourceInfo
 
 Object = dict[str, Any]
+
+HASHED_AS = {
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): "v1beta1",
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): "v1beta1",
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): "v1beta1",
+}
+"""Kinds that the reference stores in a version of their own, so that servers of other releases can read them."""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -25,15 +33,34 @@ def api_versions(address: str) -> Object:
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
 
 
+def versions_of(name: str, resources: Resources) -> list[str]:
+    """The versions of a group, the preferred one first."""
+    found = resources.versions(name)
+    return sorted(found, key=priority) if is_custom(name, resources) else found
+
+
+def is_custom(name: str, resources: Resources) -> bool:
+    return all(
+        resource.custom
+        for version in resources.versions(name)
+        for resource in (resources.of(name, version) or {}).values()
+    )
+
+
 def group(name: str, resources: Resources) -> Object:
     versions = [
-        {"groupVersion": f"{name}/{version}", "version": version} for version in resources.versions(name)
+        {"groupVersion": f"{name}/{version}", "version": version} for version in versions_of(name, resources)
     ]
     return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
 
 def group_names(resources: Resources) -> list[str]:
-    return list(dict.fromkeys(name for name, _ in resources.group_versions() if name))
+    """The groups as `/apis` lists them: the built-in ones first, then the custom ones in the order of the
+    names of the APIServices of their preferred versions."""
+    names = list(dict.fromkeys(name for name, _ in resources.group_versions() if name))
+    custom = [name for name in names if is_custom(name, resources)]
+    custom.sort(key=lambda name: f"{versions_of(name, resources)[0]}.{name}")
+    return [name for name in names if name not in custom] + custom
 
 
 def api_group_list(resources: Resources) -> Object:
@@ -53,7 +80,7 @@ def api_resource_list(name: str, version: str, served: dict[str, Resource]) -> O
     resources: list[Object] = []
     for resource in served.values():
         resources.append(_entry(resource))
-        resources += _subresources(resource)
+        resources += [_subresource(resource, sub) for sub in resource.subresources.values()]
     document: Object = {"kind": "APIResourceList"}
     if name:
         document["apiVersion"] = "v1"
@@ -73,23 +100,21 @@ def _entry(resource: Resource) -> Object:
     if resource.categories:
         entry["categories"] = list(resource.categories)
     if "get" in resource.verbs and ("create" in resource.verbs or resource.custom):
-        stored_group, _, stored_version = resource.storage_version.rpartition("/")
-        entry["storageVersionHash"] = resource.storage_version_hash or storage_version_hash(
-            stored_group, stored_version, resource.kind
-        )
+        entry["storageVersionHash"] = resource.storage_version_hash or _stored(resource)
     return entry
 
 
-def _subresources(resource: Resource) -> list[Object]:
-    entries = []
-    for sub in resource.subresources.values():
-        entry: Object = {
-            "name": f"{resource.resource}/{sub.name}",
-            "singularName": "",
-            "namespaced": resource.namespaced,
-        }
-        if sub.version:
-            entry |= {"group": sub.group, "version": sub.version} if sub.group else {"version": sub.version}
-        entry |= {"kind": sub.kind, "verbs": list(sub.verbs)}
-        entries.append(entry)
-    return entries
+def _stored(resource: Resource) -> str:
+    group, _, version = resource.storage_version.rpartition("/")
+    return storage_version_hash(group, HASHED_AS.get((group, resource.kind), version), resource.kind)
+
+
+def _subresource(resource: Resource, sub: SubresourceInfo) -> Object:
+    entry: Object = {
+        "name": f"{resource.resource}/{sub.name}",
+        "singularName": "",
+        "namespaced": resource.namespaced,
+    }
+    if sub.version:
+        entry |= {"group": sub.group, "version": sub.version} if sub.group else {"version": sub.version}
+    return entry | {"kind": sub.kind, "verbs": list(sub.verbs)}

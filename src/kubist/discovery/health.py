@@ -25,6 +25,10 @@ class Health:
         for endpoint in endpoints or ("healthz", "livez", "readyz"):
             self._checks[endpoint][name] = check
 
+    def paths(self) -> list[str]:
+        """All that can be asked, each check by itself."""
+        return [f"/{endpoint}/{name}" for endpoint, checks in self._checks.items() for name in checks]
+
     def answer(self, path: str, query: dict[str, str], excluded: list[str]) -> Response | None:
         """The answer for a path; None if it names no check."""
         endpoint, _, name = path.strip("/").partition("/")

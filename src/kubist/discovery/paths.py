@@ -1,8 +1,7 @@
-"""Everything that is served and is not a resource: discovery, version, health, and the index of paths."""
+"""Everything that is served and is not a resource: discovery, version, health, OpenAPI, and the index of paths."""
 
 from __future__ import annotations
 
-import hashlib
 import platform
 import sys
 from collections.abc import Callable
@@ -11,10 +10,13 @@ from typing import Any
 import orjson
 
 from kubist.codec import negotiate
+from kubist.codec.representations import indented
 from kubist.config import Config
 from kubist.context import User
 from kubist.discovery import documents
+from kubist.discovery.aggregated import SUFFIX, Aggregated, asked_for
 from kubist.discovery.health import Health
+from kubist.discovery.openapi import OpenAPI
 from kubist.http.messages import Answer, Request, Response
 from kubist.meta import status
 from kubist.request import RequestInfo, split
@@ -35,6 +37,9 @@ VERSION = {
     "compiler": platform.python_implementation().lower(),
     "platform": f"{sys.platform}/{platform.machine()}".replace("x86_64", "amd64").replace("aarch64", "arm64"),
 }
+JSON = [(b"Content-Type", b"application/json")]
+ROUTED = negotiate.Endpoint(literal=True)
+OTHERS = ("/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
 
 
 def plain_not_found() -> Response:
@@ -51,62 +56,109 @@ class Paths:
         self.health = health
         self.others: dict[str, Callable[[Request], Answer]] = {}
         """Paths that other rooms answer."""
+        self.openapi = OpenAPI(resources)
+        self._aggregated = {
+            "api": Aggregated(resources, core=True),
+            "apis": Aggregated(resources, core=False),
+        }
 
     async def answer(self, request: Request, info: RequestInfo, user: User, query: dict[str, str]) -> Answer:
         path = info.path
         if path in self.others:
             return self.others[path](request)
         parts = split(path) or [""]
+        if parts == [""]:
+            return Response(200, list(JSON), indented({"paths": self._index()}))
         if parts[0] in ("healthz", "livez", "readyz"):
             excluded = [pair[8:] for pair in request.query.split("&") if pair.startswith("exclude=")]
             return self.health.answer(path, query, excluded) or plain_not_found()
         if parts == ["version"]:
-            return json_response(VERSION) if request.method == "GET" else self._wrong_method()
+            return self._version(request)
         if parts[0] in ("api", "apis"):
-            return self._discovery(request, parts)
+            return self._discovery(request, parts, query)
+        if parts[0] == "openapi":
+            return await self.openapi.answer(request, path, query) or plain_not_found()
         return plain_not_found()
 
-    def _wrong_method(self) -> Response:
-        raise status.method_not_allowed()
+    def _index(self) -> list[str]:
+        found = ["/api", "/api/v1", "/apis", "/apis/", *OTHERS, *self.others]
+        for name in documents.group_names(self.resources):
+            found.append(f"/apis/{name}")
+            found += [f"/apis/{name}/{version}" for version in self.resources.versions(name)]
+        found += self.health.paths()
+        return sorted(set(found))
 
-    def _discovery(self, request: Request, parts: list[str]) -> Response:
+    def _version(self, request: Request) -> Response:
+        if request.method != "GET":
+            raise status.method_not_allowed()
+        accept = request.headers.get("accept", "")
+        if accept:
+            negotiate.check_route(accept, (negotiate.JSON,))
+        return Response(200, list(JSON), indented(VERSION))
+
+    def _discovery(self, request: Request, parts: list[str], query: dict[str, str]) -> Response:
         resources = self.resources
-        if parts == ["api"]:
-            return self._document(request, documents.api_versions(self._address()))
-        if parts == ["apis"]:
-            return self._document(request, documents.api_group_list(resources))
+        if len(parts) == 1:
+            if parts == ["api"] and request.method != "GET":
+                raise status.method_not_allowed()
+            serializer = asked_for(request.headers.get("accept", ""))
+            if serializer is not None:
+                return self._all(request, self._aggregated[parts[0]], serializer)
+            if parts == ["apis"]:
+                return self._document(request, query, documents.api_group_list(resources))
+            return self._document(request, query, documents.api_versions(self._address()), ROUTED)
         group, version = (
             ("", parts[1]) if parts[0] == "api" else (parts[1], parts[2] if len(parts) > 2 else "")
         )
+        if group and (not resources.versions(group) or (version and not self._known(group, version))):
+            return plain_not_found()
         if parts[0] == "apis" and len(parts) == 2:
-            if not resources.versions(group):
-                return plain_not_found()
-            return self._document(request, documents.api_group(group, resources))
+            return self._document(request, query, documents.api_group(group, resources))
         served = resources.of(group, version)
         if served is None:
-            if group and not resources.versions(group):
-                return plain_not_found()
             raise status.no_such_path()
         if request.method != "GET":
             raise status.method_not_allowed()
-        return self._document(request, documents.api_resource_list(group, version, served))
+        endpoint = negotiate.ERRORS if group and documents.is_custom(group, resources) else ROUTED
+        return self._document(request, query, documents.api_resource_list(group, version, served), endpoint)
+
+    def _known(self, group: str, version: str) -> bool:
+        """Whether a version of a custom group exists; of a built-in one that is found out otherwise."""
+        return self.resources.of(group, version) is not None or not documents.is_custom(group, self.resources)
+
+    def _all(self, request: Request, aggregated: Aggregated, serializer: str) -> Response:
+        body = aggregated.body(serializer)
+        tag = aggregated.etag.encode()
+        headers = [(b"ETag", tag), (b"Vary", b"Accept"), (b"Cache-Control", b"public")]
+        if request.headers.get("if-none-match") == aggregated.etag:
+            return Response(304, headers)
+        return Response(200, [*headers, (b"Content-Type", (serializer + SUFFIX).encode())], body)
 
     def _address(self) -> str:
         return f"{self.config.advertise_address or '127.0.0.1'}:{self.config.secure_port}"
 
-    def _document(self, request: Request, document: dict[str, Any]) -> Response:
-        media = negotiate.negotiate(request.headers.get("accept", ""), negotiate.ERRORS)
-        if media.serializer == negotiate.YAML:
-            from kubist.codec import yaml
+    def _document(
+        self,
+        request: Request,
+        query: dict[str, str],
+        document: dict[str, Any],
+        endpoint: negotiate.Endpoint = negotiate.ERRORS,
+    ) -> Response:
+        headers = request.headers
+        pretty = negotiate.wants_pretty(query, headers.get("user-agent", ""))
+        media = negotiate.negotiate(headers.get("accept", ""), endpoint, pretty=pretty)
+        return Response(200, [(b"Content-Type", media.serializer.encode())], _write(media, document))
 
-            return Response(200, [(b"Content-Type", b"application/yaml")], yaml.dumps(document))
-        return json_response(document)
 
+def _write(media: negotiate.MediaType, document: dict[str, Any]) -> bytes:
+    if media.serializer == negotiate.YAML:
+        from kubist.codec import yaml
 
-def json_response(document: dict[str, Any]) -> Response:
-    body = orjson.dumps(document)
-    return Response(200, [(b"Content-Type", b"application/json")], body)
+        return yaml.dumps(document)
+    if media.serializer == negotiate.PROTOBUF:
+        from kubist.codec.representation_protobuf import enveloped
 
-
-def etag(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest().upper()
+        return enveloped(document)
+    if media.pretty:
+        return indented(document)
+    return orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)

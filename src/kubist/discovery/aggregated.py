@@ -1,0 +1,153 @@
+"""Aggregated discovery: every group, version and resource in one document, apidiscovery.k8s.io/v2."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import orjson
+
+from kubist.codec import negotiate, protobuf
+from kubist.discovery import documents
+from kubist.resources import Resource, Resources
+from kubist.schema.catalog import by_name
+from kubist.schema.node import Field, Schema
+
+Object = dict[str, Any]
+
+API_VERSION = "apidiscovery.k8s.io/v2"
+KIND = "APIGroupDiscoveryList"
+TRANSFORM = {"g": "apidiscovery.k8s.io", "v": "v2", "as": KIND}
+SUFFIX = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+
+
+def asked_for(accept: str) -> str | None:
+    """The serializer of the best clause that asks for this document; others do not compete with it."""
+    for clause in negotiate.parse_accept(accept):
+        parameters = dict(clause.parameters)
+        if all(parameters.get(name) == value for name, value in TRANSFORM.items()):
+            for serializer in negotiate.ALL:
+                if clause.names(serializer) and not parameters.get("stream"):
+                    return serializer
+    return None
+
+
+class Aggregated:
+    """The document of `/api` or of `/apis`, with its tag, as long as the resources stay the same."""
+
+    def __init__(self, resources: Resources, *, core: bool) -> None:
+        self.resources = resources
+        self.core = core
+        self._generation = -1
+        self._document: Object = {}
+        self._written: dict[str, bytes] = {}
+        self.etag = ""
+
+    def body(self, serializer: str) -> bytes:
+        if self._generation != self.resources.generation:
+            self._document = self._build()
+            self._written = {}
+            digest = hashlib.sha512(orjson.dumps(self._document)).hexdigest().upper()
+            self.etag = f'"{digest}"'
+            self._generation = self.resources.generation
+        found = self._written.get(serializer)
+        if found is None:
+            found = self._written[serializer] = _write(serializer, self._document)
+        return found
+
+    def _build(self) -> Object:
+        names = [""] if self.core else documents.group_names(self.resources)
+        custom = [name for name in names if name and documents.is_custom(name, self.resources)]
+        names = [name for name in names if name not in custom] + sorted(custom)
+        items = [self._group(name) for name in names]
+        return {"kind": KIND, "apiVersion": API_VERSION, "metadata": {}, "items": items}
+
+    def _group(self, name: str) -> Object:
+        versions = []
+        for version in documents.versions_of(name, self.resources):
+            served = (self.resources.of(name, version) or {}).values()
+            found = [_resource(resource) for resource in served]
+            versions.append({"version": version, "resources": found, "freshness": "Current"})
+        return {"metadata": {"name": name} if name else {}, "versions": versions}
+
+
+def _resource(resource: Resource) -> Object:
+    own = ("", "") if not resource.custom else (resource.group, resource.version)
+    entry: Object = {
+        "resource": resource.resource,
+        "responseKind": _kind(*own, resource.kind),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+    if resource.subresources:
+        entry["subresources"] = [
+            {
+                "subresource": sub.name,
+                "responseKind": _kind(*((sub.group, sub.version) if sub.version else own), sub.kind),
+                "verbs": list(sub.verbs),
+            }
+            for sub in resource.subresources.values()
+        ]
+    return entry
+
+
+def _kind(group: str, version: str, kind: str) -> Object:
+    return {"group": group, "version": version, "kind": kind}
+
+
+def _write(serializer: str, document: Object) -> bytes:
+    if serializer == negotiate.YAML:
+        from kubist.codec import yaml
+
+        return yaml.dumps(document)
+    if serializer == negotiate.PROTOBUF:
+        return protobuf.wrap(API_VERSION, KIND, protobuf.encode(_list_schema(), document))
+    return orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _list_schema() -> Schema:
+    """The message of the document, which is not among the types of the catalog."""
+    text = Schema("string")
+    texts = Schema("list", items=text)
+    kind = _struct("GroupVersionKind", group=text, version=text, kind=text)
+    sub = _struct(
+        "APISubresourceDiscovery", subresource=text, responseKind=kind, acceptedTypes=None, verbs=texts
+    )
+    resource = _struct(
+        "APIResourceDiscovery",
+        resource=text,
+        responseKind=kind,
+        scope=text,
+        singularResource=text,
+        verbs=texts,
+        shortNames=texts,
+        categories=texts,
+        subresources=Schema("list", items=sub),
+    )
+    version = _struct(
+        "APIVersionDiscovery", version=text, resources=Schema("list", items=resource), freshness=text
+    )
+    versions = Schema("list", items=version)
+    group = _struct("APIGroupDiscovery", metadata=by_name(_META + "ObjectMeta"), versions=versions)
+    items = Schema("list", items=group)
+    return _struct(KIND, metadata=by_name(_META + "ListMeta"), items=items)
+
+
+def _struct(name: str, **fields: Schema | None) -> Schema:
+    """Fields are numbered in order; None leaves a number out."""
+    pointers = ("responseKind",)
+    return Schema(
+        "struct",
+        name=f"apidiscovery.v2.{name}",
+        fields={
+            field: Field(field, schema, number=number, pointer=field in pointers)
+            for number, (field, schema) in enumerate(fields.items(), 1)
+            if schema is not None
+        },
+    )

@@ -1,0 +1,286 @@
+"""/openapi/v2 and /openapi/v3: generated from the served resources when first asked for, off the event loop.
+
+A document's tag is made from what it is generated from, so that the index of all of them costs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+import time
+from collections.abc import Iterable
+from email.utils import formatdate, parsedate_to_datetime
+from functools import cache
+from typing import Any
+
+import orjson
+
+from kubist import __version__
+from kubist.codec import negotiate
+from kubist.discovery import openapi_paths, openapi_types, openapi_v2, openapi_v3
+from kubist.discovery.openapi_paths import Path
+from kubist.http.messages import Headers, Request, Response
+from kubist.resources import Resource, Resources, builtin
+
+Object = dict[str, Any]
+
+JSON = "application/json"
+V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+FORMS = {
+    JSON: JSON,
+    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf": V2_PROTOBUF,
+    V2_PROTOBUF: V2_PROTOBUF,
+}
+YEAR = 365 * 86400
+
+
+class Document:
+    """One document: its tag, and its bytes once they are needed."""
+
+    def __init__(self, seed: bytes) -> None:
+        self.tag = hashlib.sha512(seed).hexdigest().upper()
+        self.made = int(time.time())
+        self.forms: dict[str, bytes] = {}
+
+    def same(self, other: Document | None) -> bool:
+        return other is not None and other.tag == self.tag
+
+
+class OpenAPI:
+    """The documents of one server."""
+
+    def __init__(self, resources: Resources) -> None:
+        self.resources = resources
+        self._generation = -1
+        self._v2 = Document(b"")
+        self._v3: dict[str, Document] = {}
+        self._making = asyncio.Lock()
+
+    async def answer(self, request: Request, path: str, query: dict[str, str]) -> Response | None:
+        """The answer for a path; None where there is nothing."""
+        self._refresh()
+        if path == "/openapi/v2":
+            return await self._serve_v2(request)
+        if path == "/openapi/v3":
+            return self._index(request)
+        if path.startswith("/openapi/v3/"):
+            return await self._serve_v3(request, path[len("/openapi/v3/") :], query)
+        return None
+
+    def _refresh(self) -> None:
+        """Know which documents there are now. Those that did not change stay as they are."""
+        if self._generation == self.resources.generation:
+            return
+        found = {name: Document(seed) for name, seed in self._seeds().items()}
+        self._v3 = {
+            name: old if document.same(old := self._v3.get(name)) and old is not None else document
+            for name, document in found.items()
+        }
+        everything = Document("".join(document.tag for document in found.values()).encode())
+        if not everything.same(self._v2):
+            self._v2 = everything
+        self._generation = self.resources.generation
+
+    def _seeds(self) -> dict[str, bytes]:
+        seeds = {name: _release(name) for name in openapi_paths.root_paths()}
+        for group, version in self.resources.group_versions():
+            name = f"apis/{group}/{version}" if group else f"api/{version}"
+            custom = _custom(self.resources, group, version)
+            if custom:
+                seeds[name] = orjson.dumps([_described(resource) for resource in custom])
+                continue
+            seeds[name] = _release(name)
+            if group:
+                seeds[f"apis/{group}"] = _release(f"apis/{group}")
+        return dict(sorted(seeds.items()))
+
+    def _index(self, request: Request) -> Response:
+        paths = {
+            name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={document.tag}"}
+            for name, document in self._v3.items()
+        }
+        headers = [(b"Content-Type", b"text/plain; charset=utf-8")]
+        return conditional(request, headers, orjson.dumps({"paths": paths}), "", int(time.time()))
+
+    async def _serve_v3(self, request: Request, name: str, query: dict[str, str]) -> Response:
+        document = self._v3.get(name)
+        if document is None:
+            return Response(404, [])
+        vary = (b"Vary", b"Accept")
+        if _form(request, (JSON,)) is None:
+            return Response(406, [vary])
+        headers: Headers = [(b"Content-Type", b"application/json"), vary]
+        asked = query.get("hash")
+        if asked:
+            if asked != document.tag:
+                location = f"/openapi/v3/{name}?hash={document.tag}".encode()
+                tagged = (b"ETag", f'"{document.tag}"'.encode())
+                return Response(301, [*headers, tagged, (b"Location", location)])
+            expires = formatdate(time.time() + YEAR, usegmt=True).encode()
+            headers += [(b"Cache-Control", b"public, immutable"), (b"Expires", expires)]
+        body = await self._made(document, JSON, lambda: self._write_v3(name))
+        return conditional(request, headers, body, document.tag, document.made)
+
+    def _write_v3(self, name: str) -> bytes:
+        custom = self._custom_of(name)
+        if not custom:
+            return _built_in_v3(name)
+        types: dict[str, Object] = {}
+        for resource in custom:
+            types |= openapi_types.custom(resource)
+        group, version = custom[0].group, custom[0].version
+        paths = [path for resource in custom for path in openapi_paths.resource_paths(resource)]
+
+        def definition(type: str) -> Object:
+            return types.get(type) or openapi_types.built_in(type, group=group, version=version)
+
+        return orjson.dumps(openapi_v3.document(paths, definition))
+
+    def _custom_of(self, name: str) -> list[Resource]:
+        parts = name.split("/")
+        return _custom(self.resources, parts[1], parts[2]) if len(parts) == 3 else []
+
+    async def _serve_v2(self, request: Request) -> Response:
+        vary = (b"Vary", b"Accept")
+        form = _form(request, tuple(FORMS))
+        if form is None:
+            return Response(406, [vary])
+        document, kind = self._v2, FORMS[form]
+        body = await self._made(document, JSON, self._write_v2)
+        if kind != JSON:
+            body = await self._made(document, kind, lambda: _protobuf_v2(document.forms[JSON]))
+        headers: Headers = [(b"Content-Type", kind.encode()), vary]
+        if "gzip" in request.headers.get("accept-encoding", "") and "range" not in request.headers:
+            plain = body
+            body = await self._made(document, kind + "+gzip", lambda: gzip.compress(plain, 1, mtime=0))
+            headers.append((b"Content-Encoding", b"gzip"))
+        return conditional(request, headers, body, document.tag, document.made)
+
+    def _write_v2(self) -> bytes:
+        paths = list(_built_in_paths())
+        types: dict[str, Object] = {}
+        for resource in self.resources:
+            if resource.custom:
+                paths += openapi_paths.resource_paths(resource)
+                types |= openapi_types.custom(resource, old=True)
+
+        def definition(type: str) -> Object:
+            return types.get(type) or openapi_types.old_built_in(type)
+
+        return orjson.dumps(openapi_v2.document(paths, definition))
+
+    async def _made(self, document: Document, form: str, make: Any) -> bytes:
+        if form not in document.forms:
+            async with self._making:
+                if form not in document.forms:
+                    document.forms[form] = await asyncio.to_thread(make)
+        return document.forms[form]
+
+
+def _custom(resources: Resources, group: str, version: str) -> list[Resource]:
+    return [resource for resource in (resources.of(group, version) or {}).values() if resource.custom]
+
+
+def _described(resource: Resource) -> list[Any]:
+    """What the document of a custom resource depends on."""
+    version: Any = resource.strategy.version  # type: ignore[attr-defined]
+    return [resource.resource, resource.kind, resource.list_kind, resource.namespaced, version.spec]
+
+
+def _release(name: str) -> bytes:
+    """What the document of something built-in depends on."""
+    return f"{__version__} {name}".encode()
+
+
+@cache
+def _built_in_v3(name: str) -> bytes:
+    """Built-in documents are the same for every server of the process."""
+    kind, _, rest = name.partition("/")
+    roots = openapi_paths.root_paths()
+    group, _, version = rest.rpartition("/") if kind == "apis" and "/" in rest else ("", "", rest)
+    if name in roots:
+        paths = [roots[name]]
+    elif kind == "apis" and "/" not in rest:
+        paths = [openapi_paths.group_path(rest)]
+    else:
+        served = [r for r in builtin() if (r.group, r.version) == (group, version)]
+        paths = [openapi_paths.group_version_path(group, version)]
+        paths += [path for resource in served for path in openapi_paths.resource_paths(resource)]
+
+    def definition(type: str) -> Object:
+        return openapi_types.built_in(type, group=group, version=version)
+
+    return orjson.dumps(openapi_v3.document(paths, definition))
+
+
+def _built_in_paths() -> Iterable[Path]:
+    yield from openapi_paths.root_paths().values()
+    versions = dict.fromkeys((resource.group, resource.version) for resource in builtin())
+    for group in dict.fromkeys(group for group, _ in versions if group):
+        yield openapi_paths.group_path(group)
+    for group, version in versions:
+        yield openapi_paths.group_version_path(group, version)
+    for resource in builtin():
+        yield from openapi_paths.resource_paths(resource)
+
+
+def _protobuf_v2(document: bytes) -> bytes:
+    from kubist.discovery.openapi_gnostic import encode
+
+    return encode(orjson.loads(document))
+
+
+def _form(request: Request, offered: tuple[str, ...]) -> str | None:
+    for clause in negotiate.parse_accept(request.headers.get("accept") or "*/*"):
+        for form in offered:
+            if clause.names(form):
+                return form
+    return None
+
+
+def conditional(request: Request, headers: Headers, body: bytes, tag: str, modified: int) -> Response:
+    """An answer of which a client may have a copy already, or want a part only."""
+    own = request.headers
+    tagged: Headers = [(b"ETag", f'"{tag}"'.encode())] if tag else []
+    if _is_current(own, tag, modified):
+        kept = [pair for pair in headers if pair[0] not in (b"Content-Type", b"Content-Encoding")]
+        return Response(304, [*kept, *tagged])
+    headers = [
+        *headers,
+        *tagged,
+        (b"Accept-Ranges", b"bytes"),
+        (b"Last-Modified", formatdate(modified, usegmt=True).encode()),
+    ]
+    span = _range(own.get("range", ""), len(body))
+    if span is None:
+        return Response(200, headers, body)
+    first, last = span
+    headers.append((b"Content-Range", f"bytes {first}-{last}/{len(body)}".encode()))
+    return Response(206, headers, body[first : last + 1])
+
+
+def _is_current(headers: dict[str, str], tag: str, modified: int) -> bool:
+    wanted = headers.get("if-none-match")
+    if wanted is not None:
+        tags = {part.strip().removeprefix("W/") for part in wanted.split(",")}
+        return "*" in tags or bool(tag and f'"{tag}"' in tags)
+    since = headers.get("if-modified-since")
+    if since is None:
+        return False
+    try:
+        return modified <= parsedate_to_datetime(since).timestamp()
+    except ValueError:
+        return False
+
+
+def _range(header: str, size: int) -> tuple[int, int] | None:
+    """The first and last byte of a single range; anything else is answered in full."""
+    unit, _, span = header.partition("=")
+    start, dash, end = span.strip().partition("-")
+    if unit != "bytes" or not dash or not (start + end).isdecimal():
+        return None
+    if not start:
+        return max(size - int(end), 0), size - 1
+    first, last = int(start), min(int(end), size - 1) if end else size - 1
+    return (first, last) if first <= last else None

@@ -1,0 +1,220 @@
+"""Types as the two versions of OpenAPI spell them: built-in ones from the catalog, custom ones from definitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.discovery import descriptions
+from kubist.discovery.openapi_paths import META, custom_name
+from kubist.resources import Resource
+from kubist.schema import catalog, openapi
+
+Object = dict[str, Any]
+
+QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
+_OLD_LEAVES = {
+    QUANTITY: {"type": "string"},
+    INT_OR_STRING: {"type": "string", "format": "int-or-string"},
+}
+"""What version 2 cannot say: that a value is of one of two types."""
+_DEFS = "#/definitions/"
+_GVK = "x-kubernetes-group-version-kind"
+_EVERYWHERE = (META + "DeleteOptions", META + "WatchEvent")
+"""Kinds that every group has."""
+_KNOWN = {
+    "": "v1",
+    "admission.k8s.io": "v1 v1beta1",
+    "admissionregistration.k8s.io": "v1 v1alpha1 v1beta1",
+    "apiextensions.k8s.io": "v1 v1beta1",
+    "apiregistration.k8s.io": "v1 v1beta1",
+    "apps": "v1 v1beta1 v1beta2",
+    "authentication.k8s.io": "v1 v1alpha1 v1beta1",
+    "authorization.k8s.io": "v1 v1beta1",
+    "autoscaling": "v1 v2",
+    "batch": "v1 v1beta1",
+    "certificates.k8s.io": "v1 v1alpha1 v1beta1",
+    "coordination.k8s.io": "v1 v1alpha2 v1beta1",
+    "discovery.k8s.io": "v1 v1beta1",
+    "events.k8s.io": "v1 v1beta1",
+    "extensions": "v1beta1",
+    "flowcontrol.apiserver.k8s.io": "v1 v1beta1 v1beta2 v1beta3",
+    "imagepolicy.k8s.io": "v1alpha1",
+    "internal.apiserver.k8s.io": "v1alpha1",
+    "networking.k8s.io": "v1 v1beta1",
+    "node.k8s.io": "v1 v1alpha1 v1beta1",
+    "policy": "v1 v1beta1",
+    "rbac.authorization.k8s.io": "v1 v1alpha1 v1beta1",
+    "resource.k8s.io": "v1 v1alpha3 v1beta1 v1beta2",
+    "scheduling.k8s.io": "v1 v1alpha2 v1beta1",
+    "storage.k8s.io": "v1 v1alpha1 v1beta1",
+    "storagemigration.k8s.io": "v1beta1",
+}
+"""The groups and versions that such a kind may come in, served or not."""
+_BARE = {
+    "io.k8s.api.networking.v1.IngressRule": ("http",),
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps": (
+        "additionalItems",
+        "additionalProperties",
+        "example",
+        "externalDocs",
+        "items",
+        "not",
+    ),
+}
+"""Fields that are references and nothing else: nobody described them."""
+_KIND_FIELDS: Object = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
+
+
+def built_in(name: str, *, group: str | None = None, version: str = "") -> Object:
+    """A built-in type in version 3. Kinds that every group has say so of the group that is described only."""
+    shown = _definition(name)
+    if group is not None and name in _EVERYWHERE:
+        own = sorted({("", "v1"), (group, version)})
+        shown[_GVK] = _kinds(name, own)
+    return shown
+
+
+def _definition(name: str) -> Object:
+    shown = descriptions.described(name, openapi.definition(catalog.by_name(name)))
+    if name in _EVERYWHERE:
+        known = [(group, version) for group, versions in _KNOWN.items() for version in versions.split()]
+        shown[_GVK] = _kinds(name, known)
+    for field, schema in shown.get("properties", {}).items():
+        if field in _BARE.get(name, ()) and "allOf" in schema:
+            shown["properties"][field] = schema["allOf"][0]
+    return shown
+
+
+def _kinds(name: str, group_versions: list[tuple[str, str]]) -> list[Object]:
+    kind = name.rpartition(".")[2]
+    return [{"group": group, "kind": kind, "version": version} for group, version in group_versions]
+
+
+def old_built_in(name: str) -> Object:
+    """The same in version 2."""
+    if name in _OLD_LEAVES:
+        return dict(_OLD_LEAVES[name])
+    shown = older(_definition(name))
+    assert isinstance(shown, dict)
+    return shown
+
+
+def older(value: Any) -> Any:
+    """A part of a type: version 2 knows no defaults here, and plain references where version 3 wraps them."""
+    if isinstance(value, list):
+        return [older(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    shown: Object = {}
+    for key, inner in value.items():
+        if key == "allOf" and len(inner) == 1 and "$ref" in inner[0]:
+            shown["$ref"] = inner[0]["$ref"].replace(openapi.REF, _DEFS)
+        elif key == "$ref" and isinstance(inner, str):
+            shown["$ref"] = inner.replace(openapi.REF, _DEFS)
+        elif key == "properties":
+            shown[key] = {name: older(field) for name, field in inner.items()}
+        elif key != "default":
+            shown[key] = older(inner)
+    return shown
+
+
+def custom(resource: Resource, *, old: bool = False) -> dict[str, Object]:
+    """The types of a custom resource by name: the kind and its list."""
+    version: Any = resource.strategy.version  # type: ignore[attr-defined]
+    schema: Object = (version.spec.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
+    extras: Object = {}
+    if fields := version.spec.get("selectableFields"):
+        extras["x-kubernetes-selectable-fields"] = [
+            {"fieldPath": field["jsonPath"].removeprefix(".")} for field in fields
+        ]
+    ref = _DEFS if old else openapi.REF
+    if old and schema.get("x-kubernetes-preserve-unknown-fields"):
+        shown: Object = {"type": "object"}
+        if schema.get("description"):
+            shown["description"] = schema["description"]
+    else:
+        shown = _older_custom(schema) if old else _embedded(schema)
+        shown["properties"] = {
+            **shown.get("properties", {}),
+            **_KIND_FIELDS,
+            "metadata": _metadata("ObjectMeta", old),
+        }
+    kind = custom_name(resource.group, resource.version, resource.kind)
+    item = {"$ref": ref + kind}
+    listed: Object = {
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            **_KIND_FIELDS,
+            "items": {"type": "array", "items": item},
+            "metadata": _metadata("ListMeta", old),
+        },
+    }
+    return {
+        kind: {**shown, **_of_kind(resource, resource.kind), **extras},
+        custom_name(resource.group, resource.version, resource.list_kind): {
+            **listed,
+            **_of_kind(resource, resource.list_kind),
+            **extras,
+        },
+    }
+
+
+def _metadata(kind: str, old: bool) -> Object:
+    return {"$ref": _DEFS + META + kind} if old else {"allOf": [{"$ref": openapi.REF + META + kind}]}
+
+
+def _of_kind(resource: Resource, kind: str) -> Object:
+    known = {"group": resource.group, "kind": kind, "version": resource.version}
+    return {"x-kubernetes-group-version-kind": [known]}
+
+
+def _embedded(value: Any) -> Any:
+    """A custom schema in version 3: embedded resources have what every object has, unions of two types say so."""
+    if isinstance(value, list):
+        return [_embedded(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    shown: Object = {}
+    for key, inner in value.items():
+        if key in ("properties", "patternProperties"):
+            shown[key] = {name: _embedded(field) for name, field in inner.items()}
+        elif key in ("default", "enum", "example"):
+            shown[key] = inner
+        else:
+            shown[key] = _embedded(inner)
+    if shown.get("x-kubernetes-embedded-resource"):
+        shown["properties"] = {
+            **shown.get("properties", {}),
+            **_KIND_FIELDS,
+            "metadata": _metadata("ObjectMeta", False),
+        }
+        required = shown.get("required") or []
+        shown["required"] = [*required, *(name for name in ("kind", "apiVersion") if name not in required)]
+    if shown.get("x-kubernetes-int-or-string") and "anyOf" not in shown and "allOf" not in shown:
+        shown["anyOf"] = [{"type": "integer"}, {"type": "string"}]
+    return shown
+
+
+_NOT_OLD = ("default", "nullable", "oneOf", "anyOf", "allOf", "not")
+_STRUCTURE = ("type", "properties", "items", "additionalProperties")
+
+
+def _older_custom(schema: Object) -> Object:
+    """A custom schema in version 2, which old clients take literally: what they would misread is left out."""
+    loose = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("nullable")
+    dropped = {*_NOT_OLD, *(_STRUCTURE if loose else ())}
+    if schema.get("x-kubernetes-int-or-string"):
+        dropped.add("type")
+    shown: Object = {}
+    for key, inner in schema.items():
+        if key in dropped:
+            continue
+        if key == "properties":
+            shown[key] = {name: _older_custom(field) for name, field in inner.items()}
+        elif key in ("items", "additionalProperties") and isinstance(inner, dict):
+            shown[key] = _older_custom(inner)
+        else:
+            shown[key] = inner
+    return shown
