@@ -201,6 +201,7 @@ def _normalized(resource: Resource, value: bytes) -> Object:
         obj = {"kind": kind, "apiVersion": api_version, **obj}
     else:
         obj = orjson.loads(value)
+    assert isinstance(obj, dict)
     obj.setdefault("metadata", {})
     if obj.get("apiVersion") != resource.storage_version:
         obj = resource.strategy.convert(obj, resource.storage_version)

@@ -181,9 +181,9 @@ def _complete(call: Call, new: Object) -> None:
 def check_identity(call: Call, new: Object, old: Object) -> None:
     """A patch may not make an object another one."""
     metadata, before = new["metadata"], old["metadata"]
-    if call.resource.namespaced:
-        if metadata.setdefault("namespace", before.get("namespace", "")) != before.get("namespace", ""):
-            raise status.bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request"
-            )
+    where = before.get("namespace", "")
+    if call.resource.namespaced and metadata.setdefault("namespace", where) != where:
+        raise status.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
     update.check_name(call, metadata)

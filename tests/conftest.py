@@ -1,0 +1,42 @@
+"""What tests of more than one room use: a real server on a real socket, and a client for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from live import Client, Live, Pki
+
+
+@pytest.fixture(scope="session")
+def server_pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
+    return Pki(tmp_path_factory.mktemp("server-pki"))
+
+
+@pytest.fixture(scope="session")
+def shared_live(server_pki: Pki) -> Iterator[Live]:
+    """One server for all tests that only mind their own namespace."""
+    with Live(server_pki) as running:
+        yield running
+
+
+@pytest.fixture
+def live(server_pki: Pki) -> Iterator[Live]:
+    """A server that only one test uses, in memory."""
+    with Live(server_pki) as running:
+        yield running
+
+
+@pytest.fixture
+def client(shared_live: Live) -> Client:
+    return shared_live.client
+
+
+@pytest.fixture
+def namespace(client: Client) -> str:
+    """A namespace of the shared server that nobody else uses."""
+    name = f"test-{os.urandom(4).hex()}"
+    client.post("/api/v1/namespaces", {"metadata": {"name": name}})
+    return name
