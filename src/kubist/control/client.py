@@ -77,11 +77,10 @@ class Client(Cluster):
         if found.namespaced:
             obj["metadata"]["namespace"] = namespace
         found.strategy.default(obj)
-        generated = create_verb.name_it(call, obj["metadata"])
         call.context.name = obj["metadata"].get("name", "")
         managed.track(call, obj, None, found.strategy.reset_fields)
         await self._api.admission.admit(call.context, obj, None)
-        entry = await create_verb.insert(call, obj, generated=generated)
+        entry = await create_verb.insert(call, obj)
         assert entry is not None
         return entry.object()
 

@@ -1,1 +1,8 @@
-"""The pytest plugin and helpers for people who test against Kubist."""
+"""Kubernetes API servers for tests: the pytest plugin (`kubist.testing.plugin`) and what its fixtures give."""
+
+from __future__ import annotations
+
+from kubist.testing.cluster import Cluster
+from kubist.testing.host import Host
+
+__all__ = ["Cluster", "Host"]

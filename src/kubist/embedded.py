@@ -1,0 +1,251 @@
+"""A server inside another program: in a thread of its own, or in the event loop of the caller.
+
+    with kubist.Server() as server:            # a thread
+        print(server.url, server.kubeconfig)
+
+    async with kubist.Server() as server:      # this event loop
+        ...
+
+Everything is as under `kubist serve`: certificates, tokens, control loops. Nothing is kept unless `data_dir` is set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import ssl
+import tempfile
+import threading
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+from kubist import server as api_server
+from kubist.cli import kubeconfig
+from kubist.cli.serve import prepare
+from kubist.config import Config
+from kubist.storage.sqlite import SqliteStore
+from kubist.storage.store import Store
+
+T = TypeVar("T")
+
+DEFAULTS = Config(
+    bind_address="127.0.0.1",
+    secure_port=0,
+    authorization_mode=("RBAC",),
+    service_cluster_ip_range="10.96.0.0/16",
+    service_account_issuer=("https://kubernetes.default.svc.cluster.local",),
+    allow_privileged=True,
+    controllers=("*",),
+)
+"""What `kubist serve` begins with, on any free port."""
+
+
+class LoopThread:
+    """An event loop in a thread, which may carry any number of servers."""
+
+    def __init__(self) -> None:
+        from kubist.cli.run import new_event_loop
+
+        self._loop = new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="kubist", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something in the loop, and wait for it from outside."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+
+class Identity:
+    """What servers are known by and clients prove who they are with: certificates, a signing key, a token."""
+
+    def __init__(self, directory: Path, config: Config) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        self.token = secrets.token_urlsafe(24)
+        tokens = directory / "tokens.csv"
+        tokens.touch(mode=0o600)
+        tokens.write_text(f'{self.token},admin,admin,"system:masters"\n')
+        prepared = prepare(config, directory, in_memory=True)
+        self.files = {
+            name: getattr(prepared, name)
+            for name in (
+                "cert_dir",
+                "tls_cert_file",
+                "tls_private_key_file",
+                "client_ca_file",
+                "root_ca_file",
+                "cluster_signing_cert_file",
+                "cluster_signing_key_file",
+                "service_account_signing_key_file",
+                "service_account_key_file",
+            )
+        } | {"token_auth_file": str(tokens)}
+        self.ca = directory / "pki" / "ca.crt"
+        self.client_certificate = directory / "pki" / "admin.crt"
+        self.client_key = directory / "pki" / "admin.key"
+        self.ssl_context = api_server.serving_context(prepared)
+
+
+class Inner(api_server.Server):
+    """An API server with a TLS context that may be shared, on a store that may have been filled before."""
+
+    def __init__(self, config: Config, context: ssl.SSLContext, store: Store | None, filled: bool) -> None:
+        super().__init__(config, store=store)
+        self._context = context
+        self._filled = filled
+
+    async def _ssl_context(self) -> ssl.SSLContext:
+        return self._context
+
+    async def _bootstrap(self) -> None:
+        if not self._filled:
+            await super()._bootstrap()
+
+
+class Server:
+    """A Kubernetes API server. Settings are those of `kubist.Config`, by name."""
+
+    def __init__(
+        self,
+        config: Config | None = None,
+        *,
+        identity: Identity | None = None,
+        thread: LoopThread | None = None,
+        image: bytes | None = None,
+        **settings: Any,
+    ) -> None:
+        import dataclasses
+
+        self.config = dataclasses.replace(config or DEFAULTS, **settings)
+        self._given_identity = identity
+        self._given_thread = thread
+        self._image = image
+        self._thread: LoopThread | None = None
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._inner: Inner | None = None
+        self._identity: Identity | None = None
+
+    def __enter__(self) -> Server:
+        self.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Server:
+        await self.start_here()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.stop_here()
+
+    def start(self) -> None:
+        """Start in a thread; returns when the server is ready."""
+        self._thread = self._given_thread or LoopThread()
+        try:
+            self._thread.run(self.start_here())
+        except BaseException:
+            self._end_thread()
+            raise
+
+    def stop(self) -> None:
+        if self._thread is not None:
+            try:
+                self._thread.run(self.stop_here())
+            finally:
+                self._end_thread()
+
+    def _end_thread(self) -> None:
+        if self._thread is not None and self._thread is not self._given_thread:
+            self._thread.stop()
+        self._thread = None
+
+    async def start_here(self) -> None:
+        """Start in the running event loop."""
+        import dataclasses
+
+        identity = self._given_identity
+        if identity is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="kubist-")
+            where = Path(self.config.data_dir or self._temporary.name)
+            identity = await asyncio.to_thread(Identity, where, self.config)
+        self._identity = identity
+        config = dataclasses.replace(self.config, **identity.files)
+        store = None
+        if self._image is not None:
+            store = SqliteStore(None, image=self._image)
+        self._inner = Inner(config, identity.ssl_context, store, self._image is not None)
+        await self._inner.start()
+
+    async def stop_here(self, grace: float = 1.0) -> None:
+        inner, self._inner = self._inner, None
+        if inner is not None:
+            await inner.stop(grace)
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something where the server runs, from the thread that started it."""
+        if self._thread is None:
+            raise RuntimeError("the server does not run in a thread")
+        return self._thread.run(work)
+
+    @property
+    def inner(self) -> Inner:
+        """The server itself, for those who know its rooms; to be touched in its event loop only."""
+        if self._inner is None:
+            raise RuntimeError("the server is not running")
+        return self._inner
+
+    @property
+    def identity(self) -> Identity:
+        if self._identity is None:
+            raise RuntimeError("the server is not running")
+        return self._identity
+
+    @property
+    def port(self) -> int:
+        return self.inner.port
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self.port}"
+
+    @property
+    def ca(self) -> Path:
+        """The certificate by which clients know the server."""
+        return self.identity.ca
+
+    @property
+    def token(self) -> str:
+        """A bearer token that may do everything."""
+        return self.identity.token
+
+    @property
+    def kubeconfig(self) -> Path:
+        """A kubeconfig file for the server, with the administrator's credentials."""
+        path = self.identity.directory / f"kubeconfig-{self.port}"
+        if not path.exists():
+            path.touch(mode=0o600)
+            path.write_text(json.dumps(self.kubeconfig_document()))
+        return path
+
+    def kubeconfig_document(self) -> dict[str, Any]:
+        identity = self.identity
+        parts = (identity.ca, identity.client_certificate, identity.client_key)
+        document = kubeconfig.document(self.url, *(part.read_bytes() for part in parts))
+        document["users"][0]["user"] = {"token": self.token}
+        return document

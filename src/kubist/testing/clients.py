@@ -1,0 +1,56 @@
+"""Ready-made clients of a cluster, for whichever client library is installed: imported when it is asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kubist.embedded import Server
+
+
+class Clients:
+    """One client of each library, made when first used."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    @cached_property
+    def kubernetes(self) -> Any:
+        """A `kubernetes.client.ApiClient`: `CoreV1Api(cluster.clients.kubernetes)`."""
+        from kubernetes import client
+
+        configuration = client.Configuration(host=self._server.url)
+        configuration.ssl_ca_cert = str(self._server.ca)
+        configuration.api_key = {"authorization": f"Bearer {self._server.token}"}
+        return client.ApiClient(configuration)
+
+    @cached_property
+    def lightkube(self) -> Any:
+        """A `lightkube.Client`."""
+        import lightkube  # type: ignore[import-not-found, unused-ignore]
+
+        return lightkube.Client(config=lightkube.KubeConfig.from_file(str(self._server.kubeconfig)))
+
+    @cached_property
+    def kr8s(self) -> Any:
+        """The API of `kr8s`, synchronous; `kr8s.asyncio.api(kubeconfig=cluster.kubeconfig)` is the other."""
+        import kr8s  # type: ignore[import-not-found, unused-ignore]
+
+        return kr8s.api(kubeconfig=str(self._server.kubeconfig))
+
+    @cached_property
+    def pykube(self) -> Any:
+        """A `pykube.HTTPClient`, of pykube-ng."""
+        import pykube  # type: ignore[import-not-found, unused-ignore]
+
+        return pykube.HTTPClient(pykube.KubeConfig.from_file(str(self._server.kubeconfig)))
+
+    def close(self) -> None:
+        made = self.__dict__.get("kubernetes")
+        if made is not None:
+            made.close()
+            made.rest_client.pool_manager.clear()
+        made = self.__dict__.get("pykube")
+        if made is not None:
+            made.session.close()

@@ -1,0 +1,54 @@
+"""What the clusters of a test session share: a thread, certificates, and the state that a new server is in."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from kubist.embedded import DEFAULTS, Identity, LoopThread, Server
+from kubist.storage.sqlite import SqliteStore
+from kubist.testing.cluster import Cluster
+
+
+class Host:
+    """Makes clusters. The first one of each configuration takes a moment, those after it some milliseconds."""
+
+    def __init__(self) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="kubist-")
+        self._thread = LoopThread()
+        self._identity = Identity(Path(self._temporary.name), DEFAULTS)
+        self._images: dict[tuple[tuple[str, str], ...], bytes] = {}
+
+    def cluster(self, **settings: Any) -> Cluster:
+        """A new, empty cluster, started. `settings` are those of `kubist.Config`."""
+        key = tuple(sorted((name, repr(value)) for name, value in settings.items()))
+        if key not in self._images:
+            self._images[key] = self._new_image(settings)
+        cluster = Cluster(identity=self._identity, thread=self._thread, image=self._images[key], **settings)
+        cluster.start()
+        return cluster
+
+    def _new_image(self, settings: dict[str, Any]) -> bytes:
+        """The store of a server that has made all that a new server makes."""
+        with Cluster(identity=self._identity, thread=self._thread, **settings) as first:
+            return self._thread.run(_settled(first))
+
+    def stop(self) -> None:
+        self._thread.stop()
+        self._temporary.cleanup()
+
+
+async def _settled(cluster: Server) -> bytes:
+    """The store once nothing has been written for a while."""
+    store = cluster.inner.store
+    assert isinstance(store, SqliteStore)
+    revision, quiet = -1, 0
+    while quiet < 3:
+        await asyncio.sleep(0.01)
+        now = await store.revision()
+        quiet = quiet + 1 if now == revision else 0
+        revision = now
+    await store.compact(revision)
+    return store.image()

@@ -1,0 +1,48 @@
+"""The pytest plugin: `cluster`, a new API server for every test, and `kubist_server`, one for the whole session.
+
+`@pytest.mark.kubist(workloads=True)` sets what `kubist.Config` has by that name, for the cluster of a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from kubist.testing.cluster import Cluster
+    from kubist.testing.host import Host
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "kubist(**settings): settings of the test's `cluster`")
+
+
+@pytest.fixture(scope="session")
+def kubist_host() -> Iterator[Host]:
+    """Where clusters come from: `kubist_host.cluster(**settings)`; whoever asks stops them."""
+    from kubist.testing.host import Host
+
+    host = Host()
+    yield host
+    host.stop()
+
+
+@pytest.fixture(scope="session")
+def kubist_server(kubist_host: Host) -> Iterator[Cluster]:
+    """One API server for all tests of the session (under pytest-xdist: of each worker)."""
+    made = kubist_host.cluster()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest, kubist_host: Host) -> Iterator[Cluster]:
+    """An API server of the test's own, in memory, with nothing in it."""
+    settings = {}
+    for mark in reversed(list(request.node.iter_markers("kubist"))):
+        settings.update(mark.kwargs)
+    made = kubist_host.cluster(**settings)
+    yield made
+    made.stop()

@@ -1,0 +1,34 @@
+"""Objects as people name them: `pod/web`, `deployments.apps/web`, `deploy/web`."""
+
+from __future__ import annotations
+
+from kubist.resources import Resource, Resources
+
+
+def resource_of(resources: Resources, name: str) -> Resource:
+    """The resource that a name, in any of kubectl's forms, means; core kinds win over others."""
+    plain, _, group = name.lower().partition(".")
+    matches = [
+        resource
+        for resource in resources
+        if plain in (resource.resource, resource.singular, resource.kind.lower(), *resource.short_names)
+        and (not group or resource.group == group)
+    ]
+    if not matches:
+        raise LookupError(f"there is no resource {name!r}")
+    return min(matches, key=lambda resource: (bool(resource.group), not resource.preferred))
+
+
+def split(reference: str) -> tuple[str, str]:
+    """`pod/web` as (`pod`, `web`)."""
+    kind, slash, name = reference.partition("/")
+    if not slash or not name:
+        raise ValueError(f"{reference!r} is not of the form kind/name")
+    return kind, name
+
+
+def path_of(resource: Resource, namespace: str, name: str = "") -> str:
+    """Where a resource, or an object of it, is served."""
+    root = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
+    scope = f"/namespaces/{namespace}" if resource.namespaced else ""
+    return f"{root}{scope}/{resource.resource}" + (f"/{name}" if name else "")

@@ -1,0 +1,152 @@
+"""The pytest plugin, used as its users use it."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kubist.testing import Cluster, Host
+from kubist.testing.cluster import Refused
+
+CRD = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  names: {kind: Widget, plural: widgets}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: example.com/v1
+kind: Widget
+metadata: {name: one}
+"""
+
+
+def config_map(name: str, **data: str) -> dict[str, object]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def test_clusters_do_not_see_each_other(cluster: Cluster, kubist_server: Cluster, kubist_host: Host) -> None:
+    other = kubist_host.cluster()
+    try:
+        cluster.load(config_map("mine"))
+        for elsewhere in (other, kubist_server):
+            with pytest.raises(Refused) as refusal:
+                elsewhere.get("cm/mine")
+            assert refusal.value.code == 404
+        assert cluster.get("configmaps/mine")["metadata"]["name"] == "mine"
+    finally:
+        other.stop()
+
+
+def test_a_cluster_after_the_first_is_ready_in_milliseconds(kubist_host: Host) -> None:
+    kubist_host.cluster().stop()
+    times = []
+    for _ in range(10):
+        start = time.perf_counter()
+        cluster = kubist_host.cluster()
+        times.append(time.perf_counter() - start)
+        cluster.stop()
+    assert min(times) < 0.010
+
+
+def test_the_default_service_account_is_there_from_the_start(cluster: Cluster) -> None:
+    assert cluster.get("sa/default")
+    assert "BEGIN CERTIFICATE" in cluster.get("cm/kube-root-ca.crt")["data"]["ca.crt"]
+
+
+def test_kubeconfig_serves_real_clients(cluster: Cluster) -> None:
+    kubernetes = pytest.importorskip("kubernetes")
+    core = kubernetes.client.CoreV1Api(cluster.clients.kubernetes)
+    core.create_namespaced_config_map("default", config_map("a", x="y"))
+    assert core.read_namespaced_config_map("a", "default").data == {"x": "y"}
+    loaded = kubernetes.config.new_client_from_config(str(cluster.kubeconfig))
+    try:
+        assert "default" in [n.metadata.name for n in kubernetes.client.CoreV1Api(loaded).list_namespace().items]
+    finally:
+        loaded.close()
+        loaded.rest_client.pool_manager.clear()
+
+
+@pytest.mark.parametrize("library", ["lightkube", "kr8s", "pykube"])
+def test_ready_made_clients_reach_the_cluster(cluster: Cluster, library: str) -> None:
+    pytest.importorskip(library)
+    assert getattr(cluster.clients, library) is not None
+
+
+def test_manifests_of_a_definition_and_its_objects_load_together(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "all.yaml").write_text(CRD)
+    cluster.load(tmp_path)
+    assert cluster.get("widgets.example.com/one")["kind"] == "Widget"
+    cluster.load(config_map("dict"), "apiVersion: v1\nkind: Secret\nmetadata: {name: text}\n")
+    assert cluster.get("secret/text")["type"] == "Opaque"
+    assert cluster.get("cm/dict")
+
+
+def test_waiting_is_for_conditions_functions_and_deletion(cluster: Cluster) -> None:
+    cluster.load(config_map("a", x="1"))
+    assert cluster.wait("cm/a", lambda cm: cm["data"]["x"] == "1")["data"] == {"x": "1"}
+    with pytest.raises(TimeoutError, match="configmaps/a: not Ready after 0.01 s"):
+        cluster.wait("cm/a", "Ready", timeout=0.01)
+    cluster.delete("cm/a")
+    cluster.wait("cm/a", "delete")
+
+
+def test_a_snapshot_brings_everything_back(cluster: Cluster) -> None:
+    cluster.load(config_map("kept", x="before"))
+    taken = cluster.snapshot()
+    cluster.load(config_map("kept", x="after"), config_map("new"))
+    cluster.delete("sa/default")
+    cluster.restore(taken)
+    assert cluster.get("cm/kept")["data"] == {"x": "before"}
+    assert cluster.get("sa/default")
+    with pytest.raises(Refused):
+        cluster.get("cm/new")
+    assert cluster.snapshot() == taken
+
+
+def test_coroutines_wait_without_blocking_their_loop(cluster: Cluster) -> None:
+    async def work() -> None:
+        waiting = asyncio.ensure_future(cluster.wait_async("cm/late", lambda cm: True))
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        await asyncio.to_thread(cluster.load, config_map("late"))
+        assert (await waiting)["metadata"]["name"] == "late"
+
+    asyncio.run(work())
+
+
+@pytest.mark.kubist(controllers=())
+def test_settings_of_a_mark_reach_the_cluster(cluster: Cluster) -> None:
+    assert cluster.config.controllers == ()
+    with pytest.raises(Refused):
+        cluster.get("sa/default")
+
+
+def test_two_hundred_tests_with_a_cluster_each_run_in_ten_seconds(tmp_path: Path) -> None:
+    (tmp_path / "test_many.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.parametrize('n', range(200))\n"
+        "def test_one(cluster, n):\n"
+        "    cluster.request('POST', '/api/v1/namespaces/default/configmaps', {'metadata': {'name': 'same'}})\n"
+    )
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "200 passed" in done.stdout, done.stdout + done.stderr
+    assert time.perf_counter() - start < 10
