@@ -18,7 +18,32 @@ class Config:
     client_ca_file: str = ""
     token_auth_file: str = ""
     anonymous_auth: bool = True
+    enable_bootstrap_token_auth: bool = False
+    oidc_issuer_url: str = ""
+    oidc_client_id: str = ""
+    oidc_ca_file: str = ""
+    oidc_username_claim: str = "sub"
+    oidc_username_prefix: str = ""
+    oidc_groups_claim: str = ""
+    oidc_groups_prefix: str = ""
+    oidc_signing_algs: tuple[str, ...] = ("RS256",)
+    oidc_required_claim: dict[str, str] = field(default_factory=dict)
+    requestheader_client_ca_file: str = ""
+    requestheader_allowed_names: tuple[str, ...] = ()
+    requestheader_username_headers: tuple[str, ...] = ()
+    requestheader_uid_headers: tuple[str, ...] = ()
+    requestheader_group_headers: tuple[str, ...] = ()
+    requestheader_extra_headers_prefix: tuple[str, ...] = ()
+    authentication_token_webhook_config_file: str = ""
+    authentication_token_webhook_version: str = "v1beta1"
+    authentication_token_webhook_cache_ttl: int = 120
+
     authorization_mode: tuple[str, ...] = ("AlwaysAllow",)
+    authorization_policy_file: str = ""
+    authorization_webhook_config_file: str = ""
+    authorization_webhook_version: str = "v1beta1"
+    authorization_webhook_cache_authorized_ttl: int = 300
+    authorization_webhook_cache_unauthorized_ttl: int = 30
     http2: bool = True
 
     data_dir: str = ""
@@ -43,6 +68,7 @@ class Config:
 
     enable_admission_plugins: tuple[str, ...] = ()
     disable_admission_plugins: tuple[str, ...] = ()
+    admission_control_config_file: str = ""
     runtime_config: dict[str, str] = field(default_factory=dict)
     feature_gates: dict[str, str] = field(default_factory=dict)
 

@@ -36,6 +36,8 @@ class RequestInfo:
     """The path below the group-version, as it was split."""
     watch_path: bool = False
     """Asked by the old `/watch/` form."""
+    field_selector: str = ""
+    """Of a list, a watch or a deletion of many, as it was sent."""
 
 
 def parse(method: str, raw_path: str, query: dict[str, str]) -> RequestInfo:
@@ -71,6 +73,7 @@ def parse(method: str, raw_path: str, query: dict[str, str]) -> RequestInfo:
         info.name = rest[1]
     info.resource = rest[0]
     if not info.name:
+        info.field_selector = query.get("fieldSelector", "")
         if info.verb == "get":
             info.verb = "watch" if truthy(query.get("watch")) else "list"
             if not info.name and info.verb in ("list", "watch"):

@@ -147,7 +147,9 @@ def serving_context(config: Config) -> ssl.SSLContext:
             authority = certificates.new_authority("kubist")
             pair = authority.issue_server(serving_names(config))
             certificates.save(pair, Path(cert), Path(key))
-    return server_context(cert, key, config.client_ca_file or None, HTTP2 if config.http2 else HTTP1)
+    protocols = HTTP2 if config.http2 else HTTP1
+    proxies = config.requestheader_client_ca_file or None
+    return server_context(cert, key, config.client_ca_file or None, protocols, proxies)
 
 
 def serving_names(config: Config) -> list[str]:

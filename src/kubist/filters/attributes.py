@@ -25,6 +25,7 @@ class Attributes:
     subresource: str = ""
     namespace: str = ""
     name: str = ""
+    field_selector: str = ""
 
     def forbidden(self, reason: str) -> status.APIError:
         """403, in the reference's words."""
@@ -52,6 +53,7 @@ def attributes(user: User, info: RequestInfo) -> Attributes:
         info.subresource,
         info.namespace,
         info.name,
+        info.field_selector,
     )
 
 

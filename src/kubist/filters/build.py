@@ -34,15 +34,31 @@ def audiences(config: Config) -> tuple[str, ...]:
 
 
 def authentication(config: Config, registry: Registry) -> Authentication:
-    requests: list[RequestAuthenticator] = []
-    if config.client_ca_file:
-        requests.append(ClientCertificates())
     return Authentication(
         _tokens(config, registry),
         anonymous=config.anonymous_auth,
         audiences=audiences(config),
-        requests=requests,
+        requests=_requests(config),
     )
+
+
+def _requests(config: Config) -> list[RequestAuthenticator]:
+    """Who is known by a certificate. Where proxies have an authority too, each is believed for its own."""
+    if not config.requestheader_client_ca_file:
+        return [ClientCertificates()] if config.client_ca_file else []
+    from kubist.filters.requestheader import Authorities, RequestHeaders
+
+    proxies: RequestAuthenticator = RequestHeaders(
+        Authorities(config.requestheader_client_ca_file).issued,
+        config.requestheader_allowed_names,
+        config.requestheader_username_headers,
+        config.requestheader_group_headers,
+        config.requestheader_extra_headers_prefix,
+        config.requestheader_uid_headers,
+    )
+    if not config.client_ca_file:
+        return [proxies]
+    return [proxies, ClientCertificates(Authorities(config.client_ca_file).issued)]
 
 
 def _tokens(config: Config, registry: Registry) -> list[TokenAuthenticator]:
@@ -53,7 +69,38 @@ def _tokens(config: Config, registry: Registry) -> list[TokenAuthenticator]:
     keys = service_account_keys(config)
     if keys is not None:
         found.append(ServiceAccountTokens(registry, keys, config.service_account_issuer, own))
+    if config.enable_bootstrap_token_auth:
+        from kubist.filters.bootstraptokens import BootstrapTokens
+
+        found.append(BootstrapTokens(registry, own))
+    if config.oidc_issuer_url:
+        found.append(_oidc(config))
+    if config.authentication_token_webhook_config_file:
+        from kubist.filters.kubeconfig import RemoteReview
+        from kubist.filters.webhooks import WebhookTokens
+
+        remote = RemoteReview(config.authentication_token_webhook_config_file)
+        version = config.authentication_token_webhook_version
+        ttl = config.authentication_token_webhook_cache_ttl
+        found.append(WebhookTokens(remote, version, own, ttl))
     return found
+
+
+def _oidc(config: Config) -> TokenAuthenticator:
+    from kubist.filters.oidc import OIDC, Issuer
+
+    issuer = Issuer(
+        config.oidc_issuer_url,
+        config.oidc_client_id,
+        config.oidc_ca_file,
+        config.oidc_username_claim,
+        config.oidc_username_prefix,
+        config.oidc_groups_claim,
+        config.oidc_groups_prefix,
+        config.oidc_signing_algs,
+        tuple(config.oidc_required_claim.items()),
+    )
+    return OIDC(issuer, audiences(config))
 
 
 def service_account_keys(config: Config) -> KeySet | None:
@@ -75,10 +122,11 @@ def openid(config: Config) -> dict[str, Callable[[Request], Answer]]:
 
 def authorization(config: Config, registry: Registry) -> Authorization:
     rbac = RBAC(registry)
-    return Authorization([_authorizer(mode, rbac) for mode in config.authorization_mode], rbac)
+    modes = [_authorizer(mode, config, registry, rbac) for mode in config.authorization_mode]
+    return Authorization(modes, rbac)
 
 
-def _authorizer(mode: str, rbac: RBAC) -> Authorizer:
+def _authorizer(mode: str, config: Config, registry: Registry, rbac: RBAC) -> Authorizer:
     match mode:
         case "AlwaysAllow":
             return AlwaysAllow()
@@ -86,6 +134,24 @@ def _authorizer(mode: str, rbac: RBAC) -> Authorizer:
             return AlwaysDeny()
         case "RBAC":
             return rbac
+        case "Node":
+            from kubist.filters.node import Nodes
+
+            return Nodes(registry)
+        case "ABAC":
+            from kubist.filters.abac import ABAC
+
+            return ABAC(config.authorization_policy_file)
+        case "Webhook":
+            from kubist.filters.kubeconfig import RemoteReview
+            from kubist.filters.webhooks import Webhook
+
+            return Webhook(
+                RemoteReview(config.authorization_webhook_config_file),
+                config.authorization_webhook_version,
+                config.authorization_webhook_cache_authorized_ttl,
+                config.authorization_webhook_cache_unauthorized_ttl,
+            )
     raise ValueError(f"{mode!r} is not a mode of authorization")
 
 

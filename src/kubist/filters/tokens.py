@@ -31,6 +31,14 @@ _CURVES: dict[str, tuple[str, hashes.HashAlgorithm, int, str]] = {
     "secp521r1": ("ES512", hashes.SHA512(), 66, "P-521"),
 }
 """Curve → algorithm, digest, bytes of a coordinate, name in a JWK."""
+_DIGESTS: dict[str, hashes.HashAlgorithm] = {
+    "256": hashes.SHA256(),
+    "384": hashes.SHA384(),
+    "512": hashes.SHA512(),
+}
+_PKCS1 = padding.PKCS1v15()
+ALGORITHMS = ("RS256", "ES256", "ES384", "ES512")
+"""What service account tokens are signed by."""
 
 
 class TokenError(Exception):
@@ -38,10 +46,14 @@ class TokenError(Exception):
 
 
 class KeySet:
-    """Public keys by id. What any of them has signed is believed."""
+    """Public keys by id. What any of them has signed is believed, if by one of the algorithms."""
 
-    def __init__(self, keys: dict[str, PublicKey]) -> None:
+    def __init__(self, keys: dict[str, PublicKey], algorithms: Iterable[str] = ALGORITHMS) -> None:
         self._keys = keys
+        self._accepted = frozenset(algorithms)
+
+    def __contains__(self, key_id: object) -> bool:
+        return key_id in self._keys
 
     def claims(self, token: str) -> Claims:
         """What a token says, if one of the keys has signed it."""
@@ -56,12 +68,12 @@ class KeySet:
 
     def _check(self, header: Claims, signed: bytes, signature: bytes) -> None:
         keys = [self._keys[header["kid"]]] if header.get("kid") in self._keys else list(self._keys.values())
-        for key in keys:
-            if header.get("alg") == algorithm(key):
-                try:
-                    return _verify(key, signed, signature)
-                except InvalidSignature:
-                    continue
+        name = header.get("alg")
+        for key in keys if name in self._accepted else ():
+            try:
+                return _verify(key, str(name), signed, signature)
+            except InvalidSignature:
+                continue
         raise InvalidSignature
 
     def jwks(self) -> dict[str, Any]:
@@ -126,6 +138,14 @@ def check_dates(claims: Claims) -> None:
         raise TokenError("service account token is issued in the future")
 
 
+def header_of(token: str) -> Claims:
+    """The unverified header of a token."""
+    try:
+        return _decode_json(token.partition(".")[0])
+    except ValueError:
+        return {}
+
+
 def issuer_of(token: str) -> str:
     """The issuer that a token claims to be from, unverified; empty if it is no such token at all."""
     parts = token.split(".")
@@ -187,6 +207,21 @@ def jwk(key: PublicKey) -> dict[str, str]:
     return shown | {"kty": "EC", "crv": curve} | coordinates
 
 
+def read_jwk(key: Claims) -> PublicKey | None:
+    """The public key that a JWK describes; None if it is of a kind not known here."""
+    if key.get("kty") == "RSA":
+        return rsa.RSAPublicNumbers(_decode_int(key["e"]), _decode_int(key["n"])).public_key()
+    curves: dict[str, ec.EllipticCurve] = {
+        "P-256": ec.SECP256R1(),
+        "P-384": ec.SECP384R1(),
+        "P-521": ec.SECP521R1(),
+    }
+    if key.get("kty") == "EC" and key.get("crv") in curves:
+        curve = curves[key["crv"]]
+        return ec.EllipticCurvePublicNumbers(_decode_int(key["x"]), _decode_int(key["y"]), curve).public_key()
+    return None
+
+
 def _sign(key: PrivateKey, data: bytes) -> bytes:
     if isinstance(key, rsa.RSAPrivateKey):
         return key.sign(data, padding.PKCS1v15(), hashes.SHA256())
@@ -195,11 +230,15 @@ def _sign(key: PrivateKey, data: bytes) -> bytes:
     return r.to_bytes(size, "big") + s.to_bytes(size, "big")
 
 
-def _verify(key: PublicKey, data: bytes, signature: bytes) -> None:
+def _verify(key: PublicKey, name: str, data: bytes, signature: bytes) -> None:
     if isinstance(key, rsa.RSAPublicKey):
-        return key.verify(signature, data, padding.PKCS1v15(), hashes.SHA256())
-    _, digest, size, _ = _CURVES[key.curve.name]
-    if len(signature) != 2 * size:
+        digest = _DIGESTS.get(name[2:])
+        if digest is None or name[:2] not in ("RS", "PS"):
+            raise InvalidSignature
+        pad = padding.PSS(padding.MGF1(digest), padding.PSS.DIGEST_LENGTH) if name[0] == "P" else _PKCS1
+        return key.verify(signature, data, pad, digest)
+    expected, digest, size, _ = _CURVES[key.curve.name]
+    if name != expected or len(signature) != 2 * size:
         raise InvalidSignature
     pair = int.from_bytes(signature[:size], "big"), int.from_bytes(signature[size:], "big")
     return key.verify(encode_dss_signature(*pair), data, ec.ECDSA(digest))
@@ -226,6 +265,10 @@ def _encode_json(value: Claims) -> str:
 
 def decode(text: str) -> bytes:
     return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+
+
+def _decode_int(text: str) -> int:
+    return int.from_bytes(decode(text), "big")
 
 
 def _decode_json(text: str) -> Claims:

@@ -1,4 +1,4 @@
-"""A small HTTPS client for calls that the server makes itself: webhooks. One request, one connection."""
+"""A small HTTPS client for calls that the server makes itself (webhooks, issuers). One request, one connection."""
 
 from __future__ import annotations
 
@@ -26,30 +26,49 @@ async def post(
 ) -> tuple[int, bytes]:
     """POST a JSON body; the status and the body of the answer. `host` and `port` say where to connect if that
     is not where the URL points, `server_hostname` whom the certificate must name."""
+    told = {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers or {})}
+    return await _call("POST", url, body, context, timeout, host, port, server_hostname, told)
+
+
+async def get(url: str, *, context: ssl.SSLContext, timeout: float) -> tuple[int, bytes]:
+    """The status and the body of what is at a URL."""
+    return await _call("GET", url, b"", context, timeout, "", None, "", {})
+
+
+async def _call(
+    method: str,
+    url: str,
+    body: bytes,
+    context: ssl.SSLContext,
+    timeout: float,
+    host: str,
+    port: int | None,
+    server_hostname: str,
+    headers: dict[str, str],
+) -> tuple[int, bytes]:
+    called = method.capitalize()
     parts = urlsplit(url)
     target = parts.path or "/"
     if parts.query:
         target += f"?{parts.query}"
     where, at = host or parts.hostname or "", port or parts.port or 443
     lines = [
-        f"POST {target} HTTP/1.1",
+        f"{method} {target} HTTP/1.1",
         f"Host: {parts.netloc}",
-        "Content-Type: application/json",
         "Accept: application/json, */*",
-        f"Content-Length: {len(body)}",
         "Connection: close",
-        *(f"{name}: {value}" for name, value in (headers or {}).items()),
+        *(f"{name}: {value}" for name, value in headers.items()),
     ]
     head = "\r\n".join(lines).encode() + b"\r\n\r\n"
     try:
         async with asyncio.timeout(timeout):
             return await _exchange(where, at, context, server_hostname or parts.hostname or "", head + body)
     except TimeoutError:
-        raise CallFailed(f'Post "{url}": context deadline exceeded') from None
+        raise CallFailed(f'{called} "{url}": context deadline exceeded') from None
     except ssl.SSLError as error:
-        raise CallFailed(f'Post "{url}": tls: failed to verify certificate: {error.reason}') from None
+        raise CallFailed(f'{called} "{url}": tls: failed to verify certificate: {error.reason}') from None
     except (OSError, asyncio.IncompleteReadError, ValueError) as error:
-        raise CallFailed(f'Post "{url}": {error}') from None
+        raise CallFailed(f'{called} "{url}": {error}') from None
 
 
 async def _exchange(

@@ -31,13 +31,15 @@ def server_context(
     key_file: PathLike,
     client_ca_file: PathLike | None = None,
     alpn: Sequence[str] = HTTP2,
+    proxy_ca_file: PathLike | None = None,
 ) -> ssl.SSLContext:
     """A context for TLS 1.2 and later. New connections see rotated files about a second after the change.
 
-    Client certificates are optional; one that `client_ca_file` does not vouch for ends the handshake.
+    Client certificates are optional; one that neither CA file vouches for ends the handshake.
     """
-    context = _load(cert_file, key_file, client_ca_file, alpn)
-    files = [cert_file, key_file] + ([client_ca_file] if client_ca_file is not None else [])
+    authorities = [file for file in (client_ca_file, proxy_ca_file) if file is not None]
+    context = _load(cert_file, key_file, authorities, alpn)
+    files = [cert_file, key_file, *authorities]
     current, loaded, checked = context, _stamp(files), time.monotonic()
 
     def follow(connection: ssl.SSLObject, name: str | None, initial: ssl.SSLContext) -> None:
@@ -48,7 +50,7 @@ def server_context(
             stamp = _stamp(files)
             if stamp != loaded:
                 try:
-                    current = _load(cert_file, key_file, client_ca_file, alpn)
+                    current = _load(cert_file, key_file, authorities, alpn)
                     loaded = stamp
                     log.info("reloaded the serving certificate %s", cert_file)
                 except (OSError, ValueError) as error:
@@ -84,7 +86,7 @@ def client_certificate(connection: ssl.SSLObject) -> ClientCertificate | None:
 
 
 def _load(
-    cert_file: PathLike, key_file: PathLike, client_ca_file: PathLike | None, alpn: Sequence[str]
+    cert_file: PathLike, key_file: PathLike, authorities: Sequence[PathLike], alpn: Sequence[str]
 ) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -93,8 +95,8 @@ def _load(
     # A resumed session would carry a client certificate past the removal of its authority.
     context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
-    if client_ca_file is not None:
-        context.load_verify_locations(client_ca_file)
+    for file in authorities:
+        context.load_verify_locations(file)
         context.verify_mode = ssl.CERT_OPTIONAL
     return context
 
