@@ -30,6 +30,7 @@ from kubist.filters.authentication import Authentication
 from kubist.filters.authorization import Authorization
 from kubist.filters.flowcontrol import TOO_MANY, TooManyRequests
 from kubist.filters.gate import Gate, Passage
+from kubist.discovery import documents
 from kubist.http.messages import Answer, Request, Response, Stream
 from kubist.meta import status
 from kubist.registry import Registry
@@ -122,7 +123,7 @@ class API:
         warnings = passage.warnings
         served = self.resources.of(info.group, info.version)
         if served is None:
-            if info.group and not self.resources.versions(info.group):
+            if info.group and documents.is_custom(info.group, self.resources):
                 return NOT_FOUND
             raise status.no_such_path()
         resource = served.get(info.resource)

@@ -28,10 +28,10 @@ class Metadata(Made):
 
     def __init__(self, resource: Resource) -> None:
         super().__init__(resource)
-        self.key = ("metadata", "" if self.stored else resource.api_version)
+        self.key = "metadata"
 
     def make(self, entry: Entry) -> tuple[int | bytes, int]:
-        metadata = _NAME + orjson.dumps(self.converted(entry)["metadata"])
+        metadata = _NAME + orjson.dumps(internal(self.resource, entry.object())["metadata"])
         if entry.tail.startswith(metadata):
             return len(metadata), 0
         return metadata, len(metadata)
@@ -61,7 +61,8 @@ class Partial(Metadata):
             return obj
         if "items" in obj:
             raise list_refused(self.resource)
-        return {"kind": KIND, "apiVersion": self.version, "metadata": obj["metadata"]}
+        metadata = internal(self.resource, obj)["metadata"]
+        return {"kind": KIND, "apiVersion": self.version, "metadata": metadata}
 
     def list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
         raise list_refused(self.resource)
@@ -112,10 +113,14 @@ class PartialProtobuf(Messages):
 
     def __init__(self, resource: Resource, version: str, *, lists: bool) -> None:
         super().__init__(resource, f"meta.k8s.io/{version}", KIND, KIND + "List")
-        self.key = ("metadata messages", "" if self.stored else resource.api_version)
+        self.key = "metadata messages"
         self.event_key = (KIND, "protobuf", version, resource.api_version)
         self.lists = lists
         self.watchable = not lists
+
+    def make(self, entry: Entry) -> tuple[bytes, int]:
+        piece = wire.delimited(b"\x12", self.message(internal(self.resource, entry.object())))
+        return piece, len(piece)
 
     def message(self, obj: Object) -> bytes:
         return wire.delimited(b"\x0a", protobuf.encode(by_name(OBJECT_META), obj["metadata"]))
@@ -136,6 +141,15 @@ class PartialProtobuf(Messages):
         if not self.lists:
             raise list_refused(self.resource)
         return super().list(entries, meta)
+
+
+def internal(resource: Resource, obj: Object) -> Object:
+    """An object as it is between versions: metadata is taken from that, not from the version asked for."""
+    annotations = obj["metadata"].get("annotations")
+    for name in resource.strategy.converted_annotations:
+        if annotations and annotations.pop(name, None) is not None and not annotations:
+            del obj["metadata"]["annotations"]
+    return obj
 
 
 def partial(resource: Resource, kind: str, version: str) -> Representation:

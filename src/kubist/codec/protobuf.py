@@ -39,6 +39,8 @@ def unwrap(data: bytes) -> Envelope:
             "provided data does not appear to be a protobuf message, "
             f"expected prefix [{' '.join(str(octet) for octet in MAGIC)}]"
         )
+    if len(data) == len(MAGIC):
+        raise DecodeError("empty body")
     texts = {1: "", 2: ""}
     raw = b""
     for number, value in wire.fields(data[len(MAGIC) :], "Unknown"):

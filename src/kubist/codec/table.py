@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from kubist.codec.partial import Metadata, list_meta
+from kubist.codec.partial import Metadata, internal, list_meta
 from kubist.codec.representation import Chunks, Json, ListMeta, Made, Object, Representation, is_status
 from kubist.kinds import columns
 from kubist.kinds.columns import ages
@@ -142,6 +142,10 @@ class Table(Representation):
     def _table_of_value(self, obj: Object) -> columns.Table:
         if obj.get("kind") in (self.resource.kind, None):
             return self.table
+        if self.resource.custom:
+            from kubist.kinds.columns.custom import SCALE
+
+            return SCALE
         group = obj["apiVersion"].rpartition("/")[0]
         return columns.table_of(group, obj["kind"])
 
@@ -157,7 +161,7 @@ class Table(Representation):
             included = {
                 "kind": "PartialObjectMetadata",
                 "apiVersion": self.version,
-                "metadata": obj["metadata"],
+                "metadata": internal(self.resource, obj)["metadata"],
             }
         elif self.include == "None":
             included = None

@@ -135,7 +135,7 @@ class OpenAPI:
         def definition(type: str) -> Object:
             return types.get(type) or openapi_types.built_in(type, group=group, version=version)
 
-        return orjson.dumps(openapi_v3.document(paths, definition))
+        return orjson.dumps(openapi_v3.document(paths, definition, openapi_v3.CUSTOM_INFO))
 
     def _custom_of(self, name: str) -> list[Resource]:
         parts = name.split("/")

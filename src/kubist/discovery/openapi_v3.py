@@ -13,6 +13,7 @@ Object = dict[str, Any]
 Definition = Callable[[str], Object]
 
 INFO = {"title": "Kubernetes", "version": "1.36"}
+CUSTOM_INFO = {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}
 SECURITY = {
     "BearerToken": {
         "type": "apiKey",
@@ -23,7 +24,7 @@ SECURITY = {
 }
 
 
-def document(paths: Iterable[Path], definition: Definition) -> Object:
+def document(paths: Iterable[Path], definition: Definition, info: Object = INFO) -> Object:
     """The document of these paths. `definition` gives a type by its name."""
     shown = {path.path: path_item(path) for path in paths}
     schemas: Object = {}
@@ -34,7 +35,7 @@ def document(paths: Iterable[Path], definition: Definition) -> Object:
         wanted = sorted({ref for name in wanted for ref in referred(schemas[name])} - schemas.keys())
     components: Object = {"schemas": dict(sorted(schemas.items()))} if schemas else {}
     components["securitySchemes"] = SECURITY
-    return {"openapi": "3.0.0", "info": INFO, "paths": dict(sorted(shown.items())), "components": components}
+    return {"openapi": "3.0.0", "info": info, "paths": dict(sorted(shown.items())), "components": components}
 
 
 def referred(value: Any) -> set[str]:

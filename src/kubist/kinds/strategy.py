@@ -133,6 +133,8 @@ class Strategy(Update):
     """Selectable fields beyond metadata.name and metadata.namespace: label → dotted path in the object."""
     stored_labels: ClassVar[dict[str, str]] = {}
     """Of these, what the stored kind calls otherwise (events.k8s.io): label → its label."""
+    converted_annotations: ClassVar[tuple[str, ...]] = ()
+    """Annotations that stand for fields of older versions: metadata that is shown alone goes without them."""
     deprecation: ClassVar[str] = ""
     """A warning that every answer about the kind carries, errors included."""
     indexed_fields: ClassVar[tuple[str, ...]] = ()

@@ -55,6 +55,7 @@ class DaemonSetStatus(Status):
 
 
 class DaemonSetStrategy(Workload):
+    converted_annotations: ClassVar[tuple[str, ...]] = (TEMPLATE_GENERATION,)
     initial_status: ClassVar[Object] = {
         "currentNumberScheduled": 0,
         "numberMisscheduled": 0,

@@ -57,6 +57,7 @@ class DeploymentStatus(Status):
 
 
 class DeploymentStrategy(Workload):
+    converted_annotations: ClassVar[tuple[str, ...]] = (ROLLBACK_TO,)
     subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
         "status": DeploymentStatus(),
         "scale": Scale(),
