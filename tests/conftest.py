@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from live import Client, Live, Pki
+from storage.etcd_server import EtcdServer
 
 
 @pytest.fixture(scope="session")
@@ -40,3 +41,14 @@ def namespace(client: Client) -> str:
     name = f"test-{os.urandom(4).hex()}"
     client.post("/api/v1/namespaces", {"metadata": {"name": name}})
     return name
+
+
+@pytest.fixture(scope="session")
+def real_etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
+    if (reason := EtcdServer.missing()) is not None:
+        pytest.skip(reason)
+    server = EtcdServer(tmp_path_factory.mktemp("real-etcd"))
+    server.start()
+    server.wait()
+    yield server
+    server.stop()

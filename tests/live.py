@@ -94,6 +94,7 @@ class Live:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.client.close()
         self.run(self.server.stop(0.1))
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
@@ -118,13 +119,13 @@ class Answer:
 
 
 class Client:
-    """HTTP/1.1 with one kept connection per thread; every request can be retried by its caller."""
+    """HTTP/1.1 on kept connections, for any number of threads."""
 
     def __init__(self, port: int, pki: Pki, token: str = TOKEN) -> None:
         self.port = port
         self.token = token
         self._tls = ssl.create_default_context(cafile=str(pki.path("ca.crt")))
-        self._local = threading.local()
+        self._idle: list[http.client.HTTPSConnection] = []
 
     def connect(self, timeout: float = 20) -> http.client.HTTPSConnection:
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=self._tls)
@@ -137,9 +138,10 @@ class Client:
 
     def ask(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Answer:
         """A request and its answer, whatever it is."""
-        kept: http.client.HTTPSConnection | None = getattr(self._local, "connection", None)
-        connection = kept or self.connect()
-        self._local.connection = None
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self.connect()
         raw = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         try:
             connection.request(method, path, raw, self.headers(**{"Content-Type": content_type}))
@@ -151,15 +153,12 @@ class Client:
         if response.will_close:
             connection.close()
         else:
-            self._local.connection = connection
+            self._idle.append(connection)
         return answer
 
     def close(self) -> None:
-        """Let go of this thread's connection."""
-        connection = getattr(self._local, "connection", None)
-        if connection is not None:
-            connection.close()
-            self._local.connection = None
+        while self._idle:
+            self._idle.pop().close()
 
     def get(self, path: str) -> Any:
         answer = self.ask("GET", path)
