@@ -23,6 +23,9 @@ class Plugin:
     """What it cares about: `pods`, `pods/binding`, `ingresses.networking.k8s.io`; none: everything."""
     operations: ClassVar[tuple[str, ...]] = (CREATE, UPDATE, DELETE)
 
+    def __init__(self, configuration: Object | None = None) -> None:
+        """`configuration` is what the configuration file has for the plugin."""
+
     def handles(self, resource: str, operation: str) -> bool:
         return operation in self.operations and (not self.resources or resource in self.resources)
 

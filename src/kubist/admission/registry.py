@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
+from kubist.admission import configuration
 from kubist.admission.plugin import Plugin
 from kubist.config import Config
 
@@ -79,10 +81,6 @@ WITHOUT_EFFECT = frozenset(
         "NodeDeclaredFeatureValidator",
         "PodGroupProtection",
         "PodGroupWorkloadExists",
-        "NodeRestriction",
-        "PodNodeSelector",
-        "PodTolerationRestriction",
-        "PodResizeValidator",
         "MutatingAdmissionPolicy",
         "ValidatingAdmissionPolicy",
     )
@@ -104,10 +102,11 @@ def enabled(config: Config) -> list[str]:
 
 def build(config: Config) -> list[Plugin]:
     """The plugins that are on and do something."""
-    return [_load(name) for name in enabled(config) if name not in WITHOUT_EFFECT]
+    settings = configuration.load(config.admission_control_config_file)
+    return [_load(name, settings.get(name)) for name in enabled(config) if name not in WITHOUT_EFFECT]
 
 
-def _load(name: str) -> Plugin:
+def _load(name: str, settings: dict[str, Any] | None) -> Plugin:
     module = importlib.import_module(f"kubist.admission.plugins.{name.lower()}")
-    plugin: Plugin = getattr(module, name)()
+    plugin: Plugin = getattr(module, name)(settings)
     return plugin

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Container
 
 from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
 from kubist.admission.podsecurity.checks import details, reasons, violations
@@ -29,8 +30,13 @@ MOST_PODS, MOST_SECONDS = 3000, 1.0
 
 
 class PodSecurity(Plugin):
-    def __init__(self) -> None:
-        self.defaults = Policy()
+    def __init__(self, configuration: Object | None = None) -> None:
+        given = configuration or {}
+        labels = {PREFIX + name: value for name, value in (given.get("defaults") or {}).items() if value}
+        self.defaults, errors = policy_of(labels, Policy(), follow=False)
+        if errors:
+            raise ValueError(f"PodSecurity: {errors[0]}")
+        self._exempt: Object = given.get("exemptions") or {}
 
     def handles(self, resource: str, operation: str) -> bool:
         if operation not in (CREATE, UPDATE):
@@ -45,6 +51,10 @@ class PodSecurity(Plugin):
         if ctx.resource.resource == "namespaces":
             self._check_namespace(ctx, new, old)
             return
+        exemption = self._exemption(ctx, new)
+        if exemption:
+            _annotate(ctx, "exempt", exemption)
+            return
         namespace = ctx.objects.get("namespaces", ctx.namespace)
         if namespace is None:
             raise status.internal_error(f'failed to lookup namespace "{ctx.namespace}"')
@@ -57,12 +67,22 @@ class PodSecurity(Plugin):
                 _check_pod(ctx, policy, new)
             return
         if errors or policy.warn.level != PRIVILEGED or policy.audit.level != PRIVILEGED:
-            resource = ctx.resource
-            name = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
-            template = at(new, TEMPLATES[name])
+            template = _template(ctx, new)
             if template is not None:
                 _annotate_errors(ctx, errors)
                 _note(ctx, policy, template)
+
+    def _exemption(self, ctx: Context, obj: Object) -> str:
+        """By what the request is exempt from all checks, if it is."""
+        if not self._exempt:
+            return ""
+        if ctx.namespace in (self._exempt.get("namespaces") or ()):
+            return "namespace"
+        if ctx.user.name in (self._exempt.get("usernames") or ()):
+            return "user"
+        pod = obj if ctx.resource.resource == "pods" else _template(ctx, obj)
+        chosen = at(pod, "spec.runtimeClassName")
+        return "runtimeClass" if chosen and chosen in (self._exempt.get("runtimeClasses") or ()) else ""
 
     def _check_namespace(self, ctx: Context, new: Object, old: Object | None) -> None:
         name = new["metadata"].get("name", "")
@@ -79,8 +99,18 @@ class PodSecurity(Plugin):
             return
         if wanted.minor == held.minor and not wanted.stricter_than(held):
             return
-        for warning in _existing(ctx, name, wanted):
+        if name in (self._exempt.get("namespaces") or ()):
+            return
+        for warning in _existing(ctx, name, wanted, self._exempt.get("runtimeClasses") or ()):
             ctx.warn(warning)
+
+
+def _template(ctx: Context, obj: Object) -> Object | None:
+    """The template of pods in an object that makes pods."""
+    resource = ctx.resource
+    name = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
+    template: Object | None = at(obj, TEMPLATES[name])
+    return template
 
 
 def _annotate(ctx: Context, key: str, value: str) -> None:
@@ -130,9 +160,12 @@ def _significant(new: Object, old: Object) -> bool:
     return any(c.get("name") not in held or held[c["name"]] != c.get("image") for c in added)
 
 
-def _existing(ctx: Context, namespace: str, standard: Standard) -> list[str]:
+def _existing(ctx: Context, namespace: str, standard: Standard, exempt: Container[str]) -> list[str]:
     """What a new standard finds wrong with the pods that are there: each kind of violation once."""
-    pods = _one_of_each_owner_first(list(ctx.objects.list("pods", namespace)))
+    there = ctx.objects.list("pods", namespace)
+    pods = _one_of_each_owner_first(
+        [pod for pod in there if pod["spec"].get("runtimeClassName") not in exempt]
+    )
     deadline = time.monotonic() + MOST_SECONDS
     found: dict[str, list[str]] = {}
     checked = 0

@@ -9,7 +9,7 @@ from kubist.context import Context
 
 
 class ResourceQuota(Plugin):
-    def __init__(self) -> None:
+    def __init__(self, configuration: Object | None = None) -> None:
         self._ledger = Ledger()
 
     def handles(self, resource: str, operation: str) -> bool:

@@ -111,7 +111,7 @@ def _check_mirror(ctx: Context, pod: Object) -> None:
     spec = pod["spec"]
     if spec.get("serviceAccountName"):
         raise forbidden(ctx, pod, "a mirror pod may not reference service accounts")
-    if any(_secrets(spec)):
+    if any(secrets_of(spec)):
         raise forbidden(ctx, pod, "a mirror pod may not reference secrets")
     for volume in spec.get("volumes") or ():
         for source in (volume.get("projected") or {}).get("sources") or ():
@@ -120,7 +120,7 @@ def _check_mirror(ctx: Context, pod: Object) -> None:
                 raise forbidden(ctx, pod, why)
 
 
-def _secrets(spec: Object) -> Iterator[str]:
+def secrets_of(spec: Object) -> Iterator[str]:
     """The names of all secrets that a pod refers to."""
     for reference in spec.get("imagePullSecrets") or ():
         yield reference.get("name", "")

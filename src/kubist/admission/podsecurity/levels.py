@@ -42,9 +42,11 @@ class Policy:
         return all(mode.level == PRIVILEGED for mode in (self.enforce, self.audit, self.warn))
 
 
-def policy_of(labels: Mapping[str, str], defaults: Policy) -> tuple[Policy, list[FieldError]]:
+def policy_of(
+    labels: Mapping[str, str], defaults: Policy, *, follow: bool = True
+) -> tuple[Policy, list[FieldError]]:
     """The policy of a namespace. Labels that cannot be read are errors; meanwhile enforcement is strict,
-    audit and warnings are silent."""
+    audit and warnings are silent. `follow`: what is not said about warnings follows enforcement."""
     errors: list[FieldError] = []
 
     def standard(mode: str, default: Standard, unreadable: str) -> Standard:
@@ -68,7 +70,7 @@ def policy_of(labels: Mapping[str, str], defaults: Policy) -> tuple[Policy, list
     audit = standard("audit", defaults.audit, PRIVILEGED)
     warn = standard("warn", defaults.warn, PRIVILEGED)
     unsaid = PREFIX + "warn" not in labels and labels.get(PREFIX + "enforce") in LEVELS
-    if unsaid and enforce.stricter_than(warn):
+    if follow and unsaid and enforce.stricter_than(warn):
         minor = warn.minor if f"{PREFIX}warn-version" in labels else enforce.minor
         warn = Standard(enforce.level, minor)
     return Policy(enforce, audit, warn), errors

@@ -1,0 +1,38 @@
+"""The file that configures admission plugins: an AdmissionConfiguration, with their settings inline or in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Object = dict[str, Any]
+GROUP = "apiserver.config.k8s.io"
+
+
+def load(file: str) -> dict[str, Object]:
+    """Settings by plugin; ValueError for a file that says something else."""
+    if not file:
+        return {}
+    where = Path(file)
+    document = _read(where)
+    if document.get("kind") != "AdmissionConfiguration" or GROUP not in document.get("apiVersion", ""):
+        raise ValueError(f"{file} is no AdmissionConfiguration of {GROUP}")
+    found = {}
+    for plugin in document.get("plugins") or ():
+        inline = plugin.get("configuration")
+        if inline is None and plugin.get("path"):
+            inline = _read(where.parent / plugin["path"])
+        found[plugin.get("name", "")] = inline or {}
+    return found
+
+
+def _read(file: Path) -> Object:
+    try:
+        document = yaml.safe_load(file.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise ValueError(f"unable to read admission control configuration from {file}: {error}") from None
+    if not isinstance(document, dict):
+        raise ValueError(f"{file} holds no configuration")
+    return document

@@ -1,0 +1,53 @@
+"""PodResizeValidator: a pod grows only on a Linux node, and only as far as the node can ever hold it."""
+
+from __future__ import annotations
+
+from kubist.admission import amounts
+from kubist.admission.plugin import UPDATE, Object, Plugin, forbidden
+from kubist.context import Context
+from kubist.kinds.strategy import at
+from kubist.meta import status
+from kubist.meta.quantity import ZERO
+
+
+class PodResizeValidator(Plugin):
+    resources = ("pods/resize",)
+    operations = (UPDATE,)
+
+    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        assert new is not None and old is not None
+        name = new["spec"].get("nodeName")
+        if not name or new["metadata"].get("generation") == old["metadata"].get("generation"):
+            return
+        node = ctx.objects.get("nodes", name)
+        if node is None:
+            raise forbidden(ctx, new, f'node "{name}" not found')
+        system = (node["metadata"].get("labels") or {}).get("kubernetes.io/os", "linux")
+        if system != "linux":
+            why = f'pod resize is only supported on linux nodes, node "{name}" is "{system}"'
+            raise _refused(ctx, new, why, "UnsupportedPlatform")
+        lacking = _lacking(new, node)
+        if lacking:
+            why = f"node didn't have enough allocatable resources: {'; '.join(lacking)}"
+            raise _refused(ctx, new, why, "NodeCapacity")
+
+
+def _lacking(pod: Object, node: Object) -> list[str]:
+    """What the pod asks for beyond all that the node has."""
+    allocatable = amounts.read(at(node, "status.allocatable"))
+    requests = amounts.pod_requests(pod)
+    found = []
+    cpu, held = requests.get("cpu", ZERO), allocatable.get("cpu", ZERO)
+    if cpu > held:
+        found.append(f"cpu, requested: {cpu.milli_value()}, allocatable: {held.milli_value()}")
+    memory, held = requests.get("memory", ZERO), allocatable.get("memory", ZERO)
+    if memory > held:
+        found.append(f"memory, requested: {memory.value()}, allocatable: {held.value()}")
+    return found
+
+
+def _refused(ctx: Context, new: Object, why: str, reason: str) -> status.APIError:
+    error = forbidden(ctx, new, why)
+    assert error.details is not None
+    error.details["causes"] = [{"reason": reason}]
+    return error
