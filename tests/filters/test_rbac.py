@@ -1,0 +1,144 @@
+"""RBAC: what rules say, and that decisions follow the objects at once."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from askers import Person, ask, bind, grant, group, rbac, user
+
+from kubist.filters.rbac import Rule
+from live import Client, Live
+
+READ = {"verbs": ["get", "list", "watch"], "apiGroups": [""], "resources": ["configmaps"]}
+
+
+@pytest.mark.parametrize(
+    ("resources", "asked", "allowed"),
+    [
+        (["pods"], ("pods", ""), True),
+        (["pods"], ("pods", "log"), False),
+        (["pods/log"], ("pods", "log"), True),
+        (["pods/log"], ("pods", ""), False),
+        (["*"], ("pods", "exec"), True),
+        (["*/scale"], ("deployments", "scale"), True),
+        (["*/scale"], ("deployments", ""), False),
+        (["*/scale"], ("deployments", "status"), False),
+        (["pods/*"], ("pods", "log"), False),
+        (["pods/*"], ("pods", ""), False),
+    ],
+)
+def test_resources_of_a_rule(resources: list[str], asked: tuple[str, str], allowed: bool) -> None:
+    rule = Rule({"verbs": ["*"], "apiGroups": ["*"], "resources": resources})
+    assert rule.allows("get", "any", *asked) is allowed
+
+
+@pytest.mark.parametrize(
+    ("urls", "path", "allowed"),
+    [
+        (["/healthz"], "/healthz", True),
+        (["/healthz"], "/healthz/etcd", False),
+        (["/healthz/*"], "/healthz/etcd", True),
+        (["/healthz*"], "/healthzz", True),
+        (["*"], "/anything", True),
+        (["/a", "/b"], "/b", True),
+    ],
+)
+def test_paths_of_a_rule(urls: list[str], path: str, allowed: bool) -> None:
+    assert Rule({"verbs": ["get"], "nonResourceURLs": urls}).allows_path("get", path) is allowed
+    assert not Rule({"verbs": ["get"], "nonResourceURLs": urls}).allows_path("post", path)
+
+
+def test_binding_works_and_ends_at_once(admin: Client, someone: Person, space: str) -> None:
+    name = someone.more["Impersonate-User"]
+    path = f"/api/v1/namespaces/{space}/configmaps"
+    assert someone.ask("GET", path).status == 403
+    role = grant(admin, user(name), READ, namespace=space)
+    assert someone.ask("GET", path).status == 200
+    assert someone.ask("DELETE", path).status == 403
+    assert someone.ask("GET", "/api/v1/configmaps").status == 403
+    admin.delete(rbac(f"namespaces/{space}/roles/{role}"))
+    refused = someone.ask("GET", path)
+    assert refused.status == 403
+    assert refused.json["message"].endswith(f'RBAC: role.rbac.authorization.k8s.io "{role}" not found')
+
+
+def test_changed_role_counts_at_once(admin: Client, someone: Person) -> None:
+    role = grant(admin, user(someone.more["Impersonate-User"]), READ)
+    assert someone.may("list", "configmaps") and not someone.may("delete", "configmaps")
+    admin.patch(rbac(f"clusterroles/{role}"), {"rules": [{**READ, "verbs": ["delete"]}]})
+    assert not someone.may("list", "configmaps") and someone.may("delete", "configmaps")
+
+
+def test_groups_and_service_accounts_are_subjects(admin: Client, cluster: Live, space: str) -> None:
+    grant(admin, group(f"team-{space}"), READ)
+    member = Person(cluster, "admin-token", Impersonate_User="x", Impersonate_Group=f"team-{space}")
+    assert member.may("get", "configmaps", namespace="anywhere")
+    account = {"kind": "ServiceAccount", "name": "robot"}
+    grant(admin, account, READ, namespace=space)
+    robot = Person(cluster, "admin-token", Impersonate_User=f"system:serviceaccount:{space}:robot")
+    assert robot.may("get", "configmaps", namespace=space)
+    assert not robot.may("get", "configmaps", namespace="default")
+
+
+def test_names_limit_a_rule(admin: Client, someone: Person) -> None:
+    grant(admin, user(someone.more["Impersonate-User"]), {**READ, "resourceNames": ["one"]})
+    assert someone.may("get", "configmaps", name="one")
+    assert not someone.may("get", "configmaps", name="two")
+    assert not someone.may("get", "configmaps")
+
+
+def test_cluster_role_in_a_namespace(admin: Client, someone: Person, space: str) -> None:
+    bind(admin, user(someone.more["Impersonate-User"]), "ClusterRole", "cluster-admin", space)
+    assert someone.may("create", "apps/deployments", namespace=space)
+    assert not someone.may("create", "apps/deployments", namespace="default")
+    assert not someone.may("list", "namespaces")
+
+
+def test_reason_names_the_binding(admin: Client, space: str) -> None:
+    account = {"kind": "ServiceAccount", "name": "robot", "namespace": space}
+    binding = bind(admin, account, "ClusterRole", "cluster-admin", space)
+    spec = {
+        "user": f"system:serviceaccount:{space}:robot",
+        "resourceAttributes": {"verb": "get", "resource": "pods", "namespace": space},
+    }
+    review = admin.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec})
+    told = f'RBAC: allowed by RoleBinding "{binding}/{space}" of ClusterRole "cluster-admin" to '
+    assert review["status"] == {"allowed": True, "reason": told + f'ServiceAccount "robot/{space}"'}
+
+
+def test_a_thousand_bindings_do_not_slow_decisions(admin: Client, cluster: Live) -> None:
+    """Bindings of others are never looked at."""
+    before = _cost(cluster)
+    names = [bind(admin, user(f"nobody-{index}"), "ClusterRole", "view") for index in range(1000)]
+    after = _cost(cluster)
+    for name in names:
+        admin.delete(rbac(f"clusterrolebindings/{name}"))
+    assert after < max(before * 2, 60e-6), (before, after)
+
+
+def _cost(cluster: Live) -> float:
+    """Seconds that authentication and authorization of a request take, at best."""
+    from kubist import request as requests
+    from kubist.filters.gate import Passage
+    from kubist.http.messages import Request
+
+    async def measure() -> float:
+        gate, best = cluster.server.api.gate, 1.0
+        request = Request("GET", "/api/v1/namespaces/default", "", {"authorization": "Bearer dev-token"})
+        info = requests.parse("GET", "/version", {})
+        for _ in range(20):
+            start = time.perf_counter()
+            for _ in range(50):
+                passage = Passage(request)
+                await gate.enter(request, info, passage)
+                passage.leave()
+            best = min(best, (time.perf_counter() - start) / 50)
+        return best
+
+    return cluster.run(measure())
+
+
+def test_authentication_and_authorization_are_cheap(cluster: Live) -> None:
+    assert ask(cluster, "GET", "/version", "dev-token").status == 200
+    assert _cost(cluster) < 60e-6
