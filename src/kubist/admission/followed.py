@@ -1,4 +1,4 @@
-"""Something made of every object of a collection, made anew when the object changes: configurations, policies."""
+"""Something made of the objects of a collection, once for each version of each: configurations, policies, limits."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ T = TypeVar("T")
 
 
 class Followed(Generic[T]):
-    """What `make` makes of the objects of a resource, in the order of their names."""
+    """What `make` makes of the objects of a resource. Costs nothing as long as nothing changes."""
 
     def __init__(self, registry: Registry, group: str, resource: str, make: Callable[[Object], T]) -> None:
         found = registry.resources.stored(group, resource)
         assert found is not None
         self._make = make
+        self._resource = found
         self._collection = registry.collection(found)
         self._entries: object = None
         self._made: dict[str, T] = {}
         self._items: list[T] | None = None
+        self._within: dict[str, list[T]] = {}
         self.generation = 0
         """Rises with every change."""
         self._collection.subscribe(self, self._changed)
@@ -34,18 +36,46 @@ class Followed(Generic[T]):
             assert entry is not None
             self._made.pop(entry.key, None)
         self._items = None
+        self._within.clear()
         self.generation += 1
+
+    def _refill(self) -> None:
+        """The whole collection was loaded anew."""
+        self._entries, self._items = self._collection.entries, None
+        self._made.clear()
+        self._within.clear()
+        self.generation += 1
+
+    def _of(self, key: str) -> T:
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = self._make(self._collection.entries[key].object())
+        return made
 
     @property
     def items(self) -> list[T]:
-        entries = self._collection.entries
-        if entries is not self._entries:
-            self._entries, self._items = entries, None
-            self._made.clear()
-            self.generation += 1
+        """Of all objects, in the order of their names."""
+        if self._collection.entries is not self._entries:
+            self._refill()
         if self._items is None:
-            for key, entry in entries.items():
-                if key not in self._made:
-                    self._made[key] = self._make(entry.object())
-            self._items = [self._made[key] for key in entries]
+            self._items = [self._of(key) for key in self._collection.entries]
         return self._items
+
+    def within(self, namespace: str) -> list[T]:
+        """Of the objects of a namespace."""
+        if not self._collection.entries:
+            return []
+        if self._collection.entries is not self._entries:
+            self._refill()
+        found = self._within.get(namespace)
+        if found is None:
+            below = self._collection.below(self._resource.key(namespace, ""))
+            found = self._within[namespace] = [self._of(entry.key) for entry in below]
+        return found
+
+    def get(self, name: str, namespace: str = "") -> T | None:
+        """Of one object, if it exists."""
+        if self._collection.entries is not self._entries:
+            self._refill()
+        key = self._resource.key(namespace, name)
+        return self._of(key) if key in self._collection.entries else None

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from kubist.admission import amounts
 from kubist.admission.amounts import Amounts
+from kubist.admission.followed import Followed
 from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
 from kubist.context import Context
 from kubist.meta.quantity import NANO, ZERO, Quantity
+
+if TYPE_CHECKING:
+    from kubist.registry import Registry
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 MAX_MILLI = ((1 << 63) - 1) // 1000
@@ -16,6 +21,9 @@ MAX_MILLI = ((1 << 63) - 1) // 1000
 
 
 class LimitRanger(Plugin):
+    def start(self, registry: Registry) -> None:
+        self._ranges = Followed(registry, "", "limitranges", _limits)
+
     def handles(self, resource: str, operation: str) -> bool:
         if resource == "persistentvolumeclaims":
             return operation in (CREATE, UPDATE)
@@ -24,13 +32,13 @@ class LimitRanger(Plugin):
     async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         if new is None or ctx.resource.resource != "pods" or _going(old):
             return
-        for limits in _ranges(ctx):
+        for limits in self._ranges.within(ctx.namespace):
             set_defaults(new, limits)
 
     async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         if new is None or _going(old):
             return
-        for limits in _ranges(ctx):
+        for limits in self._ranges.within(ctx.namespace):
             wrong = list(dict.fromkeys(_violations(ctx, new, limits)))
             if wrong:
                 raise forbidden(ctx, new, wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
@@ -40,10 +48,8 @@ def _going(old: Object | None) -> bool:
     return old is not None and "deletionTimestamp" in old["metadata"]
 
 
-def _ranges(ctx: Context) -> Iterator[list[Object]]:
-    """The limits of each LimitRange of the namespace."""
-    for found in ctx.objects.list("limitranges", ctx.namespace):
-        yield (found.get("spec") or {}).get("limits") or []
+def _limits(found: Object) -> list[Object]:
+    return (found.get("spec") or {}).get("limits") or []
 
 
 def set_defaults(pod: Object, limits: list[Object]) -> None:

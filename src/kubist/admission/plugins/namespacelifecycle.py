@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from kubist.admission.followed import Followed
 from kubist.admission.plugin import CREATE, DELETE, UPDATE, Object, Plugin, forbidden
 from kubist.context import Context
 from kubist.meta import status
+
+if TYPE_CHECKING:
+    from kubist.registry import Registry
 
 IMMORTAL = frozenset(("default", "kube-system", "kube-public"))
 ACCESS_REVIEWS = "localsubjectaccessreviews.authorization.k8s.io"
 
 
 class NamespaceLifecycle(Plugin):
+    def start(self, registry: Registry) -> None:
+        self._registry = registry
+        self._phases = Followed(registry, "", "namespaces", _phase)
+
     def handles(self, resource: str, operation: str) -> bool:
         parent = resource.partition("/")[0]
         if parent == "namespaces":
@@ -24,11 +34,19 @@ class NamespaceLifecycle(Plugin):
             return
         if not ctx.namespace:
             return
-        namespace = ctx.objects.get("namespaces", ctx.namespace)
-        if namespace is None:
+        phase = self._phases.get(ctx.namespace)
+        if phase is None:
+            # Another server on the same store may have made it a moment ago.
+            await self._registry.cache.catch_up()
+            phase = self._phases.get(ctx.namespace)
+        if phase is None:
             raise status.not_found("", "namespaces", ctx.namespace)
-        if old is None and (namespace.get("status") or {}).get("phase") == "Terminating":
+        if old is None and phase == "Terminating":
             raise _terminating(ctx, new)
+
+
+def _phase(namespace: Object) -> str:
+    return (namespace.get("status") or {}).get("phase") or "Active"
 
 
 def _terminating(ctx: Context, new: Object) -> status.APIError:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Container
+from typing import TYPE_CHECKING
 
+from kubist.admission.followed import Followed
 from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
 from kubist.admission.podsecurity.checks import details, reasons, violations
 from kubist.admission.podsecurity.levels import PREFIX, PRIVILEGED, Policy, Standard, policy_of
@@ -12,6 +14,9 @@ from kubist.context import Context
 from kubist.kinds.strategy import at
 from kubist.meta import status
 from kubist.meta.fields import FieldError
+
+if TYPE_CHECKING:
+    from kubist.registry import Registry
 
 TEMPLATES = {
     "replicationcontrollers": "spec.template",
@@ -25,6 +30,7 @@ TEMPLATES = {
 }
 IGNORED = frozenset(("exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"))
 """Sub-resources of pods through which nothing of a pod's making is written."""
+UNRESTRICTED = str(Standard())
 MOST_PODS, MOST_SECONDS = 3000, 1.0
 """How many pods are looked at, and for how long, when a namespace becomes stricter."""
 
@@ -37,6 +43,12 @@ class PodSecurity(Plugin):
         if errors:
             raise ValueError(f"PodSecurity: {errors[0]}")
         self._exempt: Object = given.get("exemptions") or {}
+
+    def start(self, registry: Registry) -> None:
+        self._policies = Followed(registry, "", "namespaces", self._policy)
+
+    def _policy(self, namespace: Object) -> tuple[Policy, list[FieldError]]:
+        return policy_of(namespace["metadata"].get("labels") or {}, self.defaults)
 
     def handles(self, resource: str, operation: str) -> bool:
         if operation not in (CREATE, UPDATE):
@@ -55,13 +67,13 @@ class PodSecurity(Plugin):
         if exemption:
             _annotate(ctx, "exempt", exemption)
             return
-        namespace = ctx.objects.get("namespaces", ctx.namespace)
-        if namespace is None:
+        found = self._policies.get(ctx.namespace)
+        if found is None:
             raise status.internal_error(f'failed to lookup namespace "{ctx.namespace}"')
-        policy, errors = policy_of(namespace["metadata"].get("labels") or {}, self.defaults)
+        policy, errors = found
         if ctx.resource.resource == "pods":
             if not errors and policy.privileged:
-                _annotate(ctx, "enforce-policy", str(Standard()))
+                _annotate(ctx, "enforce-policy", UNRESTRICTED)
             elif old is None or _significant(new, old):
                 _annotate_errors(ctx, errors)
                 _check_pod(ctx, policy, new)
@@ -86,12 +98,12 @@ class PodSecurity(Plugin):
 
     def _check_namespace(self, ctx: Context, new: Object, old: Object | None) -> None:
         name = new["metadata"].get("name", "")
-        policy, errors = policy_of(new["metadata"].get("labels") or {}, self.defaults)
+        policy, errors = self._policy(new)
         if old is None:
             if errors:
                 raise status.invalid("", "Namespace", name, errors)
             return
-        before, old_errors = policy_of(old["metadata"].get("labels") or {}, self.defaults)
+        before, old_errors = self._policy(old)
         if errors and errors != old_errors:
             raise status.invalid("", "Namespace", name, errors)
         wanted, held = policy.enforce, before.enforce

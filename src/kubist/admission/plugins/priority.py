@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from kubist.admission.followed import Followed
 from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
 from kubist.context import Context
+
+if TYPE_CHECKING:
+    from kubist.registry import Registry
 
 GROUP = "scheduling.k8s.io"
 CLASSES = f"priorityclasses.{GROUP}"
@@ -12,6 +18,9 @@ CLASSES = f"priorityclasses.{GROUP}"
 class Priority(Plugin):
     resources = ("pods", CLASSES)
     operations = (CREATE, UPDATE)
+
+    def start(self, registry: Registry) -> None:
+        self._classes = Followed(registry, GROUP, "priorityclasses", dict)
 
     async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         if new is None or ctx.resource.resource != "pods":
@@ -22,7 +31,7 @@ class Priority(Plugin):
                 if spec.get(field) is None and old["spec"].get(field) is not None:
                     spec[field] = old["spec"][field]
             return
-        name, priority, policy = _resolve(ctx, new, spec.get("priorityClassName", ""))
+        name, priority, policy = self._resolve(ctx, new, spec.get("priorityClassName", ""))
         if name:
             spec["priorityClassName"] = name
         held = spec.get("priority")
@@ -40,32 +49,27 @@ class Priority(Plugin):
     async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         if new is None or ctx.resource.resource == "pods" or not new.get("globalDefault"):
             return
-        held = _default(ctx)
+        held = self._default()
         if held is not None and (old is None or held["metadata"]["name"] != new["metadata"]["name"]):
             name = held["metadata"]["name"]
             why = f"PriorityClass {name} is already marked as default. Only one default can exist"
             raise forbidden(ctx, new, why)
 
+    def _resolve(self, ctx: Context, new: Object, name: str) -> tuple[str, int, str]:
+        """The class of a pod, its value and its preemption policy."""
+        found = self._classes.get(name) if name else self._default()
+        if found is None:
+            if name:
+                raise forbidden(ctx, new, f"no PriorityClass with name {name} was found")
+            return "", 0, "PreemptLowerPriority"
+        return found["metadata"]["name"], found.get("value", 0), found.get("preemptionPolicy", "")
+
+    def _default(self) -> Object | None:
+        """The class for pods that name none: should there be several, the lowest."""
+        classes = [found for found in self._classes.items if found.get("globalDefault")]
+        return min(classes, key=lambda found: found.get("value", 0)) if classes else None
+
 
 def _computed(ctx: Context, new: Object, what: str, value: int | str) -> Exception:
     why = f"{what}; priority admission controller computed {value} from the given PriorityClass name"
     return forbidden(ctx, new, why)
-
-
-def _resolve(ctx: Context, new: Object, name: str) -> tuple[str, int, str]:
-    """The class of a pod, its value and its preemption policy."""
-    if name:
-        found = ctx.objects.get("priorityclasses", name, group=GROUP)
-        if found is None:
-            raise forbidden(ctx, new, f"no PriorityClass with name {name} was found")
-    else:
-        found = _default(ctx)
-        if found is None:
-            return "", 0, "PreemptLowerPriority"
-    return found["metadata"]["name"], found.get("value", 0), found.get("preemptionPolicy", "")
-
-
-def _default(ctx: Context) -> Object | None:
-    """The class for pods that name none: should there be several, the lowest."""
-    classes = [c for c in ctx.objects.list("priorityclasses", group=GROUP) if c.get("globalDefault")]
-    return min(classes, key=lambda found: found.get("value", 0)) if classes else None

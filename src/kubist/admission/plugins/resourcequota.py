@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from kubist.admission.followed import Followed
 from kubist.admission.plugin import Object, Plugin
 from kubist.admission.quota.evaluators import IGNORED, OPERATIONS, evaluator_for
 from kubist.admission.quota.ledger import Ledger
 from kubist.context import Context
 
+if TYPE_CHECKING:
+    from kubist.registry import Registry
+
 
 class ResourceQuota(Plugin):
-    def __init__(self, configuration: Object | None = None) -> None:
-        self._ledger = Ledger()
+    def start(self, registry: Registry) -> None:
+        self._quotas = Followed(registry, "", "resourcequotas", bool)
+        self._ledger = Ledger(registry)
 
     def handles(self, resource: str, operation: str) -> bool:
         return operation in OPERATIONS and resource.partition("/")[0] not in IGNORED
 
     async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
-        if new is None or not ctx.namespace or ctx.resource.kind == "Namespace":
-            return
-        if next(iter(ctx.objects.list("resourcequotas", ctx.namespace)), None) is None:
+        if new is None or not ctx.namespace or not self._quotas.within(ctx.namespace):
             return
         resource = ctx.resource
         name = f"{resource.resource}.{resource.group}" if resource.group else resource.resource

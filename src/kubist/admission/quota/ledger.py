@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubist.admission import amounts
 from kubist.admission.amounts import Amounts
@@ -17,6 +17,9 @@ from kubist.context import Context
 from kubist.meta import status
 from kubist.meta.quantity import ZERO
 from kubist.patch import apply as ssa
+
+if TYPE_CHECKING:
+    from kubist.registry import Registry
 
 Object = dict[str, Any]
 RETRIES = 3
@@ -46,7 +49,8 @@ class Request:
 class Ledger:
     """The quotas of a server's namespaces."""
 
-    def __init__(self) -> None:
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
         self._waiting: dict[str, list[Request]] = {}
         self._working: dict[str, asyncio.Task[None]] = {}
 
@@ -62,51 +66,53 @@ class Ledger:
         try:
             while batch := self._waiting.pop(namespace, None):
                 try:
-                    await _settle(namespace, batch)
+                    await self._settle(namespace, batch)
                 except Exception as error:
                     for request in batch:
                         request.settle(error)
         finally:
             del self._working[namespace]
 
-
-async def _settle(namespace: str, batch: list[Request]) -> None:
-    """Check a batch against the quotas as they are, write what it changes, and begin again where a quota has
-    changed meanwhile: with those quotas only, since the others are already charged."""
-    objects = batch[0].ctx.objects
-    names: set[str] | None = None
-    for _ in range(RETRIES + 1):
-        listed = objects.list("resourcequotas", namespace)
-        quotas = [quota for quota in listed if names is None or quota["metadata"]["name"] in names]
-        before = [amounts.read((quota.get("status") or {}).get("used")) for quota in quotas]
-        used = [dict(amount) for amount in before]
-        charged = []
+    async def _settle(self, namespace: str, batch: list[Request]) -> None:
+        """Check a batch against the quotas as they are, write what it changes, and begin again where a quota has
+        changed meanwhile: with those quotas only, since the others are already charged."""
+        objects = batch[0].ctx.objects
+        names: set[str] | None = None
+        for _ in range(RETRIES + 1):
+            listed = objects.list("resourcequotas", namespace)
+            quotas = [quota for quota in listed if names is None or quota["metadata"]["name"] in names]
+            before = [amounts.read((quota.get("status") or {}).get("used")) for quota in quotas]
+            used = [dict(amount) for amount in before]
+            charged = []
+            for request in batch:
+                try:
+                    changes = check(request, quotas, used)
+                except status.APIError as error:
+                    request.settle(error)
+                    continue
+                if changes and not request.ctx.dry_run:
+                    used = [changes.get(index, held) for index, held in enumerate(used)]
+                    charged.append(request)
+                else:
+                    request.settle()
+            changed = [index for index, held in enumerate(used) if held != before[index]]
+            lost = {
+                quotas[index]["metadata"]["name"]
+                for index in changed
+                if not await _write(charged[0].ctx, quotas[index], used[index])
+            }
+            if not lost:
+                for request in charged:
+                    request.settle()
+                return
+            names, batch = lost, charged
+            await self._registry.cache.catch_up()
         for request in batch:
-            try:
-                changes = check(request, quotas, used)
-            except status.APIError as error:
-                request.settle(error)
-                continue
-            if changes and not request.ctx.dry_run:
-                used = [changes.get(index, held) for index, held in enumerate(used)]
-                charged.append(request)
-            else:
-                request.settle()
-        changed = [index for index, held in enumerate(used) if held != before[index]]
-        lost = {
-            quotas[index]["metadata"]["name"]
-            for index in changed
-            if not await _write(charged[0].ctx, quotas[index], used[index])
-        }
-        if not lost:
-            for request in charged:
-                request.settle()
-            return
-        names, batch = lost, charged
-    for request in batch:
-        name = sorted(names or ())[0]
-        why = "the object has been modified; please apply your changes to the latest version and try again"
-        request.settle(status.conflict("", "resourcequotas", name, why))
+            name = sorted(names or ())[0]
+            why = (
+                "the object has been modified; please apply your changes to the latest version and try again"
+            )
+            request.settle(status.conflict("", "resourcequotas", name, why))
 
 
 async def _write(ctx: Context, quota: Object, used: Amounts) -> bool:
