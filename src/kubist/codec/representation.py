@@ -22,7 +22,7 @@ Object = dict[str, Any]
 ListMeta = dict[str, Any]
 Chunks = list[bytes]
 
-CHUNK = 100
+CHUNK = 50
 """How many entries are made ready before others get a turn on the event loop."""
 STATUS = ("v1", "Status")
 

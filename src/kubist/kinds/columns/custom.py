@@ -10,7 +10,6 @@ from kubist.crd.columns import cell
 from kubist.kinds.columns import AGE, NAME, Column, Object, Table, name_of, table_of
 from kubist.kinds.columns.ages import Cell, since
 
-
 _SCALE = table_of("autoscaling", "Scale")
 SCALE = replace(_SCALE, columns=(NAME, *_SCALE.columns[1:-1], replace(AGE, type="date")))
 """Scales of custom resources announce two of their columns otherwise."""

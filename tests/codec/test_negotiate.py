@@ -1,0 +1,116 @@
+"""Accept headers: which representation they choose, and how a client is refused."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubist.codec import negotiate
+from kubist.codec.negotiate import JSON, PROTOBUF, YAML, Endpoint, MediaType, NoRoute, NotAcceptable
+from kubist.meta.status import APIError
+
+BUILT_IN = Endpoint(transforms=True, table=True, literal=True)
+CUSTOM = Endpoint(plain=(JSON, YAML), transforms=True, table=True)
+PLAIN = Endpoint()
+TABLE = ";as=Table;g=meta.k8s.io;v=v1"
+PARTIAL = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+
+@pytest.mark.parametrize(
+    ("header", "endpoint", "chosen"),
+    [
+        ("", BUILT_IN, MediaType(JSON)),
+        ("*/*", BUILT_IN, MediaType(JSON)),
+        (YAML, BUILT_IN, MediaType(YAML)),
+        ("text/html, application/yaml;q=0.1", BUILT_IN, MediaType(YAML)),
+        ("application/json;q=0.1, application/yaml;q=0.2", BUILT_IN, MediaType(YAML)),
+        ("application/json;q=0", BUILT_IN, MediaType(JSON)),
+        ("application/json;q=abc", BUILT_IN, MediaType(JSON)),
+        ("*/*, application/yaml", BUILT_IN, MediaType(YAML)),
+        ("application/json;pretty=1", BUILT_IN, MediaType(JSON, pretty=True)),
+        ("application/json;stream=watch", BUILT_IN, MediaType(JSON)),
+        ("application/json;whatever=x", BUILT_IN, MediaType(JSON)),
+        (JSON + TABLE, BUILT_IN, MediaType(JSON, "Table", "v1")),
+        ("*/*" + TABLE, BUILT_IN, MediaType(JSON, "Table", "v1")),
+        (PROTOBUF + TABLE + "," + JSON + TABLE, BUILT_IN, MediaType(JSON, "Table", "v1")),
+        (JSON + TABLE + "," + JSON, PLAIN, MediaType(JSON)),
+        (PROTOBUF + PARTIAL, CUSTOM, MediaType(PROTOBUF, "PartialObjectMetadata", "v1")),
+        (f"{PROTOBUF},{JSON}", CUSTOM, MediaType(JSON)),
+        ("application/*", CUSTOM, MediaType(JSON)),
+    ],
+)
+def test_the_best_clause_that_can_be_served_wins(header: str, endpoint: Endpoint, chosen: MediaType) -> None:
+    assert negotiate.negotiate(header, endpoint) == chosen
+
+
+@pytest.mark.parametrize(
+    ("header", "endpoint", "error"),
+    [
+        ("text/html", BUILT_IN, NoRoute),
+        ("application/*", BUILT_IN, NoRoute),
+        ("Application/JSON", BUILT_IN, NoRoute),
+        ("application/cbor", BUILT_IN, NoRoute),
+        ("text/html", CUSTOM, NotAcceptable),
+        (PROTOBUF, CUSTOM, NotAcceptable),
+        ("application/json;as=Chart;g=meta.k8s.io;v=v1", BUILT_IN, NotAcceptable),
+        ("application/json;as=Table", BUILT_IN, NotAcceptable),
+        ("application/json;g=meta.k8s.io;v=v1", BUILT_IN, NotAcceptable),
+        ("application/json;as=Table;g=meta.k8s.io;v=v2", BUILT_IN, NotAcceptable),
+        (PROTOBUF + TABLE, BUILT_IN, NotAcceptable),
+        ("application/yaml;stream=watch", BUILT_IN, NotAcceptable),
+        ("application/json;stream=other", BUILT_IN, NotAcceptable),
+        (JSON + TABLE, PLAIN, NotAcceptable),
+    ],
+)
+def test_what_cannot_be_served_is_refused_in_one_of_two_ways(
+    header: str, endpoint: Endpoint, error: type[APIError]
+) -> None:
+    with pytest.raises(error) as refused:
+        negotiate.negotiate(header, endpoint)
+    assert refused.value.code == 406
+    assert refused.value.details == ({} if error is NoRoute else None)
+
+
+@pytest.mark.parametrize("header", [YAML, f"{YAML}, {JSON}"])
+def test_there_is_no_watch_in_yaml(header: str) -> None:
+    with pytest.raises(NotAcceptable, match="stream=watch"):
+        negotiate.negotiate_stream(header, BUILT_IN)
+
+
+def test_people_get_indented_answers() -> None:
+    assert negotiate.wants_pretty({}, "curl/8.1")
+    assert negotiate.wants_pretty({"pretty": "true"}, "kubectl")
+    assert not negotiate.wants_pretty({"pretty": "0"}, "curl/8.1")
+    assert not negotiate.wants_pretty({}, "kubectl")
+
+
+_WORDS = st.sampled_from(
+    [
+        "application",
+        "json",
+        "yaml",
+        "*",
+        "text",
+        "as=Table",
+        "g=meta.k8s.io",
+        "v=v1",
+        "q=0.5",
+        "q=x",
+        "=",
+        "stream=watch",
+    ]
+)
+_HEADERS = st.lists(st.tuples(_WORDS | st.text(max_size=4), st.sampled_from("/;,= "))).map(
+    lambda parts: "".join(word + mark for word, mark in parts)
+)
+
+
+@given(_HEADERS | st.text(max_size=60))
+@settings(max_examples=400)
+def test_no_header_can_do_more_than_be_refused(header: str) -> None:
+    for endpoint in (BUILT_IN, CUSTOM, PLAIN):
+        with contextlib.suppress(NoRoute, NotAcceptable):
+            assert negotiate.negotiate(header, endpoint).serializer in negotiate.ALL
