@@ -1,0 +1,111 @@
+"""What discovery says about groups, versions and resources."""
+
+from __future__ import annotations
+
+import random
+
+import orjson
+import pytest
+
+from kubist.codec import protobuf, wire
+from kubist.discovery import documents
+from kubist.discovery.aggregated import Aggregated, asked_for
+from kubist.discovery.versions import priority
+from kubist.resources import Resource, Resources
+
+ASK = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+def custom(group: str, version: str, kind: str = "Widget") -> Resource:
+    return Resource(
+        group=group,
+        version=version,
+        resource=kind.lower() + "s",
+        kind=kind,
+        singular=kind.lower(),
+        namespaced=True,
+        verbs=("get", "list", "create"),
+        list_kind=kind + "List",
+        custom=True,
+        storage_version=f"{group}/v1",
+        prefix=f"/registry/{group}/{kind.lower()}s/",
+    )
+
+
+def test_versions_sort_by_stability_then_number() -> None:
+    ordered = ["v10", "v3", "v2", "v1", "v11beta2", "v1beta2", "v1beta1", "v1alpha3", "alpha7", "v0", "zeta"]
+    mixed = ordered[:]
+    random.Random(1).shuffle(mixed)
+    assert sorted(mixed, key=priority) == ordered
+
+
+@pytest.mark.parametrize(
+    ("group", "version", "resource", "hashed"),
+    [
+        ("apps", "v1", "daemonsets", "dd7pWHUlMKQ="),
+        ("events.k8s.io", "v1", "events", "r2yiGXH7wu8="),
+        ("autoscaling", "v1", "horizontalpodautoscalers", "qwQve8ut294="),
+        ("apiextensions.k8s.io", "v1", "customresourcedefinitions", "jfWCUB31mvA="),
+        ("admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies", "LYmCf+UMVdg="),
+    ],
+)
+def test_the_stored_version_is_hashed(group: str, version: str, resource: str, hashed: str) -> None:
+    served = Resources().of(group, version)
+    assert served is not None
+    listed = documents.api_resource_list(group, version, served)["resources"]
+    assert next(r for r in listed if r["name"] == resource)["storageVersionHash"] == hashed
+
+
+def test_custom_groups_come_last_by_name_of_their_api_services() -> None:
+    resources = Resources()
+    for resource in (custom("zeta.example.com", "v1"), custom("alpha.example.com", "v1beta1")):
+        resources.add(resource)
+    assert documents.group_names(resources)[-2:] == ["zeta.example.com", "alpha.example.com"]
+    assert documents.group_names(resources)[0] == "apiregistration.k8s.io"
+
+
+def test_the_preferred_version_of_a_custom_group_comes_first() -> None:
+    resources = Resources()
+    for version in ("v1alpha1", "v2", "v1"):
+        resources.add(custom("x.example.com", version))
+    group = documents.api_group("x.example.com", resources)
+    assert [version["version"] for version in group["versions"]] == ["v2", "v1", "v1alpha1"]
+    assert group["preferredVersion"]["version"] == "v2"
+
+
+@pytest.mark.parametrize(
+    ("accept", "serializer"),
+    [
+        ("application/json" + ASK, "application/json"),
+        ("application/json,application/json" + ASK, "application/json"),
+        ("application/yaml" + ASK + ";q=0.1,application/json", "application/yaml"),
+        ("*/*" + ASK, "application/json"),
+        ("application/json", None),
+        ("application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList", None),
+        ("", None),
+    ],
+)
+def test_the_aggregated_form_wins_wherever_it_is_asked_for(accept: str, serializer: str | None) -> None:
+    assert asked_for(accept) == serializer
+
+
+def test_the_aggregated_document_changes_its_tag_with_the_resources() -> None:
+    resources = Resources()
+    aggregated = Aggregated(resources, core=False)
+    before = orjson.loads(aggregated.body("application/json"))
+    tag = aggregated.etag
+    resources.add(custom("x.example.com", "v1"))
+    after = orjson.loads(aggregated.body("application/json"))
+    assert aggregated.etag != tag
+    assert len(after["items"]) == len(before["items"]) + 1
+    found = after["items"][-1]["versions"][0]["resources"][0]
+    assert found["responseKind"] == {"group": "x.example.com", "version": "v1", "kind": "Widget"}
+
+
+def test_the_aggregated_document_as_protobuf_has_every_group() -> None:
+    aggregated = Aggregated(Resources(), core=False)
+    listed = orjson.loads(aggregated.body("application/json"))
+    envelope = protobuf.unwrap(aggregated.body("application/vnd.kubernetes.protobuf"))
+    assert envelope[:2] == ("apidiscovery.k8s.io/v2", "APIGroupDiscoveryList")
+    groups = [value for number, value in wire.fields(envelope.raw, "list") if number == 2]
+    assert len(groups) == len(listed["items"])

@@ -1,0 +1,94 @@
+"""Paths that are no resources: who may be asked how, and what is not there."""
+
+from __future__ import annotations
+
+import asyncio
+
+import orjson
+import pytest
+
+from kubist.config import Config
+from kubist.context import User
+from kubist.discovery.health import Health
+from kubist.discovery.paths import Paths
+from kubist.http.messages import Answer, Request, Response
+from kubist.meta.status import APIError
+from kubist.request import parse, parse_query
+from kubist.resources import Resources
+
+
+def ask(method: str, path: str, accept: str = "", query: str = "") -> Response:
+    paths = Paths(Config(), Resources(), Health())
+    request = Request(method, path, query, {"accept": accept} if accept else {})
+
+    async def answer() -> Answer:
+        asked = parse_query(query)
+        return await paths.answer(request, parse(method, path, asked), User("admin"), asked)
+
+    found = asyncio.run(answer())
+    assert isinstance(found, Response)
+    return found
+
+
+@pytest.mark.parametrize("path", ["/", "/apis", "/apis/", "/apis/apps", "/healthz", "/openapi/v3"])
+@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
+def test_some_paths_answer_any_method(method: str, path: str) -> None:
+    assert ask(method, path).status == 200
+
+
+@pytest.mark.parametrize("path", ["/api", "/api/v1", "/api/v1/", "/apis/apps/v1", "/version"])
+def test_others_answer_get_only(path: str) -> None:
+    assert ask("GET", path).status == 200
+    for method in ("POST", "HEAD", "OPTIONS"):
+        with pytest.raises(APIError) as refused:
+            ask(method, path)
+        assert (refused.value.code, refused.value.details) == (405, {})
+
+
+@pytest.mark.parametrize("path", ["/index", "/apis/nope", "/apis/nope/v1", "/openapi", "/healthz/nothing"])
+def test_what_is_nowhere_is_a_plain_404(path: str) -> None:
+    found = ask("GET", path)
+    assert (found.status, found.body) == (404, b"404 page not found\n")
+
+
+@pytest.mark.parametrize("path", ["/api/v2", "/apis/apps/v9"])
+def test_an_unknown_version_of_a_known_group_is_said_in_a_status(path: str) -> None:
+    with pytest.raises(APIError) as refused:
+        ask("GET", path)
+    assert (refused.value.code, refused.value.details) == (404, {})
+
+
+@pytest.mark.parametrize(
+    ("path", "accept", "details"),
+    [
+        ("/api/v1", "text/html", {}),
+        ("/version", "application/yaml", {}),
+        ("/version", "application/*", {}),
+        ("/apis", "text/html", None),
+        ("/apis/apps", "text/html", None),
+        ("/apis/apps/v1", "application/json;as=Table;g=meta.k8s.io;v=v1", None),
+    ],
+)
+def test_documents_are_refused_in_two_ways_too(
+    path: str, accept: str, details: dict[str, str] | None
+) -> None:
+    with pytest.raises(APIError) as refused:
+        ask("GET", path, accept)
+    assert (refused.value.code, refused.value.details) == (406, details)
+
+
+@pytest.mark.parametrize("serializer", ["application/yaml", "application/vnd.kubernetes.protobuf"])
+@pytest.mark.parametrize("path", ["/api", "/apis", "/apis/apps", "/apis/apps/v1"])
+def test_documents_come_in_every_serialization(path: str, serializer: str) -> None:
+    found = ask("GET", path, serializer)
+    assert dict(found.headers)[b"Content-Type"] == serializer.encode()
+
+
+def test_the_index_and_the_version_are_for_people() -> None:
+    for path in ("/", "/version"):
+        found = ask("GET", path)
+        assert isinstance(found.body, bytes)
+        assert found.body.startswith(b'{\n  "')
+    index = orjson.loads(b"".join([ask("GET", "/").body]))["paths"]  # type: ignore[list-item]
+    assert {"/apis/apps/v1", "/openapi/v2", "/readyz/ping"} <= set(index)
+    assert index == sorted(index)
