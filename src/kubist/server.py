@@ -23,6 +23,7 @@ from kubist.http.server import HttpServer
 from kubist.http.tls import HTTP1, HTTP2, server_context
 from kubist.registry import Registry
 from kubist.resources import Resources
+from kubist.storage.cache import ROOT
 from kubist.storage.store import Store
 
 if TYPE_CHECKING:
@@ -125,6 +126,8 @@ def make_store(config: Config) -> Store:
 
         return EtcdStore(
             list(config.etcd_servers),
+            prefix="/" + config.etcd_prefix.strip("/"),
+            root=ROOT.rstrip("/"),
             ca=config.etcd_cafile or None,
             cert=config.etcd_certfile or None,
             key=config.etcd_keyfile or None,
@@ -145,11 +148,16 @@ def serving_context(config: Config) -> ssl.SSLContext:
         if not Path(cert).exists():
             where.mkdir(parents=True, exist_ok=True)
             authority = certificates.new_authority("kubist")
-            pair = authority.issue_server(serving_names(config))
+            made = authority.issue_server(serving_names(config))
+            # With the authority in it, the file is also what clients can check the server by.
+            pair = made._replace(cert_pem=made.cert_pem + authority.cert_pem)
             certificates.save(pair, Path(cert), Path(key))
     protocols = HTTP2 if config.http2 else HTTP1
     proxies = config.requestheader_client_ca_file or None
-    return server_context(cert, key, config.client_ca_file or None, protocols, proxies)
+    try:
+        return server_context(cert, key, config.client_ca_file or None, protocols, proxies)
+    except ssl.SSLError:
+        raise ValueError(f"{cert} and {key} are not a certificate and its key, in PEM form") from None
 
 
 def serving_names(config: Config) -> list[str]:

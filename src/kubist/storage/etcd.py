@@ -40,6 +40,8 @@ RETRY_SECONDS = 0.25
 class EtcdStore:
     """`Store` below `prefix` in the etcd at `endpoints`; `ca`, `cert` and `key` are files for TLS.
 
+    `prefix` takes the place of `root`, with which all keys begin: `/registry/pods/a` may be `/mine/pods/a` there.
+
     A watch survives the loss of etcd for as long as its history is kept; one whose reader stalls keeps a
     bounded queue and then continues from etcd's history.
     """
@@ -51,6 +53,7 @@ class EtcdStore:
         endpoints: list[str],
         *,
         prefix: str = "",
+        root: str = "",
         ca: str | None = None,
         cert: str | None = None,
         key: str | None = None,
@@ -58,10 +61,11 @@ class EtcdStore:
     ) -> None:
         self._endpoints = endpoints
         self._prefix = prefix
+        self._root = root
         self._tls = ca, cert, key
         self._compaction_interval = compaction_interval
         self._hub = Hub()
-        self._fence = (prefix + FENCE).encode()
+        self._fence = f"{prefix}{'/' if root else ''}{FENCE}".encode()
         self._range = _range(prefix)
         self._open = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -116,7 +120,7 @@ class EtcdStore:
 
     async def scan(self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0) -> Scan:
         items: list[KeyValue] = []
-        first, end = _range(self._prefix + prefix)
+        first, end = _range(self._prefix + prefix[len(self._root) :])
         first = max(first, self._encode(start))
         while True:
             keys = min(limit - len(items), PAGE_KEYS) if limit else PAGE_KEYS
@@ -312,13 +316,13 @@ class EtcdStore:
     # Encoding
 
     def _encode(self, key: str) -> bytes:
-        return (self._prefix + key).encode("utf-8", "surrogateescape")
+        return (self._prefix + key[len(self._root) :]).encode("utf-8", "surrogateescape")
 
     def _key_value(self, kv: Any) -> KeyValue:
         return KeyValue(self._decode(kv.key), kv.value, kv.create_revision, kv.mod_revision)
 
     def _decode(self, key: bytes) -> str:
-        return key.decode("utf-8", "surrogateescape")[len(self._prefix) :]
+        return self._root + key.decode("utf-8", "surrogateescape")[len(self._prefix) :]
 
     def _event(self, change: Any) -> Event:
         kv = change.kv
