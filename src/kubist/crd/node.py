@@ -46,7 +46,7 @@ def _node(props: Props, *, whole: bool) -> Schema:
     additional = props.get("additionalProperties")
     properties = props.get("properties")
     extra = additional if isinstance(additional, dict) else None
-    takes_others = additional is True or extra is not None
+    takes_others = additional is not None
     type_: Type = "any"
     items: Schema | None = None
     fields: Any = None

@@ -31,6 +31,9 @@ class CustomKind(StoredKind):
 
     def encode(self, obj: Object) -> bytes:
         value = super().encode(obj)
+        self.versions[self.api_version].default(obj)
+        if super().encode(obj) != value:
+            return value  # readers see defaults that are not stored
         self._recent[value] = None
         if len(self._recent) > _RECENT:
             self._recent.popitem(last=False)

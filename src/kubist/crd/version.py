@@ -10,6 +10,7 @@ from typing import Any
 
 from kubist.codec.errors import DecodeError
 from kubist.crd import definition, embedded, listtypes, node
+from kubist.crd.rules.objects import Rules, compile_rules
 from kubist.crd.validation.schema import Validator, compile_schema
 from kubist.meta import fields, status
 from kubist.meta.fields import FieldError
@@ -60,8 +61,8 @@ class Version:
         return compile_schema(status) if status is not None else None
 
     @functools.cached_property
-    def rules(self) -> Any:
-        return None
+    def rules(self) -> Rules | None:
+        return compile_rules(self.props, root=True) if self.props is not None else None
 
     def coerce(self, obj: Object, *, lenient: bool = False) -> list[str]:
         """Make an object fit the schema, in place: metadata typed, unknown fields and forbidden nulls dropped.

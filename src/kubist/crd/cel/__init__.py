@@ -1,0 +1,110 @@
+"""Kubernetes' CEL: expressions are parsed, checked against declared types, estimated and evaluated.
+
+    program = cel.compile("object.spec.replicas <= params.limit", Environment({"object": DYN, "params": DYN}))
+    program.evaluate({"object": {...}, "params": {...}}, budget=1_000_000)
+
+`compile(expression, environment)` gives a `Program` or raises `CompileError`. `Program.type` is the type of its
+value, `Program.uses` the variables it refers to, `Program.cost(size_of)` the most it may cost given the most
+elements that values may have (`size_of(path) -> int | None`, a path being a variable, then field names, `@items`,
+`@keys`, `@values`). `Program.evaluate(variables, budget)` gives `(value, cost)`; it raises `EvaluationError` (which
+has `.cost`) where the expression has no value, and `CostExceeded` beyond the budget.
+
+Variables are plain JSON values; values of `object_type`s with a schema are converted as that schema says (times,
+bytes). An environment may add functions: `Environment(variables, functions={"name": (overloads, implementation)})`
+with `declarations.Overload(id, argument types, result type, member)`; the implementation takes the arguments, a
+method's target first. Opaque values of such functions are any Python objects; declare their type as
+`Type("opaque", "kubernetes.Authorizer")`. A variable named `Name{}` declares an object type that expressions may make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kubist.crd.cel.checker import Checker
+from kubist.crd.cel.declarations import Overload
+from kubist.crd.cel.errors import CompileError, CostExceeded, EvaluationError, NoSuchOverload
+from kubist.crd.cel.estimate import Range, SizeOf, estimate
+from kubist.crd.cel.interpreter import Frame, compile_node
+from kubist.crd.cel.parser import parse
+from kubist.crd.cel.types import BOOL, DYN, INT, STRING, Type, list_of, map_of, object_type, optional_of
+from kubist.crd.cel.values import Optional
+
+PER_CALL_LIMIT = 1_000_000
+"""What one evaluation may cost."""
+BUDGET = 10_000_000
+"""What all evaluations for one object may cost."""
+
+__all__ = [
+    "BOOL",
+    "BUDGET",
+    "DYN",
+    "INT",
+    "PER_CALL_LIMIT",
+    "STRING",
+    "CompileError",
+    "CostExceeded",
+    "Environment",
+    "EvaluationError",
+    "NoSuchOverload",
+    "Optional",
+    "Overload",
+    "Program",
+    "Range",
+    "Type",
+    "compile",
+    "list_of",
+    "map_of",
+    "object_type",
+    "optional_of",
+]
+
+Function = tuple[Iterable[Overload], Callable[..., Any]]
+
+
+class Environment:
+    """Declared variables, and functions beyond those that are always there."""
+
+    def __init__(
+        self, variables: Mapping[str, Type], functions: Mapping[str, Function] | None = None
+    ) -> None:
+        self.variables = dict(variables)
+        self.overloads = {name: tuple(found[0]) for name, found in (functions or {}).items()}
+        self.implementations = {name: found[1] for name, found in (functions or {}).items()}
+
+
+class Program:
+    """A compiled expression."""
+
+    __slots__ = ("_closure", "_node", "expression", "type", "uses")
+
+    def __init__(self, expression: str, environment: Environment) -> None:
+        self.expression = expression
+        checker = Checker(environment.variables, environment.overloads)
+        try:
+            self._node = parse(expression)
+            self.type = checker.check(self._node)
+        except RecursionError:
+            raise CompileError("expression recursion limit exceeded") from None
+        self.uses = frozenset(checker.used)
+        self._closure = compile_node(self._node, environment.implementations)
+
+    def cost(self, size_of: SizeOf | None = None) -> Range:
+        """The least and the most that an evaluation may cost."""
+        return estimate(self._node, size_of or (lambda path: None))
+
+    def evaluate(self, variables: dict[str, Any], budget: int = PER_CALL_LIMIT) -> tuple[Any, int]:
+        """The value, and what it cost."""
+        frame = Frame(variables, budget)
+        try:
+            value = self._closure(frame)
+        except EvaluationError as error:
+            error.cost = frame.cost  # type: ignore[attr-defined]
+            raise
+        if frame.cost > budget:
+            raise CostExceeded
+        return value, frame.cost
+
+
+def compile(expression: str, environment: Environment) -> Program:
+    return Program(expression, environment)

@@ -1,0 +1,135 @@
+"""The syntax tree of an expression. The checker notes on each node its type and what its names refer to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.crd.cel.types import DYN, Type
+
+
+class Node:
+    """A part of an expression. `at` is its offset in the text."""
+
+    __slots__ = ("at", "overloads", "type")
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.type: Type = DYN
+        self.overloads: tuple[str, ...] = ()
+        """Of a call: the overloads that its arguments may mean."""
+
+
+class Literal(Node):
+    __slots__ = ("value",)
+
+    def __init__(self, at: int, value: Any) -> None:
+        super().__init__(at)
+        self.value = value
+
+
+class Ident(Node):
+    __slots__ = ("name",)
+
+    def __init__(self, at: int, name: str) -> None:
+        super().__init__(at)
+        self.name = name
+
+
+class Select(Node):
+    """`operand.field`; with `test` only whether the field is there."""
+
+    __slots__ = ("field", "operand", "test")
+
+    def __init__(self, at: int, operand: Node, field: str, test: bool = False) -> None:
+        super().__init__(at)
+        self.operand = operand
+        self.field = field
+        self.test = test
+
+
+class Call(Node):
+    __slots__ = ("args", "function", "target")
+
+    def __init__(self, at: int, function: str, args: list[Node], target: Node | None = None) -> None:
+        super().__init__(at)
+        self.function = function
+        self.args = args
+        self.target = target
+
+
+class ListNode(Node):
+    __slots__ = ("elements", "optional")
+
+    def __init__(self, at: int, elements: list[Node], optional: frozenset[int] = frozenset()) -> None:
+        super().__init__(at)
+        self.elements = elements
+        self.optional = optional
+
+
+class MapNode(Node):
+    __slots__ = ("entries", "optional")
+
+    def __init__(
+        self, at: int, entries: list[tuple[Node, Node]], optional: frozenset[int] = frozenset()
+    ) -> None:
+        super().__init__(at)
+        self.entries = entries
+        self.optional = optional
+
+
+class StructNode(Node):
+    """`Name{field: value}`."""
+
+    __slots__ = ("fields", "name", "optional")
+
+    def __init__(
+        self, at: int, name: str, fields: list[tuple[str, Node]], optional: frozenset[int] = frozenset()
+    ) -> None:
+        super().__init__(at)
+        self.name = name
+        self.fields = fields
+        self.optional = optional
+
+
+class Comprehension(Node):
+    """A loop over a list or map, as macros expand to it. `macro` names the macro it came from."""
+
+    __slots__ = ("accu_init", "condition", "macro", "range", "result", "step", "var", "var2")
+
+    def __init__(
+        self,
+        at: int,
+        macro: str,
+        range_: Node,
+        var: str,
+        var2: str,
+        accu_init: Node,
+        condition: Node,
+        step: Node,
+        result: Node,
+    ) -> None:
+        super().__init__(at)
+        self.macro = macro
+        self.range = range_
+        self.var = var
+        self.var2 = var2
+        self.accu_init = accu_init
+        self.condition = condition
+        self.step = step
+        self.result = result
+
+
+class Bind(Node):
+    """A value under a name within an expression: what optMap expands to."""
+
+    __slots__ = ("body", "name", "value")
+
+    def __init__(self, at: int, name: str, value: Node, body: Node) -> None:
+        super().__init__(at)
+        self.name = name
+        self.value = value
+        self.body = body
+
+
+ACCU = "@result"
+"""The accumulator of comprehensions."""

@@ -1,0 +1,399 @@
+"""Checked trees to closures. A closure takes a frame, gives a value, and adds to the frame's cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kubist.crd.cel import runtimecost
+from kubist.crd.cel.ast import (
+    ACCU,
+    Bind,
+    Call,
+    Comprehension,
+    Ident,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Select,
+    StructNode,
+)
+from kubist.crd.cel.checker import TYPE_NAMES
+from kubist.crd.cel.convert import converter
+from kubist.crd.cel.errors import CostExceeded, EvaluationError, NoSuchOverload
+from kubist.crd.cel.functions import FUNCTIONS
+from kubist.crd.cel.libraries import LIBRARIES
+from kubist.crd.cel.types import Type
+from kubist.crd.cel.values import NONE, Optional
+
+
+class Frame:
+    """Variables and cost of one evaluation."""
+
+    __slots__ = ("cost", "limit", "variables")
+
+    def __init__(self, variables: dict[str, Any], limit: int) -> None:
+        self.variables = variables
+        self.cost = 0
+        self.limit = limit
+
+
+Closure = Callable[[Frame], Any]
+Extra = dict[str, Callable[..., Any]]
+
+
+def compile_node(node: Node, extra: Extra) -> Closure:
+    match node:
+        case Literal():
+            value = node.value
+            return lambda frame: value
+        case Ident():
+            return _ident(node)
+        case Select():
+            return _select(node, extra)
+        case Call():
+            return _call(node, extra)
+        case ListNode():
+            return _list(node, extra)
+        case MapNode():
+            return _map(node, extra)
+        case StructNode():
+            return _struct(node, extra)
+        case Comprehension():
+            return _comprehension(node, extra)
+        case Bind():
+            return _bind(node, extra)
+    raise AssertionError("every node is one of these")
+
+
+def _ident(node: Ident) -> Closure:
+    name = node.name
+    if node.type.kind == "type" and name in TYPE_NAMES:
+        type_ = TYPE_NAMES[name]
+        return lambda frame: type_
+
+    def ident(frame: Frame) -> Any:
+        frame.cost += 1
+        try:
+            return frame.variables[name]
+        except KeyError:
+            raise EvaluationError(f"no such attribute(s): {name}") from None
+
+    return ident
+
+
+def _select(node: Select, extra: Extra) -> Closure:
+    if node.type.kind == "type":
+        type_: Type = node.type.params[0]
+        return lambda frame: type_
+    operand = compile_node(node.operand, extra)
+    name = field_name(node.operand.type, node.field)
+    if node.test:
+
+        def test(frame: Frame) -> bool:
+            value = operand(frame)
+            if value.__class__ is Optional:
+                value = value.value if value.present else {}
+            if isinstance(value, dict):
+                return name in value
+            raise NoSuchOverload("has")
+
+        return test
+    convert = (
+        converter(node.operand.type.fields.get(node.field)) if node.operand.type.kind == "object" else None
+    )
+
+    def select(frame: Frame) -> Any:
+        value = operand(frame)
+        frame.cost += 1
+        try:
+            found = value[name]
+        except KeyError:
+            raise EvaluationError(f"no such key: {name}") from None
+        except TypeError:
+            if isinstance(value, Optional):
+                return _optional_field(value, name)
+            raise NoSuchOverload("select") from None
+        if isinstance(value, list):
+            raise NoSuchOverload("select")
+        return convert(found) if convert is not None else found
+
+    return select
+
+
+def _optional_field(value: Any, name: str) -> Optional:
+    if isinstance(value, Optional):
+        return _optional_field(value.value, name) if value.present else NONE
+    if not isinstance(value, dict):
+        raise NoSuchOverload("select")
+    return Optional(value[name], True) if name in value else NONE
+
+
+def field_name(type_: Type, name: str) -> str:
+    """The key of a field in the object: names that CEL cannot spell are escaped."""
+    from kubist.crd.cel.escaping import unescape
+
+    if type_.kind == "opaque" and type_.params:
+        type_ = type_.params[0]
+    return unescape(name) if type_.kind == "object" else name
+
+
+def _call(node: Call, extra: Extra) -> Closure:
+    name = node.function
+    args = ([node.target] if node.target is not None else []) + node.args
+    if name == "_?._":
+        return _optional_select(node, extra)
+    compiled = [compile_node(arg, extra) for arg in args]
+    match name:
+        case "_&&_":
+            return _and(compiled[0], compiled[1])
+        case "_||_":
+            return _or(compiled[0], compiled[1])
+        case "_?_:_":
+            return _conditional(*compiled)
+        case "or" | "orValue" if node.overloads and node.overloads[0].startswith("optional_or"):
+            return _or_value(name, compiled[0], compiled[1])
+    function = extra.get(name) or FUNCTIONS.get(name) or LIBRARIES[name]
+    cost = runtimecost.of(name, node.overloads)
+    return _apply(function, compiled, cost, name)
+
+
+def _apply(function: Callable[..., Any], args: list[Closure], cost: Any, name: str) -> Closure:
+    def finish(frame: Frame, values: tuple[Any, ...]) -> Any:
+        try:
+            result = function(*values)
+        except (TypeError, AttributeError):
+            raise NoSuchOverload(name) from None
+        except (EvaluationError, CostExceeded):
+            raise
+        except (OverflowError, ValueError) as error:
+            raise EvaluationError(str(error)) from None
+        frame.cost += 1 if cost is None else cost(values, result)
+        if frame.cost > frame.limit:
+            raise CostExceeded
+        return result
+
+    if len(args) == 1:
+        only = args[0]
+        return lambda frame: finish(frame, (only(frame),))
+    if len(args) == 2:
+        first, second = args
+        return lambda frame: finish(frame, (first(frame), second(frame)))
+    return lambda frame: finish(frame, tuple([arg(frame) for arg in args]))
+
+
+def _optional_select(node: Call, extra: Extra) -> Closure:
+    operand = compile_node(node.args[0], extra)
+    literal = node.args[1]
+    assert isinstance(literal, Literal)
+    inner = node.args[0].type
+    name = field_name(inner, literal.value)
+    object_type = inner.params[0] if inner.kind == "opaque" and inner.params else inner
+    found_type = object_type.fields.get(literal.value) if object_type.kind == "object" else None
+    convert = converter(found_type)
+
+    def select(frame: Frame) -> Optional:
+        value = operand(frame)
+        frame.cost += 1
+        found = _optional_field(value, name)
+        if convert is not None and found.present:
+            return Optional(convert(found.value), True)
+        return found
+
+    return select
+
+
+def _truth(value: Any) -> bool:
+    if value is True or value is False:
+        return bool(value)
+    raise NoSuchOverload
+
+
+def _and(left: Closure, right: Closure) -> Closure:
+    def both(frame: Frame) -> bool:
+        try:
+            if not _truth(left(frame)):
+                return False
+        except EvaluationError:
+            if not _truth(right(frame)):
+                return False
+            raise
+        return _truth(right(frame))
+
+    return both
+
+
+def _or(left: Closure, right: Closure) -> Closure:
+    def either(frame: Frame) -> bool:
+        try:
+            if _truth(left(frame)):
+                return True
+        except EvaluationError:
+            if _truth(right(frame)):
+                return True
+            raise
+        return _truth(right(frame))
+
+    return either
+
+
+def _conditional(test: Closure, yes: Closure, no: Closure) -> Closure:
+    return lambda frame: yes(frame) if _truth(test(frame)) else no(frame)
+
+
+def _or_value(name: str, optional: Closure, other: Closure) -> Closure:
+    def choose(frame: Frame) -> Any:
+        found = optional(frame)
+        if not isinstance(found, Optional):
+            raise NoSuchOverload(name)
+        if found.present:
+            return found if name == "or" else found.value
+        return other(frame)
+
+    return choose
+
+
+def _list(node: ListNode, extra: Extra) -> Closure:
+    elements = [compile_node(element, extra) for element in node.elements]
+    optional = node.optional
+
+    def make(frame: Frame) -> list[Any]:
+        frame.cost += 10
+        if not optional:
+            return [element(frame) for element in elements]
+        made = []
+        for index, element in enumerate(elements):
+            value = element(frame)
+            if index not in optional:
+                made.append(value)
+            elif value.present:
+                made.append(value.value)
+        return made
+
+    return make
+
+
+def _map(node: MapNode, extra: Extra) -> Closure:
+    entries = [(compile_node(key, extra), compile_node(value, extra)) for key, value in node.entries]
+    optional = node.optional
+
+    def make(frame: Frame) -> dict[Any, Any]:
+        frame.cost += 30
+        made: dict[Any, Any] = {}
+        for index, (key, value) in enumerate(entries):
+            name, found = key(frame), value(frame)
+            if index in optional:
+                if not found.present:
+                    continue
+                found = found.value
+            if name in made:
+                raise EvaluationError(f"Failed with repeated key: {name}")
+            made[name] = found
+        return made
+
+    return make
+
+
+def _struct(node: StructNode, extra: Extra) -> Closure:
+    fields = [(name, compile_node(value, extra)) for name, value in node.fields]
+    optional = node.optional
+
+    def make(frame: Frame) -> dict[str, Any]:
+        frame.cost += 40
+        made: dict[str, Any] = {}
+        for index, (name, value) in enumerate(fields):
+            found = value(frame)
+            if index in optional:
+                if not found.present:
+                    continue
+                found = found.value
+            made[name] = found
+        return made
+
+    return make
+
+
+def _bind(node: Bind, extra: Extra) -> Closure:
+    name, value, body = node.name, compile_node(node.value, extra), compile_node(node.body, extra)
+
+    def bind(frame: Frame) -> Any:
+        held = frame.variables
+        frame.variables = {**held, name: value(frame)}
+        try:
+            return body(frame)
+        finally:
+            frame.variables = held
+
+    return bind
+
+
+def _comprehension(node: Comprehension, extra: Extra) -> Closure:
+    range_ = compile_node(node.range, extra)
+    var, var2 = node.var, node.var2
+
+    def pairs(container: Any) -> Any:
+        if isinstance(container, dict):
+            return container.items() if var2 else container
+        if isinstance(container, list):
+            return enumerate(container) if var2 else container
+        raise NoSuchOverload("comprehension")
+
+    if node.macro in ("all", "exists"):
+        assert isinstance(node.step, Call)
+        test = compile_node(node.step.args[1], extra)
+        return _quantifier(node.macro == "exists", range_, pairs, var, var2, test)
+    init, step = compile_node(node.accu_init, extra), compile_node(node.step, extra)
+    result = compile_node(node.result, extra)
+
+    def loop(frame: Frame) -> Any:
+        held = frame.variables
+        container = range_(frame)
+        inner = frame.variables = dict(held)
+        inner[ACCU] = init(frame)
+        try:
+            for item in pairs(container):
+                if var2:
+                    inner[var], inner[var2] = item
+                else:
+                    inner[var] = item
+                inner[ACCU] = step(frame)
+                if frame.cost > frame.limit:
+                    raise CostExceeded
+            return result(frame)
+        finally:
+            frame.variables = held
+
+    return loop
+
+
+def _quantifier(wanted: bool, range_: Closure, pairs: Any, var: str, var2: str, test: Closure) -> Closure:
+    """all and exists: the first item that decides ends the loop; errors count only if none does."""
+
+    def quantify(frame: Frame) -> bool:
+        held = frame.variables
+        container = range_(frame)
+        inner = frame.variables = dict(held)
+        failure: EvaluationError | None = None
+        try:
+            for item in pairs(container):
+                if var2:
+                    inner[var], inner[var2] = item
+                else:
+                    inner[var] = item
+                frame.cost += 4 if wanted else 3
+                try:
+                    if _truth(test(frame)) is wanted:
+                        return wanted
+                except EvaluationError as error:
+                    failure = failure or error
+                if frame.cost > frame.limit:
+                    raise CostExceeded
+            frame.cost += 1
+        finally:
+            frame.variables = held
+        if failure is not None:
+            raise failure
+        return not wanted
+
+    return quantify

@@ -1,0 +1,126 @@
+"""What a call costs when it is made, by its arguments and its result. A call that is not here costs 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from kubist.crd.cel.values import actual_size
+
+Cost = Callable[[tuple[Any, ...], Any], int]
+TRAVERSAL = 0.1
+REGEX = 0.25
+
+
+def _first(factor: float) -> Cost:
+    return lambda args, result: math.ceil(actual_size(args[0]) * factor)
+
+
+def traversal(value: Any) -> int:
+    """Walking over a whole value."""
+    if isinstance(value, (str, bytes)):
+        return int(len(value) * TRAVERSAL)
+    if isinstance(value, list):
+        return sum(map(traversal, value))
+    if isinstance(value, dict):
+        return sum(traversal(key) + traversal(inner) for key, inner in value.items())
+    return 1
+
+
+def _regex(args: tuple[Any, ...], result: Any) -> int:
+    return math.ceil((1 + actual_size(args[0])) * TRAVERSAL) * math.ceil(actual_size(args[1]) * REGEX)
+
+
+def _smaller(args: tuple[Any, ...], result: Any) -> int:
+    return math.ceil(min(actual_size(args[0]), actual_size(args[1])) * TRAVERSAL)
+
+
+def _added(args: tuple[Any, ...], result: Any) -> int:
+    if isinstance(args[0], (str, bytes)):
+        return math.ceil((actual_size(args[0]) + actual_size(args[1])) * TRAVERSAL)
+    return 1
+
+
+def _contains(args: tuple[Any, ...], result: Any) -> int:
+    return math.ceil(actual_size(args[0]) * TRAVERSAL) * math.ceil(actual_size(args[1]) * TRAVERSAL)
+
+
+def _in(args: tuple[Any, ...], result: Any) -> int:
+    return len(args[1]) if isinstance(args[1], list) else 1
+
+
+def _contains_address(args: tuple[Any, ...], result: Any) -> int:
+    cost = math.ceil(2 * actual_size(args[0]) * TRAVERSAL)
+    return cost + (math.ceil(len(args[1]) * TRAVERSAL) if isinstance(args[1], str) else 0)
+
+
+def _contains_cidr(args: tuple[Any, ...], result: Any) -> int:
+    return _contains_address(args, result) + math.ceil(actual_size(args[0]) * TRAVERSAL) + 1
+
+
+def _sets(factor: int) -> Cost:
+    return lambda args, result: 1 + actual_size(args[0]) * actual_size(args[1]) * factor
+
+
+def _sorted(args: tuple[Any, ...], result: Any) -> int:
+    count = actual_size(args[0])
+    keys = args[-1]
+    factor = count * 2 + (TRAVERSAL if keys and isinstance(keys[0], (str, bytes)) else 0)
+    return int(count * factor) + 11
+
+
+def _ip(args: tuple[Any, ...], result: Any) -> int:
+    return math.ceil(len(args[0]) * TRAVERSAL) if isinstance(args[0], str) else 1
+
+
+_TRAVERSED: Cost = lambda args, result: traversal(args[0])  # noqa: E731
+_COSTS: dict[str, Cost] = {
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _TRAVERSED),
+    **dict.fromkeys(
+        (
+            "url",
+            "lowerAscii",
+            "upperAscii",
+            "substring",
+            "trim",
+            "cidr",
+            "isIP",
+            "isCIDR",
+            "quantity",
+            "isQuantity",
+            "semver",
+            "isSemver",
+            "startsWith",
+            "endsWith",
+            "strings.quote",
+            "format",
+        ),
+        _first(TRAVERSAL),
+    ),
+    **dict.fromkeys(("replace", "split", "ip.isCanonical"), _first(2 * TRAVERSAL)),
+    "join": lambda args, result: math.ceil(actual_size(result) * 2 * TRAVERSAL),
+    **dict.fromkeys(("find", "findAll", "matches"), _regex),
+    "contains": _contains,
+    "ip": _ip,
+    "containsIP": _contains_address,
+    "containsCIDR": _contains_cidr,
+    "validate": lambda args, result: math.ceil((1 + actual_size(args[1])) * TRAVERSAL) * 32,
+    **dict.fromkeys(("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"), _smaller),
+    "_+_": _added,
+    "@in": _in,
+    "sets.contains": _sets(1),
+    "sets.intersects": _sets(1),
+    "sets.equivalent": _sets(2),
+    "sort": _sorted,
+    "@sortByAssociatedKeys": _sorted,
+    "distinct": lambda args, result: actual_size(args[0]) ** 2 * 2 + 11,
+    **dict.fromkeys(("slice", "reverse", "lists.range"), lambda args, result: actual_size(result) + 11),
+    "check": lambda args, result: 350_000,
+}
+
+
+def of(name: str, overloads: tuple[str, ...]) -> Cost | None:
+    if overloads == ("bytes_to_string",) or overloads == ("string_to_bytes",):
+        return _first(TRAVERSAL)
+    return _COSTS.get(name)

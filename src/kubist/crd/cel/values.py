@@ -1,0 +1,227 @@
+"""Values of CEL that Python has no type for, and equality and order as CEL has them."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from kubist.crd.cel.errors import EvaluationError, NoSuchOverload
+
+INT_MIN, INT_MAX, UINT_MAX = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
+
+
+class Uint(int):
+    """An unsigned integer."""
+
+
+class SetList(list[Any]):
+    """A list of which each item is there once and whose order means nothing."""
+
+
+class MapList(list[Any]):
+    """A list of objects that are told apart by some of their fields."""
+
+    def __init__(self, items: Any = (), keys: tuple[str, ...] = ()) -> None:
+        super().__init__(items)
+        self.keys = keys
+
+
+@dataclass(slots=True, frozen=True)
+class Optional:
+    """A value, or none."""
+
+    value: Any = None
+    present: bool = False
+
+
+NONE = Optional()
+
+
+@dataclass(slots=True, frozen=True, order=True)
+class Duration:
+    nanoseconds: int
+
+    def __str__(self) -> str:
+        seconds, rest = divmod(abs(self.nanoseconds), 10**9)
+        sign = "-" if self.nanoseconds < 0 else ""
+        fraction = f".{rest:09d}".rstrip("0") if rest else ""
+        return f"{sign}{seconds}{fraction}s"
+
+
+@dataclass(slots=True, frozen=True, order=True)
+class Timestamp:
+    """Nanoseconds since 1970."""
+
+    nanoseconds: int
+
+    def datetime(self, zone: datetime.tzinfo = datetime.UTC) -> datetime.datetime:
+        epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+        return (epoch + datetime.timedelta(microseconds=self.nanoseconds // 1000)).astimezone(zone)
+
+    def __str__(self) -> str:
+        moment = self.datetime()
+        fraction = self.nanoseconds % 10**9
+        shown = f".{fraction:09d}".rstrip("0") if fraction else ""
+        return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}{shown}Z"
+
+
+_UNITS = {
+    "ns": 1,
+    "us": 1000,
+    "µs": 1000,
+    "μs": 1000,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+_DURATION = re.compile(r"(\d*\.?\d*)(ns|us|µs|μs|ms|s|m|h)")
+
+
+def parse_duration(text: str) -> Duration:
+    sign, rest = (-1, text[1:]) if text[:1] == "-" else (1, text[1:] if text[:1] == "+" else text)
+    if rest == "0":
+        return Duration(0)
+    total, position = 0, 0
+    while position < len(rest):
+        match = _DURATION.match(rest, position)
+        if match is None or match[1] in ("", "."):
+            raise EvaluationError(f'time: invalid duration "{text}"')
+        whole, _, fraction = match[1].partition(".")
+        unit = _UNITS[match[2]]
+        total += int(whole or 0) * unit + (int(fraction) * unit // 10 ** len(fraction) if fraction else 0)
+        position = match.end()
+    if not rest or total > INT_MAX:
+        raise EvaluationError(f'time: invalid duration "{text}"')
+    return Duration(sign * total)
+
+
+_TIMESTAMP = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII
+)
+_MIN_TIME, _MAX_TIME = -62135596800 * 10**9, 253402300799999999999
+
+
+def parse_timestamp(text: str) -> Timestamp:
+    match = _TIMESTAMP.fullmatch(text)
+    try:
+        if match is None:
+            raise ValueError
+        year, month, day, hour, minute, second = (int(match[index]) for index in range(1, 7))
+        moment = datetime.datetime(year, month, day, hour, minute, second, tzinfo=datetime.UTC)
+    except ValueError:
+        raise EvaluationError(f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse') from None
+    offset = 0
+    if match[8] not in "Zz":
+        offset = (int(match[8][1:3]) * 60 + int(match[8][4:6])) * (60 if match[8][0] == "+" else -60)
+    days = moment - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+    seconds = days.days * 86400 + days.seconds - offset
+    fraction = int(((match[7] or "") + "000000000")[:9])
+    return in_range(Timestamp(seconds * 10**9 + fraction))
+
+
+def in_range(moment: Timestamp) -> Timestamp:
+    if not _MIN_TIME <= moment.nanoseconds <= _MAX_TIME:
+        raise EvaluationError("timestamp overflow")
+    return moment
+
+
+def parse_date(text: str) -> Timestamp:
+    return parse_timestamp(text + "T00:00:00Z")
+
+
+_NUMBERS = (int, float)
+
+
+def equal(a: Any, b: Any) -> bool:
+    """CEL's ==: numbers by value whatever their type, lists and maps by content, other types never."""
+    if a is b:
+        return not (isinstance(a, float) and a != a)
+    ta, tb = type(a), type(b)
+    if ta is str or tb is str:
+        return ta is tb and bool(a == b)
+    if ta is bool or tb is bool:
+        return ta is tb and a is b
+    if isinstance(a, list):
+        return isinstance(b, list) and _equal_lists(a, b)
+    if isinstance(a, dict):
+        if not isinstance(b, dict) or len(a) != len(b):
+            return False
+        return all(key in b and equal(value, b[key]) for key, value in a.items())
+    if isinstance(a, Optional) and isinstance(b, Optional):
+        return a.present == b.present and (not a.present or equal(a.value, b.value))
+    if isinstance(a, _NUMBERS) and isinstance(b, _NUMBERS):
+        return bool(a == b)
+    return ta is tb and bool(a == b)
+
+
+def _equal_lists(a: list[Any], b: list[Any]) -> bool:
+    if len(a) != len(b):
+        return False
+    if isinstance(a, MapList) or isinstance(b, MapList):
+        keys = a.keys if isinstance(a, MapList) else b.keys  # type: ignore[attr-defined]
+        held = {_key(item, keys): item for item in b}
+        return all((k := _key(item, keys)) in held and equal(item, held[k]) for item in a)
+    if isinstance(a, SetList) or isinstance(b, SetList):
+        return all(any(equal(x, y) for y in b) for x in a)
+    return all(map(equal, a, b))
+
+
+def _key(item: Any, keys: tuple[str, ...]) -> str:
+    return repr([item.get(key) if isinstance(item, dict) else None for key in keys])
+
+
+def concatenated(a: list[Any], b: list[Any]) -> list[Any]:
+    """CEL's + of lists: sets and keyed lists stay such."""
+    if isinstance(a, SetList):
+        return SetList([*a, *(item for item in b if not any(equal(item, held) for held in a))])
+    if isinstance(a, MapList):
+        keys = a.keys
+        added = {_key(item, keys): item for item in b}
+        merged = [added.pop(_key(item, keys), item) for item in a]
+        return MapList([*merged, *added.values()], keys)
+    return a + b
+
+
+def compare(a: Any, b: Any) -> int:
+    """Negative, zero or positive; NaN is not ordered."""
+    ta, tb = type(a), type(b)
+    if ta is bool or tb is bool:
+        if ta is not tb:
+            raise NoSuchOverload
+        return int(a) - int(b)
+    if isinstance(a, _NUMBERS) and isinstance(b, _NUMBERS):
+        if a != a or b != b:
+            raise EvaluationError("NaN values cannot be ordered")
+        return (a > b) - (a < b)
+    if ta is tb and ta in (str, bytes, Duration, Timestamp):
+        return (a > b) - (a < b)
+    raise NoSuchOverload
+
+
+def checked_int(value: int) -> int:
+    if not INT_MIN <= value <= INT_MAX:
+        raise EvaluationError("integer overflow")
+    return value
+
+
+def checked_uint(value: int) -> Uint:
+    if not 0 <= value <= UINT_MAX:
+        raise EvaluationError("unsigned integer overflow")
+    return Uint(value)
+
+
+def size(value: Any) -> int:
+    if isinstance(value, (str, bytes, list, dict)):
+        return len(value)
+    raise NoSuchOverload("size")
+
+
+def actual_size(value: Any) -> int:
+    """The size of a value for its cost: 1 for what has none."""
+    if isinstance(value, (str, bytes, list, dict)):
+        return len(value)
+    sized = getattr(value, "cost_size", None)
+    return int(sized) if sized is not None else 1

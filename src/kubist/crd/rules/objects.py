@@ -1,0 +1,277 @@
+"""Rules when objects are written: tried parent first, each with the value it stands at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from kubist.crd import cel
+from kubist.crd.cel.convert import converter
+from kubist.crd.rules.program import CompiledRule
+from kubist.crd.rules.schematypes import SchemaType, schema_type
+from kubist.crd.validation.explain import NOWHERE, OldValue
+from kubist.meta import fields
+from kubist.meta.fields import FieldError, quoted
+
+Props = dict[str, Any]
+Errors = list[FieldError]
+
+MESSAGE_BYTES = 5 * 1024
+OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
+
+
+class _Spent(Exception):
+    """No rule is tried any more."""
+
+
+class Rules:
+    """The rules of one schema and all below it."""
+
+    __slots__ = ("_convert", "_uses_old", "additional", "items", "keys", "kind", "properties", "rules")
+
+    def __init__(self, props: Props, schema: SchemaType | None) -> None:
+        self.kind = props.get("type") or ""
+        self.rules: list[CompiledRule] = []
+        self.properties: dict[str, Rules] = {}
+        self.items: Rules | None = None
+        self.additional: Rules | None = None
+        self.keys = tuple(props.get("x-kubernetes-list-map-keys") or ())
+        if props.get("x-kubernetes-list-type") != "map":
+            self.keys = ()
+        self._convert = converter(schema.type) if schema is not None else None
+        if schema is not None:
+            self.rules = [
+                CompiledRule(rule, props, schema) for rule in props.get("x-kubernetes-validations") or ()
+            ]
+        self._uses_old = any(rule.uses_old for rule in self.rules)
+
+    def validate(
+        self, new: Any, old: Any, before: OldValue | None, path: str = ""
+    ) -> tuple[Errors, list[str]]:
+        """What rules say about a value, as errors; and as warnings where what they refuse did not change."""
+        run = _Run(cel.BUDGET)
+        try:
+            run.walk(self, new, old, _Correlation(before, None) if before is not None else _NO, path)
+        except _Spent:
+            pass
+        return run.errors, run.warnings
+
+
+def compile_rules(props: Props, *, root: bool) -> Rules | None:
+    """The rules of a schema; None if it has none."""
+    if not _has_rules(props):
+        return None
+    return _compile(props, schema_type(props, resource=root))
+
+
+def _has_rules(props: Props) -> bool:
+    if props.get("x-kubernetes-validations"):
+        return True
+    inner = [*(props.get("properties") or {}).values(), props.get("items"), props.get("additionalProperties")]
+    return any(_has_rules(child) for child in inner if isinstance(child, dict))
+
+
+def _compile(props: Props, schema: SchemaType | None) -> Rules | None:
+    if not _has_rules(props):
+        return None
+    rules = Rules(props, schema)
+    items, additional = props.get("items"), props.get("additionalProperties")
+    element = schema.element if schema is not None else None
+    if isinstance(items, dict):
+        rules.items = _compile(items, element)
+    if isinstance(additional, dict):
+        rules.additional = _compile(additional, element)
+    from kubist.crd.cel.escaping import escape
+
+    for name, inner in (props.get("properties") or {}).items():
+        escaped = escape(name)
+        if schema is None:
+            continue
+        if escaped is not None:
+            found = schema.fields.get(escaped)
+        else:
+            found = schema_type(inner, resource=bool(inner.get("x-kubernetes-embedded-resource")))
+        if found is not None and (below := _compile(inner, found)) is not None:
+            rules.properties[name] = below
+    return rules
+
+
+class _Correlation:
+    """What a value was before, or the nearest of its parents of which that can be said."""
+
+    __slots__ = ("current", "parent")
+
+    def __init__(self, current: OldValue | None, parent: OldValue | None) -> None:
+        self.current = current
+        self.parent = parent
+
+    @property
+    def unchanged(self) -> bool:
+        if self.current is not None:
+            return self.current.unchanged
+        return self.parent is not None and self.parent.unchanged
+
+    def key(self, name: str) -> _Correlation:
+        if self.current is None:
+            return self
+        if self.parent is None and name in ("apiVersion", "kind"):
+            return _NO
+        return _Correlation(self.current.key(name), self.current)
+
+    def index(self, position: int) -> _Correlation:
+        if self.current is None:
+            return self
+        return _Correlation(self.current.index(position), self.current)
+
+
+_NO = _Correlation(None, None)
+
+
+class _Run:
+    """One object on its way through the rules."""
+
+    def __init__(self, budget: int) -> None:
+        self.left = budget
+        self.errors: Errors = []
+        self.warnings: list[str] = []
+
+    def walk(self, rules: Rules, new: Any, old: Any, correlation: _Correlation, path: str) -> None:
+        if new is None:
+            return
+        if rules.rules:
+            self._try_all(rules, new, old, correlation, path)
+        if isinstance(new, list):
+            if rules.items is not None:
+                held = _by_key(old, rules.keys) if rules.keys and isinstance(old, list) else {}
+                for index, item in enumerate(new):
+                    before = held.get(_key(item, rules.keys)) if held else None
+                    self.walk(rules.items, item, before, correlation.index(index), f"{path}[{index}]")
+        elif isinstance(new, dict):
+            former = old if isinstance(old, dict) else {}
+            if rules.additional is not None:
+                for key, value in new.items():
+                    where = f"{path}[{key}]"
+                    self.walk(rules.additional, value, former.get(key), correlation.key(key), where)
+            for key, value in new.items():
+                below = rules.properties.get(key)
+                if below is not None:
+                    where = f"{path}.{key}" if path else key
+                    self.walk(below, value, former.get(key), correlation.key(key), where)
+
+    def _try_all(self, rules: Rules, new: Any, old: Any, correlation: _Correlation, path: str) -> None:
+        where = path or NOWHERE
+        if self.left <= 0:
+            self.errors.append(fields.invalid(where, rules.kind, OUT_OF_BUDGET))
+            raise _Spent
+        convert = rules._convert
+        value = convert(new) if convert is not None else new
+        former = convert(old) if convert is not None and old is not None else old
+        for rule in rules.rules:
+            if rule.error:
+                self.errors.append(fields.invalid(where, rules.kind, f"rule compile error: {rule.error}"))
+                continue
+            if rule.uses_old and old is None and not rule.optional_old:
+                continue
+            variables = {"self": value}
+            if rule.optional_old:
+                variables["oldSelf"] = cel.Optional(former, True) if old is not None else cel.Optional()
+            elif old is not None:
+                variables["oldSelf"] = former
+            self._try(rule, rules.kind, variables, new, correlation, where)
+
+    def _try(
+        self,
+        rule: CompiledRule,
+        kind: str,
+        variables: dict[str, Any],
+        value: Any,
+        correlation: _Correlation,
+        where: str,
+    ) -> None:
+        assert rule.program is not None
+        try:
+            outcome, cost = rule.program.evaluate(variables, cel.PER_CALL_LIMIT)
+        except cel.CostExceeded as error:
+            self._spend(cel.PER_CALL_LIMIT, where, kind)
+            why = f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: "
+            self.errors.append(fields.invalid(where, kind, why + rule.shown))
+            raise _Spent from None
+        except cel.EvaluationError as error:
+            self._spend(getattr(error, "cost", 0), where, kind)
+            if isinstance(error, cel.NoSuchOverload):
+                why = (
+                    f"'{error}': call arguments did not match a supported operator, function or macro signature for "
+                    f"rule: {rule.shown}"
+                )
+            else:
+                why = f"{error} evaluating rule: {rule.shown}"
+            self.errors.append(fields.invalid(where, kind, why))
+            return
+        self._spend(cost, where, kind)
+        if outcome is not True:
+            self._refuse(rule, kind, variables, value, correlation, where)
+
+    def _spend(self, cost: int, where: str, kind: str) -> None:
+        if cost > self.left:
+            self.errors.append(fields.invalid(where, kind, OUT_OF_BUDGET))
+            raise _Spent
+        self.left -= cost
+
+    def _refuse(
+        self,
+        rule: CompiledRule,
+        kind: str,
+        variables: dict[str, Any],
+        value: Any,
+        correlation: _Correlation,
+        where: str,
+    ) -> None:
+        at = where
+        if rule.field:
+            at = rule.field if where == NOWHERE else f"{where}.{rule.field}"
+        message = self._message(rule, variables)
+        shown = "" if kind in ("object", "array") else f"{_shown(value)}: "
+        error = FieldError(rule.reason, at, _body(rule.reason, shown, message))
+        if not rule.uses_old and correlation.unchanged:
+            self.warnings.append(str(error))
+        else:
+            self.errors.append(error)
+
+    def _message(self, rule: CompiledRule, variables: dict[str, Any]) -> str:
+        text = (rule.rule.get("message") or "").strip()
+        default = text or f"failed rule: {rule.shown}"
+        if rule.message_program is None:
+            return default
+        try:
+            message, cost = rule.message_program.evaluate(variables, cel.PER_CALL_LIMIT)
+        except (cel.EvaluationError, cel.CostExceeded):
+            return default
+        self.left -= cost
+        message = message.strip()
+        if not message or "\n" in message or len(message.encode()) > MESSAGE_BYTES:
+            return default
+        return str(message)
+
+
+def _shown(value: Any) -> str:
+    return quoted(value) if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _body(reason: str, shown: str, message: str) -> str:
+    match reason:
+        case "FieldValueRequired":
+            return f"Required value: {message}"
+        case "FieldValueForbidden":
+            return f"Forbidden: {message}"
+        case "FieldValueDuplicate":
+            return f"Duplicate value: {shown.removesuffix(': ')}"
+    return f"Invalid value: {shown}{message}"
+
+
+def _key(item: Any, keys: tuple[str, ...]) -> bytes:
+    return orjson.dumps([item.get(key) for key in keys] if isinstance(item, dict) else None)
+
+
+def _by_key(items: list[Any], keys: tuple[str, ...]) -> dict[bytes, Any]:
+    return {_key(item, keys): item for item in items}

@@ -1,0 +1,80 @@
+"""One rule, compiled: its expression, its message, and why it cannot be compiled if it cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.crd import cel, fieldpath
+from kubist.crd.rules.schematypes import SchemaType
+
+Props = dict[str, Any]
+
+
+class CompiledRule:
+    """A rule of a schema."""
+
+    __slots__ = (
+        "cost",
+        "error",
+        "field",
+        "message_cost",
+        "message_error",
+        "message_program",
+        "optional_old",
+        "program",
+        "reason",
+        "rule",
+        "uses_old",
+    )
+
+    def __init__(self, rule: Props, props: Props, schema: SchemaType) -> None:
+        self.rule = rule
+        self.optional_old = bool(rule.get("optionalOldSelf"))
+        self.reason: str = rule.get("reason") or "FieldValueInvalid"
+        self.program: cel.Program | None = None
+        self.message_program: cel.Program | None = None
+        self.error = self.message_error = ""
+        self.cost = self.message_cost = 0
+        self.uses_old = False
+        self.field = ""
+        old = cel.optional_of(schema.type) if self.optional_old else schema.type
+        environment = cel.Environment({"self": schema.type, "oldSelf": old})
+        self._compile(rule, environment, schema)
+        if rule.get("fieldPath"):
+            try:
+                self.field = fieldpath.resolve(rule["fieldPath"], props)[0]
+            except fieldpath.BadPath:
+                self.field = ""
+
+    def _compile(self, rule: Props, environment: cel.Environment, schema: SchemaType) -> None:
+        try:
+            program = cel.compile(rule.get("rule") or "", environment)
+        except cel.CompileError as error:
+            self.error = f"compilation failed: ERROR: <input>:1:{error.at + 1}: {error.message}"
+            return
+        if program.type.kind != "bool":
+            self.error = "cel expression must evaluate to a bool"
+            return
+        self.program = program
+        self.uses_old = "oldSelf" in program.uses
+        self.cost = program.cost(schema.size_of).most
+        expression = rule.get("messageExpression")
+        if not expression:
+            return
+        try:
+            message = cel.compile(expression, environment)
+        except cel.CompileError as error:
+            self.message_error = (
+                f"messageExpression compilation failed: ERROR: <input>:1:{error.at + 1}: {error.message}"
+            )
+            return
+        if message.type.kind != "string":
+            self.message_error = "messageExpression must evaluate to a string"
+            return
+        self.message_program = message
+        self.message_cost = message.cost(schema.size_of).most
+
+    @property
+    def shown(self) -> str:
+        """The rule as errors name it."""
+        return ((self.rule.get("message") or "") or (self.rule.get("rule") or "")).strip()
