@@ -84,12 +84,36 @@ class Manager:
 
 def available() -> list[type[Loop]]:
     """All loops but those of workloads, by the names that kube-controller-manager knows them by."""
+    from kubist.control.certificates import CertificateCleaner, CertificateSigning
+    from kubist.control.clusterroles import ClusterRoleAggregation
+    from kubist.control.disruption import Disruption
     from kubist.control.garbagecollector import GarbageCollector
     from kubist.control.namespaces import Namespaces
+    from kubist.control.podgc import PodGarbageCollector
+    from kubist.control.protection import ClaimProtection, VolumeProtection
+    from kubist.control.resourcequotas import ResourceQuotas
     from kubist.control.rootca import RootCertificates
     from kubist.control.serviceaccounts import ServiceAccounts
+    from kubist.control.tokens import LegacyTokenCleaner, ServiceAccountTokens
+    from kubist.control.ttlafterfinished import TTLAfterFinished
 
-    return [Namespaces, GarbageCollector, ServiceAccounts, RootCertificates]
+    return [
+        Namespaces,
+        GarbageCollector,
+        ServiceAccounts,
+        RootCertificates,
+        ServiceAccountTokens,
+        LegacyTokenCleaner,
+        ClusterRoleAggregation,
+        ResourceQuotas,
+        Disruption,
+        ClaimProtection,
+        VolumeProtection,
+        PodGarbageCollector,
+        CertificateSigning,
+        CertificateCleaner,
+        TTLAfterFinished,
+    ]
 
 
 def chosen(names: Iterable[str]) -> list[type[Loop]]:

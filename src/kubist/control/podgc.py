@@ -1,0 +1,47 @@
+"""Pods that nobody will ever stop: their node does not exist, and their grace is over."""
+
+from __future__ import annotations
+
+import time
+
+from kubist.control.loop import Loop
+from kubist.meta.status import APIError
+from kubist.meta.times import parse_time
+from kubist.storage.cache import Change
+
+
+class PodGarbageCollector(Loop):
+    name = "pod-garbage-collector"
+
+    def follow(self) -> None:
+        self.watch("pods", self._pod_changed)
+        self.watch("nodes", self._node_changed)
+
+    def _pod_changed(self, change: Change) -> None:
+        if change.new is not None and b'"deletionTimestamp":"' in change.new.tail:
+            self.enqueue(change)
+
+    def _node_changed(self, change: Change) -> None:
+        if change.new is None:
+            for entry in self.client.collection("pods").entries.values():
+                if b'"deletionTimestamp":"' in entry.tail:
+                    self.queue.add((entry.namespace, entry.name))
+
+    async def reconcile(self, key: tuple[str, str]) -> None:
+        namespace, name = key
+        pod = self.client.get("pods", name, namespace)
+        if pod is None or "deletionTimestamp" not in pod["metadata"]:
+            return
+        node = pod["spec"].get("nodeName")
+        if node and self.client.get("nodes", node) is not None:
+            return
+        left = parse_time(pod["metadata"]["deletionTimestamp"]) - time.time()
+        if left > 0:
+            self.queue.add_after(key, left)
+            return
+        try:
+            conditions = {"uid": pod["metadata"]["uid"]}
+            await self.client.delete("pods", name, namespace, gracePeriodSeconds=0, preconditions=conditions)
+        except APIError as error:
+            if error.code not in (404, 409):
+                raise

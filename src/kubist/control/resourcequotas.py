@@ -1,0 +1,102 @@
+"""Resource quotas: `status.hard` is what the spec says, `status.used` what the namespace really uses.
+
+Admission charges what is created; what is deleted, finished or changed otherwise is counted again here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.admission import amounts
+from kubist.admission.amounts import Amounts
+from kubist.admission.quota.evaluators import Evaluator, evaluator_for
+from kubist.control.client import Client
+from kubist.control.loop import Loop
+from kubist.meta.quantity import ZERO
+from kubist.registry import stored
+from kubist.resources import Resource
+from kubist.storage.cache import Change, Collection
+
+Object = dict[str, Any]
+
+SETTLE_SECONDS = 0.05
+"""Changes in a namespace that come together are counted together."""
+
+
+class ResourceQuotas(Loop):
+    name = "resourcequota"
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        self._namespaces: dict[str, set[str]] = {}
+        """The quotas of each namespace that has any."""
+
+    def follow(self) -> None:
+        self.watch("resourcequotas", self._quota_changed)
+        self.client.registry.cache.followers.add(self)
+
+    async def stop(self) -> None:
+        self.client.registry.cache.followers.discard(self)
+        await super().stop()
+
+    def _quota_changed(self, change: Change) -> None:
+        entry = change.new or change.old
+        assert entry is not None
+        names = self._namespaces.setdefault(entry.namespace, set())
+        if change.new is not None:
+            names.add(entry.name)
+            self.queue.add((entry.namespace, entry.name))
+            return
+        names.discard(entry.name)
+        if not names:
+            del self._namespaces[entry.namespace]
+
+    def filled(self, collection: Collection) -> None:
+        """What a collection that came later holds counts from the next change on."""
+
+    def changed(self, collection: Collection, changes: list[Change]) -> None:
+        if not self._namespaces or collection.kind.prefix == "/registry/resourcequotas/":
+            return
+        for change in changes:
+            entry = change.new or change.old
+            if entry is not None and entry.namespace in self._namespaces:
+                for name in self._namespaces[entry.namespace]:
+                    self.queue.add_after((entry.namespace, name), SETTLE_SECONDS)
+
+    async def reconcile(self, key: tuple[str, str]) -> None:
+        namespace, name = key
+        quota = self.client.get("resourcequotas", name, namespace)
+        if quota is None:
+            return
+        hard = quota["spec"].get("hard") or {}
+        probe = {**quota, "status": {"hard": hard}}
+        used: Amounts = dict.fromkeys(hard, ZERO)
+        for resource, evaluator in self._counted(hard):
+            for obj in self.client.list(resource.resource, namespace, group=resource.group):
+                if evaluator.matches(probe, obj):
+                    amounts.add(used, amounts.mask(evaluator.usage(obj), hard))
+        wanted = {"hard": hard, "used": amounts.write(used)} if hard else {}
+        if quota.get("status") == wanted:
+            return
+        version = quota["metadata"]["resourceVersion"]
+
+        def edit(held: Object) -> Object | None:
+            if held["metadata"]["resourceVersion"] != version:
+                self.queue.add(key)
+                return None
+            held["status"] = wanted
+            return held
+
+        await self.client.update("resourcequotas", name, namespace, edit, subresource="status")
+
+    def _counted(self, hard: Object) -> list[tuple[Resource, Evaluator]]:
+        """The kinds that a quota counts something of."""
+        counted = {}
+        for resource in self.client.resources:
+            if not resource.namespaced or not stored(resource):
+                continue
+            if resource.storage_version == resource.api_version:
+                evaluator = evaluator_for(f"{resource.resource}.{resource.group}".rstrip("."))
+                if evaluator.concerned(hard):
+                    counted[resource.prefix] = (resource, evaluator)
+        return list(counted.values())

@@ -1,0 +1,30 @@
+"""Small questions that several loops ask about pods and numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.kinds.shared.intstr import percent
+
+Object = dict[str, Any]
+
+
+def scaled(value: int | str | None, total: int, *, up: bool) -> int:
+    """A number, or a percentage of `total`, rounded up or down."""
+    if value is None:
+        return 0
+    if isinstance(value, int):
+        return value
+    share = (percent(value) or 0) * total
+    return -(-share // 100) if up else share // 100
+
+
+def pod_ready(pod: Object) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(held.get("type") == "Ready" and held.get("status") == "True" for held in conditions)
+
+
+def pod_active(pod: Object) -> bool:
+    """Whether a pod still counts for whoever manages it: it has not ended and is not about to."""
+    phase = (pod.get("status") or {}).get("phase")
+    return phase not in ("Succeeded", "Failed") and "deletionTimestamp" not in pod["metadata"]
