@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 
 WINDOW = 256 * 1024
 
@@ -13,20 +15,16 @@ def size(chunks: list[bytes]) -> int:
 
 def windows(head: bytes, body: bytes | list[bytes], window: int = WINDOW) -> Iterator[bytes]:
     """`head` and `body` as pieces of about `window` bytes; only small chunks are copied together."""
-    pending = [head] if head else []
-    pending_size = len(head)
-    for chunk in [body] if isinstance(body, bytes) else body:
-        if len(chunk) > window:
-            if pending:
-                yield b"".join(pending)
-                pending, pending_size = [], 0
+    chunks = [head, body] if isinstance(body, bytes) else [head, *body]
+    ends = list(accumulate(map(len, chunks)))
+    start = sent = 0
+    while start < len(chunks):
+        stop = bisect_right(ends, sent + window, start)
+        if stop > start:
+            if piece := b"".join(chunks[start:stop]):
+                yield piece
+        else:
+            chunk, stop = chunks[start], start + 1
             for offset in range(0, len(chunk), window):
                 yield chunk[offset : offset + window]
-            continue
-        pending.append(chunk)
-        pending_size += len(chunk)
-        if pending_size >= window:
-            yield b"".join(pending)
-            pending, pending_size = [], 0
-    if pending:
-        yield b"".join(pending)
+        start, sent = stop, ends[stop - 1]
