@@ -63,9 +63,9 @@ def everything(kind: Type, value: Any) -> Set:
         if not value or split is None or split.atomic:
             return LEAF
         # Most structs are small, hold scalars only, and look like others: one node serves them all.
-        shape = tuple(value)
+        shape = (*value, *map(type, value.values()))
         known: Set | None = split.shapes.get(shape)
-        if known is not None and not any(type(inner) in (dict, list) for inner in value.values()):
+        if known is not None:
             return known
         node: Set = {SELF: LEAF}
         fields = split.fields
@@ -124,7 +124,7 @@ def reconciled(kind: Type, fields: Set) -> Set:
         inner = _inner(kind, element)
         if inner is None or inner is FREE:
             continue
-        rest = LEAF if inner.atomic else reconciled(inner, node)
+        rest = LEAF if inner.atomic else reconciled(inner, node) if any(node.values()) else node
         if rest is not node:
             made = made or fields.copy()
             made[element] = rest

@@ -52,8 +52,8 @@ class MapType:
         self.element = element
         """The type of keys that are no fields; None: there are none."""
         self.atomic = atomic
-        self.shapes: dict[tuple[str, ...], Any] = {}
-        """Field sets of values that hold these fields and nothing but scalars."""
+        self.shapes: dict[tuple[Any, ...], Any] = {}
+        """Field sets of values that hold these fields, of these types, and nothing but scalars."""
         self._schema = schema
         self._maker = maker
         self._fields: dict[str, tuple[Element, Type]] | None = None if schema else {}
