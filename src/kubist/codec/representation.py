@@ -166,7 +166,11 @@ class Json(Made):
             tails = [entry.tail for entry in entries]
         else:
             tails = [self.tail(entry) for entry in entries]
-        return [head, item, (b"," + item).join(tails), b"]}\n"]
+        chunks = [b"," + item] * (2 * len(tails))
+        chunks[0] = head + item
+        chunks[1::2] = tails
+        chunks.append(b"]}\n")
+        return chunks
 
     def event(self, type: str, entry: Entry) -> bytes:
         return b"".join((self._events[type], self.tail(entry), b"}\n"))

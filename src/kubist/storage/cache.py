@@ -188,7 +188,7 @@ class Collection:
         if prefix == self.kind.prefix and not start:
             return iter(entries.values())
         keys = entries.irange(max(start, prefix), prefix[:-1] + chr(ord(prefix[-1]) + 1), (True, False))
-        return (entries[key] for key in keys)
+        return map(entries.__getitem__, keys)
 
     def at(self, revision: int) -> SortedDict[str, Entry] | None:
         """The collection as it was at a past revision: today's with the window undone. None: too old."""

@@ -29,6 +29,7 @@ class Selection:
             where = call.info.namespace or (self.fields.exact("metadata.namespace") or "")
             if where or not call.resource.namespaced:
                 self.key = call.resource.key(where, name)
+        self.matches: Match = self._below if self.everything else self._matches
 
     def _name(self, call: Call) -> str | None:
         """The one name that is asked for. A name in the path (`/watch/…`) must agree with the selector."""
@@ -49,7 +50,10 @@ class Selection:
         """Whether the reference finds the objects by an index, and so knows that none follow."""
         return any(self.fields.exact(label) is not None for label in self._indexed_fields)
 
-    def matches(self, entry: Entry) -> bool:
+    def _below(self, entry: Entry) -> bool:
+        return entry.key.startswith(self.prefix)
+
+    def _matches(self, entry: Entry) -> bool:
         if self.key is not None:
             if entry.key != self.key:
                 return False
