@@ -66,7 +66,7 @@ class EtcdStore:
         self._compaction_interval = compaction_interval
         self._hub = Hub()
         self._fence = f"{prefix}{'/' if root else ''}{FENCE}".encode()
-        self._range = _range(prefix)
+        self._range = _range(prefix + "/" if root else prefix)
         self._open = False
         self._tasks: list[asyncio.Task[None]] = []
 

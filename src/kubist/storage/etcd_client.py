@@ -93,7 +93,7 @@ class Connection:
         return True
 
     async def close(self) -> None:
-        await self._channel.close()
+        await self._channel.close(None)
 
 
 class EtcdClient:
@@ -136,7 +136,7 @@ class EtcdClient:
         stream = connection.watch(metadata=_HAS_LEADER)
         try:
             await stream.write(pb.WatchRequest(create_request=create))
-            while (response := await stream.read()) is not grpc.aio.EOF:
+            while (response := await stream.read()) is not grpc.aio.EOF:  # type: ignore[attr-defined]
                 if response.canceled:
                     if response.compact_revision:
                         raise Compacted(response.compact_revision)
