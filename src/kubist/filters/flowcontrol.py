@@ -20,7 +20,7 @@ from kubist.http.messages import Headers, Response
 if TYPE_CHECKING:
     from kubist.registry import Registry
 
-TURNS = 8
+TURNS = 4
 """Requests of one user that are begun before the event loop looks at other connections again."""
 LONG_RUNNING = frozenset(("attach", "exec", "log", "portforward", "proxy"))
 TOO_MANY = Response(

@@ -108,8 +108,12 @@ class TokenSigner:
         path = config.service_account_signing_key_file
         if not path:
             return None
-        key = serialization.load_pem_private_key(Path(path).read_bytes(), None)
-        assert isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey)
+        try:
+            key = serialization.load_pem_private_key(Path(path).read_bytes(), None)
+        except (ValueError, TypeError):
+            raise ValueError(f"{path} is not a private key in PEM form") from None
+        if not isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey):
+            raise ValueError(f"{path} is neither an RSA nor an ECDSA key")
         public_keys = [
             public for file in config.service_account_key_file for public in read_public_keys(file)
         ]

@@ -1,0 +1,189 @@
+"""Ways to be known: static tokens, certificates, front proxies, bootstrap tokens, browsers' WebSockets."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from askers import Object, Person, ask
+
+from kubist.filters.authentication import TokenFile, bearer, websocket_token
+from kubist.http.certificates import new_authority, save
+from live import Client, Live, Pki
+
+SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
+@pytest.mark.parametrize(
+    ("header", "token", "warned"),
+    [
+        ("Bearer abc", "abc", False),
+        ("bearer abc", "abc", False),
+        ("  Bearer abc def", "abc", False),
+        ("Bearer  abc", "", True),
+        ("Bearer ", "", False),
+        ("Basic abc", "", False),
+        ("", "", False),
+    ],
+)
+def test_token_of_a_header(header: str, token: str, warned: bool) -> None:
+    warnings: list[str] = []
+    assert bearer(header, warnings) == token
+    assert bool(warnings) is warned
+
+
+def test_token_of_a_websocket() -> None:
+    protocol = "base64url.bearer.authorization.k8s.io." + base64.urlsafe_b64encode(b"abc").decode().rstrip(
+        "="
+    )
+    headers = {"upgrade": "websocket", "sec-websocket-protocol": f"v5.channel.k8s.io, {protocol}"}
+    assert websocket_token(headers) == "abc"
+    assert websocket_token({**headers, "upgrade": ""}) == ""
+
+
+def test_line_of_a_token_file_needs_three_columns(tmp_path: Path) -> None:
+    (tmp_path / "tokens").write_text("token,user\n")
+    with pytest.raises(ValueError, match="at least token, user name and user uid"):
+        TokenFile(str(tmp_path / "tokens"))
+
+
+def test_wrong_token_is_refused_even_for_health(cluster: Live) -> None:
+    answer = ask(cluster, "GET", "/healthz", "wrong")
+    assert answer.status == 401
+    assert isinstance(answer.body, bytes)
+    shown = json.loads(answer.body)
+    assert shown["reason"] == "Unauthorized" and "details" not in shown
+
+
+def test_no_anonymous_where_it_is_off(server_pki: Pki) -> None:
+    with Live(server_pki, anonymous_auth=False) as live:
+        assert ask(live, "GET", "/healthz").status == 401
+        assert ask(live, "GET", "/healthz", "dev-token").status == 200
+
+
+BOOTSTRAP: Object = {
+    "token-id": "abcdef",
+    "token-secret": "0123456789abcdef",
+    "usage-bootstrap-authentication": "true",
+    "auth-extra-groups": "system:bootstrappers:workers",
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "known"),
+    [
+        ({}, True),
+        ({"expiration": "2999-01-01T00:00:00Z"}, True),
+        ({"expiration": "2020-01-01T00:00:00Z"}, False),
+        ({"usage-bootstrap-authentication": "false"}, False),
+        ({"token-secret": "another"}, False),
+        ({"auth-extra-groups": "system:masters"}, False),
+    ],
+)
+def test_bootstrap_token_is_good_while_its_secret_is(
+    cluster: Live, admin: Client, change: Object, known: bool
+) -> None:
+    secret = {
+        "metadata": {"name": "bootstrap-token-abcdef", "namespace": "kube-system"},
+        "type": "bootstrap.kubernetes.io/token",
+        "stringData": BOOTSTRAP | change,
+    }
+    admin.post("/api/v1/namespaces/kube-system/secrets", secret)
+    try:
+        node = Person(cluster, "abcdef.0123456789abcdef")
+        answer = node.ask("POST", SELF, {})
+        assert answer.status == (201 if known else 401)
+        if known:
+            info = answer.json["status"]["userInfo"]
+            assert info["username"] == "system:bootstrap:abcdef"
+            assert info["groups"] == [
+                "system:bootstrappers",
+                "system:bootstrappers:workers",
+                "system:authenticated",
+            ]
+    finally:
+        admin.delete("/api/v1/namespaces/kube-system/secrets/bootstrap-token-abcdef")
+
+
+class Proxied:
+    """A server that believes proxies of one authority and clients of another."""
+
+    def __init__(self, live: Live, directory: Path) -> None:
+        self.live, self.directory = live, directory
+
+    def whoami(self, who: str, headers: list[tuple[str, str]]) -> tuple[int, Any]:
+        context = ssl.create_default_context(cafile=str(self.live.pki.path("ca.crt")))
+        context.load_cert_chain(self.directory / f"{who}.crt", self.directory / f"{who}.key")
+        connection = http.client.HTTPSConnection("127.0.0.1", self.live.server.port, context=context)
+        try:
+            connection.putrequest("POST", SELF)
+            for name, value in [*headers, ("Content-Type", "application/json"), ("Content-Length", "2")]:
+                connection.putheader(name, value)
+            connection.endheaders(b"{}")
+            answer = connection.getresponse()
+            shown = json.loads(answer.read())
+            return answer.status, shown["status"]["userInfo"] if answer.status == 201 else shown
+        finally:
+            connection.close()
+
+
+@pytest.fixture(scope="module")
+def proxied(server_pki: Pki, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
+    where = tmp_path_factory.mktemp("proxies")
+    proxies = new_authority("proxies")
+    proxies.save(where / "ca.crt", where / "ca.key")
+    for name in ("front", "other"):
+        save(proxies.issue_client(name, []), where / f"{name}.crt", where / f"{name}.key")
+    for suffix in ("crt", "key"):
+        (where / f"admin.{suffix}").write_bytes(server_pki.path(f"admin.{suffix}").read_bytes())
+    flags = {
+        "requestheader_client_ca_file": str(where / "ca.crt"),
+        "requestheader_allowed_names": ("front",),
+        "requestheader_username_headers": ("X-Remote-User",),
+        "requestheader_group_headers": ("X-Remote-Group",),
+        "requestheader_extra_headers_prefix": ("X-Remote-Extra-",),
+    }
+    with Live(server_pki, **flags) as live:
+        yield Proxied(live, where)
+
+
+JO = [
+    ("X-Remote-User", "jo"),
+    ("X-Remote-Group", "a, b"),
+    ("X-Remote-Group", "c"),
+    ("X-Remote-Extra-Scopes", "x"),
+]
+
+
+def test_proxy_says_for_whom_it_speaks(proxied: Proxied) -> None:
+    status, info = proxied.whoami("front", JO)
+    assert status == 201
+    assert info == {
+        "username": "jo",
+        "groups": ["a, b", "c", "system:authenticated"],
+        "extra": {"scopes": ["x"]},
+    }
+
+
+def test_headers_of_others_are_not_believed(proxied: Proxied) -> None:
+    _, info = proxied.whoami("admin", JO)
+    assert info["username"] == "admin"
+    assert proxied.whoami("other", JO)[0] == 403
+
+
+def test_proxy_certificate_is_no_user(proxied: Proxied) -> None:
+    status, shown = proxied.whoami("front", [])
+    assert status == 403 and '"system:anonymous"' in shown["message"]
+
+
+def test_certificate_names_its_holder(proxied: Proxied) -> None:
+    _, info = proxied.whoami("admin", [])
+    assert info["groups"] == ["system:masters", "system:authenticated"]
+    credential = info["extra"]["authentication.kubernetes.io/credential-id"][0]
+    assert credential.startswith("X509SHA256=")

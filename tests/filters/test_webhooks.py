@@ -1,0 +1,101 @@
+"""Asking a remote service, over real HTTPS, who somebody is and what they may do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from askers import Object, Person, Remote, ask
+
+from live import Live, Pki
+
+
+@pytest.fixture
+def kubeconfig(remote: Remote, server_pki: Pki, tmp_path: Path) -> str:
+    cluster = {"server": f"{remote.url}/review", "certificate-authority": str(server_pki.path("ca.crt"))}
+    document = {
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "u", "user": {"token": "secret"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    (tmp_path / "webhook.yaml").write_text(yaml.safe_dump(document))
+    return str(tmp_path / "webhook.yaml")
+
+
+def test_remote_service_decides(server_pki: Pki, remote: Remote, kubeconfig: str) -> None:
+    def review(asked: Object) -> Object:
+        spec = asked["spec"]
+        attributes = spec.get("resourceAttributes") or {}
+        if attributes.get("resource") == "secrets":
+            return {"status": {"allowed": False, "denied": True, "reason": "never"}}
+        allowed = attributes.get("resource") == "configmaps" and spec["user"] == "dev"
+        return {"status": {"allowed": allowed, "reason": "" if allowed else "not by me"}}
+
+    remote.answers["/review"] = review
+    flags = {
+        "authorization_mode": ("Webhook", "RBAC"),
+        "authorization_webhook_config_file": kubeconfig,
+        "authorization_webhook_version": "v1",
+    }
+    with Live(server_pki, **flags) as live:
+        assert ask(live, "GET", "/api/v1/namespaces/default/configmaps", "dev-token").status == 200
+        _, asked, headers = remote.asked[-1]
+        assert asked["apiVersion"] == "authorization.k8s.io/v1"
+        assert asked["spec"] == {
+            "resourceAttributes": {
+                "namespace": "default",
+                "verb": "list",
+                "version": "v1",
+                "resource": "configmaps",
+            },
+            "user": "dev",
+            "uid": "u-dev",
+            "groups": ["devs", "system:authenticated"],
+        }
+        assert headers["Authorization"] == "Bearer secret"
+        count = len(remote.asked)
+        assert ask(live, "GET", "/api/v1/namespaces/default/configmaps", "dev-token").status == 200
+        assert len(remote.asked) == count, "the answer is remembered"
+        refused = ask(live, "GET", "/api/v1/secrets", "dev-token")
+        assert refused.status == 403 and b": never" in bytes(refused.body)
+        unknown = ask(live, "GET", "/api/v1/pods", "dev-token")
+        assert unknown.status == 403 and b": not by me" in bytes(unknown.body)
+        assert ask(live, "GET", "/version", "dev-token").status == 200, (
+            "RBAC allows what the remote leaves open"
+        )
+        remote.answers["/review"] = lambda _: 500
+        assert ask(live, "GET", "/api/v1/nodes", "dev-token").status == 403
+        assert ask(live, "GET", "/api/v1/nodes", "admin-token").status == 200
+        live.client.close()
+
+
+def test_remote_service_knows_tokens(server_pki: Pki, remote: Remote, kubeconfig: str) -> None:
+    def review(asked: Object) -> Object:
+        if asked["spec"]["token"] != "remote-token":
+            return {"status": {"authenticated": False}}
+        info = {"username": "far", "uid": "9", "groups": ["g"], "extra": {"k": ["v"]}}
+        return {"status": {"authenticated": True, "user": info}}
+
+    remote.answers["/review"] = review
+    flags = {
+        "authentication_token_webhook_config_file": kubeconfig,
+        "authentication_token_webhook_version": "v1",
+    }
+    with Live(server_pki, **flags) as live:
+        info = Person(live, "remote-token").whoami()
+        assert info == {
+            "username": "far",
+            "uid": "9",
+            "groups": ["g", "system:authenticated"],
+            "extra": {"k": ["v"]},
+        }
+        assert ask(live, "GET", "/version", "other-token").status == 401
+        count = len(remote.asked)
+        assert Person(live, "remote-token").whoami() == info
+        assert len(remote.asked) == count
+        remote.answers["/review"] = lambda _: 500
+        assert ask(live, "GET", "/version", "third-token").status == 401
+        assert ask(live, "GET", "/version", "dev-token").status == 200
+        live.client.close()
