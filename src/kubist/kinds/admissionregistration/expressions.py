@@ -1,17 +1,30 @@
-"""Where the CEL expressions of policies and match conditions are compiled when they are written.
+"""The CEL expressions of policies and match conditions: what they may refer to, and what they must give.
 
-The kinds of this room know which variables an expression may use and what it must give, and ask `check`.
+The kinds of this room ask `check` when expressions are written; admission compiles the same way to use them.
 """
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from kubist.crd import cel
+from kubist.crd.cel import BOOL, DYN, STRING, CompileError, Program, Type, list_of, object_type
+from kubist.kinds.admissionregistration import variables as declared
 from kubist.meta import fields
 from kubist.meta.fields import FieldError
 
 Result = Literal["bool", "string", "string or null", "any", "ApplyConfiguration", "JSONPatch"]
+
+_RESULTS: dict[Result, tuple[Type, ...]] = {
+    "bool": (BOOL,),
+    "string": (STRING,),
+    "string or null": (STRING, Type("null", "null")),
+    "any": (),
+    "ApplyConfiguration": (object_type(declared.OBJECT, {}),),
+    "JSONPatch": (list_of(declared.JSON_PATCH),),
+}
 
 
 @dataclass(slots=True, frozen=True)
@@ -29,8 +42,80 @@ class Environment:
         return replace(self, variables=(*self.variables, (name, expression)))
 
 
+@functools.lru_cache(maxsize=256)
+def _environment(environment: Environment) -> cel.Environment:
+    """The environment as the language knows it."""
+    known: dict[str, Type] = {
+        "object": DYN,
+        "oldObject": DYN,
+        "namespaceObject": declared.NAMESPACE,
+        "request": declared.REQUEST,
+        "variables": object_type("kubernetes.variables", _variable_types(environment)),
+    }
+    functions: dict[str, declared.Function] = {}
+    if environment.params:
+        known["params"] = DYN
+    if environment.authorizer:
+        known["authorizer"] = declared.AUTHORIZER
+    functions |= declared.AUTHORIZER_FUNCTIONS
+    if environment.patch_types:
+        functions |= declared.PATCH_FUNCTIONS
+    made = cel.Environment(known, functions)
+    if environment.patch_types:
+        made.variables = declared.PatchTypes(known)
+    return made
+
+
+def _variable_types(environment: Environment) -> dict[str, Type]:
+    """The type of each variable, as it was defined: seeing those before it, and no types of patches."""
+    types: dict[str, Type] = {}
+    seen = replace(environment, patch_types=False, variables=())
+    for name, expression in environment.variables:
+        try:
+            types[name] = compile(expression, seen, "any").type
+        except CompileError:
+            types[name] = DYN
+        seen = seen.defining(name, expression)
+    return types
+
+
+@functools.lru_cache(maxsize=1024)
+def compile(expression: str, environment: Environment, result: Result) -> Program:
+    """The expression ready to be evaluated; CompileError in the words of the reference."""
+    try:
+        program = cel.compile(expression, _environment(environment))
+    except CompileError as error:
+        raise CompileError(_located(expression, error)) from None
+    wanted = _RESULTS[result]
+    if wanted and program.type not in wanted:
+        shown = [_shown(type_) for type_ in wanted]
+        what = shown[0] if len(shown) == 1 else f"one of [{' '.join(shown)}]"
+        raise CompileError(f"must evaluate to {what} but got {_shown(program.type)}")
+    return program
+
+
+def _shown(type_: Type) -> str:
+    return "null_type" if type_.kind == "null" else str(type_)
+
+
+def _located(expression: str, error: CompileError) -> str:
+    """What is wrong, with the line and a mark below the place."""
+    before = expression[: error.at]
+    line = before.count("\n")
+    column = len(before) - (before.rfind("\n") + 1)
+    text = expression.split("\n")[line]
+    mark = "." * column + "^"
+    return (
+        f"compilation failed: ERROR: <input>:{line + 1}:{column + 1}: {error.message}\n | {text}\n | {mark}"
+    )
+
+
 def check(expression: str, environment: Environment, result: Result) -> str | None:
-    """Compile: what is wrong with the expression, or None. Nothing is until an expression can be compiled."""
+    """Compile: what is wrong with the expression, or None."""
+    try:
+        compile(expression, environment, result)
+    except CompileError as error:
+        return error.message
     return None
 
 
