@@ -10,6 +10,7 @@ import logging
 import random
 import re
 import time
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -24,18 +25,19 @@ from kubist.codec.representations import indented
 from kubist.config import Config
 from kubist.context import Context, User
 from kubist.crd import routes as custom_routes
+from kubist.discovery import documents
 from kubist.filters import build
 from kubist.filters.attributes import Attributes
 from kubist.filters.authentication import Authentication
 from kubist.filters.authorization import Authorization
 from kubist.filters.flowcontrol import TOO_MANY, TooManyRequests
 from kubist.filters.gate import Gate, Passage
-from kubist.discovery import documents
 from kubist.http.messages import Answer, Request, Response, Stream
 from kubist.meta import status
 from kubist.registry import Registry
 from kubist.request import RequestInfo
 from kubist.resources import Resource, Resources
+from kubist.storage.store import Unavailable
 from kubist.verbs.call import Call
 from kubist.verbs.connect import connect, way_through
 from kubist.verbs.create import create
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("kubist.api")
 
-VERBS = {
+VERBS: dict[str, Callable[[Call], Awaitable[Answer]]] = {
     "create": create,
     "delete": delete,
     "deletecollection": deletecollection,
@@ -92,6 +94,7 @@ class API:
         self.cluster = Cluster(self)
         self.watchers: dict[str, set[Watcher]] = {}
         """Open watches by collection."""
+        registry.cache.on_reset = self._end_watches
 
     async def __call__(self, request: Request) -> Answer:
         passage = Passage(request)
@@ -101,12 +104,19 @@ class API:
             answer = self._failure(request, error)
         except TooManyRequests:
             answer = TOO_MANY
+        except Unavailable as error:
+            answer = self._failure(request, status.unavailable(str(error)))
         except Exception:
             log.exception("%s %s failed", request.method, request.path)
             answer = self._failure(request, status.internal_error("the request failed unexpectedly"))
         finally:
             passage.leave()
         return self._finish(answer, passage)
+
+    def _end_watches(self) -> None:
+        """Changes were missed: clients have to list again."""
+        for watcher in [watcher for open_ in self.watchers.values() for watcher in open_]:
+            watcher.end()
 
     async def _handle(self, request: Request, passage: Passage) -> Answer:
         query = requests.parse_query(request.query)

@@ -197,11 +197,10 @@ def _normalized(resource: Resource, value: bytes) -> Object:
 
         api_version, kind, raw = protobuf.unwrap(value)
         group, _, version = api_version.rpartition("/")
-        obj = protobuf.decode(schema_for(group, version, kind), raw)
-        obj = {"kind": kind, "apiVersion": api_version, **obj}
+        decoded = protobuf.decode(schema_for(group, version, kind), raw)
+        obj: Object = {"kind": kind, "apiVersion": api_version, **decoded}
     else:
         obj = orjson.loads(value)
-    assert isinstance(obj, dict)
     obj.setdefault("metadata", {})
     if obj.get("apiVersion") != resource.storage_version:
         obj = resource.strategy.convert(obj, resource.storage_version)

@@ -127,7 +127,7 @@ def parse_query(raw: str) -> dict[str, str]:
 
 def query_values(raw: str, name: str) -> list[str]:
     """All values of a parameter that may be repeated."""
-    values = []
+    values: list[str] = []
     for pair in raw.split("&"):
         if pair.partition("=")[0] == name:
             values += parse_query(pair).values()

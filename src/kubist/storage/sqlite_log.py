@@ -51,7 +51,7 @@ _SWEEP_DELETIONS = "DELETE FROM changes WHERE revision > ? AND revision <= ? AND
 
 
 def last_revision(connection: sqlite3.Connection) -> int:
-    (revision,) = connection.execute(_REVISION).fetchone()
+    revision: int = connection.execute(_REVISION).fetchone()[0]
     return max(FIRST_REVISION, revision)
 
 
