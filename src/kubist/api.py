@@ -141,13 +141,14 @@ class API:
             if self.resources.is_custom(info.group, info.version):
                 return NOT_FOUND
             raise status.no_such_path()
-        if resource.custom:
-            if not custom_routes.leads_somewhere(info, resource):
-                return NOT_FOUND
-        else:
+        if not resource.custom:
             routes.check(info, resource, request.method)
+        elif not custom_routes.in_scope(info, resource):
+            return NOT_FOUND
         if resource.strategy.deprecation:
             warnings.append(resource.strategy.deprecation)
+        if resource.custom:
+            custom_routes.check(info, resource)
         context = self.context(resource, info, user, query, request, warnings)
         if passage.trail is not None:
             context.audit_annotations = passage.trail.annotations

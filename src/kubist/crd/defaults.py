@@ -42,7 +42,7 @@ def _validate(props: Props, path: str, pruned: bool, *, in_metadata: bool, root:
 
 def _default(props: Props, path: str, pruned: bool, root: bool) -> Errors:
     errors: Errors = []
-    default = orjson.loads(orjson.dumps(props["default"]))
+    default = props["default"]
     schema = node.structural(props)
     resource = schema.embedded_resource
     if pruned and prune(schema, orjson.loads(orjson.dumps(default)), root=resource):

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import re2
+import re2  # type: ignore[import-untyped]
 
 
 class RegexError(ValueError):

@@ -12,19 +12,22 @@ VERBS = frozenset(("get", "list", "watch", "create", "update", "patch", "delete"
 SUBRESOURCE_VERBS = ("get", "update", "patch")
 
 
-def leads_somewhere(info: RequestInfo, resource: Resource) -> bool:
-    """False: the path is none of the resource's. Raises for methods and sub-resources that it does not have."""
+def in_scope(info: RequestInfo, resource: Resource) -> bool:
+    """Whether the path is one of the resource's at all."""
     scoped = bool(info.namespace)
     if scoped and not resource.namespaced:
         return False
     if resource.namespaced and not scoped and info.verb not in ACROSS_NAMESPACES:
         return False
-    if info.verb not in VERBS:
-        return False
+    return info.verb in VERBS
+
+
+def check(info: RequestInfo, resource: Resource) -> None:
+    """Refuse methods and sub-resources that the resource does not have."""
+    if info.verb in ("update", "patch") and not info.name:
+        raise status.bad_request("name must be provided")
     if info.subresource:
-        found = resource.subresources.get(info.subresource)
-        if found is None:
+        if info.subresource not in resource.subresources:
             raise status.not_found(resource.group, resource.resource, info.name)
         if info.verb not in SUBRESOURCE_VERBS:
             raise status.method_not_supported(resource.group, resource.resource, info.verb)
-    return True

@@ -6,7 +6,11 @@ Made from a definition when it is served, compiled on first use, and immutable.
 from __future__ import annotations
 
 import functools
+import re
+from decimal import Decimal
 from typing import Any
+
+import orjson
 
 from kubist.codec.errors import DecodeError
 from kubist.crd import definition, embedded, listtypes, node
@@ -84,6 +88,8 @@ class Version:
             name = (value.get("metadata") or {}).get("name", "")
             error = fields.invalid("kind", kind, f"must be {self.kind}")
             raise status.invalid(self.group, kind, name if isinstance(name, str) else "", [error])
+        if _odd_number(orjson.dumps(value, default=str)):
+            value = _canonical(value)
         unknown = self.coerce(value)
         metadata = value.pop("metadata", None) or {}
         value.pop("kind", None)
@@ -112,6 +118,23 @@ def typed_metadata(value: Any, *, lenient: bool = False) -> tuple[Object, list[s
             raise
         return _fitting(value), []
     return decoded.object, [_path(complaint) for complaint in decoded.complaints]
+
+
+_odd_number = re.compile(rb"[:\[,]-?\d+(?:\.|e|\d{18})").search
+"""Whether JSON may hold a number that is not written as it is read: 1.0, 1e3, or beyond 64 bits."""
+
+
+def _canonical(value: Any) -> Any:
+    """A value with its numbers as they are stored: whole ones as integers, those beyond 64 bits rounded."""
+    if isinstance(value, dict):
+        return {key: _canonical(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_canonical(inner) for inner in value]
+    if isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < 1 << 63:
+        value = float(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        return int(Decimal(repr(value)))
+    return value
 
 
 def _path(complaint: str) -> str:

@@ -133,7 +133,7 @@ class Webhook:
             raise _WrongAnswer(f"webhook returned {len(converted)} objects, expected 1")
         new = converted[0]
         if not isinstance(new, dict) or new.get("apiVersion") != api_version:
-            given = new.get("apiVersion") if isinstance(new, dict) else new
+            given = str(new.get("apiVersion") if isinstance(new, dict) else new)
             raise _WrongAnswer(
                 f"webhook returned invalid object at index 0: expected {api_version}, got {given}"
             )

@@ -121,6 +121,11 @@ async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Respo
     from kubist.schema.catalog import schema_for
     from kubist.verbs import scale as scales
 
+    if call.resource.custom:
+        raise status.plain_error(
+            "failed to create manager for existing fields: failed to convert live object to proper version: "
+            f"request to convert CR to an invalid group/version: {managed.SCALE}"
+        )
     configuration = read(call)
     check_kind(configuration, managed.SCALE, "Scale")
     schema = schema_for("autoscaling", "v1", "Scale")

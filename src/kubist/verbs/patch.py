@@ -9,7 +9,7 @@ from kubist.codec import json
 from kubist.codec.errors import DecodeError
 from kubist.http.messages import Response
 from kubist.kinds.strategy import Scale
-from kubist.meta import objectmeta, status
+from kubist.meta import fields, objectmeta, status
 from kubist.meta.fields import FieldError
 from kubist.patch import jsonpatch, merge, strategic
 from kubist.schema.node import Schema
@@ -158,15 +158,29 @@ def refused(error: FieldError) -> status.APIError:
 
 def decode(call: Call, wanted: body.Expected, patched: Object) -> Object:
     """The patched document as an object of the kind."""
+    if wanted.custom is not None:
+        _keep_version(call, wanted, patched)
     try:
         decoded = body.decode_parsed(patched, [], wanted)
     except (DecodeError, status.APIError) as error:
+        if isinstance(error, status.APIError) and error.code == 422:
+            raise
         raise refused(
             FieldError("FieldValueInvalid", "patch", f'Invalid value: "<patch>": {error}')
         ) from None
     _complain(call, decoded.complaints)
     obj: Object = decoded.object
     return obj
+
+
+def _keep_version(call: Call, wanted: body.Expected, patched: Object) -> None:
+    """A patch cannot move a custom object to another version, in which no field would be known."""
+    given = patched.get("apiVersion")
+    if isinstance(given, str) and given and given != wanted.api_version:
+        unknown = sorted(patched.keys() - {"apiVersion", "kind", "metadata"})
+        _complain(call, [f'unknown field "{name}"' for name in unknown])
+        error = fields.invalid("apiVersion", given, f"must be {wanted.api_version}")
+        raise status.invalid(wanted.group, wanted.kind, call.info.name, [error])
 
 
 def _complete(call: Call, new: Object) -> None:

@@ -82,7 +82,28 @@ class Checker:
             message = "; ".join(dict.fromkeys(error.message for error in self.errors))
             raise CompileError(message, self.errors[0].at)
         self._finish(node)
+        self._homogeneous(node)
+        if self.errors:
+            raise self.errors[0]
         return node.type
+
+    def _homogeneous(self, node: Node) -> None:
+        """Elements of a literal must be of one type; only what is formatted may be anything."""
+        if isinstance(node, Call) and node.function == "format":
+            return
+        groups: list[list[Type]] = []
+        if isinstance(node, ListNode):
+            groups = [[_held(e.type, i in node.optional) for i, e in enumerate(node.elements)]]
+        elif isinstance(node, MapNode):
+            keys = [key.type for key, _ in node.entries]
+            groups = [keys, [_held(v.type, i in node.optional) for i, (_, v) in enumerate(node.entries)]]
+        for types in groups:
+            for type_ in types[1:]:
+                if type_ != types[0]:
+                    self._error(node, f"expected type '{types[0]}' but found '{type_}'")
+                    break
+        for child in children(node):
+            self._homogeneous(child)
 
     def _error(self, node: Node, message: str) -> None:
         self.errors.append(CompileError(message, node.at))
@@ -270,10 +291,7 @@ class Checker:
             return substitute(type_ if held.kind in ("null", "param") else held, self.bindings)
         if self._assignable(type_, held):
             return substitute(held, self.bindings)
-        if "dyn" in (held.kind, type_.kind):
-            return DYN
-        self._error(inner, f"expected type '{held}' but found '{type_}'")
-        return ERROR
+        return DYN
 
     def _list(self, node: ListNode) -> None:
         element: Type | None = None
@@ -388,6 +406,10 @@ def children(node: Node) -> list[Node]:
         case Bind():
             return [node.value, node.body]
     return []
+
+
+def _held(type_: Type, optional: bool) -> Type:
+    return type_.params[0] if optional and is_optional(type_) else type_
 
 
 def _literal_type(value: Any) -> Type:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import ipaddress
+import itertools
 import math
 import re
 from collections.abc import Callable
@@ -100,7 +101,7 @@ def find(text: str, pattern: str) -> str:
 
 
 def find_all(text: str, pattern: str, count: int = -1) -> list[str]:
-    found = []
+    found: list[str] = []
     for match in _regex(pattern).finditer(text):
         if len(found) == count:
             break
@@ -116,7 +117,7 @@ def _regex(pattern: str) -> Any:
 
 
 def is_sorted(items: list[Any]) -> bool:
-    return all(compare(a, b) <= 0 for a, b in zip(items, items[1:], strict=False))
+    return all(compare(a, b) <= 0 for a, b in itertools.pairwise(items))
 
 
 def total(items: list[Any]) -> Any:

@@ -151,9 +151,7 @@ def _bind(given: Type, wanted: Type, bindings: Bindings) -> bool:
             fits = assignable(other, held, bindings) if forward else assignable(held, other, bindings)
             if not fits:
                 return False
-            if (not held.kind == "dyn" and other.kind == "dyn") or (
-                held.kind == "null" and other.kind != "null"
-            ):
+            if (held.kind != "dyn" and other.kind == "dyn") or (held.kind == "null" and other.kind != "null"):
                 bindings[param.name] = other
             return True
         if other.kind == "param" and other.name == param.name:

@@ -197,7 +197,7 @@ def compare(a: Any, b: Any) -> int:
             raise EvaluationError("NaN values cannot be ordered")
         return (a > b) - (a < b)
     if ta is tb and ta in (str, bytes, Duration, Timestamp):
-        return (a > b) - (a < b)
+        return int(a > b) - int(a < b)
     raise NoSuchOverload
 
 

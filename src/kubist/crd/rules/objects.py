@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import orjson
@@ -51,10 +52,8 @@ class Rules:
     ) -> tuple[Errors, list[str]]:
         """What rules say about a value, as errors; and as warnings where what they refuse did not change."""
         run = _Run(cel.BUDGET)
-        try:
+        with contextlib.suppress(_Spent):
             run.walk(self, new, old, _Correlation(before, None) if before is not None else _NO, path)
-        except _Spent:
-            pass
         return run.errors, run.warnings
 
 

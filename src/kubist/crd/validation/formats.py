@@ -66,7 +66,7 @@ def uri(text: str) -> bool:
 
 
 def email(text: str) -> bool:
-    name, address = parseaddr(text)
+    _, address = parseaddr(text)
     local, at, domain = address.rpartition("@")
     if not at or not local or not domain or text.endswith((",", ";")) or "," in text:
         return False

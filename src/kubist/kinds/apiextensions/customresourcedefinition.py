@@ -24,13 +24,14 @@ class CustomResourceDefinitionStatus(Update):
         keep(new, old, "spec")
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
+        errors = objectmeta.validate_update(new["metadata"], old["metadata"], qualified_finalizers=False)
         return errors + validate_names(new["status"].get("acceptedNames") or {}, "status.acceptedNames")
 
 
 class CustomResourceDefinitionStrategy(Strategy):
     generation = ("spec",)
     unconditional_update = False
+    qualified_finalizers = False
     returns_deleted = True
     reset_fields = ("status",)
     subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
@@ -76,7 +77,7 @@ class CustomResourceDefinitionStrategy(Strategy):
         return validate_definition(obj, None)
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
+        errors = objectmeta.validate_update(new["metadata"], old["metadata"], qualified_finalizers=False)
         return errors + validate_definition(new, old)
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
