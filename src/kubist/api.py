@@ -26,6 +26,7 @@ from kubist.config import Config
 from kubist.context import Context, User
 from kubist.crd import routes as custom_routes
 from kubist.discovery import documents
+from kubist.discovery.metrics import Metrics
 from kubist.filters import build
 from kubist.filters.attributes import Attributes
 from kubist.filters.authentication import Authentication
@@ -94,10 +95,13 @@ class API:
         self.cluster = Cluster(self)
         self.watchers: dict[str, set[Watcher]] = {}
         """Open watches by collection."""
+        self.metrics = Metrics(registry, self.watchers)
+        paths.others["/metrics"] = lambda request: self.metrics.answer()
         registry.cache.on_reset = self._end_watches
 
     async def __call__(self, request: Request) -> Answer:
         passage = Passage(request)
+        began = time.perf_counter()
         try:
             answer = await self._handle(request, passage)
         except status.APIError as error:
@@ -111,6 +115,8 @@ class API:
             answer = self._failure(request, status.internal_error("the request failed unexpectedly"))
         finally:
             passage.leave()
+        dry_run = "dryRun=All" in request.query
+        self.metrics.count(passage.info, answer.status, time.perf_counter() - began, dry_run)
         return self._finish(answer, passage)
 
     def _end_watches(self) -> None:
@@ -120,7 +126,7 @@ class API:
 
     async def _handle(self, request: Request, passage: Passage) -> Answer:
         query = requests.parse_query(request.query)
-        info = requests.parse(request.method, request.path, query)
+        info = passage.info = requests.parse(request.method, request.path, query)
         user = await self.gate.enter(request, info, passage)
         check_timeout(query)
         if info.is_resource:

@@ -28,10 +28,11 @@ class Limits(Protocol):
 class Passage:
     """One request on its way: what its answer will carry besides the answer."""
 
-    __slots__ = ("audit_id", "headers", "seat", "trail", "warnings")
+    __slots__ = ("audit_id", "headers", "info", "seat", "trail", "warnings")
 
     def __init__(self, request: Request) -> None:
         self.audit_id = request.headers.get("audit-id", "")
+        self.info: RequestInfo | None = None
         self.warnings: list[str] = []
         self.headers: Headers = []
         self.seat: Seat | Counted | None = None
