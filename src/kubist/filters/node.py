@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from kubist import bootstrap
+from kubist.bootstrap.builtin import fixed_objects
 from kubist.context import Rules, User
 from kubist.filters.attributes import Attributes
 from kubist.filters.rbac import Rule
@@ -35,7 +35,12 @@ class Nodes:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._needs = Needs(registry)
-        self._rules = [Rule(rule) for rule in bootstrap.builtin("ClusterRole", "system:node")["rules"]]
+        role = next(
+            obj
+            for obj in fixed_objects("")
+            if (obj["kind"], obj["metadata"]["name"]) == ("ClusterRole", "system:node")
+        )
+        self._rules = [Rule(rule) for rule in role["rules"]]
         self._special: dict[tuple[str, str], Callable[[str, Attributes], Opinion]] = {
             ("", "secrets"): self._read_needed,
             ("", "configmaps"): self._read_needed,

@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -164,17 +163,6 @@ def issuer_of(token: str) -> str:
 
 def key_set(keys: Iterable[PublicKey]) -> KeySet:
     return KeySet({key_id(key): key for key in keys})
-
-
-def generate_key(path: Path) -> None:
-    """A new signing key in a file that only its owner can read."""
-    key = rsa.generate_private_key(65537, 2048)
-    pem = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "wb", opener=lambda name, flags: os.open(name, flags | os.O_EXCL, 0o600)) as file:
-        file.write(pem)
 
 
 def read_public_keys(path: str) -> list[PublicKey]:

@@ -1,0 +1,158 @@
+"""The audit log: levels, stages, who and whom, and what is never written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from askers import Object, Person
+
+from kubist.context import User
+from kubist.filters.attributes import Attributes
+from kubist.filters.auditpolicy import AuditPolicy
+from live import Client, Live, Pki
+
+Run = Callable[..., list[Object]]
+
+
+@pytest.fixture
+def audited(server_pki: Pki, tmp_path: Path) -> Run:
+    """Run a server with audit rules, let somebody work, and return the events."""
+
+    def run(work: Callable[[Live, Client], Any], *rules: Object, **policy: Any) -> list[Object]:
+        document = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": list(rules), **policy}
+        (tmp_path / "policy.yaml").write_text(yaml.safe_dump(document))
+        log = tmp_path / "audit.log"
+        flags = {"audit_policy_file": str(tmp_path / "policy.yaml"), "audit_log_path": str(log)}
+        with Live(server_pki, **flags) as live:
+            work(live, live.client)
+            live.client.close()
+        return [json.loads(line) for line in log.read_text().splitlines()]
+
+    return run
+
+
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def test_metadata_says_who_did_what_and_why_they_might(audited: Run) -> None:
+    def work(live: Live, admin: Client) -> None:
+        Person(live, "dev-token").ask("GET", f"{CONFIGMAPS}/x?pretty=true")
+
+    received, complete = audited(work, {"level": "Metadata"})
+    assert (received["stage"], complete["stage"]) == ("RequestReceived", "ResponseComplete")
+    assert received["auditID"] == complete["auditID"]
+    assert complete["kind"] == "Event" and complete["apiVersion"] == "audit.k8s.io/v1"
+    assert complete["requestURI"] == f"{CONFIGMAPS}/x?pretty=true"
+    assert complete["verb"] == "get" and complete["sourceIPs"] == ["127.0.0.1"]
+    assert complete["user"]["username"] == "dev"
+    wanted = {"resource": "configmaps", "namespace": "default", "name": "x", "apiVersion": "v1"}
+    assert complete["objectRef"] == wanted
+    assert complete["responseStatus"]["code"] == 403
+    assert complete["responseStatus"]["reason"] == "Forbidden"
+    assert complete["annotations"]["authorization.k8s.io/decision"] == "forbid"
+    assert "requestObject" not in complete and "responseObject" not in complete
+
+
+def test_levels_say_how_much_is_shown(audited: Run) -> None:
+    def work(live: Live, admin: Client) -> None:
+        for kind in ("configmaps", "secrets", "serviceaccounts", "endpoints"):
+            admin.post(f"/api/v1/namespaces/default/{kind}", {"metadata": {"name": "x"}})
+
+    events = audited(
+        work,
+        {"level": "None", "resources": [{"group": "", "resources": ["endpoints"]}]},
+        {"level": "Metadata", "resources": [{"group": "", "resources": ["secrets"]}]},
+        {"level": "Request", "resources": [{"group": "", "resources": ["configmaps"]}]},
+        {"level": "RequestResponse"},
+        omitStages=["RequestReceived"],
+        omitManagedFields=True,
+    )
+    shown = {
+        event["objectRef"]["resource"]: ("requestObject" in event, "responseObject" in event)
+        for event in events
+    }
+    assert shown == {
+        "configmaps": (True, False),
+        "secrets": (False, False),
+        "serviceaccounts": (True, True),
+    }
+    whole = events[-1]["responseObject"]
+    assert whole["metadata"]["uid"] and "managedFields" not in whole["metadata"]
+
+
+def test_watch_is_recorded_at_its_start_and_its_end(audited: Run) -> None:
+    def work(live: Live, admin: Client) -> None:
+        with admin.watch(f"{CONFIGMAPS}?timeoutSeconds=1") as events:
+            list(events)
+
+    stages = [event["stage"] for event in audited(work, {"level": "Metadata"})]
+    assert stages == ["RequestReceived", "ResponseStarted", "ResponseComplete"]
+
+
+def test_impersonated_user_is_named_beside_the_real_one(audited: Run) -> None:
+    def work(live: Live, admin: Client) -> None:
+        Person(live, "admin-token", Impersonate_User="jo").ask("GET", "/version")
+
+    event = audited(work, {"level": "Metadata"})[-1]
+    assert event["user"]["username"] == "admin"
+    assert event["impersonatedUser"]["username"] == "jo"
+
+
+def test_unknown_users_are_recorded(audited: Run) -> None:
+    def work(live: Live, admin: Client) -> None:
+        Person(live, "wrong", Audit_ID="mine").ask("GET", "/api/v1/secrets")
+
+    event = audited(work, {"level": "Metadata"})[-1]
+    assert event["auditID"] == "mine"
+    assert event["responseStatus"]["code"] == 401
+
+
+@pytest.mark.parametrize(
+    ("rule", "matches"),
+    [
+        ({}, True),
+        ({"users": ["jo"]}, True),
+        ({"users": ["al"]}, False),
+        ({"userGroups": ["h", "g"]}, True),
+        ({"userGroups": ["h"]}, False),
+        ({"verbs": ["list"]}, False),
+        ({"namespaces": ["n"]}, True),
+        ({"namespaces": [""]}, False),
+        ({"resources": [{"group": ""}]}, True),
+        ({"resources": [{"group": "apps"}]}, False),
+        ({"resources": [{"group": "*", "resources": ["pods"]}]}, False),
+        ({"resources": [{"group": "", "resources": ["pods/log"]}]}, True),
+        ({"resources": [{"group": "", "resources": ["pods/*"]}]}, True),
+        ({"resources": [{"group": "", "resources": ["*/log"]}]}, True),
+        ({"resources": [{"group": "", "resources": ["*"], "resourceNames": ["y"]}]}, False),
+        ({"nonResourceURLs": ["*"]}, False),
+    ],
+)
+def test_rules_of_a_policy(rule: Object, matches: bool) -> None:
+    asked = Attributes(User("jo", groups=("g",)), "get", "", True, "", "v1", "pods", "log", "n", "x")
+    policy = AuditPolicy({"rules": [{"level": "Request", **rule}]})
+    assert policy.verdict(asked).level == (2 if matches else 0)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"kind": "Policy", "apiVersion": "audit.k8s.io/v1"},
+        {"kind": "Other", "apiVersion": "audit.k8s.io/v1", "rules": [{"level": "None"}]},
+        {"kind": "Policy", "apiVersion": "audit.k8s.io/v1", "rules": [{"level": "All"}]},
+        {
+            "kind": "Policy",
+            "apiVersion": "audit.k8s.io/v1",
+            "rules": [{"level": "None", "omitStages": ["End"]}],
+        },
+    ],
+)
+def test_policy_that_makes_no_sense_is_refused(tmp_path: Path, document: Object) -> None:
+    (tmp_path / "policy").write_text(yaml.safe_dump(document))
+    with pytest.raises(ValueError, match=r"polic|level|stages|rules|Policy"):
+        AuditPolicy.read(str(tmp_path / "policy"))
