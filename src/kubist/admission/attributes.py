@@ -10,6 +10,8 @@ from kubist.admission.plugin import CONNECT, DELETE
 from kubist.context import Context
 from kubist.kinds.strategy import Scale
 from kubist.resources import Resource, Resources
+from kubist.schema.catalog import schema_for
+from kubist.schema.node import Schema
 from kubist.verbs import body, scale
 
 Object = dict[str, Any]
@@ -73,16 +75,25 @@ class Attributes:
             found = self._views[key] = target.resource.strategy.convert(copy, target.kind.api_version)
         return found
 
+    def schema(self, target: Target) -> Schema:
+        """The schema of a target's kind."""
+        if target.kind.kind == target.resource.kind:
+            return target.resource.schema
+        return schema_for(*target.kind)
+
+    def namespace_object(self) -> Object | None:
+        """The namespace that the request is made in, if in any."""
+        if not self.ctx.namespace:
+            return None
+        return self.ctx.objects.get("namespaces", self.ctx.namespace)
+
     def replace(self, changed: Object, target: Target) -> bool:
         """Take over a mutated object, given in a target's version: decoded, defaulted and stored in place of
         the new object. Whether that changed anything."""
         assert self.new is not None
         resource, kind = target.resource, target.kind
         if self.subresource and kind.kind != resource.kind:
-            from kubist.schema.catalog import schema_for
-
-            schema = schema_for(*kind)
-            new = body.decode_parsed(changed, [], body.Expected(*kind, schema)).object
+            new = body.decode_parsed(changed, [], body.Expected(*kind, self.schema(target))).object
         else:
             new = body.decode_parsed(changed, [], body.expected(resource)).object
             resource.strategy.default(new)

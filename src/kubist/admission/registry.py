@@ -81,8 +81,6 @@ WITHOUT_EFFECT = frozenset(
         "NodeDeclaredFeatureValidator",
         "PodGroupProtection",
         "PodGroupWorkloadExists",
-        "MutatingAdmissionPolicy",
-        "ValidatingAdmissionPolicy",
     )
 )
 """Names that are accepted: what they act on needs a configuration file or a feature that is off."""

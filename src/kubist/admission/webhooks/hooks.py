@@ -8,9 +8,13 @@ import orjson
 
 from kubist.admission.attributes import Attributes, Target
 from kubist.admission.matching import Criteria
+from kubist.admission.policies.authorizer import Decisions
+from kubist.admission.policies.conditions import Conditions
+from kubist.admission.policies.evaluation import Evaluation, Failed
 from kubist.admission.webhooks import review
 from kubist.context import Context
 from kubist.http.client import CallFailed
+from kubist.kinds.admissionregistration.expressions import Environment
 from kubist.meta import status
 from kubist.webhookclient import WebhookClient
 
@@ -29,8 +33,10 @@ class Hook:
         self.name: str = spec.get("name", "")
         self.uid = uid
         self.criteria = Criteria(spec)
-        self.conditions: list[Object] = spec.get("matchConditions") or []
         self.ignores_failure = spec.get("failurePolicy") == "Ignore"
+        self.conditions = Conditions(
+            spec.get("matchConditions") or [], Environment(), ignores_failure=self.ignores_failure
+        )
         self.side_effects: str = spec.get("sideEffects", "")
         self.reinvocable = spec.get("reinvocationPolicy") == "IfNeeded"
         self.timeout: int = spec.get("timeoutSeconds", 10)
@@ -39,7 +45,15 @@ class Hook:
 
     async def match(self, request: Attributes) -> Target | None:
         """As what the webhook wants to see the request, if it does."""
-        return self.criteria.match(request)
+        target = self.criteria.match(request)
+        if target is None or not self.conditions:
+            return target
+        evaluation = Evaluation(request, target, Decisions(request.ctx))
+        try:
+            return target if await self.conditions.hold(evaluation) else None
+        except Failed as error:
+            resource = request.ctx.resource
+            raise status.forbidden(resource.group, resource.resource, request.name, str(error)) from None
 
     async def call(self, request: Attributes, target: Target, *, mutating: bool) -> review.Answer:
         """Ask the webhook. CallError if there is no answer to go by."""

@@ -1,0 +1,164 @@
+"""MutatingAdmissionPolicy: policies change an object one after the other, in the server itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from kubist.admission.attributes import Attributes, Target
+from kubist.admission.managedfields import keep_valid
+from kubist.admission.matching import exempt
+from kubist.admission.plugin import CONNECT, CREATE, UPDATE, Object, Plugin, forbidden
+from kubist.admission.policies import params
+from kubist.admission.policies.authorizer import Decisions
+from kubist.admission.policies.definitions import Binding, Definitions
+from kubist.admission.policies.evaluation import Evaluation, Failed
+from kubist.admission.policies.mutating import MutatingPolicy
+from kubist.admission.policies.params import Misconfigured
+from kubist.admission.reinvocation import Reinvocation
+from kubist.codec.errors import DecodeError
+from kubist.context import Context
+from kubist.meta import status
+
+if TYPE_CHECKING:
+    from kubist.registry import Registry
+
+NAME = "MutatingAdmissionPolicy"
+
+
+class MutatingAdmissionPolicy(Plugin):
+    operations = (CREATE, UPDATE, CONNECT)
+
+    def start(self, registry: Registry) -> None:
+        policies, bindings = "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"
+        self._definitions = Definitions(registry, policies, bindings, MutatingPolicy)
+        self._resources = registry.resources
+
+    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        bound = self._definitions.bound
+        if not bound or new is None or exempt(ctx.resource.kind, ctx.resource.group):
+            return
+        if ctx.reinvocation is None:
+            ctx.reinvocation = Reinvocation()
+        managers = (new.get("metadata") or {}).get("managedFields")
+        pass_ = _Pass(Attributes(ctx, new, old, self._resources), ctx.reinvocation)
+        for policy, bindings in bound:
+            pass_.collect(policy, bindings)
+        await pass_.run()
+        keep_valid(ctx, managers, new)
+        ctx.reinvocation.round(NAME).output = orjson.loads(orjson.dumps(new))
+        pass_.settle()
+
+
+class _Invocation:
+    """A policy, bound, with one of its parameters."""
+
+    def __init__(
+        self, policy: MutatingPolicy, binding: Binding, target: Target, given: Object | None
+    ) -> None:
+        self.policy = policy
+        self.binding = binding
+        self.target = target
+        self.given = given
+        metadata = (given or {}).get("metadata") or {}
+        who = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+        self.key = f"{policy.name} {binding.name} {who}"
+
+
+class _Pass:
+    """One request's way through all policies."""
+
+    def __init__(self, request: Attributes, rounds: Reinvocation) -> None:
+        self._request = request
+        self._ctx = request.ctx
+        self._rounds = rounds
+        self._round = rounds.round(NAME)
+        self._decisions = Decisions(request.ctx)
+        self._due: list[_Invocation] = []
+        self._errors: list[tuple[str, str]] = []
+        """(message, reason) of what went wrong where the failure policy is to fail."""
+
+    def collect(self, policy: MutatingPolicy, bindings: list[Binding]) -> None:
+        """Find out for which bindings and parameters a policy is to be invoked."""
+        try:
+            target = policy.criteria.match(self._request)
+            if target is None:
+                return
+            resource = params.find_kind(self._ctx, policy.param_kind)
+        except (Misconfigured, status.APIError) as error:
+            self._error(policy, None, f"failed to configure policy: {error}")
+            return
+        for binding in bindings:
+            try:
+                if binding.match(self._request) is None:
+                    continue
+                found = params.collect(self._ctx, resource, binding.param_ref, self._request.namespace)
+            except (Misconfigured, status.APIError) as error:
+                self._error(policy, binding, f"failed to configure binding: {error}")
+                continue
+            self._due += [_Invocation(policy, binding, target, given) for given in found]
+
+    async def run(self) -> None:
+        held = self._round
+        if self._rounds.again and held.output != self._request.new:
+            held.changed()
+        for invocation in self._due:
+            policy = invocation.policy
+            try:
+                if not await policy.conditions.hold(self._evaluation(invocation)):
+                    continue
+            except Failed as error:
+                self._error(policy, invocation.binding, str(error), "Invalid")
+                continue
+            if self._rounds.again and invocation.key not in held.due:
+                continue
+            if await self._mutate(invocation):
+                held.changed()
+                self._rounds.wanted = True
+            if policy.reinvocable:
+                held.called.add(invocation.key)
+
+    async def _mutate(self, invocation: _Invocation) -> bool:
+        """Apply a policy's mutations in order; whether they changed the object."""
+        changed = False
+        target, request = invocation.target, self._request
+        for mutation in invocation.policy.mutations:
+            obj = request.view(request.new, target)
+            assert obj is not None
+            try:
+                patched = await mutation.patched(self._evaluation(invocation), obj, request.schema(target))
+                changed |= patched is not obj and request.replace(patched, target)
+            except Failed as error:
+                self._error(invocation.policy, invocation.binding, str(error), "Invalid")
+            except DecodeError as error:
+                raise status.internal_error(str(error)) from None
+        return changed
+
+    def _evaluation(self, invocation: _Invocation) -> Evaluation:
+        return Evaluation(
+            self._request,
+            invocation.target,
+            self._decisions,
+            params=invocation.given,
+            namespace=self._request.namespace_object(),
+            variables=invocation.policy.variables,
+        )
+
+    def _error(self, policy: MutatingPolicy, binding: Binding | None, why: str, reason: str = "") -> None:
+        if policy.ignores_failure:
+            return
+        who = f"'{policy.name}' with binding '{binding.name}'" if binding is not None else f'"{policy.name}"'
+        self._errors.append((f"policy {who} denied request: {why}", reason))
+
+    def settle(self) -> None:
+        """Refuse the request if anything went wrong."""
+        if not self._errors:
+            return
+        message, reason = self._errors[0]
+        error = forbidden(self._ctx, self._request.new, message)
+        error.message = message
+        error.reason = reason or error.reason
+        assert error.details is not None
+        error.details["causes"] = [{"message": text} for text, _ in self._errors]
+        raise error

@@ -1,0 +1,136 @@
+"""ValidatingAdmissionPolicy: policies refuse requests, warn of them, or note them in the audit log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from kubist.admission.attributes import Attributes, Target
+from kubist.admission.matching import exempt
+from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Object, Plugin, forbidden
+from kubist.admission.policies import params
+from kubist.admission.policies.authorizer import Decisions
+from kubist.admission.policies.definitions import Binding, Definitions
+from kubist.admission.policies.evaluation import Evaluation
+from kubist.admission.policies.params import Misconfigured
+from kubist.admission.policies.validating import Denial, ValidatingPolicy
+from kubist.context import Context
+from kubist.meta import status
+
+if TYPE_CHECKING:
+    from kubist.registry import Registry
+
+CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
+FAILURES = "validation.policy.admission.k8s.io/validation_failure"
+LONGEST_ANNOTATION = 10 * 1024
+
+
+class ValidatingAdmissionPolicy(Plugin):
+    operations = (CREATE, UPDATE, DELETE, CONNECT)
+
+    def start(self, registry: Registry) -> None:
+        policies, bindings = "validatingadmissionpolicies", "validatingadmissionpolicybindings"
+        self._definitions = Definitions(registry, policies, bindings, ValidatingPolicy)
+        self._resources = registry.resources
+
+    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        bound = self._definitions.bound
+        if not bound or exempt(ctx.resource.kind, ctx.resource.group):
+            return
+        trial = _Trial(Attributes(ctx, new, old, self._resources))
+        for policy, bindings in bound:
+            await trial.hold(policy, bindings)
+        if trial.refusals:
+            raise trial.refusals[0]
+
+
+class _Trial:
+    """One request before all policies."""
+
+    def __init__(self, request: Attributes) -> None:
+        self._request = request
+        self._ctx = request.ctx
+        self._decisions = Decisions(request.ctx)
+        self.refusals: list[status.APIError] = []
+
+    async def hold(self, policy: ValidatingPolicy, bindings: list[Binding]) -> None:
+        try:
+            target = policy.criteria.match(self._request)
+            if target is None:
+                return
+            resource = params.find_kind(self._ctx, policy.param_kind)
+        except (Misconfigured, status.APIError) as error:
+            self._misconfigured(policy, None, f"failed to configure policy: {error}")
+            return
+        annotations: dict[str, list[str]] = {}
+        for binding in bindings:
+            try:
+                if binding.match(self._request) is None:
+                    continue
+                found = params.collect(self._ctx, resource, binding.param_ref, self._request.namespace)
+            except (Misconfigured, status.APIError) as error:
+                self._misconfigured(policy, binding, f"failed to configure binding: {error}")
+                continue
+            for given in found:
+                await self._judge(policy, binding, target, given, annotations)
+        for key, values in annotations.items():
+            self._ctx.audit_annotations[f"{policy.name}/{key}"] = ", ".join(values)
+
+    async def _judge(
+        self,
+        policy: ValidatingPolicy,
+        binding: Binding,
+        target: Target,
+        given: Object | None,
+        annotations: dict[str, list[str]],
+    ) -> None:
+        evaluation = Evaluation(
+            self._request,
+            target,
+            self._decisions,
+            params=given,
+            namespace=self._request.namespace_object(),
+            variables=policy.variables,
+        )
+        outcome = await policy.validate(evaluation)
+        for denial in outcome.denials:
+            for action in binding.actions:
+                self._act(action, policy, binding, denial)
+        for key, value in outcome.annotations:
+            values = annotations.setdefault(key, [])
+            cut = value[:LONGEST_ANNOTATION]
+            if cut not in values:
+                values.append(cut)
+        for message in outcome.errors:
+            self._refuse(policy, binding, message)
+
+    def _act(self, action: str, policy: ValidatingPolicy, binding: Binding, denial: Denial) -> None:
+        if action == "Deny":
+            self._refuse(policy, binding, denial.message, denial.reason)
+        elif action == "Warn":
+            what = f"ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}'"
+            self._ctx.warn(f"Validation failed for {what}: {denial.message}")
+        elif action == "Audit":
+            failure = {
+                "message": denial.message,
+                "policy": policy.name,
+                "binding": binding.name,
+                "expressionIndex": denial.index,
+                "validationActions": binding.actions,
+            }
+            self._ctx.audit_annotations[FAILURES] = orjson.dumps([failure]).decode()
+
+    def _misconfigured(self, policy: ValidatingPolicy, binding: Binding | None, why: str) -> None:
+        if not policy.ignores_failure:
+            self._refuse(policy, binding, why)
+
+    def _refuse(self, policy: ValidatingPolicy, binding: Binding | None, why: str, reason: str = "") -> None:
+        with_binding = f" with binding '{binding.name}'" if binding is not None else ""
+        message = f"ValidatingAdmissionPolicy '{policy.name}'{with_binding} denied request: {why}"
+        error = forbidden(self._ctx, self._request.new, message)
+        error.reason = reason or "Invalid"
+        error.code = CODES.get(error.reason, 422)
+        assert error.details is not None
+        error.details["causes"] = [{"message": message}]
+        self.refusals.append(error)

@@ -1,0 +1,1 @@
+"""Policies in CEL: the values that expressions see, parameters, bindings, and mutations."""

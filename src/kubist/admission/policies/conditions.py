@@ -1,0 +1,41 @@
+"""Match conditions: all must be true for a webhook or a policy to care."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.admission.policies.evaluation import Evaluation, Expression, Failed, OutOfBudget
+from kubist.kinds.admissionregistration.expressions import Environment
+
+Object = dict[str, Any]
+
+
+class Conditions:
+    """The match conditions of one webhook or policy."""
+
+    def __init__(self, conditions: list[Object], environment: Environment, *, ignores_failure: bool) -> None:
+        self._expressions = [Expression(c.get("expression", ""), environment, "bool") for c in conditions]
+        self._ignores_failure = ignores_failure
+
+    def __bool__(self) -> bool:
+        return bool(self._expressions)
+
+    async def hold(self, evaluation: Evaluation) -> bool:
+        """Whether all are true. One that is false settles it; else one without a value is Failed, or with the
+        failure policy Ignore a no."""
+        errors: list[str] = []
+        for expression in self._expressions:
+            try:
+                if await evaluation.value(expression) is False:
+                    return False
+            except OutOfBudget as error:
+                errors = [str(error)]
+                break
+            except Failed as error:
+                errors.append(str(error))
+        if not errors:
+            return True
+        if self._ignores_failure:
+            return False
+        errors = list(dict.fromkeys(errors))
+        raise Failed(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")

@@ -1,0 +1,82 @@
+"""Policies and bindings as configured, made ready once, and which bindings belong to which policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from kubist.admission.attributes import Attributes, Target
+from kubist.admission.followed import Followed
+from kubist.admission.matching import Criteria
+from kubist.admission.policies.conditions import Conditions
+from kubist.admission.policies.evaluation import Expression
+from kubist.kinds.admissionregistration.expressions import Environment
+
+if TYPE_CHECKING:
+    from kubist.registry import Registry
+
+Object = dict[str, Any]
+GROUP = "admissionregistration.k8s.io"
+
+
+class Policy:
+    """What validating and mutating policies share."""
+
+    def __init__(self, policy: Object) -> None:
+        spec = policy.get("spec") or {}
+        self.name: str = policy["metadata"]["name"]
+        self.param_kind: Object | None = spec.get("paramKind")
+        self.ignores_failure = spec.get("failurePolicy") == "Ignore"
+        self.criteria = Criteria(spec.get("matchConstraints") or {}, "resourceRules")
+        environment = Environment(params=self.param_kind is not None)
+        self.variables: dict[str, Expression] = {}
+        for variable in spec.get("variables") or ():
+            name, text = variable.get("name", ""), variable.get("expression", "")
+            self.variables[name] = Expression(text, environment, "any")
+            environment = environment.defining(name, text)
+        self.environment = environment
+        self.conditions = Conditions(
+            spec.get("matchConditions") or [], environment, ignores_failure=self.ignores_failure
+        )
+
+
+class Binding:
+    """One use of a policy."""
+
+    def __init__(self, binding: Object) -> None:
+        spec = binding.get("spec") or {}
+        self.name: str = binding["metadata"]["name"]
+        self.policy: str = spec.get("policyName", "")
+        self.param_ref: Object | None = spec.get("paramRef")
+        self.actions: list[str] = spec.get("validationActions") or []
+        match = spec.get("matchResources")
+        self._criteria = Criteria(match, "resourceRules") if match is not None else None
+
+    def match(self, request: Attributes) -> Target | None:
+        return request.target if self._criteria is None else self._criteria.match(request)
+
+
+P = TypeVar("P", bound=Policy)
+
+
+class Definitions(Generic[P]):
+    """The policies of one kind that are bound, with their bindings."""
+
+    def __init__(self, registry: Registry, policies: str, bindings: str, make: Callable[[Object], P]) -> None:
+        self._policies = Followed(registry, GROUP, policies, make)
+        self._bindings = Followed(registry, GROUP, bindings, Binding)
+        self._seen = (-1, -1)
+        self._pairs: list[tuple[P, list[Binding]]] = []
+
+    @property
+    def bound(self) -> Iterable[tuple[P, list[Binding]]]:
+        """By the policies' names."""
+        bindings, policies = self._bindings.items, self._policies.items
+        seen = (self._bindings.generation, self._policies.generation)
+        if seen != self._seen:
+            self._seen = seen
+            by_policy: dict[str, list[Binding]] = {}
+            for binding in bindings:
+                by_policy.setdefault(binding.policy, []).append(binding)
+            self._pairs = [(p, by_policy[p.name]) for p in policies if p.name in by_policy]
+        return self._pairs

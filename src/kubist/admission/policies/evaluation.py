@@ -1,0 +1,146 @@
+"""Expressions of one policy (or webhook) evaluated for one request: variables made when first used, a budget for
+all of them together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.admission.attributes import Attributes, Target
+from kubist.admission.policies.authorizer import Authorizer, Decisions, ResourceCheck, Undecided
+from kubist.crd.cel import BUDGET, PER_CALL_LIMIT, CompileError, CostExceeded, EvaluationError
+from kubist.kinds.admissionregistration import expressions
+from kubist.kinds.admissionregistration.expressions import Environment, Result
+
+Object = dict[str, Any]
+OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
+_NAMESPACE_METADATA = (
+    "name",
+    "generateName",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "finalizers",
+)
+
+
+class Failed(Exception):
+    """An expression that has no value, in the words in which clients are told."""
+
+
+class OutOfBudget(Failed):
+    """The expressions together cost more than they may."""
+
+    def __init__(self) -> None:
+        super().__init__(OUT_OF_BUDGET)
+
+
+class Expression:
+    """One expression, compiled when it is first used."""
+
+    __slots__ = ("_environment", "_result", "text")
+
+    def __init__(self, text: str, environment: Environment, result: Result) -> None:
+        self.text = text
+        self._environment = environment
+        self._result = result
+
+    def evaluate(self, variables: Object, budget: int) -> tuple[Any, int]:
+        try:
+            program = expressions.compile(self.text, self._environment, self._result)
+        except CompileError as error:
+            raise Failed(f"compilation error: {error.message}") from None
+        return program.evaluate(variables, min(budget, PER_CALL_LIMIT))
+
+
+class _Variables(Object):
+    """`variables`: each is evaluated when it is first asked for."""
+
+    def __init__(self, evaluation: Evaluation, defined: dict[str, Expression]) -> None:
+        super().__init__()
+        self._evaluation = evaluation
+        self._defined = defined
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._defined
+
+    def __missing__(self, name: str) -> Any:
+        expression = self._defined[name]
+        try:
+            value = self[name] = self._evaluation.spend(expression)
+        except (EvaluationError, CostExceeded) as error:
+            raise EvaluationError(f'composited variable "{name}" fails to evaluate: {error}') from None
+        except Failed as error:
+            raise EvaluationError(f'composited variable "{name}" fails to compile: {error}') from None
+        return value
+
+
+class Evaluation:
+    """What the expressions see of a request, and what they may still cost."""
+
+    def __init__(
+        self,
+        request: Attributes,
+        target: Target,
+        decisions: Decisions,
+        *,
+        params: Object | None = None,
+        namespace: Object | None = None,
+        variables: dict[str, Expression] | None = None,
+    ) -> None:
+        ctx = request.ctx
+        self.budget = BUDGET
+        self._decisions = decisions
+        resource = target.resource
+        asked = {"subresource": request.subresource, "namespace": request.namespace, "name": request.name}
+        check = ResourceCheck(decisions, ctx.user, resource.group, resource.resource, asked)
+        self._known: Object = {
+            "object": request.view(request.new, target),
+            "oldObject": request.view(request.old, target),
+            "request": request.request(target),
+            "namespaceObject": _shown_namespace(namespace),
+            "params": params,
+            "authorizer": Authorizer(decisions, ctx.user, check),
+        }
+        self._known["variables"] = _Variables(self, variables or {})
+
+    def spend(self, expression: Expression) -> Any:
+        """A value, charged to the budget."""
+        try:
+            value, cost = expression.evaluate(self._known, self.budget)
+        except EvaluationError as error:
+            self.budget -= getattr(error, "cost", 0)
+            raise
+        self.budget -= cost
+        return value
+
+    async def value(self, expression: Expression) -> Any:
+        """A value, once all that is asked of the authorizer is decided; Failed if it has none."""
+        while True:
+            try:
+                return self.spend(expression)
+            except Undecided as undecided:
+                await self._decisions.decide(undecided.question)
+            except EvaluationError as error:
+                raise Failed(f"expression '{expression.text}' resulted in error: {error}") from None
+            except CostExceeded as error:
+                if self.budget < PER_CALL_LIMIT:
+                    raise OutOfBudget from None
+                raise Failed(f"expression '{expression.text}' resulted in error: {error}") from None
+
+
+def _shown_namespace(namespace: Object | None) -> Object | None:
+    """A namespace without what expressions are not to see."""
+    if namespace is None:
+        return None
+    metadata = {
+        name: namespace["metadata"][name] for name in _NAMESPACE_METADATA if name in namespace["metadata"]
+    }
+    shown = {"metadata": metadata}
+    shown |= {part: namespace[part] for part in ("spec", "status") if part in namespace}
+    return shown

@@ -1,0 +1,149 @@
+"""A mutating policy: JSON patches and apply configurations that expressions make."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from kubist.admission.policies.definitions import Policy
+from kubist.admission.policies.evaluation import Evaluation, Expression, Failed
+from kubist.crd.cel import CompileError, Program
+from kubist.crd.cel.ast import Node, StructNode
+from kubist.crd.cel.checker import children
+from kubist.kinds.admissionregistration import expressions
+from kubist.kinds.admissionregistration.expressions import Environment, Result
+from kubist.meta import status
+from kubist.patch import jsonpatch
+from kubist.patch.apply import merge, validate
+from kubist.patch.apply.typed import Type, type_of
+from kubist.patch.errors import PatchFailed
+from kubist.schema.node import Schema
+
+Object = dict[str, Any]
+
+
+class Mutation:
+    """One step of a policy."""
+
+    def __init__(self, text: str, environment: Environment, result: Result) -> None:
+        self._expression = Expression(text, environment, result)
+        self._mismatch = _mismatch(text, environment, result)
+
+    async def value(self, evaluation: Evaluation) -> Any:
+        value = await evaluation.value(self._expression)
+        if self._mismatch:
+            raise Failed(f"type mismatch: {self._mismatch}")
+        return to_json(value)
+
+    async def patched(self, evaluation: Evaluation, obj: Object, schema: Schema) -> Object:
+        raise AssertionError("every mutation says how")
+
+
+class JSONPatch(Mutation):
+    async def patched(self, evaluation: Evaluation, obj: Object, schema: Schema) -> Object:
+        operations = await self.value(evaluation)
+        try:
+            patched = jsonpatch.apply(obj, jsonpatch.operations(operations, checked=False))
+        except PatchFailed as error:
+            if error.why.startswith("testing value"):
+                return obj
+            raise Failed(f"JSON Patch: {error.why}") from None
+        except status.APIError as error:
+            raise Failed(f"JSON Patch: {error.message}") from None
+        if not isinstance(patched, dict):
+            raise Failed("JSON Patch: the result is not an object")
+        return patched
+
+
+class ApplyConfiguration(Mutation):
+    async def patched(self, evaluation: Evaluation, obj: Object, schema: Schema) -> Object:
+        configuration = await self.value(evaluation)
+        kind = type_of(schema)
+        configuration = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], **configuration}
+        wrong = validate.problems(kind, configuration)
+        if wrong:
+            why = f"failed to convert patch object to typed object: {wrong}"
+            raise Failed(f"error applying patch: {why}")
+        atomics = list(_atomics(kind, configuration, ""))
+        if atomics:
+            why = f"may not mutate atomic arrays, maps or structs: {', '.join(atomics)}"
+            raise Failed(f"error applying patch: invalid ApplyConfiguration: {why}")
+        merged: Object = merge.merge(kind, obj, configuration)
+        return merged
+
+
+class MutatingPolicy(Policy):
+    def __init__(self, policy: Object) -> None:
+        super().__init__(policy)
+        spec = policy.get("spec") or {}
+        self.reinvocable = spec.get("reinvocationPolicy") == "IfNeeded"
+        environment = Environment(self.environment.params, True, True, self.environment.variables)
+        self.mutations: list[Mutation] = []
+        for mutation in spec.get("mutations") or ():
+            if mutation.get("patchType") == "JSONPatch":
+                text = (mutation.get("jsonPatch") or {}).get("expression", "")
+                self.mutations.append(JSONPatch(text, environment, "JSONPatch"))
+            else:
+                text = (mutation.get("applyConfiguration") or {}).get("expression", "")
+                self.mutations.append(ApplyConfiguration(text, environment, "ApplyConfiguration"))
+
+
+def to_json(value: Any) -> Any:
+    """A value of CEL as JSON has it."""
+    if isinstance(value, dict):
+        return {str(key): to_json(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [to_json(inner) for inner in value]
+    if isinstance(value, bool) or value is None or isinstance(value, (str, float)):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return str(value)
+
+
+def _atomics(kind: Type, value: Any, path: str) -> Any:
+    """The paths of maps and lists that would be replaced as a whole."""
+    if isinstance(value, dict) and kind.map is not None:
+        if kind.map.atomic:
+            yield path
+        for key, inner in value.items():
+            field = kind.map.fields.get(key)
+            if field is not None:
+                yield from _atomics(field[1], inner, f"{path}.{key}")
+    elif isinstance(value, list) and kind.list is not None:
+        if kind.list.atomic:
+            yield path
+        for index, inner in enumerate(value):
+            yield from _atomics(kind.list.element, inner, f"{path}[{index}]")
+
+
+def _mismatch(text: str, environment: Environment, result: Result) -> str:
+    """An `Object` that is not named after the field it stands in."""
+    try:
+        program: Program = expressions.compile(text, environment, result)
+    except CompileError:
+        return ""
+    return "\n".join(_misnamed(program._node))
+
+
+def _misnamed(node: Node) -> list[str]:
+    found = []
+    if isinstance(node, StructNode) and node.name.partition(".")[0] == "Object":
+        for name, inner in node.fields:
+            wanted = f"{node.name}.{name}"
+            for struct in _structs(inner):
+                if struct.name != wanted:
+                    what = f'unexpected type name "{struct.name}", expected "{wanted}"'
+                    found.append(f"{what}, which matches field name path from root Object type")
+    for child in children(node):
+        found += _misnamed(child)
+    return found
+
+
+def _structs(node: Node) -> list[StructNode]:
+    """The objects that a value is made of, without those inside of them."""
+    if isinstance(node, StructNode):
+        return [node]
+    return [struct for child in children(node) for struct in _structs(child)]

@@ -1,0 +1,109 @@
+"""A validating policy: its validations with their messages and reasons, and what it notes in the audit log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kubist.admission.policies.definitions import Policy
+from kubist.admission.policies.evaluation import Evaluation, Expression, Failed, OutOfBudget
+
+Object = dict[str, Any]
+LONGEST_MESSAGE = 5 * 1024
+
+
+@dataclass(slots=True, frozen=True)
+class Denial:
+    """One validation that is not met."""
+
+    index: int
+    message: str
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a policy makes of a request, with one of its parameters."""
+
+    denials: list[Denial] = field(default_factory=list)
+    annotations: list[tuple[str, str]] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    """Audit annotations without a value, which refuse the request whatever the binding's actions are."""
+
+
+class Validation:
+    __slots__ = ("expression", "message", "message_expression", "reason")
+
+    def __init__(self, spec: Object, policy: Policy) -> None:
+        self.expression = Expression(spec.get("expression", ""), policy.environment, "bool")
+        self.message: str = spec.get("message", "").strip()
+        self.reason: str = spec.get("reason", "Invalid")
+        text = spec.get("messageExpression", "")
+        unauthorized = replace(policy.environment, authorizer=False)
+        self.message_expression = Expression(text, unauthorized, "string") if text else None
+
+    async def told(self, evaluation: Evaluation) -> str:
+        """Why it is not met: as its message expression says, if it says one line, or its message."""
+        if self.message_expression is not None:
+            try:
+                said = await evaluation.value(self.message_expression)
+            except OutOfBudget:
+                raise
+            except Failed:
+                said = None
+            if isinstance(said, str):
+                said = said.strip()
+                if said and "\n" not in said and len(said.encode()) <= LONGEST_MESSAGE:
+                    return said
+        return self.message or f"failed expression: {self.expression.text.strip()}"
+
+
+class ValidatingPolicy(Policy):
+    def __init__(self, policy: Object) -> None:
+        super().__init__(policy)
+        spec = policy.get("spec") or {}
+        self.validations = [Validation(entry, self) for entry in spec.get("validations") or ()]
+        self.annotations = [
+            (a.get("key", ""), Expression(a.get("valueExpression", ""), self.environment, "string or null"))
+            for a in spec.get("auditAnnotations") or ()
+        ]
+
+    async def validate(self, evaluation: Evaluation) -> Outcome:
+        outcome = Outcome()
+        try:
+            if not await self.conditions.hold(evaluation):
+                return outcome
+            for index, validation in enumerate(self.validations):
+                denial = await self._try(evaluation, index, validation)
+                if denial is not None:
+                    outcome.denials.append(denial)
+            await self._annotate(evaluation, outcome)
+        except Failed as error:
+            outcome.denials = [] if self.ignores_failure else [Denial(0, str(error))]
+        return outcome
+
+    async def _try(self, evaluation: Evaluation, index: int, validation: Validation) -> Denial | None:
+        try:
+            if await evaluation.value(validation.expression) is True:
+                return None
+        except OutOfBudget:
+            raise
+        except Failed as error:
+            return None if self.ignores_failure else Denial(index, str(error))
+        try:
+            return Denial(index, await validation.told(evaluation), validation.reason)
+        except OutOfBudget as error:
+            return None if self.ignores_failure else Denial(index, f"failed messageExpression: {error}")
+
+    async def _annotate(self, evaluation: Evaluation, outcome: Outcome) -> None:
+        for key, expression in self.annotations:
+            try:
+                value = await evaluation.value(expression)
+            except OutOfBudget:
+                raise
+            except Failed as error:
+                if not self.ignores_failure:
+                    outcome.errors.append(str(error))
+                continue
+            if isinstance(value, str) and value.strip():
+                outcome.annotations.append((key, value.strip()))
