@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import sys
 import threading
@@ -12,14 +13,15 @@ import orjson
 
 from kubist.context import User
 from kubist.filters.attributes import Attributes
-from kubist.filters.auditpolicy import AuditPolicy, Verdict
+from kubist.filters.auditpolicy import LEVELS, AuditPolicy, Verdict
 from kubist.http.messages import Answer, Request, Response
 from kubist.meta.times import format_micro_time
 
-METADATA, REQUEST, RESPONSE = 1, 2, 3
-LEVEL_NAMES = ("None", "Metadata", "Request", "RequestResponse")
+log = logging.getLogger("kubist.filters")
+
+REQUEST, RESPONSE = 2, 3
 BUFFERED = 10_000
-"""Events that may wait for the disk; beyond that they are dropped, and the log says how many."""
+"""Events that may wait for the disk; beyond that they are dropped, and the server's log says so."""
 USER_AGENT_LIMIT = 1024
 
 Object = dict[str, Any]
@@ -39,12 +41,16 @@ class AuditLog:
         try:
             self._events.put_nowait(event)
         except queue.Full:
+            if not self._dropped:
+                log.error("the audit log cannot keep up: events are dropped")
             self._dropped += 1
 
     def close(self) -> None:
         """Write what there is, then stop."""
         self._events.put(None)
         self._thread.join()
+        if self._dropped:
+            log.error("%d audit events were dropped", self._dropped)
 
     def _write(self) -> None:
         file: TextIO = sys.stdout if self._path == "-" else open(self._path, "a", encoding="utf-8")  # noqa: SIM115
@@ -85,7 +91,7 @@ class Trail:
         self._event: Object = {
             "kind": "Event",
             "apiVersion": "audit.k8s.io/v1",
-            "level": LEVEL_NAMES[verdict.level],
+            "level": LEVELS[verdict.level],
             "auditID": audit_id,
             "stage": "",
             "requestURI": target,
