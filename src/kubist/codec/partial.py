@@ -40,6 +40,10 @@ class Metadata(Made):
         found: int | bytes = self.piece(entry)
         return entry.tail[:found] if isinstance(found, int) else found
 
+    def all_bytes(self, entries: Sequence[Entry]) -> Chunks:
+        pieces = zip(entries, self.pieces(entries), strict=True)
+        return [entry.tail[:found] if type(found) is int else found for entry, found in pieces]
+
 
 class Partial(Metadata):
     """Single objects: get, watch, and the answers of writes."""
@@ -96,7 +100,7 @@ class PartialList(Metadata):
         return b"".join(self._list(items, obj["metadata"]))
 
     def list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
-        return self._list([self.bytes(entry) for entry in entries], meta)
+        return self._list(self.all_bytes(entries), meta)
 
     def _list(self, items: Chunks, meta: ListMeta) -> Chunks:
         head = b'{"kind":"PartialObjectMetadataList","apiVersion":"%b","metadata":%b,"items":' % (
@@ -105,7 +109,11 @@ class PartialList(Metadata):
         )
         if not items:
             return [head + b"null}\n"]
-        return [head, b"[", self._item, (b"}," + self._item).join(items), b"}]}\n"]
+        chunks = [b"}," + self._item] * (2 * len(items))
+        chunks[0] = b"%b[%b" % (head, self._item)
+        chunks[1::2] = items
+        chunks.append(b"}]}\n")
+        return chunks
 
 
 class PartialProtobuf(Messages):

@@ -107,6 +107,14 @@ class Made(Representation):
             KEPT.keep(reps, self.key, found, size)
         return found
 
+    def pieces(self, entries: Sequence[Entry]) -> list[Any]:
+        """The pieces of many versions, of which most have theirs."""
+        key, piece = self.key, self.piece
+        return [
+            piece(entry) if (reps := entry.reps) is None or (found := reps.get(key)) is None else found
+            for entry in entries
+        ]
+
     async def prepare(self, entries: Iterable[Entry]) -> None:
         made = 0
         for entry in list(entries):

@@ -48,9 +48,9 @@ class Messages(Made):
 
     def list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
         listed = wire.delimited(b"\x0a", protobuf.encode(by_name(LIST_META), meta))
-        items = b"".join([self.piece(entry) for entry in entries])
-        size = wire.varint(len(listed) + len(items))
-        return [b"".join((self._list_head, b"\x12", size, listed)), items, END]
+        items = self.pieces(entries)
+        size = wire.varint(len(listed) + sum(map(len, items)))
+        return [b"".join((self._list_head, b"\x12", size, listed)), *items, END]
 
     def event(self, type: str, entry: Entry) -> bytes:
         return protobuf.watch_frame(type, self.object(entry))

@@ -108,10 +108,13 @@ class Table(Representation):
             order = self.table.order
             entries = sorted(entries, key=lambda entry: order(entry.object()))
         now = time.time()
-        row, included = self.rows.piece, self._included
-        parts: Chunks = []
-        for entry in entries:
-            parts += (row(entry).text(now), included(entry), b",")
+        before, shown, after = self._all_included(entries)
+        parts = [before] * (4 * len(shown))
+        parts[0::4] = [row.text(now) for row in self.rows.pieces(entries)]
+        parts[2::4] = shown
+        parts[3::4] = [after + b","] * len(shown)
+        if parts:
+            parts[-1] = after
         return [self._start(list_meta(meta)), *_rows(parts, self.table), b"}\n"]
 
     async def prepare(self, entries: Any) -> None:
@@ -126,6 +129,14 @@ class Table(Representation):
         self._check()
         row: Row = self.rows.piece(entry)
         return row.text(now) + self._included(entry)
+
+    def _all_included(self, entries: Sequence[Entry]) -> tuple[bytes, Chunks, bytes]:
+        """What rows show of their objects, and the constants around it."""
+        if self.include == "Metadata":
+            return self._partial, self.metadata.all_bytes(entries), b"}}"
+        if self.include == "None":
+            return b'"object":', [b"null"] * len(entries), b"}"
+        return b'"object":', [self.json.object(entry)[:-1] for entry in entries], b"}"
 
     def _included(self, entry: Entry) -> bytes:
         if self.include == "Metadata":
@@ -172,8 +183,8 @@ class Table(Representation):
         self._check()
         parts = []
         for item in obj["items"]:
-            parts += [self._row_of_value(self.table, item), b"", b","]
-        rows = b"".join(_rows(parts, self.table))
+            parts += [self._row_of_value(self.table, item), b","]
+        rows = b"".join(_rows(parts[:-1], self.table))
         return b"".join((self._start(list_meta(obj["metadata"])), rows, b"}\n"))
 
     def _start(self, meta: ListMeta, table: columns.Table | None = None, *, headers: bool = True) -> bytes:
@@ -251,9 +262,6 @@ def _own_version(obj: Object) -> ListMeta:
     return {"resourceVersion": version} if version else {}
 
 
-def _rows(parts: Chunks, table: columns.Table) -> tuple[bytes, ...]:
-    """An array of rows out of their parts, of which the last is a comma too many."""
-    if not parts:
-        return (table.empty_rows,)
-    parts.pop()
-    return b"[", b"".join(parts), b"]"
+def _rows(parts: Chunks, table: columns.Table) -> Chunks:
+    """An array of rows out of their parts, commas included."""
+    return [b"[", *parts, b"]"] if parts else [table.empty_rows]
