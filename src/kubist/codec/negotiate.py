@@ -17,6 +17,9 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 ALL = (JSON, YAML, PROTOBUF)
 STREAMED = (JSON, PROTOBUF)
 META_VERSIONS = ("v1", "v1beta1")
+FEW = 12
+REMEMBERED = 512
+"""Headers up to this length are remembered with what they choose."""
 PARTIAL = ("PartialObjectMetadata", "PartialObjectMetadataList")
 
 
@@ -87,18 +90,16 @@ class NoRoute(APIError):
         super().__init__(406, "NotAcceptable", message, {})
 
 
-@functools.lru_cache(maxsize=512)
 def parse_accept(header: str) -> tuple[Clause, ...]:
     """The clauses of an Accept header, best first.
 
-    Sorted by insertion, because the reference's order is no total one and clients see the outcome."""
-    clauses: list[Clause] = []
-    for part in header.split(","):
-        clause = _clause(part)
-        if clause is None:
-            continue
-        clauses.append(clause)
-        at = len(clauses) - 1
+    A few are sorted by insertion: the reference's order is no total one, and clients see what comes of that."""
+    clauses = [clause for part in header.split(",") if (clause := _clause(part)) is not None]
+    if len(clauses) > FEW:
+        clauses.sort(key=lambda clause: (-clause.quality, clause.type == "*", clause.subtype == "*"))
+        return tuple(clauses)
+    for last in range(1, len(clauses)):
+        at = last
         while at and clauses[at].better_than(clauses[at - 1]):
             clauses[at - 1], clauses[at] = clauses[at], clauses[at - 1]
             at -= 1
@@ -171,15 +172,23 @@ def check_route(header: str, offered: tuple[str, ...]) -> None:
     raise NoRoute(offered)
 
 
-@functools.lru_cache(maxsize=1024)
 def negotiate(header: str, endpoint: Endpoint, *, pretty: bool = False) -> MediaType:
     """The representation to answer in; 406 if there is none."""
+    if len(header) <= REMEMBERED:
+        return _remembered(header, endpoint, pretty)
+    return _negotiate(header, endpoint, pretty)
+
+
+def _negotiate(header: str, endpoint: Endpoint, pretty: bool) -> MediaType:
     if endpoint.literal and header:
         check_route(header, ALL)
     found = choose(header, endpoint)
     if found is None:
         raise NotAcceptable(ALL)
     return replace(found, pretty=True) if pretty and not found.pretty else found
+
+
+_remembered = functools.lru_cache(maxsize=1024)(_negotiate)
 
 
 def negotiate_stream(header: str, endpoint: Endpoint) -> MediaType:
