@@ -54,6 +54,8 @@ class Resource:
     prefix: str = ""
     """Key prefix of the collection, with a trailing slash: `/registry/pods/`."""
     storage_version_hash: str = ""
+    since: int = 0
+    """The revision before which there was no such resource; watches cannot start earlier."""
     representations: dict[Any, Any] = field(default_factory=dict)
     """Made by `codec.representations`, kept as long as the resource."""
     _strategy: Strategy | None = None

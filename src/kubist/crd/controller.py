@@ -11,9 +11,11 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING, Any
 
+from kubist.cluster import MANAGER
 from kubist.crd import definition, naming
 from kubist.crd.apiservices import APIServices
 from kubist.meta import status
+from kubist.patch.apply import update_managed_fields
 from kubist.storage.cache import Change, Collection
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ class Definitions:
         self._queued: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._cleaning: set[str] = set()
+        self._running = False
         self._apiservices = APIServices(api)
         self._resource = api.resources.get(definition.GROUP, "v1", definition.PLURAL)
 
@@ -54,6 +57,7 @@ class Definitions:
             self._serve(entry.object())
         await asyncio.gather(*(self._load(served) for served in list(self.served.values())))
         collection.subscribe(self, self._changed)
+        self._running = True
         for entry in collection.entries.values():
             self._enqueue(entry.name)
         self._spawn(self._work())
@@ -115,6 +119,7 @@ class Definitions:
         for step in (naming.accept_names, naming.establish, naming.conform):
             changed = step(crd, peers)
             if changed is not None:
+                self._own(changed, entry.object())
                 with contextlib.suppress(status.APIError):
                     written = await self.registry.replace(self._resource, entry, changed)
                     if written is not None and step is naming.accept_names:
@@ -122,10 +127,24 @@ class Definitions:
                             self._enqueue(peer["metadata"]["name"])
                 return
         self._apiservices.due(group)
-        if "deletionTimestamp" in crd["metadata"] and name not in self._cleaning:
-            if definition.FINALIZER in (crd["metadata"].get("finalizers") or ()):
-                self._cleaning.add(name)
-                self._spawn(self._clean(name))
+        held = definition.FINALIZER in (crd["metadata"].get("finalizers") or ())
+        if "deletionTimestamp" in crd["metadata"] and held and name not in self._cleaning:
+            self._cleaning.add(name)
+            self._spawn(self._clean(name))
+
+    def _own(self, new: Object, old: Object) -> None:
+        """Note that the server itself wrote this status."""
+        assert self._resource is not None
+        update_managed_fields(
+            self._resource.schema,
+            old,
+            new,
+            manager=MANAGER,
+            api_version=self._resource.api_version,
+            now=naming.now(),
+            subresource="status",
+            reset_fields=("spec",),
+        )
 
     def _serve(self, crd: Object) -> None:
         """Make the resources of a definition what it says now."""
@@ -143,7 +162,7 @@ class Definitions:
         if known is not None and known.identity == identity(crd):
             return
         try:
-            served = Served(crd, webhook_of(crd, self.api))
+            served = Served(crd, webhook_of(crd, self.api), self._since(crd, known))
         except Exception:
             log.exception("definition %s cannot be served", name)
             return
@@ -159,6 +178,11 @@ class Definitions:
             self.registry.adopt(served.prefix, served.kind)
         self.served[name] = served
         self._spawn(self._load(served))
+
+    def _since(self, crd: Object, known: Served | None) -> int:
+        if known is not None and known.uid == crd["metadata"].get("uid"):
+            return known.since
+        return int(crd["metadata"]["resourceVersion"]) if self._running else 0
 
     async def _load(self, served: Served) -> None:
         if served.resources:
@@ -182,8 +206,15 @@ class Definitions:
     async def _clean(self, name: str) -> None:
         """Remove the objects of a definition that is to go, then let it go."""
         try:
-            while not await self._cleaned(name):
-                await asyncio.sleep(INSTANCE_CHECK_SECONDS)
+            await self._write(
+                name, "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"
+            )
+            reason, message = "NeverEstablished", "resource was never established"
+            served = self.served.get(name)
+            if served is not None and definition.established(served.crd):
+                await self._remove_instances(served)
+                reason, message = "InstanceDeletionCompleted", "removed all instances"
+            await self._write(name, "False", reason, message, done=True)
         except status.APIError as error:
             if error.code != 404:
                 log.warning("definition %s: %s", name, error)
@@ -191,64 +222,48 @@ class Definitions:
         finally:
             self._cleaning.discard(name)
 
-    async def _cleaned(self, name: str) -> bool:
-        from kubist.api import timestamp
-
-        await self._terminate(
-            name, "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"
-        )
-        served = self.served.get(name)
-        reason, message = "NeverEstablished", "resource was never established"
-        assert self._resource is not None
-        entry = self._collection.get(self._resource.key("", name))
-        if entry is not None and definition.established(entry.object()) and served is not None:
-            reason, message = "InstanceDeletionCompleted", "removed all instances"
-            if not await self._delete_instances(served):
-                return False
-
-        def finish(crd: Object) -> Object:
-            definition.set_condition(crd, "Terminating", "False", reason, message, timestamp())
-            kept = [f for f in crd["metadata"].get("finalizers") or () if f != definition.FINALIZER]
-            if kept:
-                crd["metadata"]["finalizers"] = kept
+    async def _write(self, name: str, state: str, reason: str, message: str, *, done: bool = False) -> None:
+        """Say how far the removal has come; with `done` drop the finalizer, and with the last one the definition."""
+        resource = self._resource
+        assert resource is not None
+        entry = await self.registry.read(resource, "", name)
+        while entry is not None:
+            crd = entry.object()
+            definition.set_condition(crd, "Terminating", state, reason, message, naming.now())
+            self._own(crd, entry.object())
+            finalizers = crd["metadata"].get("finalizers") or []
+            if done:
+                finalizers = [found for found in finalizers if found != definition.FINALIZER]
+                crd["metadata"]["finalizers"] = finalizers
+            if finalizers:
+                written = await self.registry.replace(resource, entry, crd) is not None
             else:
-                crd["metadata"].pop("finalizers", None)
-            return crd
+                written = await self.registry.remove(resource, entry) is not None
+            if written:
+                return
+            entry = await self.registry.refresh(resource, entry, entry.key)
 
-        entry = await self.registry.read(self._resource, "", name)
-        if entry is None:
-            return True
-        crd = finish(entry.object())
-        if not crd["metadata"].get("finalizers"):
-            if await self.registry.remove(self._resource, entry) is not None:
-                return True
-            return await self._cleaned(name)
-        await self.api.cluster.mutate(definition.PLURAL, name, "", finish, group=definition.GROUP)
-        return True
-
-    async def _terminate(self, name: str, state: str, reason: str, message: str) -> None:
-        from kubist.api import timestamp
-
-        def change(crd: Object) -> Object | None:
-            definition.set_condition(crd, "Terminating", state, reason, message, timestamp())
-            return crd
-
-        await self.api.cluster.mutate(definition.PLURAL, name, "", change, group=definition.GROUP)
-
-    async def _delete_instances(self, served: Served) -> bool:
-        """Delete every object; False while some remain."""
+    async def _remove_instances(self, served: Served) -> None:
+        """Delete every object, and wait until the last one that something held is gone."""
         if not served.resources:
-            return True
+            return
         resource = served.resources[0]
-        collection = self.registry.collection(resource)
-        await collection.ready()
-        for entry in list(collection.entries.values()):
-            with contextlib.suppress(status.APIError):
-                await self.api.cluster.delete(
-                    resource.resource, entry.name, entry.namespace, group=resource.group
-                )
-        await self.registry.cache.wait(await self.registry.store.revision())
-        return not collection.entries
+        while True:
+            collection = self.registry.collection(resource)
+            await collection.ready()
+            for entry in list(collection.entries.values()):
+                with contextlib.suppress(status.APIError):
+                    await self.api.cluster.delete(
+                        resource.resource, entry.name, entry.namespace, group=resource.group
+                    )
+            await self.registry.cache.wait(await self.registry.store.revision())
+            if not collection.entries:
+                return
+            changed = asyncio.Event()
+            collection.subscribe(changed, lambda changes, changed=changed: changed.set())  # type: ignore[misc]
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), INSTANCE_CHECK_SECONDS)
+            collection.unsubscribe(changed)
 
 
 def _only_terminating(known: Served, served: Served) -> bool:

@@ -24,10 +24,12 @@ TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
 class Served:
     """A definition as one server serves it, until its spec or its names change."""
 
-    def __init__(self, crd: Object, webhook: Webhook | None) -> None:
+    def __init__(self, crd: Object, webhook: Webhook | None, since: int = 0) -> None:
         self.name: str = crd["metadata"]["name"]
         self.uid: str = crd["metadata"].get("uid", "")
         self.crd = crd
+        self.since = since
+        """When it was defined, if that was while this server ran."""
         self.identity = identity(crd)
         self.terminating = definition.is_true(crd, "Terminating")
         group, names = crd["spec"]["group"], crd["status"]["acceptedNames"]
@@ -74,6 +76,7 @@ class Served:
             custom=True,
             storage_version=f"{group}/{storage}",
             prefix=self.prefix,
+            since=self.since,
             storage_version_hash=storage_version_hash(group, storage, spec["names"]["kind"]),
             _strategy=strategy,
             _schema=version.applied,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from kubist.crd import columns, embedded
+from kubist.crd import columns
 from kubist.crd.conversion import Conversion
 from kubist.crd.validation.explain import OldValue
 from kubist.crd.version import Version
@@ -152,7 +152,7 @@ class CustomStrategy(Strategy):
         version = self.version
         errors = version.validator.validate(obj) if version.validator is not None else []
         errors += scale_spec_errors(version, obj) + scale_status_errors(version, obj)
-        errors += embedded.validate(version.structural, obj)
+        errors += version.validate_embedded(obj)
         errors += version.validate_lists(obj)
         return errors + rule_errors(ctx, version, errors, obj, None, None)
 
@@ -163,7 +163,7 @@ class CustomStrategy(Strategy):
         if version.validator is not None:
             errors += version.validator.validate(new, "", before)
         errors += scale_spec_errors(version, new) + scale_status_errors(version, new)
-        errors += embedded.validate(version.structural, new)
+        errors += version.validate_embedded(new)
         found = version.validate_lists(new)
         if found and not version.validate_lists(old):
             errors += found

@@ -343,7 +343,7 @@ class _Spec:
         return errors
 
     def _had_too_many(self, version: Object) -> bool:
-        before = next(
+        before: Object = next(
             (v for v in self.old_spec.get("versions") or () if v["name"] == version.get("name")), {}
         )
         held = before.get("selectableFields") or []

@@ -68,6 +68,17 @@ class Version:
     def rules(self) -> Rules | None:
         return compile_rules(self.props, root=True) if self.props is not None else None
 
+    @functools.cached_property
+    def _keywords(self) -> frozenset[str]:
+        """The keywords that occur anywhere in the schema: what is not there needs no walk over the object."""
+        found: set[str] = set()
+        _collect_keywords(self.props or {}, found)
+        return frozenset(found)
+
+    @property
+    def embeds(self) -> bool:
+        return "x-kubernetes-embedded-resource" in self._keywords
+
     def coerce(self, obj: Object, *, lenient: bool = False) -> list[str]:
         """Make an object fit the schema, in place: metadata typed, unknown fields and forbidden nulls dropped.
         Gives the paths of what was dropped. `lenient`: what is mistyped in metadata goes as well."""
@@ -77,8 +88,10 @@ class Version:
             unknown += complaints
         if not self.preserves:
             unknown += prune(self.structural, obj)
-            drop_nulls(self.structural, obj)
-        unknown += embedded.coerce(self.structural, obj, lenient=lenient)
+            if b"null" in orjson.dumps(obj):
+                drop_nulls(self.structural, obj)
+        if self.embeds:
+            unknown += embedded.coerce(self.structural, obj, lenient=lenient)
         return unknown
 
     def decode(self, value: Object) -> tuple[Object, list[str]]:
@@ -98,10 +111,26 @@ class Version:
         return obj, [f'unknown field "{path}"' for path in unknown]
 
     def default(self, obj: Object) -> None:
-        apply_defaults(self.structural, obj)
+        if "default" in self._keywords:
+            apply_defaults(self.structural, obj)
 
     def validate_lists(self, obj: Object) -> list[FieldError]:
+        if "x-kubernetes-list-type" not in self._keywords:
+            return []
         return listtypes.validate(self.structural, obj)
+
+    def validate_embedded(self, obj: Object) -> list[FieldError]:
+        return embedded.validate(self.structural, obj) if self.embeds else []
+
+
+def _collect_keywords(props: Object, found: set[str]) -> None:
+    """The keywords of a schema and of the schemas of its values."""
+    found.update(props)
+    for inner in (props.get("properties") or {}).values():
+        _collect_keywords(inner, found)
+    for name in ("items", "additionalProperties"):
+        if isinstance(props.get(name), dict):
+            _collect_keywords(props[name], found)
 
 
 _OBJECT_META = by_name(node.OBJECT_META)

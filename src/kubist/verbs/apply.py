@@ -116,16 +116,24 @@ def _identify_new(call: Call, metadata: Object) -> None:
     create.match_namespace(call, metadata)
 
 
+def _owned_here(obj: Object, api_version: str) -> Object:
+    """An object with those of its managedFields alone that are of one version."""
+    held = obj["metadata"].get("managedFields") or []
+    kept = [entry for entry in held if entry.get("apiVersion") == api_version]
+    return {**obj, "metadata": {**obj["metadata"], "managedFields": kept}}
+
+
+def _unscalable(what: str) -> status.APIError:
+    """The reference has no way to apply the scale of a custom resource: without a conflict it always fails."""
+    why = f"request to convert CR to an invalid group/version: {managed.SCALE}"
+    return status.plain_error(f"{what} to proper version: {why}")
+
+
 async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Response:
     """Apply to the scale sub-resource: replicas are the one field there is to own."""
     from kubist.schema.catalog import schema_for
     from kubist.verbs import scale as scales
 
-    if call.resource.custom:
-        raise status.plain_error(
-            "failed to create manager for existing fields: failed to convert live object to proper version: "
-            f"request to convert CR to an invalid group/version: {managed.SCALE}"
-        )
     configuration = read(call)
     check_kind(configuration, managed.SCALE, "Scale")
     schema = schema_for("autoscaling", "v1", "Scale")
@@ -133,7 +141,11 @@ async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Respo
 
     async def applied(old: Object) -> Object:
         live = path.view(old, scales.view)
-        live["metadata"]["managedFields"] = managed.of_scale(call, old, path)
+        if call.resource.custom:
+            old = _owned_here(old, call.resource.api_version)
+        owners = live["metadata"]["managedFields"] = managed.of_scale(call, old, path)
+        if call.resource.custom and not owners:
+            raise _unscalable("failed to create manager for existing fields: failed to convert live object")
         merged = ssa.apply(
             schema,
             live,
@@ -144,6 +156,8 @@ async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Respo
             force=force,
             subresource="scale",
         )
+        if call.resource.custom:
+            raise _unscalable("failed to convert new object")
         return _decoded(merged, wanted)
 
     return await scales.write(call, path, applied, shown, None)

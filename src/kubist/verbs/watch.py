@@ -98,7 +98,9 @@ class Watcher:
                 raise status.unavailable(str(error)) from None
             return
         self.after = version or self.cache.revision
-        if self.after < self.collection.window_start:
+        if self.after < self.call.resource.since:
+            self.error = status.gone(EXPIRED)
+        elif self.after < self.collection.window_start:
             try:
                 self.past = await self.collection.history(self.after)
             except Compacted:
