@@ -71,7 +71,12 @@ class Authentication:
         raise status.unauthorized()
 
     async def review(self, token: str, audiences: Audiences) -> Known | str:
-        """Whose token this is, and for which of the audiences; or why it is nobody's."""
+        """Whose token this is, and for which of the audiences; or why it is nobody's.
+
+        It is read as a header would have it: what is no token there is anonymous here."""
+        token = bearer(f"Bearer {token}", [])
+        if not token and self.anonymous:
+            return ANONYMOUS, audiences or self.audiences
         known, errors = await self._known(token, audiences or self.audiences)
         return known if known is not None else aggregate([INVALID, *errors])
 
@@ -171,16 +176,12 @@ class TokenFile:
         self._users: dict[str, User] = {}
         with Path(path).open(newline="") as file:
             for row in csv.reader(file, skipinitialspace=True):
-                if not row or not row[0].strip():
-                    continue
-                if len(row) < 3:
+                if row and len(row) < 3:
                     raise ValueError(f"{path}: a line needs at least token, user name and user uid")
-                groups = (
-                    tuple(group.strip() for group in row[3].split(",") if group.strip())
-                    if len(row) > 3
-                    else ()
-                )
-                self._users.setdefault(row[0], with_groups(User(row[1], row[2], groups)))
+                if not row or not row[0]:
+                    continue
+                groups = tuple(row[3].split(",")) if len(row) > 3 else ()
+                self._users[row[0]] = with_groups(User(row[1], row[2], groups))
 
     async def authenticate(self, token: str, audiences: Audiences) -> Known | None:
         user = self._users.get(token)
