@@ -99,6 +99,8 @@ class Loop:
     async def _attend(self, key: Any) -> None:
         failed = True
         try:
+            # What this loop has written itself must be seen, or it would be done twice.
+            await self.client.registry.cache.catch_up()
             await self.reconcile(key)
             failed = False
         except (APIError, StoreError) as error:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from kubist.control import workloads
 from kubist.control.client import Client
 from kubist.control.leader import Leader
 from kubist.control.loop import Loop
@@ -73,7 +74,10 @@ class Manager:
         registry = self.api.registry
         for collection in list(registry.cache.collections.values()):
             await collection.ready()
-        self.loops = [kind(self.client) for kind in chosen(self.api.config.controllers)]
+        kinds = chosen(self.api.config.controllers)
+        if self.api.config.workloads:
+            kinds += workloads.loops()
+        self.loops = [kind(self.client) for kind in kinds]
         for loop in self.loops:
             loop.start()
 

@@ -1,0 +1,34 @@
+"""Workloads without nodes: what manages pods, and a node that only pretends to run them (`serve --workloads`)."""
+
+from __future__ import annotations
+
+from kubist.control.loop import Loop
+
+
+def loops() -> list[type[Loop]]:
+    from kubist.control.workloads.cronjobs import CronJobs
+    from kubist.control.workloads.daemonsets import DaemonSets
+    from kubist.control.workloads.deployments import Deployments
+    from kubist.control.workloads.endpoints import ServiceEndpoints
+    from kubist.control.workloads.jobs import Jobs
+    from kubist.control.workloads.loadbalancers import LoadBalancers
+    from kubist.control.workloads.node import Kubelet, Nodes, Scheduler
+    from kubist.control.workloads.replicasets import ReplicaSets, ReplicationControllers
+    from kubist.control.workloads.statefulsets import StatefulSets
+    from kubist.control.workloads.volumes import Volumes
+
+    return [
+        Nodes,
+        Scheduler,
+        Kubelet,
+        ReplicaSets,
+        ReplicationControllers,
+        Deployments,
+        StatefulSets,
+        DaemonSets,
+        Jobs,
+        CronJobs,
+        ServiceEndpoints,
+        LoadBalancers,
+        Volumes,
+    ]

@@ -1,0 +1,306 @@
+"""A node that only pretends: it is registered and ready, pods are bound to it, and are said to run. Nothing runs.
+
+`Nodes` keeps the Node object, `Scheduler` binds pods, `Kubelet` tells their status and completes their deletion.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from typing import Any
+
+from kubist.api import timestamp
+from kubist.control.client import Client
+from kubist.control.loop import Loop, controller_of, entry_of
+from kubist.kinds.shared.conditions import find, set_condition
+from kubist.meta.status import APIError
+from kubist.meta.times import parse_time
+from kubist.storage.cache import Change
+
+Object = dict[str, Any]
+
+NAME = "kubist-node"
+CAPACITY = {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "10000"}
+ADDRESS = "192.0.2.1"
+POD_NETWORK = ipaddress.IPv4Network("10.244.0.0/16")
+SIMULATED = "kubist.io/simulated"
+
+
+class Nodes(Loop):
+    """The node, as long as nobody says that there is none: it comes back when it is deleted."""
+
+    name = "simulated-node"
+
+    def follow(self) -> None:
+        self.queue.add(NAME)
+        self.watch("nodes", self._node_changed)
+
+    def _node_changed(self, change: Change) -> None:
+        if entry_of(change).name == NAME and (change.new is None or change.old is None):
+            self.queue.add(NAME)
+
+    async def reconcile(self, key: str) -> None:
+        if self.client.get("nodes", key) is None:
+            labels = {
+                "kubernetes.io/hostname": NAME,
+                "kubernetes.io/os": "linux",
+                "kubernetes.io/arch": "amd64",
+                SIMULATED: "true",
+            }
+            node = {
+                "metadata": {"name": NAME, "labels": labels},
+                "spec": {"podCIDR": str(POD_NETWORK), "podCIDRs": [str(POD_NETWORK)]},
+            }
+            await self.client.create("nodes", node)
+        await self.client.update("nodes", key, "", _without_taint)
+        await self.client.update("nodes", key, "", _ready, subresource="status")
+
+
+def _without_taint(node: Object) -> Object:
+    """New nodes may not be scheduled to until they are ready; this one always is."""
+    taints = [t for t in node["spec"].get("taints") or () if t["key"] != "node.kubernetes.io/not-ready"]
+    if taints:
+        node["spec"]["taints"] = taints
+    else:
+        node["spec"].pop("taints", None)
+    return node
+
+
+def _ready(node: Object) -> Object:
+    now, status = timestamp(), node["status"]
+    conditions = status.setdefault("conditions", [])
+    for kind in ("MemoryPressure", "DiskPressure", "PIDPressure"):
+        healthy = {"type": kind, "status": "False", "reason": f"KubeletHasNo{kind}", "message": "simulated"}
+        set_condition(conditions, {**healthy, "lastHeartbeatTime": now}, now)
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "this node is simulated"}
+    set_condition(conditions, {**ready, "lastHeartbeatTime": now}, now)
+    status["capacity"] = dict(CAPACITY)
+    status["allocatable"] = dict(CAPACITY)
+    status["addresses"] = [
+        {"type": "InternalIP", "address": ADDRESS},
+        {"type": "Hostname", "address": node["metadata"]["name"]},
+    ]
+    info = status.setdefault("nodeInfo", {})
+    info.update(kubeletVersion="v1.36.4", osImage="simulated", operatingSystem="linux", architecture="amd64")
+    return node
+
+
+class Scheduler(Loop):
+    """Binds pods to the first node that is ready and that their nodeSelector, tolerations and cordons allow."""
+
+    name = "simulated-scheduler"
+
+    def follow(self) -> None:
+        self.watch("pods", self._pod_changed)
+        self.watch("nodes", self._node_changed)
+
+    def _pod_changed(self, change: Change) -> None:
+        if change.new is not None and b'"nodeName":"' not in change.new.tail:
+            self.enqueue(change)
+
+    def _node_changed(self, change: Change) -> None:
+        for entry in self.client.collection("pods").entries.values():
+            if b'"nodeName":"' not in entry.tail:
+                self.queue.add((entry.namespace, entry.name))
+
+    async def reconcile(self, key: tuple[str, str]) -> None:
+        namespace, name = key
+        pod = self.client.get("pods", name, namespace)
+        if pod is None or pod["spec"].get("nodeName") or "deletionTimestamp" in pod["metadata"]:
+            return
+        if pod["spec"].get("schedulerName") != "default-scheduler" or pod["spec"].get("schedulingGates"):
+            return
+        node = next((node for node in self.client.list("nodes") if fits(pod, node)), None)
+        now = timestamp()
+
+        def bind(held: Object) -> Object | None:
+            if held["spec"].get("nodeName"):
+                return None
+            conditions = held["status"].setdefault("conditions", [])
+            if node is None:
+                why = {"status": "False", "reason": "Unschedulable", "message": "no node is suitable"}
+                return held if set_condition(conditions, {"type": "PodScheduled", **why}, now) else None
+            held["spec"]["nodeName"] = node["metadata"]["name"]
+            set_condition(conditions, {"type": "PodScheduled", "status": "True"}, now)
+            return held
+
+        try:
+            await self.client.mutate("pods", name, namespace, bind)
+        except APIError as error:
+            if error.code != 404:
+                raise
+
+
+def fits(pod: Object, node: Object) -> bool:
+    spec = node["spec"]
+    if (
+        spec.get("unschedulable")
+        or (find(node["status"].get("conditions"), "Ready") or {}).get("status") != "True"
+    ):
+        return False
+    labels = node["metadata"].get("labels") or {}
+    if any(labels.get(key) != value for key, value in (pod["spec"].get("nodeSelector") or {}).items()):
+        return False
+    return all(tolerated(taint, pod["spec"].get("tolerations") or ()) for taint in spec.get("taints") or ())
+
+
+def tolerated(taint: Object, tolerations: Any) -> bool:
+    if taint.get("effect") == "PreferNoSchedule":
+        return True
+    for toleration in tolerations:
+        if toleration.get("effect") not in (None, "", taint.get("effect")):
+            continue
+        if toleration.get("key", "") not in ("", taint["key"]):
+            continue
+        if toleration.get("operator") == "Exists" or toleration.get("value", "") == taint.get("value", ""):
+            return True
+    return False
+
+
+class Kubelet(Loop):
+    """Says that the pods of simulated nodes run; those of Jobs, that they have succeeded."""
+
+    name = "simulated-kubelet"
+    workers = 8
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        self._taken: dict[str, str] = {}
+
+    def follow(self) -> None:
+        self.watch("pods", self._pod_changed)
+
+    def _pod_changed(self, change: Change) -> None:
+        if change.new is not None and b'"nodeName":"' in change.new.tail:
+            self.enqueue(change)
+
+    async def reconcile(self, key: tuple[str, str]) -> None:
+        namespace, name = key
+        pod = self.client.get("pods", name, namespace)
+        if pod is None:
+            self._taken.pop(f"{namespace}/{name}", None)
+            return
+        node = self.client.get("nodes", pod["spec"].get("nodeName", ""))
+        if node is None or (node["metadata"].get("labels") or {}).get(SIMULATED) != "true":
+            return
+        if "deletionTimestamp" in pod["metadata"]:
+            await self._remove(pod)
+            return
+        phase = pod["status"].get("phase", "Pending")
+        if phase in ("Succeeded", "Failed"):
+            return
+        scheduled = find(pod["status"].get("conditions"), "PodScheduled") or {}
+        since = scheduled.get("lastTransitionTime") or pod["metadata"]["creationTimestamp"]
+        left = (
+            self.config.workload_delay - (time.time() - parse_time(since))
+            if self.config.workload_delay
+            else 0
+        )
+        if left > 0:
+            self.queue.add_after(key, left)
+            return
+        if phase == "Pending":
+            await self._tell(pod, _running)
+        reference = controller_of(pod)
+        if reference is not None and reference.get("kind") == "Job":
+            await self._tell(pod, _succeeded)
+
+    async def _tell(self, pod: Object, change: Any) -> None:
+        metadata = pod["metadata"]
+        address = self._address(f"{metadata['namespace']}/{metadata['name']}", pod)
+        await self.client.update(
+            "pods",
+            metadata["name"],
+            metadata["namespace"],
+            lambda held: change(held, address) if held["metadata"]["uid"] == metadata["uid"] else None,
+            subresource="status",
+        )
+
+    def _address(self, key: str, pod: Object) -> str:
+        """An address that no other pod has; pods of the host's network have the host's."""
+        if pod["spec"].get("hostNetwork"):
+            return ADDRESS
+        if pod["status"].get("podIP"):
+            return str(pod["status"]["podIP"])
+        if key not in self._taken:
+            taken = set(self._taken.values())
+            taken |= {
+                e.fields.get("status.podIP", "") for e in self.client.collection("pods").entries.values()
+            }
+            self._taken[key] = next(str(ip) for ip in POD_NETWORK.hosts() if str(ip) not in taken)
+        return self._taken[key]
+
+    async def _remove(self, pod: Object) -> None:
+        metadata = pod["metadata"]
+        self._taken.pop(f"{metadata['namespace']}/{metadata['name']}", None)
+        try:
+            await self.client.delete(
+                "pods",
+                metadata["name"],
+                metadata["namespace"],
+                gracePeriodSeconds=0,
+                preconditions={"uid": metadata["uid"]},
+            )
+        except APIError as error:
+            if error.code not in (404, 409):
+                raise
+
+
+def _running(pod: Object, address: str) -> Object:
+    now, spec, status = timestamp(), pod["spec"], pod["status"]
+    status |= {"phase": "Running", "hostIP": ADDRESS, "hostIPs": [{"ip": ADDRESS}]}
+    status |= {"podIP": address, "podIPs": [{"ip": address}], "startTime": status.get("startTime", now)}
+    running = {"running": {"startedAt": now}}
+    done = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now}}
+    status["containerStatuses"] = [container_status(c, running, ready=True) for c in spec["containers"]]
+    if spec.get("initContainers"):
+        status["initContainerStatuses"] = [
+            container_status(c, running if c.get("restartPolicy") == "Always" else done, ready=True)
+            for c in spec["initContainers"]
+        ]
+    return _conditions(pod, "True", now)
+
+
+def _succeeded(pod: Object, address: str) -> Object | None:
+    now, status = timestamp(), pod["status"]
+    if status.get("phase") != "Running":
+        return None
+    status["phase"] = "Succeeded"
+    for held in status.get("containerStatuses") or ():
+        started = (held["state"].get("running") or {}).get("startedAt", now)
+        ended = {"exitCode": 0, "reason": "Completed", "startedAt": started, "finishedAt": now}
+        held |= {"state": {"terminated": ended}, "ready": False, "started": False}
+    return _conditions(pod, "False", now, reason="PodCompleted")
+
+
+def _conditions(pod: Object, ready: str, now: str, reason: str = "") -> Object:
+    conditions = pod["status"].setdefault("conditions", [])
+    gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or ()]
+    open_ = all((find(conditions, gate) or {}).get("status") == "True" for gate in gates)
+    states = {
+        "PodReadyToStartContainers": ready,
+        "Initialized": "True",
+        "Ready": ready if open_ else "False",
+        "ContainersReady": ready,
+        "PodScheduled": "True",
+    }
+    for kind, state in states.items():
+        condition = {"type": kind, "status": state}
+        if reason and kind != "PodScheduled":
+            condition["reason"] = reason
+        set_condition(conditions, condition, now)
+    return pod
+
+
+def container_status(container: Object, state: Object, *, ready: bool) -> Object:
+    return {
+        "name": container["name"],
+        "image": container.get("image", ""),
+        "imageID": f"simulated://{container.get('image', '')}",
+        "containerID": f"simulated://{container['name']}",
+        "ready": ready,
+        "started": "running" in state,
+        "restartCount": 0,
+        "state": state,
+        "lastState": {},
+    }

@@ -1,0 +1,195 @@
+"""Pods as their managers see them: made from a template, found by owner, adopted and let go by selector."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import time
+from typing import Any
+
+import orjson
+
+from kubist.control.client import Client
+from kubist.control.loop import Loop, controller_of, entry_of
+from kubist.control.values import pod_ready
+from kubist.kinds.shared.conditions import find
+from kubist.meta.selectors import label_selector
+from kubist.meta.status import APIError
+from kubist.meta.times import parse_time
+from kubist.storage.cache import Change
+
+Object = dict[str, Any]
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+
+
+def owner_reference(owner: Object) -> Object:
+    metadata = owner["metadata"]
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def owned(obj: Object, owner: Object) -> bool:
+    reference = controller_of(obj)
+    return reference is not None and reference.get("uid") == owner["metadata"]["uid"]
+
+
+def from_template(template: Object, owner: Object, name: str = "") -> Object:
+    """A pod of a template, managed by `owner`; with a generated name if none is given."""
+    template = copy.deepcopy(template)
+    kept = template.get("metadata") or {}
+    metadata: Object = {
+        part: kept[part] for part in ("labels", "annotations", "finalizers") if kept.get(part)
+    }
+    metadata["ownerReferences"] = [owner_reference(owner)]
+    if name:
+        metadata["name"] = name
+    else:
+        metadata["generateName"] = f"{owner['metadata']['name']}-"
+    return {"metadata": metadata, "spec": template["spec"]}
+
+
+def template_hash(template: Object) -> str:
+    """A short name for what a template says."""
+    digest = hashlib.sha256(orjson.dumps(template, option=orjson.OPT_SORT_KEYS)).digest()
+    return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:10])
+
+
+async def claim(client: Client, resource: str, owner: Object, *, group: str = "") -> list[Object]:
+    """The objects that an owner manages, among those that its selector matches: orphans are taken on, and those
+    that no longer match are let go."""
+    namespace, uid = owner["metadata"]["namespace"], owner["metadata"]["uid"]
+    selector = label_selector(owner["spec"].get("selector") or {})
+    terminating = "deletionTimestamp" in owner["metadata"]
+    mine = []
+    for entry in client.labelled(resource, namespace, group=group):
+        matches = not selector.empty and selector.matches(entry.labels)
+        if not matches and uid.encode() not in entry.tail:
+            continue
+        obj = entry.object()
+        reference = controller_of(obj)
+        if reference is not None:
+            if reference.get("uid") == uid:
+                if matches:
+                    mine.append(obj)
+                elif not terminating:
+                    await _let_go(client, resource, group, obj, uid)
+        elif matches and not terminating and "deletionTimestamp" not in obj["metadata"]:
+            adopted = await _adopt(client, resource, group, obj, owner)
+            if adopted is not None:
+                mine.append(adopted)
+    return mine
+
+
+async def _adopt(client: Client, resource: str, group: str, obj: Object, owner: Object) -> Object | None:
+    def edit(held: Object) -> Object | None:
+        if controller_of(held) is not None or "deletionTimestamp" in held["metadata"]:
+            return None
+        held["metadata"].setdefault("ownerReferences", []).append(owner_reference(owner))
+        return held
+
+    metadata = obj["metadata"]
+    return await client.update(resource, metadata["name"], metadata["namespace"], edit, group=group)
+
+
+async def _let_go(client: Client, resource: str, group: str, obj: Object, uid: str) -> None:
+    def edit(held: Object) -> Object:
+        kept = [r for r in held["metadata"].get("ownerReferences") or () if r.get("uid") != uid]
+        held["metadata"]["ownerReferences"] = kept
+        if not kept:
+            del held["metadata"]["ownerReferences"]
+        return held
+
+    metadata = obj["metadata"]
+    await client.update(resource, metadata["name"], metadata["namespace"], edit, group=group)
+
+
+async def delete(client: Client, obj: Object, resource: str = "pods", *, group: str = "") -> None:
+    metadata = obj["metadata"]
+    try:
+        await client.delete(
+            resource,
+            metadata["name"],
+            metadata["namespace"],
+            group=group,
+            propagationPolicy="Background",
+            preconditions={"uid": metadata["uid"]},
+        )
+    except APIError as error:
+        if error.code not in (404, 409):
+            raise
+
+
+def available_in(pod: Object, least: int) -> float | None:
+    """Seconds until a pod has been ready for `least` seconds; 0 if it has, None if it is not ready at all."""
+    if not pod_ready(pod):
+        return None
+    if not least:
+        return 0.0
+    condition = find(pod["status"].get("conditions"), "Ready") or {}
+    since = condition.get("lastTransitionTime")
+    return max(parse_time(since) + least - time.time(), 0.0) if since else 0.0
+
+
+class Managing(Loop):
+    """A loop over objects that manage pods (or other managers) by a selector."""
+
+    resource: str
+    group: str = "apps"
+    managed: str = "pods"
+    managed_group: str = ""
+    workers = 4
+
+    def follow(self) -> None:
+        self.watch(self.resource, self.enqueue, group=self.group)
+        self.watch(self.managed, self._managed_changed, group=self.managed_group)
+
+    def _managed_changed(self, change: Change) -> None:
+        """Look again after whoever manages the object, or, if nobody does, might."""
+        entry = entry_of(change)
+        for version in (change.old, change.new):
+            if version is None or b'"ownerReferences":[' not in version.tail:
+                continue
+            reference = controller_of(version.object())
+            if (
+                reference is not None
+                and reference.get("kind") == self.client.resource(self.resource, self.group).kind
+            ):
+                self.queue.add((entry.namespace, reference["name"]))
+                return
+        if change.new is not None and controller_of(change.new.object()) is None:
+            for manager in self.client.list(self.resource, entry.namespace, group=self.group):
+                selector = label_selector(manager["spec"].get("selector") or {})
+                if not selector.empty and selector.matches(entry.labels):
+                    self.queue.add((entry.namespace, manager["metadata"]["name"]))
+
+    def find(self, key: tuple[str, str]) -> Object | None:
+        namespace, name = key
+        return self.client.get(self.resource, name, namespace, group=self.group)
+
+    async def write_status(self, obj: Object, status: Object) -> None:
+        """Make the status what it should be, if it is not already."""
+        metadata = obj["metadata"]
+
+        def edit(held: Object) -> Object | None:
+            if held["metadata"]["uid"] != metadata["uid"]:
+                return None
+            held["status"] = {name: value for name, value in status.items() if value not in (None, [], {})}
+            return held
+
+        if {name: value for name, value in status.items() if value not in (None, [], {})} != obj.get(
+            "status"
+        ):
+            await self.client.update(
+                self.resource,
+                metadata["name"],
+                metadata["namespace"],
+                edit,
+                group=self.group,
+                subresource="status",
+            )

@@ -1,0 +1,230 @@
+"""Simulated workloads: what people and tools wait for comes about without any node."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+
+from kubist.testing import Cluster
+
+pytestmark = pytest.mark.kubist(workloads=True)
+KUBECTL = os.environ.get("KUBECTL") or shutil.which("kubectl")
+MERGE = "application/merge-patch+json"
+LABELS = {"app": "web"}
+
+
+def template(image: str = "nginx:1", **spec: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": image, "ports": [{"name": "http", "containerPort": 8080}]}
+    return {"metadata": {"labels": dict(LABELS)}, "spec": {"containers": [container], **spec}}
+
+
+def workload(kind: str, **spec: Any) -> dict[str, Any]:
+    body = {"selector": {"matchLabels": dict(LABELS)}, "template": template(), **spec}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "web"}, "spec": body}
+
+
+def complete(deployment: dict[str, Any]) -> bool:
+    status, wanted = deployment["status"], deployment["spec"]["replicas"]
+    return (
+        status.get("observedGeneration") == deployment["metadata"]["generation"]
+        and status.get("updatedReplicas", 0) == status.get("replicas", 0) == wanted
+        and status.get("availableReplicas", 0) == wanted
+    )
+
+
+def running(cluster: Cluster) -> list[dict[str, Any]]:
+    return [pod for pod in cluster.list("pods") if "deletionTimestamp" not in pod["metadata"]]
+
+
+def test_the_simulated_node_is_ready_and_says_what_it_is(cluster: Cluster) -> None:
+    node = cluster.wait("node/kubist-node", "Ready")
+    assert node["metadata"]["labels"]["kubist.io/simulated"] == "true"
+    assert node["status"]["allocatable"]["pods"]
+
+
+def test_a_pod_runs_and_a_deleted_pod_goes(cluster: Cluster) -> None:
+    cluster.load({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": template()["spec"]})
+    pod = cluster.wait("pod/p", "Ready")
+    assert pod["status"]["phase"] == "Running"
+    assert pod["status"]["podIP"]
+    assert pod["status"]["containerStatuses"][0]["ready"]
+    cluster.delete("pod/p")
+    cluster.wait("pod/p", "delete")
+
+
+def test_a_pod_that_no_node_suits_is_not_scheduled(cluster: Cluster) -> None:
+    spec = template(nodeSelector={"disk": "none"})["spec"]
+    cluster.load({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
+    pod = cluster.wait("pod/p", lambda held: held["status"].get("conditions"))
+    assert pod["status"]["conditions"][0]["reason"] == "Unschedulable"
+
+
+@pytest.mark.kubist(workloads=True, workload_delay=1.0)
+def test_pods_take_as_long_as_they_are_told_to(cluster: Cluster) -> None:
+    cluster.load({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": template()["spec"]})
+    pod = cluster.wait("pod/p", lambda held: held["spec"].get("nodeName"))
+    assert pod["status"]["phase"] == "Pending"
+    cluster.wait("pod/p", "Ready")
+
+
+def test_a_deployment_rolls_out_scales_and_rolls_back(cluster: Cluster) -> None:
+    cluster.load(workload("Deployment", replicas=3))
+    cluster.wait("deploy/web", complete)
+    (first,) = cluster.list("replicasets")
+    path = "/apis/apps/v1/namespaces/default/deployments/web"
+    change = {"spec": {"template": template("nginx:2")}}
+    cluster.request("PATCH", path, change, MERGE)
+    deployment = cluster.wait("deploy/web", complete)
+    assert deployment["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
+    assert {pod["spec"]["containers"][0]["image"] for pod in running(cluster)} == {"nginx:2"}
+    cluster.request("PATCH", path, {"spec": {"replicas": 5}}, MERGE)
+    cluster.wait("deploy/web", lambda held: complete(held) and held["status"]["replicas"] == 5)
+    cluster.request("PATCH", path, {"spec": {"template": template("nginx:1")}}, MERGE)
+    deployment = cluster.wait("deploy/web", complete)
+    assert deployment["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "3"
+    again = cluster.get(f"rs/{first['metadata']['name']}")
+    assert again["metadata"]["annotations"]["deployment.kubernetes.io/revision-history"] == "1"
+    conditions = {held["type"]: held["reason"] for held in deployment["status"]["conditions"]}
+    assert conditions == {"Available": "MinimumReplicasAvailable", "Progressing": "NewReplicaSetAvailable"}
+
+
+def test_recreate_never_runs_old_and_new_together(cluster: Cluster) -> None:
+    cluster.load(workload("Deployment", replicas=2, strategy={"type": "Recreate"}))
+    cluster.wait("deploy/web", complete)
+    path = "/apis/apps/v1/namespaces/default/deployments/web"
+    cluster.request("PATCH", path, {"spec": {"template": template("nginx:2")}}, MERGE)
+    cluster.wait("deploy/web", complete)
+    assert {pod["spec"]["containers"][0]["image"] for pod in running(cluster)} == {"nginx:2"}
+
+
+@pytest.mark.parametrize("policy", ["Background", "Foreground", "Orphan"])
+def test_a_deleted_deployment_takes_its_pods_along_unless_they_are_orphaned(
+    cluster: Cluster, policy: str
+) -> None:
+    cluster.load(workload("Deployment", replicas=2))
+    cluster.wait("deploy/web", complete)
+    (held,) = cluster.list("replicasets")
+    pods = running(cluster)
+    cluster.delete("deploy/web", propagationPolicy=policy)
+    cluster.wait("deploy/web", "delete")
+    if policy == "Orphan":
+        assert "ownerReferences" not in cluster.get(f"rs/{held['metadata']['name']}")["metadata"]
+        assert len(running(cluster)) == 2
+        return
+    for pod in pods:
+        cluster.wait(f"pod/{pod['metadata']['name']}", "delete")
+
+
+def test_a_replica_set_replaces_what_is_deleted_and_adopts_what_matches(cluster: Cluster) -> None:
+    stray = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stray", "labels": dict(LABELS)}}
+    cluster.load({**stray, "spec": template()["spec"]})
+    cluster.load(workload("ReplicaSet", replicas=2))
+    cluster.wait("rs/web", lambda held: held["status"].get("availableReplicas") == 2)
+    assert cluster.get("pod/stray")["metadata"]["ownerReferences"][0]["name"] == "web"
+    cluster.delete("pod/stray")
+    cluster.wait("pod/stray", "delete")
+    cluster.wait("rs/web", lambda held: held["status"].get("availableReplicas") == 2)
+
+
+def test_a_stateful_set_is_ordered_and_keeps_its_claims(cluster: Cluster) -> None:
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claims = [{"metadata": {"name": "data"}, "spec": claim}]
+    cluster.load(workload("StatefulSet", replicas=3, serviceName="web", volumeClaimTemplates=claims))
+    cluster.wait("sts/web", lambda held: held["status"].get("readyReplicas") == 3)
+    assert sorted(pod["metadata"]["name"] for pod in cluster.list("pods")) == ["web-0", "web-1", "web-2"]
+    cluster.wait("pvc/data-web-2", lambda held: held["status"].get("phase") == "Bound")
+    path = "/apis/apps/v1/namespaces/default/statefulsets/web"
+    cluster.request("PATCH", path, {"spec": {"template": template("nginx:2")}}, MERGE)
+    cluster.wait(
+        "sts/web",
+        lambda held: (
+            held["status"].get("updatedReplicas") == 3
+            and held["status"]["currentRevision"] == held["status"]["updateRevision"]
+        ),
+    )
+    assert len(cluster.list("controllerrevisions")) == 2
+    cluster.request("PATCH", path, {"spec": {"replicas": 1}}, MERGE)
+    cluster.wait("pod/web-1", "delete")
+    assert cluster.get("pvc/data-web-2")
+
+
+def test_a_daemon_set_runs_on_every_node(cluster: Cluster) -> None:
+    cluster.load(workload("DaemonSet"))
+    held = cluster.wait("ds/web", lambda held: held["status"].get("numberAvailable") == 1)
+    assert held["status"]["desiredNumberScheduled"] == 1
+    path = "/apis/apps/v1/namespaces/default/daemonsets/web"
+    cluster.request("PATCH", path, {"spec": {"template": template("nginx:2")}}, MERGE)
+    cluster.wait(
+        "ds/web",
+        lambda held: (
+            held["status"].get("observedGeneration") == 2
+            and held["status"].get("updatedNumberScheduled") == 1
+        ),
+    )
+
+
+@pytest.mark.parametrize("mode", ["NonIndexed", "Indexed"])
+def test_a_job_completes(cluster: Cluster, mode: str) -> None:
+    spec = {
+        "completions": 3,
+        "parallelism": 2,
+        "completionMode": mode,
+        "template": {"spec": {**template()["spec"], "restartPolicy": "Never"}},
+    }
+    cluster.load({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec})
+    job = cluster.wait("job/j", "Complete")
+    assert job["status"]["succeeded"] == 3
+    assert "active" not in job["status"]
+    assert job["status"].get("completedIndexes") == ("0-2" if mode == "Indexed" else None)
+
+
+def test_a_cron_job_makes_jobs_when_they_are_due(cluster: Cluster) -> None:
+    job = {"template": {"spec": {**template()["spec"], "restartPolicy": "Never"}}}
+    spec = {"schedule": "@every 1s", "jobTemplate": {"spec": job}}
+    cluster.load({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"}, "spec": spec})
+    held = cluster.wait("cronjob/c", lambda held: held["status"].get("lastSuccessfulTime"))
+    assert held["status"]["lastScheduleTime"]
+
+
+def test_services_have_endpoints_of_ready_pods(cluster: Cluster) -> None:
+    ports = [{"name": "web", "port": 80, "targetPort": "http"}]
+    spec = {"selector": LABELS, "ports": ports, "type": "LoadBalancer"}
+    cluster.load({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": spec})
+    cluster.load(workload("Deployment", replicas=2))
+    endpoints = cluster.wait(
+        "endpoints/web", lambda held: len((held.get("subsets") or [{}])[0].get("addresses", ())) == 2
+    )
+    assert endpoints["subsets"][0]["ports"] == [{"name": "web", "port": 8080, "protocol": "TCP"}]
+    (held,) = (
+        s
+        for s in cluster.list("endpointslices")
+        if s["metadata"]["labels"].get("kubernetes.io/service-name") == "web"
+    )
+    cluster.wait(f"endpointslice/{held['metadata']['name']}", lambda held: len(held["endpoints"]) == 2)
+    assert cluster.get("svc/web")["status"]["loadBalancer"]["ingress"][0]["ip"]
+
+
+@pytest.mark.skipif(not KUBECTL, reason="kubectl is not installed")
+def test_kubectl_sees_a_rollout_through(cluster: Cluster) -> None:
+    def kubectl(*arguments: str) -> str:
+        assert KUBECTL
+        command = [KUBECTL, "--kubeconfig", str(cluster.kubeconfig), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    kubectl("create", "deployment", "web", "--image=nginx", "--replicas=3")
+    assert "successfully rolled out" in kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+    kubectl("set", "image", "deployment/web", "nginx=nginx:2")
+    assert "successfully rolled out" in kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+    assert "1 " in kubectl("rollout", "history", "deployment/web")
+    kubectl("rollout", "undo", "deployment/web")
+    kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+    kubectl("wait", "--for=condition=Available", "deployment/web", "--timeout=20s")
+    kubectl("wait", "--for=condition=Ready", "pod", "-l", "app=web", "--timeout=20s")
+    kubectl("delete", "deployment", "web", "--cascade=foreground", "--timeout=20s")
+    assert kubectl("get", "pods", "-o", "name") == ""
