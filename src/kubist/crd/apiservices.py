@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kubist.crd import definition
 from kubist.meta import status
 
 if TYPE_CHECKING:
@@ -20,8 +20,9 @@ AUTOMANAGED = "kube-aggregator.kubernetes.io/automanaged"
 class APIServices:
     """Keeps the automatic APIServices of groups up to date, one group at a time."""
 
-    def __init__(self, api: API) -> None:
+    def __init__(self, api: API, versions: Callable[[str], set[str]]) -> None:
         self._api = api
+        self._versions = versions
         self._due: set[str] = set()
         self._task: asyncio.Task[None] | None = None
 
@@ -37,10 +38,7 @@ class APIServices:
 
     async def _sync(self, group: str) -> None:
         cluster = self._api.cluster
-        wanted = set()
-        for crd in cluster.list(definition.PLURAL, None, group=definition.GROUP):
-            if crd["spec"]["group"] == group and definition.established(crd):
-                wanted |= {found["name"] for found in definition.versions(crd) if found.get("served")}
+        wanted = self._versions(group)
         held = {
             found["spec"]["version"]: found
             for found in cluster.list("apiservices", None, group=GROUP)

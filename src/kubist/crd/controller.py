@@ -29,6 +29,18 @@ INSTANCE_CHECK_SECONDS = 5.0
 RETRY_SECONDS = 0.2
 
 
+class Summary:
+    """What must be known of every definition at any time."""
+
+    __slots__ = ("group", "names", "versions")
+
+    def __init__(self, crd: Object) -> None:
+        self.group: str = crd["spec"]["group"]
+        self.names: Object = (crd.get("status") or {}).get("acceptedNames") or {}
+        served = {found["name"] for found in definition.versions(crd) if found.get("served")}
+        self.versions: set[str] = served if definition.established(crd) else set()
+
+
 class Definitions:
     """The definitions of one server, at work."""
 
@@ -41,7 +53,8 @@ class Definitions:
         self._tasks: set[asyncio.Task[None]] = set()
         self._cleaning: set[str] = set()
         self._running = False
-        self._apiservices = APIServices(api)
+        self._apiservices = APIServices(api, self._served_versions)
+        self._summaries: dict[str, Summary] = {}
         self._resource = api.resources.get(definition.GROUP, "v1", definition.PLURAL)
 
     @property
@@ -54,7 +67,7 @@ class Definitions:
         collection = self._collection
         await collection.ready()
         for entry in collection.entries.values():
-            self._serve(entry.object())
+            self._note(entry.object())
         await asyncio.gather(*(self._load(served) for served in list(self.served.values())))
         collection.subscribe(self, self._changed)
         self._running = True
@@ -77,16 +90,30 @@ class Definitions:
         for change in changes:
             entry = change.new or change.old
             assert entry is not None
-            if change.new is None:
-                self._unserve(entry.name)
-                self._apiservices.due(entry.object()["spec"]["group"])
-                group = entry.object()["spec"]["group"]
-                for other in self._collection.entries.values():
-                    if other.object()["spec"]["group"] == group:
-                        self._enqueue(other.name)
-            else:
-                self._serve(entry.object())
-            self._enqueue(entry.name)
+            if change.new is not None:
+                self._note(change.new.object())
+                self._enqueue(entry.name)
+                continue
+            self._unserve(entry.name)
+            gone = self._summaries.pop(entry.name, None)
+            if gone is not None:
+                self._apiservices.due(gone.group)
+                for name in self._peers(gone.group):
+                    self._enqueue(name)
+
+    def _note(self, crd: Object) -> None:
+        self._summaries[crd["metadata"]["name"]] = Summary(crd)
+        self._serve(crd)
+
+    def _peers(self, group: str) -> list[str]:
+        return [name for name, found in self._summaries.items() if found.group == group]
+
+    def _served_versions(self, group: str) -> set[str]:
+        """The versions of a group that established definitions serve."""
+        found: set[str] = set()
+        for name in self._peers(group):
+            found |= self._summaries[name].versions
+        return found
 
     def _enqueue(self, name: str) -> None:
         if name not in self._queued:
@@ -114,17 +141,17 @@ class Definitions:
             return
         crd = entry.object()
         group = crd["spec"]["group"]
-        others = [found.object() for found in self._collection.entries.values() if found.name != name]
-        peers = [other for other in others if other["spec"]["group"] == group]
+        peers = [other for other in self._peers(group) if other != name]
+        taken = [self._summaries[other].names for other in peers]
         for step in (naming.accept_names, naming.establish, naming.conform):
-            changed = step(crd, peers)
+            changed = step(crd, taken)
             if changed is not None:
                 self._own(changed, entry.object())
                 with contextlib.suppress(status.APIError):
                     written = await self.registry.replace(self._resource, entry, changed)
                     if written is not None and step is naming.accept_names:
                         for peer in peers:
-                            self._enqueue(peer["metadata"]["name"])
+                            self._enqueue(peer)
                 return
         self._apiservices.due(group)
         held = definition.FINALIZER in (crd["metadata"].get("finalizers") or ())

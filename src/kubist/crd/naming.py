@@ -17,8 +17,8 @@ def now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def accept_names(crd: Object, peers: list[Object]) -> Object | None:
-    """Accept those of the names that no other definition of the group has."""
+def accept_names(crd: Object, taken: list[Object]) -> Object | None:
+    """Accept those of the names that no other definition of the group has; `taken` are the names of those."""
     wanted: Object = crd["spec"]["names"]
     accepted: Object = (crd.get("status") or {}).get("acceptedNames") or {}
     if {name: wanted.get(name) for name in NAMES if wanted.get(name)} == {
@@ -27,10 +27,10 @@ def accept_names(crd: Object, peers: list[Object]) -> Object | None:
         return None
     resources: set[str] = set()
     kinds: set[str] = set()
-    for other in [*peers, crd]:
-        taken = (other.get("status") or {}).get("acceptedNames") or {}
-        resources |= {taken.get("plural", ""), taken.get("singular", ""), *(taken.get("shortNames") or ())}
-        kinds |= {taken.get("kind", ""), taken.get("listKind", "")}
+    for held_names in [*taken, accepted]:
+        resources |= {held_names.get("plural", ""), held_names.get("singular", "")}
+        resources |= set(held_names.get("shortNames") or ())
+        kinds |= {held_names.get("kind", ""), held_names.get("listKind", "")}
     names = dict(accepted)
     reason = message = ""
     checks = (
@@ -94,7 +94,7 @@ def _conflict(field: str, asked: Any, accepted: Object, taken: set[str]) -> str:
     return f'"{asked}" is already in use'
 
 
-def establish(crd: Object, peers: list[Object]) -> Object | None:
+def establish(crd: Object, taken: list[Object]) -> Object | None:
     """Once the names are accepted, the resource is there."""
     from kubist.crd.webhook import valid_ca_bundle
 
@@ -146,7 +146,7 @@ _APPROVAL = {
 }
 
 
-def conform(crd: Object, peers: list[Object]) -> Object | None:
+def conform(crd: Object, taken: list[Object]) -> Object | None:
     """Say whether a definition in a protected group is approved."""
     if not protected(crd["spec"]["group"]):
         return None
