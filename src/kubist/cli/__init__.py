@@ -1,4 +1,4 @@
-"""The command line: `kubist serve`, `kubist apiserver`, `kubist kubeconfig`, `kubist version`."""
+"""The command line: `kubist serve`, `kubist apiserver`, and what looks after their data."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ Usage:
   kubist serve [flags]        a small control plane on an embedded store, nothing to configure
   kubist apiserver [flags]    only the API server, with kube-apiserver's own flags
   kubist kubeconfig [flags]   print the kubeconfig of a data directory of `serve`
+  kubist backup [flags]       copy the embedded store to a file, also while the server runs
+  kubist restore [flags]      put such a file in the store's place
+  kubist doctor [flags]       look for what is wrong with a store
   kubist version
 
 `kubist COMMAND --help` tells more.
@@ -33,6 +36,10 @@ def main(arguments: list[str] | None = None) -> int:
         from kubist.cli import kubeconfig
 
         return kubeconfig.main(rest)
+    if command in ("backup", "restore", "doctor"):
+        from kubist.cli import store
+
+        return store.main(command, rest)
     if command in ("version", "--version"):
         from kubist import __version__
 

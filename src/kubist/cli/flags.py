@@ -7,6 +7,7 @@ no meaning here and are taken with a log line; unknown ones are an error.
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import json
 import logging
 import re
@@ -37,6 +38,7 @@ OWN = (
     Flag("http2", "bool", "true", "Offer HTTP/2 to clients that speak it."),
 )
 RENAMED = {"v": "verbosity"}
+_FIELDS = frozenset(field.name for field in dataclasses.fields(Config))
 _LISTS = ("strings", "stringArray")
 _MAPS = ("mapStringString", "stringToString", "colonSeparatedMultimapStringString")
 
@@ -73,15 +75,19 @@ def parse(arguments: Iterable[str], flags: dict[str, Flag]) -> dict[str, list[st
     return found
 
 
+def has_effect(name: str) -> bool:
+    """Whether a flag of kube-apiserver means something here."""
+    return RENAMED.get(name, name.replace("-", "_")) in _FIELDS or name in ("help", "version")
+
+
 def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -> Config:
     """`base` with what the flags say."""
-    fields = {field.name: field for field in dataclasses.fields(Config)}
     changes: dict[str, Any] = {}
     for name, given in values.items():
-        field = RENAMED.get(name, name.replace("-", "_"))
-        if field not in fields:
+        if not has_effect(name):
             log.info("--%s has no effect here", name)
             continue
+        field = RENAMED.get(name, name.replace("-", "_"))
         changes[field] = convert(flags[name], given, getattr(base, field))
     return dataclasses.replace(base, **changes)
 
@@ -90,19 +96,55 @@ def convert(flag: Flag, given: list[str], current: Any) -> Any:
     """Values of a flag as its Config field holds them."""
     last = given[-1]
     try:
+        for value in given:
+            _check(flag, value)
         if isinstance(current, tuple):
             return tuple(part.strip() for value in given for part in value.split(",") if part.strip())
         if isinstance(current, dict):
             return _pairs(given)
         if isinstance(current, bool):
             return _boolean(last)
+        if flag.type == "portRange":
+            return "{}-{}".format(*_port_range(last))
         if flag.type == "duration":
             return type(current)(seconds(last))
         if isinstance(current, int):
-            return int(last)
+            return _number(last)
     except ValueError as error:
         raise FlagError(f'invalid argument "{last}" for "--{flag.name}" flag: {error}') from None
     return last
+
+
+def _check(flag: Flag, value: str) -> None:
+    """What a value of the flag has to look like, whatever becomes of it."""
+    if flag.type == "ip":
+        ipaddress.ip_address(value)
+    elif flag.type == "portRange":
+        _port_range(value)
+    elif flag.name == "secure-port" and not 0 <= _number(value) <= 65535:
+        raise ValueError("must be a port number, from 0 to 65535")
+    elif flag.name == "service-cluster-ip-range":
+        for part in value.split(","):
+            ipaddress.ip_network(part.strip())
+
+
+def _port_range(text: str) -> tuple[int, int]:
+    """`first-last`, `first+more` or one port."""
+    match = re.fullmatch(r"(\d+)(?:([-+])(\d+))?", text)
+    if match is None:
+        raise ValueError("must be a range of ports such as 30000-32767")
+    first = int(match[1])
+    last = int(match[3]) + (first if match[2] == "+" else 0) if match[2] else first
+    if not 0 < first <= last <= 65535:
+        raise ValueError("must be a range of ports from 1 to 65535")
+    return first, last
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise ValueError("must be a whole number") from None
 
 
 def _boolean(text: str) -> bool:
@@ -139,6 +181,8 @@ def usage(title: str, flags: Iterable[Flag]) -> str:
     lines = [title, "", "Flags:"]
     for flag in sorted(flags):
         kind = "" if flag.type == "bool" else " " + flag.type
-        default = f" (default {flag.default})" if flag.default not in ("", "[]", "false") else ""
-        lines.append(f"      --{flag.name}{kind}".ljust(60) + f" {flag.help}{default}".rstrip())
-    return "\n".join(lines) + "\n"
+        parts = [flag.help or ("" if has_effect(flag.name) else "Has no effect here.")]
+        if flag.default not in ("", "[]", "false"):
+            parts.append(f"(default {flag.default})")
+        lines.append(f"      --{flag.name}{kind}".ljust(61) + " ".join(filter(None, parts)))
+    return "\n".join(line.rstrip() for line in lines) + "\n"

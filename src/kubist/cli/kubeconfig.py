@@ -13,6 +13,7 @@ from kubist.cli import flags
 from kubist.cli.run import explain, fail
 
 CONTEXT = "kubist"
+PARTS = ("clusters", "users", "contexts")
 FLAGS = (
     flags.Flag("data-dir", "string", "", "Data directory of `kubist serve`."),
     flags.Flag(
@@ -65,16 +66,25 @@ def merge(config: dict[str, Any]) -> Path:
         found = yaml.safe_load(path.read_text()) or {}
     except FileNotFoundError:
         found = {}
-    if not isinstance(found, dict):
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise ValueError(f"{path} is not a kubeconfig") from None
+    if not isinstance(found, dict) or not all(_is_named(found.get(part)) for part in PARTS):
         raise ValueError(f"{path} is not a kubeconfig")
     merged = {"apiVersion": "v1", "kind": "Config", **found}
-    for part in ("clusters", "users", "contexts"):
+    for part in PARTS:
         ours = config[part]
         names = {item["name"] for item in ours}
-        merged[part] = [item for item in merged.get(part) or [] if item.get("name") not in names] + ours
+        merged[part] = [item for item in merged.get(part) or [] if item["name"] not in names] + ours
     merged["current-context"] = merged.get("current-context") or CONTEXT
     write(path, merged)
     return path
+
+
+def _is_named(items: object) -> bool:
+    """Whether this is a list of things with names, or nothing."""
+    if items is None:
+        return True
+    return isinstance(items, list) and all(isinstance(item, dict) and "name" in item for item in items)
 
 
 def main(arguments: list[str]) -> int:
@@ -93,6 +103,10 @@ def main(arguments: list[str]) -> int:
             print(f"added the context {CONTEXT!r} to {merge(yaml.safe_load(text))}")
         else:
             print(text, end="")
+    except FileNotFoundError:
+        return fail(f"there is no kubeconfig in {directory}: `kubist serve` writes one when it starts")
     except OSError as error:
         return fail(explain(error))
+    except ValueError as error:
+        return fail(str(error))
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import gc
 import logging
 import signal
 import sys
@@ -48,11 +49,22 @@ def fail(message: str) -> int:
 
 def explain(error: OSError) -> str:
     """What the operating system objects to, in words."""
-    if error.errno == errno.EADDRINUSE:
-        return f"the port is taken: {error.strerror or error}"
+    if error.errno in (errno.EEXIST, errno.ENOTDIR) and error.filename:
+        return f"{error.filename} is not a directory"
     if error.filename:
         return f"{error.filename}: {error.strerror}"
     return str(error)
+
+
+def unbound(error: OSError, address: str, port: int) -> str | None:
+    """Why an address cannot be listened on; None if the error is about something else."""
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} on {address} is taken: stop what uses it, or choose another with --secure-port"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"{address} is not an address of this machine: choose another with --bind-address"
+    if error.errno == errno.EACCES and error.filename is None:
+        return f"port {port} on {address} may not be used by this user: choose another with --secure-port"
+    return None
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -64,6 +76,14 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
+def _settle() -> None:
+    """What is here now stays: the collector need not look at it again, nor as often at what requests leave,
+    which is hardly ever a cycle."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+
+
 async def _serve(make: Callable[[], Server], announce: Callable[[Server], None]) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -71,7 +91,16 @@ async def _serve(make: Callable[[], Server], announce: Callable[[Server], None])
         with contextlib.suppress(NotImplementedError):
             loop.add_signal_handler(number, stop.set)
     server = make()
-    await server.start()
-    announce(server)
-    await stop.wait()
-    await server.stop(STOP_GRACE)
+    try:
+        await server.start()
+    except OSError as error:
+        why = unbound(error, server.config.bind_address, server.config.secure_port)
+        if why is None:
+            raise
+        raise ValueError(why) from None
+    _settle()
+    try:
+        announce(server)
+        await stop.wait()
+    finally:
+        await server.stop(STOP_GRACE)

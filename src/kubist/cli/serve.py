@@ -5,7 +5,9 @@ Certificates, the admin's credential, a signing key and a kubeconfig are made on
 
 from __future__ import annotations
 
+import datetime
 import os
+import shlex
 import socket
 import tempfile
 from pathlib import Path
@@ -82,7 +84,7 @@ def _serve(config: Config, directory: Path, target: str, merge: bool, *, in_memo
         if merge:
             print(f"Added the context {kubeconfig.CONTEXT!r} to {kubeconfig.merge(credentials)}")
         print(f"Kubist serves Kubernetes v1.36 on https://{_reachable(config.bind_address)}:{server.port}")
-        print(f"  export KUBECONFIG={path}", flush=True)
+        print(f"  export KUBECONFIG={shlex.quote(str(path.absolute()))}", flush=True)
 
     return run(lambda: Server(config), announce)
 
@@ -101,7 +103,7 @@ def prepare(config: Config, directory: Path, *, in_memory: bool) -> Config:
     pki = directory / "pki"
     pki.mkdir(mode=0o700, exist_ok=True)
     needed = ("ca.crt", "ca.key", "apiserver.crt", "apiserver.key", "admin.crt", "admin.key")
-    if not all((pki / name).exists() for name in needed):
+    if not all((pki / name).exists() for name in needed) or not _current(config, pki):
         _make_certificates(config, pki)
     signing_key = pki / "service-account.key"
     if not signing_key.exists():
@@ -129,14 +131,35 @@ def _make_certificates(config: Config, pki: Path) -> None:
     else:
         authority = certificates.new_authority("kubist-ca")
         authority.save(pki / "ca.crt", pki / "ca.key")
+    certificates.save(authority.issue_server(_names(config)), pki / "apiserver.crt", pki / "apiserver.key")
+    admin = authority.issue_client("kubernetes-admin", ["system:masters"])
+    certificates.save(admin, pki / "admin.crt", pki / "admin.key")
+
+
+def _names(config: Config) -> list[str]:
     names = [*serving_names(config), socket.getfqdn()]
     if config.bind_address not in ("0.0.0.0", "::"):
         names.append(config.bind_address)
-    certificates.save(
-        authority.issue_server(list(dict.fromkeys(names))), pki / "apiserver.crt", pki / "apiserver.key"
+    return list(dict.fromkeys(names))
+
+
+def _current(config: Config, pki: Path) -> bool:
+    """Whether the certificates last for some time yet, and the serving one is for all names it is needed for."""
+    from cryptography import x509
+
+    soon = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=30)
+    serving, admin = (
+        x509.load_pem_x509_certificate((pki / name).read_bytes()) for name in ("apiserver.crt", "admin.crt")
     )
-    admin = authority.issue_client("kubernetes-admin", ["system:masters"])
-    certificates.save(admin, pki / "admin.crt", pki / "admin.key")
+    found = serving.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    names = {
+        *found.get_values_for_type(x509.DNSName),
+        *map(str, found.get_values_for_type(x509.IPAddress)),
+    }
+    return (
+        names.issuperset(_names(config))
+        and min(serving.not_valid_after_utc, admin.not_valid_after_utc) > soon
+    )
 
 
 def _make_signing_key(path: Path) -> None:
