@@ -158,6 +158,7 @@ class API:
         context = self.context(resource, info, user, query, request, warnings)
         if passage.trail is not None:
             context.audit_annotations = passage.trail.annotations
+            passage.trail.type = {"kind": resource.kind, "apiVersion": resource.api_version}
         call = Call(self, request, info, resource, user, query, context)
         if request.body_too_large:
             raise status.too_large("Request entity too large: limit is 3145728")

@@ -107,9 +107,18 @@ def test_unknown_users_are_recorded(audited: Run) -> None:
     def work(live: Live, admin: Client) -> None:
         Person(live, "wrong", Audit_ID="mine").ask("GET", "/api/v1/secrets")
 
-    event = audited(work, {"level": "Metadata"})[-1]
-    assert event["auditID"] == "mine"
-    assert event["responseStatus"]["code"] == 401
+    (event,) = audited(work, {"level": "Metadata"})
+    assert event["auditID"] == "mine" and event["user"] == {}
+    assert event["stage"] == "ResponseStarted" and event["responseStatus"]["code"] == 401
+
+
+def test_reference_is_completed_by_the_object(audited: Run) -> None:
+    def work(live: Live, admin: Client) -> None:
+        admin.post(CONFIGMAPS, {"metadata": {"name": "x"}})
+
+    event = audited(work, {"level": "Request"})[-1]
+    assert event["objectRef"]["name"] == "x"
+    assert event["requestObject"] == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}}
 
 
 @pytest.mark.parametrize(

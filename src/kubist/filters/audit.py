@@ -24,6 +24,8 @@ BUFFERED = 10_000
 """Events that may wait for the disk; beyond that they are dropped, and the server's log says so."""
 USER_AGENT_LIMIT = 1024
 
+_REFERENCE = ("namespace", "name", "uid", "resourceVersion")
+
 Object = dict[str, Any]
 
 
@@ -87,6 +89,9 @@ class Trail:
         self._verdict = verdict
         self._request = request
         self.annotations: dict[str, str] = {}
+        self.type: Object = {}
+        """Kind and apiVersion of what a body is that does not say so itself."""
+        self._known = bool(asked.user.name)
         target = f"{request.path}?{request.query}" if request.query else request.path
         self._event: Object = {
             "kind": "Event",
@@ -96,14 +101,15 @@ class Trail:
             "stage": "",
             "requestURI": target,
             "verb": asked.verb,
-            "user": asked.user.info(),
+            "user": asked.user.info() if self._known else {},
             "sourceIPs": _sources(request),
             "userAgent": request.headers.get("user-agent", "")[:USER_AGENT_LIMIT],
             "requestReceivedTimestamp": _now(),
         }
         if asked.is_resource:
             self._event["objectRef"] = _object_ref(asked)
-        self._stage("RequestReceived")
+        if self._known:
+            self._stage("RequestReceived")
 
     def impersonated(self, user: User, constraint: str) -> None:
         self._event["impersonatedUser"] = user.info()
@@ -122,11 +128,22 @@ class Trail:
     def complete(self, answer: Answer | None) -> None:
         if answer is not None:
             self._answered(answer)
-        if self._verdict.level >= REQUEST and self._request.body:
-            sent = self._object(self._request.body, self._request.headers.get("content-type", ""))
-            if sent is not None:
-                self._event["requestObject"] = sent
-        self._stage("ResponseComplete")
+        if self._request.body and self._known:
+            self._sent(self._request)
+        self._stage("ResponseComplete" if self._known else "ResponseStarted")
+
+    def _sent(self, request: Request) -> None:
+        """The body of a request: an object, which also completes the reference to it, or a patch."""
+        sent = self._object(request.body, request.headers.get("content-type", ""))
+        if isinstance(sent, dict) and request.method != "PATCH":
+            sent = {**self.type, **sent}
+            metadata = sent.get("metadata")
+            reference = self._event.get("objectRef")
+            if isinstance(metadata, dict) and reference is not None:
+                told = {name: metadata[name] for name in _REFERENCE if metadata.get(name)}
+                self._event["objectRef"] = told | reference
+        if sent is not None and self._verdict.level >= REQUEST:
+            self._event["requestObject"] = sent
 
     def _answered(self, answer: Answer) -> None:
         status: Object = {"metadata": {}, "code": answer.status}
