@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 import orjson
 
+from kubist.codec.errors import DecodeError
 from kubist.context import User
 from kubist.filters.attributes import Attributes
 from kubist.filters.auditpolicy import LEVELS, AuditPolicy, Verdict
@@ -177,7 +178,7 @@ class Trail:
                 value = yaml.parse(body).value
             else:
                 value = orjson.loads(body)
-        except (ValueError, KeyError, LookupError):
+        except (DecodeError, ValueError, LookupError):
             return None
         if self._verdict.omit_managed_fields and isinstance(value, dict):
             for obj in (value, *(value.get("items") or ())):
