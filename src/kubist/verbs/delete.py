@@ -153,7 +153,7 @@ def _grace(call: Call, obj: Object, options: DeleteOptions) -> int | None:
             return PENDING
         period = asked
         when = parse_time(metadata["deletionTimestamp"]) + datetime.timedelta(seconds=period - held)
-        if when < now:
+        if when < datetime.datetime.now(datetime.UTC):
             # The grace asked for is over, but whoever stops the object still has to see that it is asked for.
             when, period = now, min(period, 1)
     metadata["deletionTimestamp"] = format_time(when)
