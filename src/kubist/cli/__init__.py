@@ -50,7 +50,3 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     print(f"kubist: unknown command {command!r}; `kubist --help` lists them", file=sys.stderr)
     return 2
-
-
-if __name__ == "__main__":
-    sys.exit(main())

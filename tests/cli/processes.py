@@ -1,0 +1,89 @@
+"""The command as a user runs it: a process of its own, ended by its id."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import yaml
+
+from kubist.cli import main
+
+
+def environment(home: Path) -> dict[str, str]:
+    """An environment in which nothing outside `home` is touched."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("KUBECONFIG", "XDG_DATA_HOME")}
+    return {**kept, "HOME": str(home), "PYTHONUNBUFFERED": "1"}
+
+
+def kubist(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command that ends by itself, within this process."""
+    output, errors = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.dict(os.environ, environment(home), clear=True),
+        contextlib.chdir(home),
+        contextlib.redirect_stdout(output),
+        contextlib.redirect_stderr(errors),
+    ):
+        code = main(list(arguments))
+    return subprocess.CompletedProcess(arguments, code, output.getvalue(), errors.getvalue())
+
+
+class Running:
+    """A command that serves."""
+
+    def __init__(self, home: Path, *arguments: str) -> None:
+        self.log = home / f"log-{time.monotonic_ns()}"
+        self._output = self.log.open("wb")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "kubist", *arguments],
+            env=environment(home),
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+            cwd=home,
+        )
+
+    def wait_for(self, pattern: str, seconds: float = 30) -> str:
+        """Until its output has this; the first group of the match."""
+        deadline = time.monotonic() + seconds
+        while (match := re.search(pattern, self.output)) is None:
+            assert self.process.poll() is None and time.monotonic() < deadline, self.output
+            time.sleep(0.01)
+        return match[1]
+
+    @property
+    def output(self) -> str:
+        return self.log.read_text()
+
+    def stop(self, number: int = signal.SIGINT, seconds: float = 20) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(seconds)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._output.close()
+
+
+@contextlib.contextmanager
+def running(home: Path, *arguments: str) -> Iterator[Running]:
+    process = Running(home, *arguments)
+    try:
+        yield process
+    finally:
+        process.close()
+
+
+def port_of(kubeconfig: Path) -> int:
+    server = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+    return int(server.rpartition(":")[2])

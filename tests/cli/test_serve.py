@@ -1,0 +1,255 @@
+"""`kubist serve` as a user sees it: nothing to configure, one line when something is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import ssl
+import stat
+import threading
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from processes import Running, kubist, port_of, running
+
+READY = r"serves Kubernetes v1\.36 on (https://\S+)"
+
+
+def ask(kubeconfig: Path, path: str, method: str = "GET", body: Any = None) -> Any:
+    """A request with the credentials of a kubeconfig, its server's certificate checked."""
+    document = yaml.safe_load(kubeconfig.read_text())
+    cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
+    pki = kubeconfig.parent / "pki"
+    context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
+    context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+    assert "certificate-authority-data" in cluster and "client-key-data" in user
+    data = json.dumps(body).encode() if body is not None else None
+    request = urllib.request.Request(
+        cluster["server"] + path, data, {"Content-Type": "application/json"}, method=method
+    )
+    with urllib.request.urlopen(request, context=context, timeout=20) as answer:
+        return json.loads(answer.read())
+
+
+def one_line(result: Any, *words: str) -> None:
+    """Exit code 1 and one clear line, nothing else."""
+    assert result.returncode == 1, result
+    assert result.stdout == ""
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("kubist: "), result.stderr
+    for word in words:
+        assert word in lines[0]
+
+
+def test_serves_keeps_its_data_and_stops_on_ctrl_c(home: Path) -> None:
+    data = home / "data dir"
+    for round_ in range(2):
+        with running(home, "serve", "--data-dir", str(data), "--secure-port=0") as server:
+            url = server.wait_for(READY)
+            shown = server.wait_for(r"export KUBECONFIG=(.+)")
+            assert shown == f"'{data / 'kubeconfig'}'"
+            assert url.endswith(str(port_of(data / "kubeconfig")))
+            maps = "/api/v1/namespaces/default/configmaps"
+            if round_ == 0:
+                ask(data / "kubeconfig", maps, "POST", {"metadata": {"name": "kept"}})
+            assert ask(data / "kubeconfig", f"{maps}/kept")["metadata"]["name"] == "kept"
+            assert server.stop() == 0
+            assert "Traceback" not in server.output
+    assert stat.S_IMODE((data / "kubeconfig").stat().st_mode) == 0o600
+    assert stat.S_IMODE((data / "pki/ca.key").stat().st_mode) == 0o600
+
+
+def test_default_directory_is_the_users(home: Path) -> None:
+    with running(home, "serve", "--secure-port", "0") as server:
+        server.wait_for(READY)
+        assert server.stop(signal.SIGTERM) == 0
+    assert (home / ".local/share/kubist/kubist.db").exists()
+    printed = kubist("kubeconfig", home=home)
+    assert printed.returncode == 0
+    assert printed.stdout == (home / ".local/share/kubist/kubeconfig").read_text()
+    merged = kubist("kubeconfig", "--merge", home=home)
+    assert str(home / ".kube/config") in merged.stdout
+    assert yaml.safe_load((home / ".kube/config").read_text())["current-context"] == "kubist"
+
+
+def test_in_memory_keeps_nothing(home: Path) -> None:
+    with running(home, "serve", "--in-memory", "--secure-port=0") as server:
+        server.wait_for(READY)
+        kubeconfig = Path(server.wait_for(r"export KUBECONFIG=(\S+)"))
+        assert ask(kubeconfig, "/api/v1/namespaces/default")["metadata"]["name"] == "default"
+        assert server.stop() == 0
+    assert not kubeconfig.exists()
+    assert not (home / ".local").exists()
+
+
+def test_certificate_is_made_anew_for_another_address(home: Path) -> None:
+    data = home / "data"
+    for address in ("127.0.0.1", "127.0.0.9"):
+        with running(
+            home, "serve", "--data-dir", str(data), "--secure-port=0", f"--bind-address={address}"
+        ) as server:
+            server.wait_for(READY)
+            assert ask(data / "kubeconfig", "/version")["minor"] == "36"
+            server.stop()
+
+
+def test_merged_kubeconfig_keeps_what_was_there(home: Path) -> None:
+    mine = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "work", "cluster": {"server": "https://work"}}, {"name": "kubist"}],
+        "users": [{"name": "me", "user": {"token": "t"}}],
+        "contexts": [{"name": "work", "context": {"cluster": "work", "user": "me"}}],
+        "current-context": "work",
+        "preferences": {"colors": True},
+    }
+    (home / ".kube").mkdir()
+    (home / ".kube/config").write_text(yaml.safe_dump(mine))
+    with running(home, "serve", "--in-memory", "--kubeconfig-merge", "--secure-port=0") as server:
+        url = server.wait_for(READY)
+        assert "Added the context 'kubist' to" in server.output
+        server.stop()
+    merged = yaml.safe_load((home / ".kube/config").read_text())
+    assert merged["current-context"] == "work" and merged["preferences"] == {"colors": True}
+    assert [item["name"] for item in merged["clusters"]] == ["work", "kubist"]
+    assert merged["clusters"][1]["cluster"]["server"] == url
+    assert merged["users"][0] == mine["users"][0]  # type: ignore[index]
+    assert [item["name"] for item in merged["contexts"]] == ["work", "kubist"]
+
+
+@pytest.mark.parametrize("text", ["{", "[1, 2]", "clusters: 3", "users: [x]", "\x00"])
+def test_file_that_is_no_kubeconfig_is_left_alone(home: Path, text: str) -> None:
+    (home / ".kube").mkdir()
+    (home / ".kube/config").write_text(text)
+    (home / "kubeconfig").write_text("{clusters: [], users: [], contexts: []}")
+    one_line(kubist("kubeconfig", "--merge", "--data-dir=.", home=home), ".kube/config is not a kubeconfig")
+    assert (home / ".kube/config").read_text() == text
+
+
+def test_taken_port_is_one_line(home: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = kubist("serve", "--in-memory", f"--secure-port={port}", home=home)
+    one_line(result, f"port {port} on 127.0.0.1 is taken", "--secure-port")
+
+
+def test_store_of_another_process_is_one_line(home: Path) -> None:
+    with running(home, "serve", "--data-dir=data", "--secure-port=0") as server:
+        server.wait_for(READY)
+        one_line(
+            kubist("serve", "--data-dir=data", "--secure-port=0", home=home), "in use by another process"
+        )
+        assert server.stop() == 0
+
+
+@pytest.mark.parametrize("content", [b"not a database at all\n" * 100, os.urandom(50_000)])
+def test_corrupt_store_is_one_line(home: Path, content: bytes) -> None:
+    (home / "data").mkdir()
+    (home / "data/kubist.db").write_bytes(content)
+    one_line(kubist("serve", "--data-dir=data", "--secure-port=0", home=home), "kubist.db cannot be opened")
+    assert (home / "data/kubist.db").read_bytes() == content
+
+
+def test_directory_that_cannot_be_is_one_line(home: Path) -> None:
+    (home / "file").write_text("")
+    one_line(kubist("serve", "--data-dir=file", home=home), "file is not a directory")
+    one_line(kubist("serve", "--data-dir=file/below", home=home), "file/below")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_directory_without_permission_is_one_line(home: Path) -> None:
+    (home / "data").mkdir(mode=0o500)
+    one_line(kubist("serve", "--data-dir=data", home=home), "Permission denied")
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--nope"], ["unknown flag: --nope"]),
+        (["word"], ["unexpected argument 'word'"]),
+        (["--secure-port"], ["flag needs an argument: --secure-port"]),
+        (["--secure-port=x"], ['"x"', "--secure-port", "whole number"]),
+        (["--secure-port=70000"], ["from 0 to 65535"]),
+        (["--bind-address=x"], ["--bind-address"]),
+        (["--bind-address=192.0.2.1", "--secure-port=0", "--in-memory"], ["not an address of this machine"]),
+        (["--service-cluster-ip-range=x"], ["--service-cluster-ip-range"]),
+        (["--service-node-port-range=9-1"], ["range of ports"]),
+        (["--event-ttl=soon"], ['invalid duration "soon"']),
+        (["--in-memory", "--enable-admission-plugins=Nope"], ['"Nope" is unknown']),
+    ],
+)
+def test_flag_that_cannot_work_is_one_line(home: Path, flags: list[str], words: list[str]) -> None:
+    one_line(kubist("serve", *flags, home=home), *words)
+
+
+def test_kubeconfig_of_a_directory_without_one_is_one_line(home: Path) -> None:
+    one_line(kubist("kubeconfig", home=home), "there is no kubeconfig in", "kubist serve")
+
+
+def test_command_that_is_none_points_to_the_help(home: Path) -> None:
+    result = kubist("nope", home=home)
+    assert result.returncode == 2 and "kubist --help" in result.stderr
+    for flag in ("--help", "-h", "help"):
+        assert "kubist serve" in kubist(flag, home=home).stdout
+    assert "v1.36" in kubist("version", home=home).stdout
+
+
+def test_ctrl_c_ends_watches_and_answers_accepted_writes(home: Path) -> None:
+    data = home / "data"
+    with running(home, "serve", "--data-dir=data", "--secure-port=0") as server:
+        server.wait_for(READY)
+        answered, refused = write_until_stopped(server, data)
+        assert server.process.returncode == 0
+        assert "Traceback" not in server.output
+    assert answered and refused
+    with running(home, "serve", "--data-dir=data", "--secure-port=0") as server:
+        server.wait_for(READY)
+        held = ask(data / "kubeconfig", "/api/v1/namespaces/default/configmaps")["items"]
+        assert answered <= {item["metadata"]["name"] for item in held}
+        server.stop()
+
+
+def write_until_stopped(server: Running, data: Path) -> tuple[set[str], int]:
+    """Names of what was answered, and how many writers were turned away, while the server is stopped."""
+    answered: set[str] = set()
+    refused: list[OSError] = []
+    watch_ended = threading.Event()
+    maps = "/api/v1/namespaces/default/configmaps"
+
+    def write(number: int) -> None:
+        for step in range(10_000):
+            try:
+                ask(data / "kubeconfig", maps, "POST", {"metadata": {"name": f"w{number}-{step}"}})
+            except OSError as error:
+                refused.append(error)
+                return
+            answered.add(f"w{number}-{step}")
+
+    def watch() -> None:
+        pki = data / "pki"
+        context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
+        context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+        url = f"https://127.0.0.1:{port_of(data / 'kubeconfig')}{maps}?watch=1&resourceVersion=0"
+        with urllib.request.urlopen(url, context=context, timeout=20) as stream:
+            for line in stream:
+                assert json.loads(line)["type"] in ("ADDED", "MODIFIED")
+        watch_ended.set()
+
+    threads = [threading.Thread(target=write, args=(n,), daemon=True) for n in range(4)]
+    threads.append(threading.Thread(target=watch, daemon=True))
+    for thread in threads:
+        thread.start()
+    while len(answered) < 20:
+        assert all(thread.is_alive() for thread in threads)
+    server.stop()
+    for thread in threads:
+        thread.join(10)
+    assert watch_ended.is_set()
+    return answered, len(refused)
