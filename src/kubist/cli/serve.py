@@ -35,6 +35,12 @@ FLAGS = (
     flags.Flag("controllers", "strings", "*", "The control loops to run; `*` for all, `-name` without one."),
     flags.Flag("workloads", "bool", "false", "Simulate a node and pods that run, and what manages pods."),
     flags.Flag("workload-delay", "duration", "0s", "How long a simulated pod takes to get ready."),
+    flags.Flag(
+        "etcd-servers", "strings", "", "Keep objects in this etcd instead, which several servers may share."
+    ),
+    flags.Flag("etcd-cafile", "string", "", "The authority of the etcd servers' certificates."),
+    flags.Flag("etcd-certfile", "string", "", "The certificate by which etcd knows this server."),
+    flags.Flag("etcd-keyfile", "string", "", "Its key."),
     flags.Flag("event-ttl", "duration", "1h0m0s", "How long events are kept."),
     flags.Flag("v", "Level", "0", "How much to log."),
 )
