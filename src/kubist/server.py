@@ -134,7 +134,10 @@ def make_store(config: Config) -> Store:
         )
     from kubist.storage.sqlite import SqliteStore
 
-    return SqliteStore(str(Path(config.data_dir) / "kubist.db") if config.data_dir else None)
+    if not config.data_dir:
+        return SqliteStore(None)
+    Path(config.data_dir).mkdir(parents=True, exist_ok=True)
+    return SqliteStore(str(Path(config.data_dir) / "kubist.db"))
 
 
 def serving_context(config: Config) -> ssl.SSLContext:

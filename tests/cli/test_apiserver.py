@@ -1,0 +1,158 @@
+"""`kubist apiserver` in the place of a kube-apiserver: its flags, its files, its etcd."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import Running, kubist, running
+
+from kubist.cli import flags
+from kubist.config import Config
+from live import TOKENS
+from storage.etcd_server import EtcdServer
+
+READY = r"serving on 127\.0\.0\.1:(\d+)"
+WANTED = frozenset(
+    """--secure-port --bind-address --advertise-address --cert-dir --tls-cert-file --tls-private-key-file
+    --client-ca-file --token-auth-file --authorization-mode --anonymous-auth --service-cluster-ip-range
+    --service-node-port-range --service-account-issuer --service-account-key-file
+    --service-account-signing-key-file --api-audiences --enable-admission-plugins
+    --disable-admission-plugins --etcd-servers --etcd-cafile --etcd-certfile --etcd-keyfile --etcd-prefix
+    --allow-privileged --max-requests-inflight --max-mutating-requests-inflight --min-request-timeout
+    --request-timeout --watch-cache --event-ttl --runtime-config --feature-gates --audit-log-path --v
+    --data-dir""".split()  # noqa: SIM905
+)
+
+
+def parsed(*arguments: str) -> Config:
+    known = flags.of_kube_apiserver()
+    return flags.config(flags.parse(arguments, known), known, Config())
+
+
+def ask(home: Path, port: str, path: str, body: Any = None) -> Any:
+    """A request by token; the server's certificate is checked by the file that it made itself."""
+    context = ssl.create_default_context(cafile=str(home / "certs/apiserver.crt"))
+    headers = {"Authorization": "Bearer admin-token", "Content-Type": "application/json"}
+    data = json.dumps(body).encode() if body is not None else None
+    request = urllib.request.Request(f"https://127.0.0.1:{port}{path}", data, headers)
+    with urllib.request.urlopen(request, context=context, timeout=20) as answer:
+        return json.loads(answer.read())
+
+
+def started(home: Path, *arguments: str) -> Any:
+    (home / "tokens").write_text(TOKENS)
+    common = (
+        "--secure-port=0",
+        "--bind-address=127.0.0.1",
+        "--cert-dir=certs",
+        "--token-auth-file",
+        "tokens",
+    )
+    return running(home, "apiserver", *common, *arguments)
+
+
+def test_flags_are_taken_in_both_forms() -> None:
+    one = parsed(
+        "--secure-port=1", "--bind-address=::1", "--authorization-mode=Node,RBAC", "--allow-privileged"
+    )
+    other = parsed(
+        *("--secure-port", "1", "--bind-address", "::1", "--allow-privileged=true"),
+        *("--authorization-mode", "Node", "--authorization-mode", "RBAC"),
+    )
+    assert one == other
+    assert one.authorization_mode == ("Node", "RBAC") and one.secure_port == 1 and one.allow_privileged
+
+
+@pytest.mark.parametrize(
+    ("flag", "field", "value"),
+    [
+        ("--event-ttl=1h30m", "event_ttl", 5400),
+        ("--request-timeout=1m30s", "request_timeout", 90),
+        ("--anonymous-auth=false", "anonymous_auth", False),
+        ("--service-node-port-range=30000+99", "service_node_port_range", "30000-30099"),
+        ("--feature-gates=A=true,B=false", "feature_gates", {"A": "true", "B": "false"}),
+        ("--runtime-config=api/all=true", "runtime_config", {"api/all": "true"}),
+        ("--service_cluster_ip_range=10.1.0.0/16", "service_cluster_ip_range", "10.1.0.0/16"),
+        ("--etcd-servers=http://a:1,http://b:2", "etcd_servers", ("http://a:1", "http://b:2")),
+        ("-v=3", "verbosity", 3),
+    ],
+)
+def test_flag_sets(flag: str, field: str, value: object) -> None:
+    assert getattr(parsed(flag), field) == value
+
+
+def test_help_has_a_line_for_every_flag(home: Path) -> None:
+    result = kubist("apiserver", "--help", home=home)
+    assert result.returncode == 0
+    lines = result.stdout.partition("Flags:\n")[2].splitlines()
+    named = [line.split()[0] for line in lines]
+    assert set(named) >= WANTED and len(set(named)) == len(lines)
+    assert all(line.startswith("      --") and line == line.rstrip() for line in lines)
+
+
+def test_version_is_that_of_kubernetes(home: Path) -> None:
+    assert kubist("apiserver", "--version", home=home).stdout.startswith("Kubernetes v1.36.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--no-such-flag=1"], "unknown flag: --no-such-flag"),
+        (["--authorization-mode=Banana"], "'Banana' is not a mode"),
+        (["--token-auth-file=absent"], "absent: No such file"),
+        (["--client-ca-file=absent"], "absent: No such file"),
+        (["--tls-cert-file=junk", "--tls-private-key-file=junk"], "junk are not a certificate and its key"),
+        (["--service-account-signing-key-file=junk"], "junk is not a private key"),
+    ],
+)
+def test_what_cannot_work_is_one_line(home: Path, arguments: list[str], words: str) -> None:
+    (home / "junk").write_text("junk")
+    common = ("--cert-dir=certs", "--secure-port=0", "--bind-address=127.0.0.1")
+    result = kubist("apiserver", *common, *arguments, home=home)
+    assert result.returncode == 1
+    lines = [line for line in result.stderr.splitlines() if line.startswith("kubist: ")]
+    assert len(lines) == 1 and words in lines[0]
+    assert "Traceback" not in result.stderr
+
+
+def test_certificate_is_made_once_and_flags_without_meaning_are_logged(home: Path) -> None:
+    (home / "certs").mkdir()
+    made = b""
+    for _ in range(2):
+        with started(home, "--watch-cache=true", "--kubelet-timeout=5s", "--data-dir=data") as server:
+            port = server.wait_for(READY)
+            assert "--kubelet-timeout has no effect here" in server.output
+            spaces = ask(home, port, "/api/v1/namespaces")["items"]
+            names = {item["metadata"]["name"] for item in spaces}
+            assert names == {"default", "kube-system", "kube-public", "kube-node-lease"}
+            assert server.stop() == 0
+        written = (home / "certs/apiserver.crt").read_bytes()
+        assert made in (b"", written)
+        made = written
+    assert (home / "data/kubist.db").exists()
+
+
+@pytest.mark.etcd
+def test_etcd_is_used_below_its_prefix_and_outlives_the_server(home: Path, real_etcd: EtcdServer) -> None:
+    maps = "/api/v1/namespaces/default/configmaps"
+
+    def serve(prefix: str) -> Any:
+        return started(home, "--etcd-servers", real_etcd.endpoint, f"--etcd-prefix={prefix}")
+
+    def names(server: Running) -> list[str]:
+        return [item["metadata"]["name"] for item in ask(home, server.wait_for(READY), maps)["items"]]
+
+    with serve("/kubist-one") as server:
+        ask(home, server.wait_for(READY), maps, {"metadata": {"name": "kept"}})
+        with serve("/kubist-two") as other:
+            assert "kept" not in names(other)
+            other.stop()
+        assert server.stop() == 0
+    with serve("/kubist-one") as server:
+        assert "kept" in names(server)
+        server.stop()
