@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.kinds.core.pod_validation import validate_again
+from kubist.kinds.core.pod_validation import validate_again, validate_metadata_again
 from kubist.kinds.core.podspec.affinity import REQUIRED
 from kubist.kinds.core.podspec.annotations import validate_annotations_update, validate_pod_annotations
 from kubist.kinds.core.podspec.containers import validate_image_padding
@@ -29,9 +29,13 @@ _UPDATABLE = ",".join(
 
 def validate_update(new: Object, old: Object, options: Options) -> Errors:
     errors = objectmeta.validate_update(new["metadata"], old["metadata"])
+    spec, old_spec = new["spec"], old["spec"]
+    if spec == old_spec and "resourceClaims" not in spec:
+        # A spec that is stored was found valid, and most changes of pods are not about it.
+        errors += validate_metadata_again(new, options)
+        return errors + validate_annotations(new, old, options)
     errors += validate_again(new, options)
     errors += validate_annotations(new, old, options)
-    spec, old_spec = new["spec"], old["spec"]
     for field in ("containers", "initContainers"):
         containers, before = spec.get(field) or [], old_spec.get(field) or []
         if len(containers) != len(before):

@@ -36,6 +36,16 @@ def validate_again(pod: Object, options: Options) -> Errors:
     return errors + _validate_pod(pod, options)
 
 
+def validate_metadata_again(pod: Object, options: Options) -> Errors:
+    """The part of that which looks at a pod's metadata."""
+    meta = pod["metadata"]
+    errors = objectmeta.validate_create(meta, namespaced=True, validate_name=names.dns_subdomain)
+    annotations = meta.get("annotations")
+    if annotations:
+        errors += validate_pod_annotations(annotations, pod["spec"], "metadata.annotations", options)
+    return errors
+
+
 def tolerantly(validate: Callable[[Options], Errors], old: Object, *, allow_privileged: bool) -> Errors:
     """Validate a change of the pod `old` by today's rules; if that fails, by those that `old` was held to."""
     errors = validate(Options(is_pod=True, allow_privileged=allow_privileged))
