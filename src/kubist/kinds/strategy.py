@@ -172,6 +172,9 @@ class Strategy(Update):
     def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
         return ()
 
+    def complete_bookmark(self, obj: Object) -> None:
+        """Add to the empty object of a bookmark what it has beyond the zeros of its schema."""
+
     async def before_create(self, ctx: Context, obj: Object) -> Undo | None:
         """As `before_update`, for a new object."""
         return None

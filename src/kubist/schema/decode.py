@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubist.codec.errors import DecodeError
-from kubist.schema.leaves import UNKNOWN, Convert, Flags, WrongType, leaf
+from kubist.schema.leaves import EMPTY, KEEP_EMPTY, UNKNOWN, Convert, Flags, WrongType, leaf
 from kubist.schema.node import Field, Schema
 
 _compiled: dict[str, Convert] = {}
@@ -20,7 +20,8 @@ _compiled: dict[str, Convert] = {}
 def decode(schema: Schema, value: Any, flags: Flags | None = None) -> Any:
     """The canonical object of a value, parts of which it takes over. A custom resource stays as it is.
 
-    `flags` collects what was met on the way: `UNKNOWN` fields, `INEXACT` numbers whose text matters."""
+    `flags` collects what was met on the way: `UNKNOWN` fields, `INEXACT` numbers whose text matters, and if it
+    holds `KEEP_EMPTY`, the `EMPTY` lists that are kept although storing makes them null."""
     if not schema.name:
         return value
     try:
@@ -52,7 +53,12 @@ class _Source:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self.namespace: dict[str, Any] = {"WrongType": WrongType, "UNKNOWN": UNKNOWN, "EMPTY": {}}
+        self.namespace: dict[str, Any] = {
+            "WrongType": WrongType,
+            "UNKNOWN": UNKNOWN,
+            "EMPTY": {},
+            "emptied": _emptied,
+        }
         self.keeps_empty = not schema.name.startswith("io.k8s.api.")
         """Objects stored as protobuf lose the difference between an empty list and none."""
 
@@ -107,8 +113,8 @@ class _Source:
                 return [*lines, f"if y: o[{key}] = y"]
             if schema.format == "byte":
                 return [*lines, f"o[{key}] = y"]
-            kept = "x is None" if self.keeps_empty else "not y"
-            return [*lines, f"o[{key}] = None if {kept} else y"]
+            written = "None if x is None else y" if self.keeps_empty else "y or emptied(x, c)"
+            return [*lines, f"o[{key}] = {written}"]
         if field.omit_zero:
             return [f"k = {error_key}", f"x = {call}", f"if x is not None: o[{key}] = x"]
         return [f"k = {error_key}", f"o[{key}] = {call}"]
@@ -190,6 +196,13 @@ def _has_zeros(schema: Schema) -> bool:
         not field.omit_zero and not (field.omit_empty and (field.pointer or not _is_struct(field.schema)))
         for field in schema.fields.values()
     )
+
+
+def _emptied(value: Any, flags: Flags) -> Any:
+    if value is None or KEEP_EMPTY not in flags:
+        return None
+    flags.append(EMPTY)
+    return value
 
 
 def _list(value: Any, go: str) -> Any:

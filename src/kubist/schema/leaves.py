@@ -23,6 +23,8 @@ Flags = list[str]
 Convert = Callable[[Any, Flags], Any]
 UNKNOWN = "unknown"
 INEXACT = "inexact"
+KEEP_EMPTY = "keep empty"
+EMPTY = "empty"
 
 _WORDS = {
     dict: "object",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from kubist.codec.errors import DecodeError
 from kubist.codec.json import Literal, Repeated, may_repeat, parse, parse_exact, quote, repeated
 from kubist.schema.decode import decode
-from kubist.schema.leaves import INEXACT, UNKNOWN, Flags
+from kubist.schema.leaves import EMPTY, INEXACT, KEEP_EMPTY, UNKNOWN, Flags
 from kubist.schema.node import UNSET, Field, Schema
 
 _LIMIT = 100
@@ -21,6 +21,8 @@ class Decoded(NamedTuple):
     object: Any
     complaints: list[str]
     """`unknown field "spec.foo"` and `duplicate field "metadata.name"`, in the order of the text."""
+    empties: bool = False
+    """Whether it holds empty lists that decoding again makes null. Who sent one owns the field."""
 
 
 def decode_body(schema: Schema, body: bytes, value: Any = UNSET) -> Decoded:
@@ -29,21 +31,21 @@ def decode_body(schema: Schema, body: bytes, value: Any = UNSET) -> Decoded:
         value = parse(body)
     if may_repeat(body, value):
         return _decode_exactly(schema, body)
-    flags: Flags = []
+    flags: Flags = [KEEP_EMPTY]
     try:
         decoded = decode(schema, value, flags)
     except DecodeError:
         return _decode_exactly(schema, body)
     if INEXACT in flags:
         return _decode_exactly(schema, body)
-    return Decoded(decoded, complaints(schema, value) if UNKNOWN in flags else [])
+    return Decoded(decoded, complaints(schema, value) if UNKNOWN in flags else [], EMPTY in flags)
 
 
 def decode_value(schema: Schema, value: Any) -> Decoded:
     """The same of a value already parsed, in which nothing is duplicate."""
-    flags: Flags = []
+    flags: Flags = [KEEP_EMPTY]
     decoded = decode(schema, value, flags)
-    return Decoded(decoded, complaints(schema, value) if UNKNOWN in flags else [])
+    return Decoded(decoded, complaints(schema, value) if UNKNOWN in flags else [], EMPTY in flags)
 
 
 def complaints(schema: Schema, value: Any) -> list[str]:
@@ -56,7 +58,8 @@ def complaints(schema: Schema, value: Any) -> list[str]:
 def _decode_exactly(schema: Schema, body: bytes) -> Decoded:
     report = _Report()
     value = report.resolve(schema, parse_exact(body, Literal, repeated), "")
-    return Decoded(decode(schema, value), list(report.found))
+    flags: Flags = [KEEP_EMPTY]
+    return Decoded(decode(schema, value, flags), list(report.found), EMPTY in flags)
 
 
 class _Report:

@@ -10,6 +10,7 @@ from kubist.http.messages import Response
 from kubist.kinds.strategy import Scale, Update
 from kubist.meta import objectmeta, status
 from kubist.patch import apply as ssa
+from kubist.schema.decode import decode
 from kubist.verbs import body, create, guarded, managed, update
 from kubist.verbs.call import Call
 
@@ -100,7 +101,10 @@ def check_kind(configuration: Object, api_version: str, kind: str) -> None:
 
 def _decoded(merged: Object, wanted: body.Expected) -> Object:
     try:
-        obj: Object = body.decode_parsed(merged, [], wanted).object
+        decoded = body.decode_parsed(merged, [], wanted)
+        obj: Object = decoded.object
+        if decoded.empties:
+            obj.update(decode(wanted.schema, obj))
     except DecodeError as error:
         raise status.plain_error(
             f"failed to convert merged object to last applied version: {error}"

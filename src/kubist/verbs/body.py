@@ -60,6 +60,7 @@ def read(call: Call, wanted: Expected, *, offered: tuple[str, ...] = negotiate.A
     except DecodeError as error:
         raise _unreadable(wanted, error) from None
     complain(call, wanted, decoded.complaints)
+    call.empties = decoded.empties
     obj: Object = decoded.object
     return obj
 
@@ -96,7 +97,7 @@ def _decode(call: Call, wanted: Expected, serializer: str) -> Decoded:
         if wanted.custom is None and isinstance(value, dict):
             check_identity(value, wanted)
             decoded = decode_body(wanted.schema, body, value)
-            return Decoded(identified(decoded.object, wanted), decoded.complaints)
+            return decoded._replace(object=identified(decoded.object, wanted))
         value, complaints = json.loads_strict(body)
     if value is None:
         value = {}
@@ -117,7 +118,7 @@ def decode_parsed(value: Object, complaints: list[str], wanted: Expected) -> Dec
         obj, unknown = wanted.custom.strategy.decode(value)
         return Decoded(obj, complaints + unknown)
     decoded = decode_value(wanted.schema, value)
-    return Decoded(identified(decoded.object, wanted), complaints + decoded.complaints)
+    return Decoded(identified(decoded.object, wanted), complaints + decoded.complaints, decoded.empties)
 
 
 def check_identity(value: Object, wanted: Expected) -> None:

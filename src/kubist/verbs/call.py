@@ -39,6 +39,8 @@ class Call:
     query: dict[str, str]
     context: Context
     media: MediaType = PLAIN
+    empties: bool = False
+    """Whether the decoded body holds empty lists that are null once its owners are known."""
 
     @property
     def collection_prefix(self) -> str:

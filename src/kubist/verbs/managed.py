@@ -8,6 +8,7 @@ from kubist.kinds.strategy import Scale
 from kubist.patch import apply as ssa
 from kubist.patch.apply import scale
 from kubist.schema.catalog import schema_for
+from kubist.schema.decode import decode
 from kubist.schema.node import Schema
 from kubist.verbs.call import Call
 
@@ -71,6 +72,8 @@ def track(
         cleared=cleared,
         convert=converter(call),
     )
+    if call.empties:
+        new.update(decode(call.resource.schema, new))
 
 
 def track_answer(call: Call, obj: Object, schema: Schema, api_version: str) -> None:

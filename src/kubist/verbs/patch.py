@@ -169,6 +169,7 @@ def decode(call: Call, wanted: body.Expected, patched: Object) -> Object:
             FieldError("FieldValueInvalid", "patch", f'Invalid value: "<patch>": {error}')
         ) from None
     _complain(call, decoded.complaints)
+    call.empties = decoded.empties
     obj: Object = decoded.object
     return obj
 

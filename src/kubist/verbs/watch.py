@@ -9,6 +9,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Iterable
+from typing import Any
 
 from kubist.codec.representation import Representation
 from kubist.http.messages import Stream, StreamWriter
@@ -232,12 +233,14 @@ class Watcher:
 
     def _bookmark(self, annotations: dict[str, str] | None = None) -> bytes:
         resource = self.call.resource
-        obj = {"kind": resource.kind, "apiVersion": resource.api_version}
-        obj.update(decode(resource.schema, {}) if not resource.custom else {})
-        metadata: dict[str, object] = {"resourceVersion": str(self.cache.revision)}
+        metadata: dict[str, Any] = {"resourceVersion": str(self.cache.revision)}
         if annotations:
             metadata["annotations"] = annotations
-        return self.shown.event_value("BOOKMARK", {**obj, "metadata": metadata})
+        obj: dict[str, Any] = {"kind": resource.kind, "apiVersion": resource.api_version}
+        obj.update(decode(resource.schema, {}) if not resource.custom else {})
+        obj["metadata"] = metadata
+        resource.strategy.complete_bookmark(obj)
+        return self.shown.event_value("BOOKMARK", obj)
 
     def _write_bookmark(self, bookmark: bytes) -> None:
         """Never before an event of an earlier version."""

@@ -33,6 +33,7 @@ class _PolicyObject(Strategy):
 
     generation = ("spec",)
     unconditional_update = False
+    qualified_finalizers = False
     parameters: ClassVar[str]
     """The field of spec whose objects the writer must be allowed to read."""
 

@@ -28,6 +28,7 @@ _REVIEW_VERSIONS = ("v1", "v1beta1")
 class WebhookConfigurationStrategy(Strategy):
     generation = ("webhooks",)
     unconditional_update = False
+    qualified_finalizers = False
 
     def default(self, obj: Object) -> None:
         for hook in obj.get("webhooks") or ():

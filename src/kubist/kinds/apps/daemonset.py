@@ -64,6 +64,9 @@ class DaemonSetStrategy(Workload):
     }
     subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {"status": DaemonSetStatus()}
 
+    def complete_bookmark(self, obj: Object) -> None:
+        set_integer_annotation(obj, TEMPLATE_GENERATION, 0)
+
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
         default_pod_template(spec.setdefault("template", {}))

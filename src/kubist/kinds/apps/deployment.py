@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.kinds.apps.deprecated import drop_annotation, integer_annotation, set_integer_annotation
 from kubist.kinds.apps.replicated import (
+    Replicated,
     validate_collision_count,
     validate_counts,
     validate_history_limit,
@@ -21,7 +22,7 @@ from kubist.kinds.shared.intstr import (
 )
 from kubist.kinds.shared.numbers import nonnegative, nonnegative_fields
 from kubist.kinds.shared.update import immutable
-from kubist.kinds.shared.workload import Workload, name_warnings
+from kubist.kinds.shared.workload import name_warnings
 from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Update, keep
 from kubist.meta import objectmeta
 from kubist.meta.fields import forbidden, invalid, not_supported, required
@@ -56,7 +57,7 @@ class DeploymentStatus(Status):
         return errors + validate_collision_count(new, old)
 
 
-class DeploymentStrategy(Workload):
+class DeploymentStrategy(Replicated):
     converted_annotations: ClassVar[tuple[str, ...]] = (ROLLBACK_TO,)
     subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
         "status": DeploymentStatus(),

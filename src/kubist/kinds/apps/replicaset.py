@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
 from kubist.kinds.apps.replicated import (
+    Replicated,
     validate_counts,
     validate_own_selector,
     validate_replica_template,
@@ -13,7 +14,7 @@ from kubist.kinds.apps.replicated import (
 from kubist.kinds.core.podspec import default_pod_template
 from kubist.kinds.shared.numbers import nonnegative_fields
 from kubist.kinds.shared.update import immutable
-from kubist.kinds.shared.workload import Workload, name_warnings
+from kubist.kinds.shared.workload import name_warnings
 from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Update
 from kubist.meta import objectmeta
 
@@ -40,7 +41,7 @@ class ReplicaSetStatus(Status):
         )
 
 
-class ReplicaSetStrategy(Workload):
+class ReplicaSetStrategy(Replicated):
     initial_status: ClassVar[Object] = {"replicas": 0}
     subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
         "status": ReplicaSetStatus(),

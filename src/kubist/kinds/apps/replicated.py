@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING
 
 from kubist.kinds.shared.labels import is_empty, selector_matches, validate_selector
 from kubist.kinds.shared.numbers import nonnegative
-from kubist.kinds.shared.workload import template_labels, validate_template
+from kubist.kinds.shared.workload import Workload, template_labels, validate_template
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta.fields import forbidden, invalid, not_supported, required
 
 if TYPE_CHECKING:
     from kubist.context import Context
+
+
+class Replicated(Workload):
+    """A workload whose number of pods is always written."""
+
+    def complete_bookmark(self, obj: Object) -> None:
+        obj["spec"]["replicas"] = 0
 
 
 def validate_own_selector(spec: Object, kind: str, path: str = "spec") -> Errors:

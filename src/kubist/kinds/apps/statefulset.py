@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kubist.kinds.apps.deployment import shown_strategy
 from kubist.kinds.apps.replicated import (
+    Replicated,
     validate_collision_count,
     validate_counts,
     validate_own_selector,
@@ -28,7 +29,7 @@ from kubist.kinds.shared.intstr import (
 )
 from kubist.kinds.shared.labels import validate_labels, validate_selector
 from kubist.kinds.shared.numbers import nonnegative, nonnegative_fields
-from kubist.kinds.shared.workload import Workload, validate_template
+from kubist.kinds.shared.workload import validate_template
 from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Update
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import forbidden, invalid, not_supported, required
@@ -67,7 +68,7 @@ class StatefulSetStatus(Status):
         return errors + validate_collision_count(new, old)
 
 
-class StatefulSetStrategy(Workload):
+class StatefulSetStrategy(Replicated):
     initial_status: ClassVar[Object] = {"replicas": 0, "availableReplicas": 0}
     subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
         "status": StatefulSetStatus(),

@@ -105,16 +105,22 @@ def from_v1(obj: Object) -> Object:
 
 
 def normalize_v1(obj: Object) -> None:
-    """Drop annotations that carry nothing; without any metric the use of CPU is one."""
-    annotations = (obj.get("metadata") or {}).get("annotations")
-    if annotations and any(name in annotations for name in CARRIED):
-        shown = to_v1(from_v1(obj))["metadata"].get("annotations") or {}
-        for name in CARRIED:
-            if name not in shown:
-                annotations.pop(name, None)
+    """See the object as reading it back would show it: annotations that carry something, a status that agrees
+    with them. Without any metric the use of CPU is one."""
+    metadata, status = obj["metadata"], obj.get("status") or {}
+    annotations = metadata.get("annotations") or {}
+    if "currentCPUUtilizationPercentage" in status or any(name in annotations for name in CARRIED):
+        shown = to_v1(from_v1(obj))
+        obj["status"] = shown["status"]
+        told = shown["metadata"].get("annotations") or {}
+        read = {name: told[name] for name in CARRIED if name in told}
+        annotations = {n: text for n, text in annotations.items() if n not in CARRIED} | {
+            name: annotations.get(name, text) for name, text in read.items()
+        }
+        metadata["annotations"] = annotations
         if not annotations:
-            del obj["metadata"]["annotations"]
-    if METRICS not in (annotations or {}):
+            del metadata["annotations"]
+    if METRICS not in annotations:
         obj["spec"].setdefault("targetCPUUtilizationPercentage", DEFAULT_CPU_UTILIZATION)
 
 

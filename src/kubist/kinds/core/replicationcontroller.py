@@ -11,7 +11,7 @@ from kubist.kinds.shared.labels import selector_matches
 from kubist.kinds.shared.numbers import nonnegative_fields
 from kubist.kinds.shared.workload import Workload, name_warnings, template_labels, validate_template
 from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Update
-from kubist.meta import objectmeta
+from kubist.meta import names, objectmeta
 from kubist.meta.fields import invalid, required
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ class ReplicationControllerStrategy(Workload):
         "status": ReplicationControllerStatus(),
         "scale": ReplicationControllerScale(),
     }
+
+    def validate_name(self, name: str, prefix: bool) -> list[str]:
+        return [] if prefix else names.dns_subdomain(name, prefix)
 
     def default(self, obj: Object) -> None:
         """Selector and labels are the template's where none are given."""

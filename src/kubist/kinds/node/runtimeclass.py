@@ -22,16 +22,17 @@ if TYPE_CHECKING:
 class RuntimeClassStrategy(Strategy):
     create_on_update = True
     unconditional_update = False
+    qualified_finalizers = False
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
         return _validate(obj)
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
         errors = objectmeta.validate_create(
-            new["metadata"], namespaced=False, validate_name=self.validate_name
+            new["metadata"], namespaced=False, validate_name=self.validate_name, qualified_finalizers=False
         )
         errors += _validate(new)
-        errors += objectmeta.validate_update(new["metadata"], old["metadata"])
+        errors += objectmeta.validate_update(new["metadata"], old["metadata"], qualified_finalizers=False)
         return errors + immutable(new.get("handler", ""), old.get("handler", ""), "handler")
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:

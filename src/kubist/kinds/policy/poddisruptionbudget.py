@@ -28,6 +28,7 @@ class PodDisruptionBudgetStatus(Status):
 
 class PodDisruptionBudgetStrategy(Strategy):
     unconditional_update = False
+    qualified_finalizers = False
     reset_fields: ClassVar[tuple[str, ...]] = ("status",)
     generation: ClassVar[tuple[str, ...]] = ("spec",)
     subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {

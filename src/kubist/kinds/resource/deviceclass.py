@@ -7,12 +7,15 @@ from kubist.kinds.resource.common import each, validate_configuration
 from kubist.kinds.resource.expressions import validate_selector
 from kubist.kinds.shared.resourcenames import is_extended
 from kubist.kinds.strategy import Errors, Object, Strategy
-from kubist.meta import fields, objectmeta
+from kubist.meta import fields, names, objectmeta
 
 
 class DeviceClassStrategy(Strategy):
     returns_deleted = True
     generation = ("spec",)
+
+    def validate_name(self, name: str, prefix: bool) -> list[str]:
+        return [] if prefix else names.dns_subdomain(name, prefix)
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
         return _validate(obj.get("spec") or {}, {})

@@ -24,6 +24,7 @@ _CHOICES = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
 class ResourceSliceStrategy(Strategy):
     returns_deleted = True
     generation = ("spec",)
+    namespace_selectable = False
     field_labels: ClassVar = {"spec.nodeName": "spec.nodeName", "spec.driver": "spec.driver"}
 
     def default(self, obj: Object) -> None:

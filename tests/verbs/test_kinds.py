@@ -1,0 +1,114 @@
+"""What the verbs do differently from kind to kind: names and metadata, bookmarks, selectable fields, owners."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from live import Live, Object
+
+DEFAULT = "namespaces/default"
+LISTS: list[tuple[str, Object, list[str]]] = [
+    (f"/apis/rbac.authorization.k8s.io/v1/{DEFAULT}/roles", {"rules": []}, ["f:rules"]),
+    (
+        f"/apis/discovery.k8s.io/v1/{DEFAULT}/endpointslices",
+        {"addressType": "IPv4", "endpoints": [], "ports": []},
+        ["f:addressType", "f:endpoints", "f:ports"],
+    ),
+    (f"/apis/rbac.authorization.k8s.io/v1/{DEFAULT}/roles", {"rules": None}, []),
+    (f"/api/v1/{DEFAULT}/serviceaccounts", {"secrets": []}, []),
+]
+
+
+def owned(obj: Object) -> dict[str, list[str]]:
+    managers = obj["metadata"].get("managedFields") or []
+    return {entry["manager"]: sorted(entry["fieldsV1"]) for entry in managers}
+
+
+@pytest.mark.parametrize(("path", "sent", "fields"), LISTS)
+def test_who_sends_an_empty_list_owns_the_field_if_it_is_always_written(
+    live: Live, path: str, sent: Object, fields: list[str]
+) -> None:
+    made = live.client.post(f"{path}?fieldManager=me", {"metadata": {"name": "x"}, **sent})
+    assert owned(made) == ({"me": fields} if fields else {})
+    assert not any(made.get(name) for name in sent if name != "addressType")
+
+
+def test_an_empty_list_in_a_patch_changes_its_owner(live: Live) -> None:
+    path = f"/apis/rbac.authorization.k8s.io/v1/{DEFAULT}/roles"
+    live.client.post(f"{path}?fieldManager=a", {"metadata": {"name": "x"}, "rules": []})
+    patched = live.client.patch(f"{path}/x?fieldManager=b", {"rules": []})
+    assert owned(patched) == {"b": ["f:rules"]}
+    assert patched["rules"] is None
+
+
+BOOKMARKS: list[tuple[str, Object, Object]] = [
+    ("deployments", {"replicas": 0}, {}),
+    ("replicasets", {"replicas": 0}, {}),
+    ("statefulsets", {"replicas": 0}, {}),
+    ("daemonsets", {}, {"deprecated.daemonset.template.generation": "0"}),
+]
+
+
+@pytest.mark.parametrize(("resource", "spec", "annotations"), BOOKMARKS)
+def test_a_bookmark_of_a_workload_shows_its_zeros(
+    live: Live, resource: str, spec: Object, annotations: Object
+) -> None:
+    with live.client.watch(f"/apis/apps/v1/{DEFAULT}/{resource}?allowWatchBookmarks=1") as watch:
+        bookmark = next(iter(watch))["object"]
+    assert bookmark["spec"].get("replicas") == spec.get("replicas")
+    assert bookmark["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"} | annotations
+
+
+METADATA: list[tuple[str, Object, Object, list[str]]] = [
+    ("/apis/policy/v1/namespaces/default/poddisruptionbudgets", {"finalizers": ["plain"]}, {"spec": {}}, []),
+    ("/apis/node.k8s.io/v1/runtimeclasses", {"finalizers": ["plain"]}, {"handler": "h"}, []),
+    (
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
+        {"finalizers": ["plain"]},
+        {"spec": {"policyName": "p", "validationActions": ["Warn"]}},
+        [],
+    ),
+    (
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+        {"finalizers": ["plain"]},
+        {"value": 1},
+        ["finalizers[0]"],
+    ),
+    ("/apis/resource.k8s.io/v1/deviceclasses", {"generateName": "B_"}, {"spec": {}}, ["name"]),
+    (
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+        {"generateName": "B_"},
+        {"value": 1},
+        ["generateName", "name"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "metadata", "rest", "wrong"), METADATA)
+def test_kinds_differ_in_what_metadata_they_take(
+    live: Live, path: str, metadata: Object, rest: Object, wrong: list[str]
+) -> None:
+    named = metadata if "generateName" in metadata else {"name": "x", **metadata}
+    answer = live.client.ask("POST", path, {"metadata": named, **rest}).json
+    causes: list[Any] = (answer.get("details") or {}).get("causes") or []
+    assert sorted(cause["field"] for cause in causes) == [f"metadata.{field}" for field in wrong]
+
+
+def test_resource_slices_cannot_be_selected_by_namespace(live: Live) -> None:
+    path = "/apis/resource.k8s.io/v1/resourceslices?fieldSelector=metadata.namespace%3Dx"
+    answer = live.client.ask("GET", path)
+    assert (answer.status, answer.json["reason"]) == (400, "BadRequest")
+
+
+def test_the_old_autoscaler_carries_current_metrics_in_an_annotation_that_is_owned(live: Live) -> None:
+    path = f"/apis/autoscaling/v1/{DEFAULT}/horizontalpodautoscalers"
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
+    live.client.post(path, {"metadata": {"name": "h"}, "spec": {"scaleTargetRef": target, "maxReplicas": 2}})
+    use = {"status": {"currentReplicas": 1, "desiredReplicas": 1, "currentCPUUtilizationPercentage": 9}}
+    answer = live.client.patch(f"{path}/h/status?fieldManager=me", use)
+    carried = "autoscaling.alpha.kubernetes.io/current-metrics"
+    entry = next(entry for entry in answer["metadata"]["managedFields"] if entry["manager"] == "me")
+    assert f"f:{carried}" in entry["fieldsV1"]["f:metadata"]["f:annotations"]
+    assert '"currentAverageUtilization":9' in answer["metadata"]["annotations"][carried]
