@@ -79,9 +79,10 @@ def main() -> None:
     parser.add_argument("--objects", type=int, default=5000)
     parser.add_argument("--only", default="", help="workloads, separated by commas: " + ",".join(WORKLOADS))
     options = parser.parse_args()
-    names = options.only.split(",") if options.only else list(WORKLOADS)
-    if unknown := [name for name in names if name not in WORKLOADS]:
+    wanted = options.only.split(",") if options.only else list(WORKLOADS)
+    if unknown := [name for name in wanted if name not in WORKLOADS]:
         parser.error(f"no such workload: {', '.join(unknown)}")
+    names = [name for name in WORKLOADS if name in wanted]
     objects = min(500, options.objects) if options.quick else options.objects
     if not uvloop.run(bench(names, objects)):
         raise SystemExit(1)

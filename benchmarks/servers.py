@@ -8,8 +8,10 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
+from typing import IO
 
 from loader import connect, request, tls
 from workloads import TOKEN
@@ -75,7 +77,7 @@ async def start_bare() -> Server:
 
 async def _started(command: list[str], port: int, path: str) -> Server:
     begin = time.perf_counter()
-    process = _spawn(command)
+    process, log = _spawn(command)
     context, asked = tls(), request("GET", path, TOKEN)
     while process.poll() is None and time.perf_counter() < begin + _PATIENCE:
         try:
@@ -88,8 +90,12 @@ async def _started(command: list[str], port: int, path: str) -> Server:
             pass
         await asyncio.sleep(0.005)
     process.kill()
-    raise SystemExit(f"{' '.join(command)}: did not start to answer")
+    log.seek(0)
+    raise SystemExit(f"{' '.join(command)}: does not answer\n{log.read().decode()}")
 
 
-def _spawn(command: list[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL)
+def _spawn(command: list[str]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+    """The process, and what it says. Bytecode is kept as for any user, wherever this one runs."""
+    log = tempfile.TemporaryFile()
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return subprocess.Popen(command, stdout=log, stderr=log, env=environment), log
