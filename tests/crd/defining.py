@@ -1,0 +1,60 @@
+"""Definitions for tests, and waiting until they are served."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from live import Client
+
+Object = dict[str, Any]
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def version(name: str = "v1", schema: Object | None = None, **more: Any) -> Object:
+    props = schema if schema is not None else {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "name": name,
+        "served": True,
+        "storage": name == "v1",
+        "schema": {"openAPIV3Schema": props},
+        **more,
+    }
+
+
+def definition(kind: str, group: str, *versions: Object, scope: str = "Namespaced", **spec: Any) -> Object:
+    plural = kind.lower() + "s"
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": scope,
+            "names": {"plural": plural, "kind": kind},
+            "versions": list(versions) or [version()],
+            **spec,
+        },
+    }
+
+
+def define(client: Client, crd: Object) -> str:
+    """Create a definition and wait until each of its served versions is there; the path of its group."""
+    client.post(CRDS, crd)
+    spec = crd["spec"]
+    for found in spec["versions"]:
+        if found["served"]:
+            await_status(client, f"/apis/{spec['group']}/{found['name']}/{spec['names']['plural']}", 200)
+    return f"/apis/{spec['group']}"
+
+
+def await_status(client: Client, path: str, wanted: int, seconds: float = 10) -> Any:
+    end = time.monotonic() + seconds
+    while (answer := client.ask("GET", path)).status != wanted:
+        assert time.monotonic() < end, answer
+        time.sleep(0.01)
+    return answer
+
+
+def obj(kind: str, api_version: str, name: str, **rest: Any) -> Object:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, **rest}

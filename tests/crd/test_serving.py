@@ -1,0 +1,120 @@
+"""Definitions at work: served within moments, changed under way, gone with their objects, on several servers."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from crd.defining import CRDS, await_status, define, definition, obj, version
+from live import Live, Pki
+from storage.etcd_server import EtcdServer
+
+Object = dict[str, Any]
+
+
+def spec(**properties: Object) -> Object:
+    return {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
+
+
+def test_a_definition_is_usable_within_a_tenth_of_a_second(live: Live) -> None:
+    live.client.get("/version")
+    crd = definition("Fast", "fast.example.com")
+    live.client.post(CRDS, crd)
+    start = time.monotonic()
+    await_status(live.client, "/apis/fast.example.com/v1/fasts", 200)
+    assert time.monotonic() - start < 0.5, "generous on a busy machine"
+    conditions = live.client.get(f"{CRDS}/fasts.fast.example.com")["status"]["conditions"]
+    assert [(c["type"], c["status"]) for c in conditions] == [
+        ("NamesAccepted", "True"),
+        ("Established", "True"),
+    ]
+
+
+def test_its_conditions_come_one_after_the_other(live: Live) -> None:
+    with live.client.watch(CRDS) as watch:
+        live.client.post(CRDS, definition("Step", "step.example.com"))
+        events = watch.take(3)
+    reasons = [[c["reason"] for c in e["object"]["status"]["conditions"] or ()] for e in events]
+    assert reasons == [[], ["NoConflicts", "Installing"], ["NoConflicts", "InitialNamesAccepted"]]
+
+
+def test_a_schema_change_ends_watches_which_resume_without_a_gap(live: Live) -> None:
+    client = live.client
+    at = define(client, definition("Gap", "gap.example.com", version(schema=spec(a={"type": "string"}))))
+    path = f"{at}/v1/namespaces/default/gaps"
+    first = client.post(path, obj("Gap", "gap.example.com/v1", "one", spec={"a": "1"}))
+    with client.watch(f"{path}?resourceVersion={first['metadata']['resourceVersion']}") as watch:
+        held = client.get(f"{CRDS}/gaps.gap.example.com")
+        held["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = spec(
+            a={"type": "string"}, b={"type": "string", "default": "new"}
+        )
+        client.put(f"{CRDS}/gaps.gap.example.com", held)
+        assert watch.next() is None
+    await_status(client, path, 200)
+    client.post(path, obj("Gap", "gap.example.com/v1", "two", spec={"a": "2"}))
+    with client.watch(f"{path}?resourceVersion={first['metadata']['resourceVersion']}") as watch:
+        (event,) = watch.take(1)
+    assert event["object"]["metadata"]["name"] == "two" and event["object"]["spec"]["b"] == "new"
+    assert client.get(f"{path}/one")["spec"] == {"a": "1", "b": "new"}, (
+        "defaults are seen by objects of before"
+    )
+
+
+def test_objects_go_before_their_definition(live: Live) -> None:
+    client = live.client
+    at = define(client, definition("Held", "held.example.com"))
+    path = f"{at}/v1/namespaces/default/helds"
+    body = obj("Held", "held.example.com/v1", "kept")
+    body["metadata"]["finalizers"] = ["example.com/wait"]
+    client.post(path, body)
+    client.post(path, obj("Held", "held.example.com/v1", "free"))
+    client.delete(f"{CRDS}/helds.held.example.com")
+    await_status(client, f"{path}/free", 404)
+    assert client.get(f"{path}/kept")["metadata"]["deletionTimestamp"]
+    assert client.ask("POST", path, obj("Held", "held.example.com/v1", "late")).status == 403
+    client.patch(f"{path}/kept", {"metadata": {"finalizers": None}})
+    await_status(client, f"{CRDS}/helds.held.example.com", 404)
+    await_status(client, path, 404)
+    await_status(client, "/apis/apiregistration.k8s.io/v1/apiservices/v1.held.example.com", 404)
+    define(client, definition("Held", "held.example.com"))
+    assert client.get(path)["items"] == []
+
+
+def test_names_that_become_free_are_accepted(live: Live) -> None:
+    client = live.client
+    define(client, definition("Dup", "dup.example.com"))
+    rival = definition("Rival", "dup.example.com")
+    rival["spec"]["names"]["singular"] = "dup"
+    client.post(CRDS, rival)
+    client.delete(f"{CRDS}/dups.dup.example.com")
+    await_status(client, "/apis/dup.example.com/v1/rivals", 200)
+
+
+def test_a_restarted_server_serves_what_is_defined(server_pki: Pki, tmp_path: Any) -> None:
+    with Live(server_pki, data_dir=str(tmp_path)) as first:
+        at = define(
+            first.client, definition("Again", "again.example.com", version(schema=spec(a={"type": "string"})))
+        )
+        first.client.post(
+            f"{at}/v1/namespaces/default/agains", obj("Again", "again.example.com/v1", "x", spec={"a": "1"})
+        )
+    with Live(server_pki, data_dir=str(tmp_path)) as second:
+        assert second.client.get(f"{at}/v1/namespaces/default/agains/x")["spec"] == {"a": "1"}
+
+
+@pytest.mark.etcd
+def test_every_server_on_a_store_serves_it(server_pki: Pki, real_etcd: EtcdServer) -> None:
+    servers = (real_etcd.endpoint,)
+    with Live(server_pki, etcd_servers=servers) as one, Live(server_pki, etcd_servers=servers) as other:
+        at = define(
+            one.client, definition("Both", "both.example.com", version(schema=spec(a={"type": "string"})))
+        )
+        path = f"{at}/v1/namespaces/default/boths"
+        await_status(other.client, path, 200)
+        other.client.post(path, obj("Both", "both.example.com/v1", "x", spec={"a": "1"}))
+        assert one.client.get(f"{path}/x")["spec"] == {"a": "1"}
+        other.client.delete(f"{CRDS}/boths.both.example.com")
+        await_status(one.client, path, 404)
+        await_status(other.client, path, 404)
