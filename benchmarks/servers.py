@@ -96,6 +96,6 @@ async def _started(command: list[str], port: int, path: str) -> Server:
 
 def _spawn(command: list[str]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
     """The process, and what it says. Bytecode is kept as for any user, wherever this one runs."""
-    log = tempfile.TemporaryFile()
+    log = tempfile.TemporaryFile()  # noqa: SIM115, it lives as long as the process
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return subprocess.Popen(command, stdout=log, stderr=log, env=environment), log
