@@ -17,8 +17,7 @@ from kubist.control.allocations import repair_allocations
 from kubist.crd.controller import Definitions
 from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
-from kubist.filters.build import authentication, authorization, openid
-from kubist.filters.tokens import TokenSigner
+from kubist.filters.build import authentication, authorization, openid, token_signer
 from kubist.http.server import HttpServer
 from kubist.http.tls import HTTP1, HTTP2, server_context
 from kubist.registry import Registry
@@ -52,7 +51,7 @@ class Server:
             Admission(build(config)),
             Paths(config, self.resources, self.health),
         )
-        self.api.cluster.tokens = TokenSigner.from_config(config)
+        self.api.cluster.tokens = token_signer(config)
         self.api.paths.others.update(openid(config))
         self.definitions = Definitions(self.api)
         self._http: HttpServer | None = None

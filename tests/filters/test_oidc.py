@@ -9,8 +9,9 @@ import pytest
 from askers import Object, Person, Remote
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
+from kubist.filters.authentication import TokenError
 from kubist.filters.oidc import OIDC, Issuer
-from kubist.filters.tokens import TokenError, TokenSigner
+from kubist.filters.tokens import TokenSigner
 from live import Live, Pki
 
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

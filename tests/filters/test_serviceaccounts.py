@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from askers import Object, Person, grant
 
-from kubist.filters.serviceaccounts import LAST_USED, LEGACY_ISSUER, split_username
+from kubist.filters.serviceaccounts import LAST_USED, LEGACY_ISSUER
 from kubist.filters.tokens import TokenSigner
+from kubist.filters.usernames import split_username
 from live import Client, Live
 
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

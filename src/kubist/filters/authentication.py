@@ -10,7 +10,6 @@ from typing import Protocol
 
 from kubist.context import User
 from kubist.filters.attributes import aggregate
-from kubist.filters.tokens import TokenError
 from kubist.http.messages import ClientCertificate, Request
 from kubist.meta import status
 
@@ -23,6 +22,10 @@ INVALID = "invalid bearer token"
 Audiences = tuple[str, ...]
 Known = tuple[User, Audiences]
 """A user, and for which of the audiences that were asked for the token is."""
+
+
+class TokenError(Exception):
+    """Why a token is not accepted."""
 
 
 class TokenAuthenticator(Protocol):

@@ -17,13 +17,12 @@ from kubist.filters.authorization import AlwaysAllow, AlwaysDeny, Authorization,
 from kubist.filters.flowcontrol import FlowControl, InFlight
 from kubist.filters.openid import KEYS, openid_paths
 from kubist.filters.rbac import RBAC
-from kubist.filters.serviceaccounts import ServiceAccountTokens
-from kubist.filters.tokens import KeySet, key_set, read_public_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kubist.config import Config
+    from kubist.filters.tokens import KeySet, TokenSigner
     from kubist.http.messages import Answer, Request
     from kubist.registry import Registry
 
@@ -68,6 +67,8 @@ def _tokens(config: Config, registry: Registry) -> list[TokenAuthenticator]:
         found.append(TokenFile(config.token_auth_file, own))
     keys = service_account_keys(config)
     if keys is not None:
+        from kubist.filters.serviceaccounts import ServiceAccountTokens
+
         found.append(ServiceAccountTokens(registry, keys, config.service_account_issuer, own))
     if config.enable_bootstrap_token_auth:
         from kubist.filters.bootstraptokens import BootstrapTokens
@@ -106,8 +107,20 @@ def _oidc(config: Config) -> TokenAuthenticator:
 def service_account_keys(config: Config) -> KeySet | None:
     """What service account tokens are verified with; by default the key that signs them."""
     files = config.service_account_key_file or (config.service_account_signing_key_file,)
-    keys = [key for file in files if file for key in read_public_keys(file)]
-    return key_set(keys) if keys else None
+    if not any(files):
+        return None
+    from kubist.filters.tokens import key_set, read_public_keys
+
+    return key_set(key for file in files if file for key in read_public_keys(file))
+
+
+def token_signer(config: Config) -> TokenSigner | None:
+    """What signs service account tokens; None without a signing key."""
+    if not config.service_account_signing_key_file:
+        return None
+    from kubist.filters.tokens import TokenSigner
+
+    return TokenSigner.from_config(config)
 
 
 def openid(config: Config) -> dict[str, Callable[[Request], Answer]]:

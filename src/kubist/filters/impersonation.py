@@ -11,16 +11,15 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 from kubist.context import User
-from kubist.filters import serviceaccounts
 from kubist.filters.attributes import Attributes
 from kubist.filters.authentication import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED
 from kubist.filters.authorization import MASTERS
+from kubist.filters.usernames import account_groups, node_name, split_username
 from kubist.http.messages import Request
 from kubist.meta import names, status
 from kubist.meta.fields import quoted
 
 AUTHENTICATION = "authentication.k8s.io"
-NODE_PREFIX = "system:node:"
 NODE_NAME = "authentication.kubernetes.io/node-name"
 NODE_KEYS = "authentication.kubernetes.io/associated-node-keys"
 MANY = 4
@@ -90,12 +89,12 @@ class Mode:
 
     async def _check_name(self, wanted: User, requester: User) -> tuple[str, ...]:
         """The groups that the user comes with, if it may be impersonated at all."""
-        account = serviceaccounts.split_username(wanted.name)
+        account = split_username(wanted.name)
         if account is None:
             await self._check(requester, self.group, "users", wanted.name)
             return wanted.groups
         await self._check(requester, self.group, "serviceaccounts", account[1], namespace=account[0])
-        return wanted.groups or serviceaccounts.groups(account[0])
+        return wanted.groups or account_groups(account[0])
 
     async def _check_groups(self, groups: tuple[str, ...], requester: User) -> None:
         for group in groups:
@@ -148,7 +147,7 @@ class UserInfo(ConstrainedMode):
     name = "user-info"
 
     def applies(self, wanted: User, requester: User) -> bool:
-        return node_name(wanted) is None and serviceaccounts.split_username(wanted.name) is None
+        return node_name(wanted.name) is None and split_username(wanted.name) is None
 
     async def _check_groups(self, groups: tuple[str, ...], requester: User) -> None:
         if "" in groups:
@@ -179,17 +178,17 @@ class ServiceAccount(ConstrainedMode):
     name = "serviceaccount"
 
     def applies(self, wanted: User, requester: User) -> bool:
-        return _only_name(wanted) and serviceaccounts.split_username(wanted.name) is not None
+        return _only_name(wanted) and split_username(wanted.name) is not None
 
 
 class ArbitraryNode(ConstrainedMode):
     name = "arbitrary-node"
 
     def applies(self, wanted: User, requester: User) -> bool:
-        return _only_name(wanted) and node_name(wanted) is not None
+        return _only_name(wanted) and node_name(wanted.name) is not None
 
     async def _check_name(self, wanted: User, requester: User) -> tuple[str, ...]:
-        await self._check(requester, self.group, "nodes", self._asked(node_name(wanted) or ""))
+        await self._check(requester, self.group, "nodes", self._asked(node_name(wanted.name) or ""))
         return ("system:nodes",)
 
     def _asked(self, node: str) -> str:
@@ -202,9 +201,9 @@ class AssociatedNode(ArbitraryNode):
     name = "associated-node"
 
     def applies(self, wanted: User, requester: User) -> bool:
-        if not super().applies(wanted, requester) or serviceaccounts.split_username(requester.name) is None:
+        if not super().applies(wanted, requester) or split_username(requester.name) is None:
             return False
-        return dict(requester.extra).get(NODE_NAME) == (node_name(wanted),)
+        return dict(requester.extra).get(NODE_NAME) == (node_name(wanted.name),)
 
     def _asked(self, node: str) -> str:
         return "*"
@@ -246,11 +245,6 @@ class Impersonation:
                 return user, "" if mode.constraint == "impersonate" else mode.constraint
         assert refusal is not None
         raise refusal
-
-
-def node_name(user: User) -> str | None:
-    name = user.name.removeprefix(NODE_PREFIX)
-    return None if name == user.name or names.dns_subdomain(name) else name
 
 
 def _only_name(user: User) -> bool:

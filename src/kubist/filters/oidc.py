@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 
 from kubist.context import User
-from kubist.filters.authentication import CREDENTIAL_ID, Audiences, Known, accepted, with_groups
-from kubist.filters.tokens import Claims, KeySet, TokenError, header_of, issuer_of, read_jwk
+from kubist.filters.authentication import CREDENTIAL_ID, Audiences, Known, TokenError, accepted, with_groups
+from kubist.filters.tokens import Claims, KeySet, header_of, issuer_of, read_jwk
 from kubist.http.client import CallFailed, get
 
 log = logging.getLogger("kubist.filters")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from kubist.filters.tokens import KeySet
 from kubist.http.messages import Answer, Request, Response
 from kubist.meta import status
+
+if TYPE_CHECKING:
+    from kubist.filters.tokens import KeySet
 
 CONFIGURATION = "/.well-known/openid-configuration"
 KEYS = "/openid/v1/jwks"

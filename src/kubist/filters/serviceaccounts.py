@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from kubist.context import User
 from kubist.filters.attributes import quoted_list
-from kubist.filters.authentication import AUTHENTICATED, CREDENTIAL_ID, Audiences, Known
-from kubist.filters.tokens import LEEWAY, Claims, KeySet, TokenError, check_dates, issuer_of
-from kubist.meta import names
+from kubist.filters.authentication import AUTHENTICATED, CREDENTIAL_ID, Audiences, Known, TokenError
+from kubist.filters.tokens import LEEWAY, Claims, KeySet, check_dates, issuer_of
+from kubist.filters.usernames import account_groups, username
 from kubist.meta.fields import quoted
 from kubist.meta.times import parse_time
 from kubist.storage.cache import Entry
@@ -25,27 +25,8 @@ if TYPE_CHECKING:
 LEGACY_ISSUER = "kubernetes/serviceaccount"
 INVALID_SINCE = "kubernetes.io/legacy-token-invalid-since"
 LAST_USED = "kubernetes.io/legacy-token-last-used"
-PREFIX = "system:serviceaccount:"
 REMEMBERED = 10_000
 _EXTRA = "authentication.kubernetes.io/"
-
-
-def username(namespace: str, name: str) -> str:
-    return f"{PREFIX}{namespace}:{name}"
-
-
-def groups(namespace: str) -> tuple[str, ...]:
-    return ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
-
-
-def split_username(user: str) -> tuple[str, str] | None:
-    """Namespace and name of the account that a user is; None if it is none."""
-    if not user.startswith(PREFIX):
-        return None
-    parts = user[len(PREFIX) :].split(":")
-    if len(parts) != 2 or names.dns_label(parts[0]) or names.dns_subdomain(parts[1]):
-        return None
-    return parts[0], parts[1]
 
 
 @dataclass(slots=True)
@@ -143,7 +124,9 @@ class ServiceAccountTokens:
             bound.append(
                 Bound(self._resource(f"{kind}s"), home, ref.get("name", ""), ref.get("uid", ""), kind, gone)
             )
-        user = User(username(namespace, name), uid, (*groups(namespace), AUTHENTICATED), tuple(extra.items()))
+        user = User(
+            username(namespace, name), uid, (*account_groups(namespace), AUTHENTICATED), tuple(extra.items())
+        )
         said = claims.get("aud") or self._audiences
         audiences = (said,) if isinstance(said, str) else tuple(said)
         return Held(claims, user, audiences, float(claims.get("exp", float("inf"))) + LEEWAY, bound)
@@ -202,7 +185,7 @@ class ServiceAccountTokens:
         await self._mark_used(namespace, secret_name, labels.get(LAST_USED, ""))
         if labels.get(INVALID_SINCE):
             raise TokenError(f"the token in secret {namespace}/{secret_name} has been marked invalid")
-        return User(username(namespace, name), uid, (*groups(namespace), AUTHENTICATED)), found
+        return User(username(namespace, name), uid, (*account_groups(namespace), AUTHENTICATED)), found
 
     async def _mark_used(self, namespace: str, secret: str, last: str) -> None:
         """Once a day, on the secret: so that unused tokens can be found and removed."""

@@ -16,6 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
+from kubist.filters.authentication import TokenError
+
 if TYPE_CHECKING:
     from kubist.config import Config
 
@@ -38,10 +40,6 @@ _DIGESTS: dict[str, hashes.HashAlgorithm] = {
 _PKCS1 = padding.PKCS1v15()
 ALGORITHMS = ("RS256", "ES256", "ES384", "ES512")
 """What service account tokens are signed by."""
-
-
-class TokenError(Exception):
-    """Why a token is not accepted."""
 
 
 class KeySet:

@@ -11,9 +11,8 @@ from typing import Any
 
 from kubist.context import Rules, User
 from kubist.filters.attributes import Attributes
-from kubist.filters.authentication import Audiences, Known, with_groups
+from kubist.filters.authentication import Audiences, Known, TokenError, with_groups
 from kubist.filters.kubeconfig import RemoteReview
-from kubist.filters.tokens import TokenError
 from kubist.http.client import CallFailed
 
 log = logging.getLogger("kubist.filters")
