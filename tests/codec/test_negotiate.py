@@ -34,6 +34,7 @@ PARTIAL = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
         ("application/json;pretty=1", BUILT_IN, MediaType(JSON, pretty=True)),
         ("application/json;stream=watch", BUILT_IN, MediaType(JSON)),
         ("application/json;whatever=x", BUILT_IN, MediaType(JSON)),
+        ("application/json;sv=v1", BUILT_IN, MediaType(JSON)),
         (JSON + TABLE, BUILT_IN, MediaType(JSON, "Table", "v1")),
         ("*/*" + TABLE, BUILT_IN, MediaType(JSON, "Table", "v1")),
         (PROTOBUF + TABLE + "," + JSON + TABLE, BUILT_IN, MediaType(JSON, "Table", "v1")),
@@ -64,6 +65,8 @@ def test_the_best_clause_that_can_be_served_wins(header: str, endpoint: Endpoint
         ("application/yaml;stream=watch", BUILT_IN, NotAcceptable),
         ("application/json;stream=other", BUILT_IN, NotAcceptable),
         (JSON + TABLE, PLAIN, NotAcceptable),
+        ("application/json;sv=v1", PLAIN, NotAcceptable),
+        ("application/json;sv=v2", BUILT_IN, NotAcceptable),
     ],
 )
 def test_what_cannot_be_served_is_refused_in_one_of_two_ways(
@@ -79,6 +82,33 @@ def test_what_cannot_be_served_is_refused_in_one_of_two_ways(
 def test_there_is_no_watch_in_yaml(header: str) -> None:
     with pytest.raises(NotAcceptable, match="stream=watch"):
         negotiate.negotiate_stream(header, BUILT_IN)
+
+
+@pytest.mark.parametrize(
+    ("header", "serializer"),
+    [
+        ("", JSON),
+        ("APPLICATION/JSON", JSON),
+        (" application/json ; charset=utf-8", JSON),
+        ('application/yaml;x="a b"; y=1;', YAML),
+        ("application/json;", JSON),
+        ("application/json;;", None),
+        ("application/json;charset", None),
+        ("application/json;a=", None),
+        ("application/json;a=b;a=c", None),
+        ("application/json;a=b/c", None),
+        ("application/json,application/yaml", None),
+        (";", None),
+        ("text/plain", None),
+    ],
+)
+def test_a_body_is_of_a_known_type_with_readable_parameters(header: str, serializer: str | None) -> None:
+    if serializer is not None:
+        assert negotiate.content_type(header) == serializer
+        return
+    with pytest.raises(APIError) as refused:
+        negotiate.content_type(header)
+    assert (refused.value.code, refused.value.details) == (415, None)
 
 
 def test_people_get_indented_answers() -> None:

@@ -7,6 +7,7 @@ tried best first, each with its parameters. That makes two kinds of 406.
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass, replace
 
 from kubist.meta.status import APIError
@@ -150,6 +151,8 @@ def _accepted(serializer: str, parameters: dict[str, str], endpoint: Endpoint) -
     stream = parameters.get("stream")
     if stream and (stream != "watch" or serializer not in STREAMED):
         return None
+    if parameters.get("sv") and not (endpoint.transforms and parameters["sv"] == META_VERSIONS[0]):
+        return None
     kind, group, version = (parameters.get(name) for name in ("as", "g", "v"))
     pretty = parameters.get("pretty") == "1"
     if kind is None and group is None and version is None:
@@ -208,12 +211,30 @@ def wants_pretty(query: dict[str, str], user_agent: str) -> bool:
     return asked in _TRUE if asked else user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))
 
 
+_TOKEN = r"[!#$%&'*+\-.0-9A-Z^_`a-z{|}~]+"
+_PARAMETER = re.compile(rf'\s*;\s*({_TOKEN})\s*=\s*({_TOKEN}|"(?:[^"\\\r\n]|\\.)*")')
+_END = re.compile(r"\s*;?\s*")
+
+
 def content_type(header: str, offered: tuple[str, ...] = ALL) -> str:
     """The serializer of a request's body; 415 if it is none of ours. No header means JSON."""
-    media = header.partition(";")[0].strip().lower()
-    if not media:
+    if not header:
         return JSON
-    if media not in offered or header.rstrip().endswith(";;"):
+    media, _, parameters = header.partition(";")
+    media = media.strip().lower()
+    if media not in offered or (parameters and not _well_formed(header[header.index(";") :])):
         why = "the body of the request was in an unknown format - accepted media types include: "
         raise APIError(415, "UnsupportedMediaType", why + ", ".join(offered))
     return media
+
+
+def _well_formed(parameters: str) -> bool:
+    """Whether parameters can be read, none of them meaning two things. What they say does not matter."""
+    seen: dict[str, str] = {}
+    at = 0
+    while match := _PARAMETER.match(parameters, at):
+        name, value = match[1].lower(), match[2]
+        if seen.setdefault(name, value) != value:
+            return False
+        at = match.end()
+    return _END.fullmatch(parameters, at) is not None
