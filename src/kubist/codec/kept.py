@@ -5,10 +5,13 @@ They live in `Entry.reps` and go with their entry; this only remembers, per piec
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from typing import Any
 
 LIMIT = 96 << 20
+OVERHEAD = 120
+"""What remembering a piece costs by itself."""
 
 
 class Kept:
@@ -18,17 +21,19 @@ class Kept:
         self.limit = limit
         self.size = 0
         self._pieces: deque[tuple[dict[Any, Any], Any, int]] = deque()
+        self._lock = threading.Lock()
 
     def keep(self, reps: dict[Any, Any], key: Any, piece: Any, size: int) -> None:
         """Put a piece into the representations of an entry, and throw out the oldest elsewhere if need be."""
         reps[key] = piece
-        size += 120
-        self._pieces.append((reps, key, size))
-        self.size += size
-        while self.size > self.limit:
-            old, old_key, old_size = self._pieces.popleft()
-            old.pop(old_key, None)
-            self.size -= old_size
+        size += OVERHEAD
+        with self._lock:
+            self._pieces.append((reps, key, size))
+            self.size += size
+            while self.size > self.limit:
+                old, old_key, old_size = self._pieces.popleft()
+                old.pop(old_key, None)
+                self.size -= old_size
 
 
 KEPT = Kept()
