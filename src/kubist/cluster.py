@@ -81,7 +81,7 @@ class Cluster:
         entry = await self._registry.read(call.resource, namespace, name)
         if entry is None:
             raise call.not_found()
-        gone, held = await delete_verb.remove(call, entry, delete_options(options, {}))
+        gone, held = await delete_verb.remove(call, entry, delete_options(options, {}), admitted=True)
         return held.object() if held is not None else gone
 
     async def claim(self, key: str, owner: str) -> bool:

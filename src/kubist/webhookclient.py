@@ -25,27 +25,40 @@ class WebhookClient:
         self._bundle: str = config.get("caBundle") or ""
 
     async def post(
-        self, objects: Objects, body: bytes, *, timeout: float, query: str = ""
+        self, objects: Objects, body: bytes, *, timeout: float, query: str = "", user_agent: str = ""
     ) -> tuple[int, bytes]:
         """Status and body of the answer to a JSON body; CallFailed if there is none."""
-        host, port, server = "", None, ""
-        url = self._url
-        if self._service:
-            service = self._service
-            namespace, name, port = service["namespace"], service["name"], service.get("port", 443)
-            server = f"{name}.{namespace}.svc"
-            path = service.get("path") or "/"
-            url = f"https://{server}:{port}{path if path.startswith('/') else '/' + path}"
-            host, port = resolve(objects, namespace, name, port)
+        url = self._url or self._service_url()
         if query:
             url = f"{url}{'&' if '?' in url else '?'}{query}"
+        host, port, server = "", None, ""
+        if self._service:
+            namespace, name = self._service["namespace"], self._service["name"]
+            server = f"{name}.{namespace}.svc"
+            try:
+                host, port = resolve(objects, namespace, name, self._service.get("port", 443))
+            except CallFailed as error:
+                raise CallFailed(f'Post "{url}": {error}') from None
         try:
             context = await asyncio.to_thread(trust, self._bundle)
         except (ValueError, ssl.SSLError):
             raise CallFailed("unable to load root certificates: unable to parse bytes as PEM block") from None
         return await post(
-            url, body, context=context, timeout=timeout, host=host, port=port, server_hostname=server
+            url,
+            body,
+            context=context,
+            timeout=timeout,
+            host=host,
+            port=port,
+            server_hostname=server,
+            headers={"User-Agent": user_agent} if user_agent else None,
         )
+
+    def _service_url(self) -> str:
+        service = self._service
+        path = service.get("path") or "/"
+        where = f"{service['name']}.{service['namespace']}.svc:{service.get('port', 443)}"
+        return f"https://{where}{path if path.startswith('/') else '/' + path}"
 
 
 @functools.lru_cache(maxsize=64)

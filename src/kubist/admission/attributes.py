@@ -9,6 +9,7 @@ import orjson
 from kubist.admission.plugin import CONNECT, DELETE
 from kubist.context import Context
 from kubist.kinds.strategy import Scale
+from kubist.meta import status
 from kubist.resources import Resource, Resources
 from kubist.schema.catalog import schema_for
 from kubist.schema.node import Schema
@@ -40,8 +41,10 @@ class Attributes:
 
     def __init__(self, ctx: Context, new: Object | None, old: Object | None, resources: Resources) -> None:
         self.ctx = ctx
-        self.new = _as_asked(ctx, new)
         self.old = _as_asked(ctx, old)
+        self.new = _as_asked(ctx, new)
+        if self.new is not new and self.new is not None and self.old is not None:
+            self.new["metadata"].setdefault("resourceVersion", self.old["metadata"].get("resourceVersion"))
         self.operation = ctx.operation
         self.subresource = ctx.subresource
         self.name = ctx.name
@@ -64,15 +67,19 @@ class Attributes:
             and (not self.subresource or self.subresource in found.subresources)
         ]
 
-    def view(self, obj: Object | None, target: Target) -> Object | None:
-        """An object of the request in a target's version; not to be changed."""
-        if obj is None or obj.get("apiVersion") == target.kind.api_version or obj["kind"] != target.kind.kind:
+    async def see(self, target: Target) -> tuple[Object | None, Object | None]:
+        """The new and the old object in a target's version; not to be changed."""
+        return await self._view(self.new, target), await self._view(self.old, target)
+
+    async def _view(self, obj: Object | None, target: Target) -> Object | None:
+        kind = target.kind
+        if obj is None or obj.get("apiVersion") == kind.api_version or obj.get("kind") != kind.kind:
             return obj
-        key = (id(obj), target.kind.api_version)
+        key = (id(obj), kind.api_version)
         found = self._views.get(key)
         if found is None:
             copy = orjson.loads(orjson.dumps(obj))
-            found = self._views[key] = target.resource.strategy.convert(copy, target.kind.api_version)
+            found = self._views[key] = await _converted(copy, target.resource, kind.api_version)
         return found
 
     def schema(self, target: Target) -> Schema:
@@ -87,24 +94,33 @@ class Attributes:
             return None
         return self.ctx.objects.get("namespaces", self.ctx.namespace)
 
-    def replace(self, changed: Object, target: Target) -> bool:
-        """Take over a mutated object, given in a target's version: decoded, defaulted and stored in place of
-        the new object. Whether that changed anything."""
+    async def replace(self, changed: Object, target: Target) -> bool:
+        """Take over a mutated object, given in a target's version: decoded, defaulted and put in place of the
+        new object. Whether that changed anything."""
         assert self.new is not None
         resource, kind = target.resource, target.kind
+        home = self.new["apiVersion"]
         if self.subresource and kind.kind != resource.kind:
             new = body.decode_parsed(changed, [], body.Expected(*kind, self.schema(target))).object
         else:
             new = body.decode_parsed(changed, [], body.expected(resource)).object
             resource.strategy.default(new)
-            if kind.api_version != resource.storage_version:
-                new = resource.strategy.convert(new, resource.storage_version)
+            if kind.api_version != home:
+                new = await _converted(new, resource, home)
         if new == self.new:
             return False
         self.new.clear()
         self.new.update(new)
         self._views.clear()
         return True
+
+    def check_namespace(self) -> None:
+        """A mutation may not move the object elsewhere."""
+        metadata = (self.new or {}).get("metadata") or {}
+        if self.ctx.namespace and metadata.get("namespace", self.ctx.namespace) != self.ctx.namespace:
+            raise status.bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request"
+            )
 
     def request(self, target: Target) -> Object:
         """The AdmissionRequest without its uid and objects."""
@@ -150,6 +166,15 @@ class Attributes:
             return labels
         found = self.ctx.objects.get("namespaces", self.namespace)
         return (found["metadata"].get("labels") or {}) if found is not None else None
+
+
+async def _converted(obj: Object, resource: Resource, api_version: str) -> Object:
+    """An object, taken over, in another version of its kind."""
+    conversion = resource.strategy.conversion
+    if conversion is None:
+        return resource.strategy.convert(obj, api_version)
+    converted: Object = await conversion.converted(obj, api_version)
+    return converted
 
 
 def _as_asked(ctx: Context, obj: Object | None) -> Object | None:

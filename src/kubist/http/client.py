@@ -65,10 +65,28 @@ async def _call(
             return await _exchange(where, at, context, server_hostname or parts.hostname or "", head + body)
     except TimeoutError:
         raise CallFailed(f'{called} "{url}": context deadline exceeded') from None
+    except ssl.SSLCertVerificationError as error:
+        why = f"tls: failed to verify certificate: x509: {_distrust(error)}"
+        raise CallFailed(f'{called} "{url}": {why}') from None
     except ssl.SSLError as error:
-        raise CallFailed(f'{called} "{url}": tls: failed to verify certificate: {error.reason}') from None
+        raise CallFailed(f'{called} "{url}": tls: {error.reason}') from None
+    except ConnectionRefusedError:
+        raise CallFailed(f'{called} "{url}": dial tcp {where}:{at}: connect: connection refused') from None
     except (OSError, asyncio.IncompleteReadError, ValueError) as error:
         raise CallFailed(f'{called} "{url}": {error}') from None
+
+
+_UNKNOWN_AUTHORITY = (18, 19, 20, 21)
+_OUT_OF_TIME = (9, 10)
+
+
+def _distrust(error: ssl.SSLCertVerificationError) -> str:
+    """Why a certificate was not believed, in the words that operators search for."""
+    if error.verify_code in _UNKNOWN_AUTHORITY:
+        return "certificate signed by unknown authority"
+    if error.verify_code in _OUT_OF_TIME:
+        return "certificate has expired or is not yet valid"
+    return error.verify_message
 
 
 async def _exchange(

@@ -38,9 +38,7 @@ def _options(call: Call, kind: str) -> dict[str, Any]:
     """What the query says, as an object of the sub-resource's kind (PodExecOptions, …)."""
     options: dict[str, Any] = {"kind": kind, "apiVersion": call.resource.api_version}
     if kind in ("PodExecOptions", "PodAttachOptions"):
-        options |= {"stdout": True, "stderr": True}
-        options |= {flag: truthy(call.query[flag]) for flag in _FLAGS if flag in call.query}
-        options = {name: value for name, value in options.items() if value is not False}
+        options |= {flag: True for flag in _FLAGS if truthy(call.query.get(flag))}
     if call.query.get("container"):
         options["container"] = call.query["container"]
     commands = query_values(call.request.query, "command")

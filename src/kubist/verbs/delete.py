@@ -49,12 +49,13 @@ def deleted_status(call: Call, obj: Object) -> status.Status:
     return status.success(0, details)
 
 
-async def remove(call: Call, entry: Entry, options: DeleteOptions) -> tuple[Object, Entry | None]:
+async def remove(
+    call: Call, entry: Entry, options: DeleteOptions, *, admitted: bool = False
+) -> tuple[Object, Entry | None]:
     """Delete what `entry` is a version of. Answers (the object that is gone, None), or (whatever, the version
-    that stays and waits)."""
+    that stays and waits). `admitted`: nobody is asked whether it may go."""
     registry, resource, context = call.api.registry, call.resource, call.context
     strategy = resource.strategy
-    admitted = False
     while True:
         obj = await call.opened(entry)
         check_preconditions(call, obj, options)

@@ -46,6 +46,7 @@ class MutatingAdmissionPolicy(Plugin):
         for policy, bindings in bound:
             pass_.collect(policy, bindings)
         await pass_.run()
+        pass_.request.check_namespace()
         keep_valid(ctx, managers, new)
         ctx.reinvocation.round(NAME).output = orjson.loads(orjson.dumps(new))
         pass_.settle()
@@ -70,7 +71,7 @@ class _Pass:
     """One request's way through all policies."""
 
     def __init__(self, request: Attributes, rounds: Reinvocation) -> None:
-        self._request = request
+        self.request = request
         self._ctx = request.ctx
         self._rounds = rounds
         self._round = rounds.round(NAME)
@@ -82,7 +83,7 @@ class _Pass:
     def collect(self, policy: MutatingPolicy, bindings: list[Binding]) -> None:
         """Find out for which bindings and parameters a policy is to be invoked."""
         try:
-            target = policy.criteria.match(self._request)
+            target = policy.criteria.match(self.request)
             if target is None:
                 return
             resource = params.find_kind(self._ctx, policy.param_kind)
@@ -91,9 +92,9 @@ class _Pass:
             return
         for binding in bindings:
             try:
-                if binding.match(self._request) is None:
+                if binding.match(self.request) is None:
                     continue
-                found = params.collect(self._ctx, resource, binding.param_ref, self._request.namespace)
+                found = params.collect(self._ctx, resource, binding.param_ref, self.request.namespace)
             except (Misconfigured, status.APIError) as error:
                 self._error(policy, binding, f"failed to configure binding: {error}")
                 continue
@@ -101,12 +102,12 @@ class _Pass:
 
     async def run(self) -> None:
         held = self._round
-        if self._rounds.again and held.output != self._request.new:
+        if self._rounds.again and held.output != self.request.new:
             held.changed()
         for invocation in self._due:
             policy = invocation.policy
             try:
-                if not await policy.conditions.hold(self._evaluation(invocation)):
+                if not await policy.conditions.hold(await self._evaluation(invocation)):
                     continue
             except Failed as error:
                 self._error(policy, invocation.binding, str(error), "Invalid")
@@ -122,26 +123,27 @@ class _Pass:
     async def _mutate(self, invocation: _Invocation) -> bool:
         """Apply a policy's mutations in order; whether they changed the object."""
         changed = False
-        target, request = invocation.target, self._request
+        target, request = invocation.target, self.request
         for mutation in invocation.policy.mutations:
-            obj = request.view(request.new, target)
+            obj, _ = await request.see(target)
             assert obj is not None
             try:
-                patched = await mutation.patched(self._evaluation(invocation), obj, request.schema(target))
-                changed |= patched is not obj and request.replace(patched, target)
+                evaluation = await self._evaluation(invocation)
+                patched = await mutation.patched(evaluation, obj, request.schema(target))
+                changed |= patched is not obj and await request.replace(patched, target)
             except Failed as error:
                 self._error(invocation.policy, invocation.binding, str(error), "Invalid")
             except DecodeError as error:
                 raise status.internal_error(str(error)) from None
         return changed
 
-    def _evaluation(self, invocation: _Invocation) -> Evaluation:
-        return Evaluation(
-            self._request,
+    async def _evaluation(self, invocation: _Invocation) -> Evaluation:
+        return await Evaluation.of(
+            self.request,
             invocation.target,
             self._decisions,
             params=invocation.given,
-            namespace=self._request.namespace_object(),
+            namespace=self.request.namespace_object(),
             variables=invocation.policy.variables,
         )
 
@@ -156,7 +158,7 @@ class _Pass:
         if not self._errors:
             return
         message, reason = self._errors[0]
-        error = forbidden(self._ctx, self._request.new, message)
+        error = forbidden(self._ctx, self.request.new, message)
         error.message = message
         error.reason = reason or error.reason
         assert error.details is not None

@@ -18,6 +18,7 @@ from kubist.codec.errors import DecodeError
 from kubist.context import Context
 from kubist.meta import status
 from kubist.patch import jsonpatch
+from kubist.patch.errors import PatchFailed
 
 if TYPE_CHECKING:
     from kubist.admission.followed import Followed
@@ -62,6 +63,7 @@ class MutatingAdmissionWebhook(Plugin):
             if hook.reinvocable:
                 held.called.add(hook.uid)
         if new is not None:
+            request.check_namespace()
             keep_valid(ctx, managers, new)
             held.output = orjson.loads(orjson.dumps(new))
 
@@ -74,7 +76,7 @@ class MutatingAdmissionWebhook(Plugin):
             if not answer.allowed:
                 raise hook.denied(answer)
             if answer.patch:
-                changed = _patch(hook, request, target, answer)
+                changed = await _patch(hook, request, target, answer)
         except CallError as error:
             if not hook.ignores_failure:
                 raise status.internal_error(str(error)) from None
@@ -85,7 +87,7 @@ class MutatingAdmissionWebhook(Plugin):
         return changed
 
 
-def _patch(hook: Hook, request: Attributes, target: Target, answer: Answer) -> bool:
+async def _patch(hook: Hook, request: Attributes, target: Target, answer: Answer) -> bool:
     try:
         operations = jsonpatch.operations(orjson.loads(answer.patch), checked=False)
     except (orjson.JSONDecodeError, status.APIError) as error:
@@ -100,11 +102,15 @@ def _patch(hook: Hook, request: Attributes, target: Target, answer: Answer) -> b
         why = f'unsupported patch type "{answer.patch_type}"'
         raise CallError(f'failed calling webhook "{hook.name}": {why}')
     try:
-        patched = jsonpatch.apply(request.view(request.new, target), operations)
+        obj, _ = await request.see(target)
+        patched = jsonpatch.apply(obj, operations)
         if not isinstance(patched, dict):
             raise status.internal_error("the patched object is not an object")
-        return request.replace(patched, target)
+        return await request.replace(patched, target)
     except DecodeError as error:
         raise status.internal_error(str(error)) from None
+    except PatchFailed as error:
+        failed = ": test failed" if error.why.startswith("testing value") else ""
+        raise status.internal_error(error.why + failed) from None
     except status.APIError as error:
         raise error if error.code == 500 else status.internal_error(error.message) from None

@@ -85,7 +85,7 @@ class _Trial:
         given: Object | None,
         annotations: dict[str, list[str]],
     ) -> None:
-        evaluation = Evaluation(
+        evaluation = await Evaluation.of(
             self._request,
             target,
             self._decisions,

@@ -84,7 +84,15 @@ class Evaluation:
     """What the expressions see of a request, and what they may still cost."""
 
     def __init__(
-        self,
+        self, decisions: Decisions, known: Object, variables: dict[str, Expression] | None = None
+    ) -> None:
+        self.budget = BUDGET
+        self._decisions = decisions
+        self._known = {**known, "variables": _Variables(self, variables or {})}
+
+    @classmethod
+    async def of(
+        cls,
         request: Attributes,
         target: Target,
         decisions: Decisions,
@@ -92,22 +100,21 @@ class Evaluation:
         params: Object | None = None,
         namespace: Object | None = None,
         variables: dict[str, Expression] | None = None,
-    ) -> None:
-        ctx = request.ctx
-        self.budget = BUDGET
-        self._decisions = decisions
-        resource = target.resource
+    ) -> Evaluation:
+        """A request seen as `target`."""
+        ctx, resource = request.ctx, target.resource
+        new, old = await request.see(target)
         asked = {"subresource": request.subresource, "namespace": request.namespace, "name": request.name}
         check = ResourceCheck(decisions, ctx.user, resource.group, resource.resource, asked)
-        self._known: Object = {
-            "object": request.view(request.new, target),
-            "oldObject": request.view(request.old, target),
+        known: Object = {
+            "object": new,
+            "oldObject": old,
             "request": request.request(target),
             "namespaceObject": _shown_namespace(namespace),
             "params": params,
             "authorizer": Authorizer(decisions, ctx.user, check),
         }
-        self._known["variables"] = _Variables(self, variables or {})
+        return cls(decisions, known, variables)
 
     def spend(self, expression: Expression) -> Any:
         """A value, charged to the budget."""

@@ -19,6 +19,7 @@ from kubist.meta import status
 from kubist.webhookclient import WebhookClient
 
 Object = dict[str, Any]
+USER_AGENT = "kube-apiserver-admission"
 
 
 class CallError(Exception):
@@ -48,7 +49,7 @@ class Hook:
         target = self.criteria.match(request)
         if target is None or not self.conditions:
             return target
-        evaluation = Evaluation(request, target, Decisions(request.ctx))
+        evaluation = await Evaluation.of(request, target, Decisions(request.ctx))
         try:
             return target if await self.conditions.hold(evaluation) else None
         except Failed as error:
@@ -64,10 +65,14 @@ class Hook:
         if not version:
             known = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
             raise CallError(self._failed(f"could not create admission objects: {known}"))
-        sent = review.create(request, target, version)
+        sent = await review.create(request, target, version)
         try:
             code, answered = await self._client.post(
-                ctx.objects, orjson.dumps(sent), timeout=self.timeout, query=f"timeout={self.timeout}s"
+                ctx.objects,
+                orjson.dumps(sent),
+                timeout=self.timeout,
+                query=f"timeout={self.timeout}s",
+                user_agent=USER_AGENT,
             )
             if code != 200:
                 raise CallFailed(_server_error(code, answered))

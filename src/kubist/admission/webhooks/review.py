@@ -29,10 +29,9 @@ class Answer:
         self.audit_annotations: dict[str, str] = response.get("auditAnnotations") or {}
 
 
-def create(request: Attributes, target: Target, version: str) -> Object:
+async def create(request: Attributes, target: Target, version: str) -> Object:
     sent = {"uid": str(uuid.uuid4()), **request.request(target)}
-    sent["object"] = request.view(request.new, target)
-    sent["oldObject"] = request.view(request.old, target)
+    sent["object"], sent["oldObject"] = await request.see(target)
     return {"kind": "AdmissionReview", "apiVersion": f"{GROUP}/{version}", "request": sent}
 
 
