@@ -172,6 +172,7 @@ def test_first_mode_that_knows_decides(server_pki: Pki, modes: tuple[str, ...], 
     with Live(server_pki, authorization_mode=modes) as live:
         assert ask(live, "GET", "/api/v1/secrets", "dev-token").status == status
         assert ask(live, "GET", "/api/v1/secrets", "admin-token").status == 200
+        assert ask(live, "GET", "/api/v1/secrets").status == (401 if "AlwaysAllow" in modes else 403)
 
 
 def test_unknown_mode_is_refused(server_pki: Pki, shared_live: Live) -> None:

@@ -33,9 +33,10 @@ def audiences(config: Config) -> tuple[str, ...]:
 
 
 def authentication(config: Config, registry: Registry) -> Authentication:
+    """Who is known. Where everything is allowed, at least nobody is anonymous."""
     return Authentication(
         _tokens(config, registry),
-        anonymous=config.anonymous_auth,
+        anonymous=config.anonymous_auth and "AlwaysAllow" not in config.authorization_mode,
         audiences=audiences(config),
         requests=_requests(config),
     )
