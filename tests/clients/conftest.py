@@ -1,0 +1,64 @@
+"""A server for real clients, and the kubeconfig by which they find it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from live import Client, Live
+
+CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wd"]},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
+                            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(shared_live: Live, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("clients")
+    return shared_live.pki.kubeconfig(shared_live.server.port, where / "kubeconfig")
+
+
+@pytest.fixture(autouse=True)
+def home(kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients read this kubeconfig and keep what they keep beside it."""
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    monkeypatch.setenv("HOME", str(kubeconfig.parent))
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def widgets(shared_live: Live) -> str:
+    """A custom resource; the path of its group and version."""
+    client: Client = shared_live.client
+    client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD)
+    for _ in range(300):
+        if client.ask("GET", "/apis/example.com/v1/widgets").status == 200:
+            break
+    return "/apis/example.com/v1"

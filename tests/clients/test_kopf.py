@@ -1,0 +1,50 @@
+"""A real operator: its handlers fire, its patches and its finalizers are honoured."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from live import Client
+
+pytest.importorskip("kopf")
+OPERATOR = Path(__file__).with_name("operator_process.py")
+
+
+@pytest.fixture
+def operator(namespace: str, widgets: str, tmp_path: Path) -> Iterator[Path]:
+    """The operator's log."""
+    log = tmp_path / "operator.log"
+    command = [sys.executable, "-m", "kopf", "run", "--standalone", "--namespace", namespace, str(OPERATOR)]
+    with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
+        yield log
+        process.kill()
+
+
+def eventually(read: Callable[[], Any], wanted: Any, log: Path, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while (found := read()) != wanted:
+        assert time.monotonic() < deadline, (found, log.read_text())
+        time.sleep(0.05)
+
+
+def test_handlers_fire_and_finalizers_hold(
+    client: Client, namespace: str, widgets: str, operator: Path
+) -> None:
+    path = f"{widgets}/namespaces/{namespace}/widgets"
+    body = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1}}
+    client.post(path, body)
+    eventually(lambda: client.get(f"{path}/w").get("status", {}).get("seen"), 1, operator)
+    assert client.get(f"{path}/w")["metadata"]["finalizers"] == ["kopf.zalando.org/KopfFinalizerMarker"]
+    client.patch(f"{path}/w", {"spec": {"size": 2}})
+    eventually(lambda: client.get(f"{path}/w")["status"].get("seen"), 2, operator)
+    assert client.get(f"{path}/w")["status"]["before"] == 1
+    client.delete(f"{path}/w")
+    eventually(lambda: client.ask("GET", f"{path}/w").status, 404, operator)
+    assert "saying goodbye to w" in operator.read_text()
