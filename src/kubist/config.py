@@ -78,6 +78,9 @@ class Config:
     min_request_timeout: int = 1800
     request_timeout: int = 60
     audit_log_path: str = ""
+    audit_log_maxsize: int = 100
+    audit_log_maxbackup: int = 100
+    audit_log_maxage: int = 366
     audit_policy_file: str = ""
     verbosity: int = 0
 

@@ -13,6 +13,7 @@ from askers import Object, Person
 
 from kubist.context import User
 from kubist.filters.attributes import Attributes
+from kubist.filters.audit import AuditLog
 from kubist.filters.auditpolicy import AuditPolicy
 from live import Client, Live, Pki
 
@@ -119,6 +120,16 @@ def test_reference_is_completed_by_the_object(audited: Run) -> None:
     event = audited(work, {"level": "Request"})[-1]
     assert event["objectRef"]["name"] == "x"
     assert event["requestObject"] == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}}
+
+
+def test_full_file_is_put_aside(tmp_path: Path) -> None:
+    log = AuditLog(str(tmp_path / "audit.log"), max_size=1, max_backup=2)
+    for _ in range(40):
+        log.put({"text": "x" * 100_000})
+    log.close()
+    files = sorted(file.name for file in tmp_path.iterdir())
+    assert len(files) == 3 and files[-1] == "audit.log"
+    assert all((tmp_path / file).stat().st_size <= 1 << 20 for file in files)
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,12 @@ def test_unreachable_issuer_is_asked_again(shared_live: Live, provider: Provider
     assert known(shared_live, authenticator, provider.token())
 
 
+@pytest.mark.parametrize(("url", "client"), [("http://example.com", "me"), ("https://example.com", "")])
+def test_flags_that_make_no_sense(url: str, client: str) -> None:
+    with pytest.raises(ValueError, match="--oidc"):
+        Issuer(url, client)
+
+
 def test_flags_make_a_server_believe_the_issuer(server_pki: Pki, provider: Provider) -> None:
     flags = {
         "oidc_issuer_url": provider.remote.url,

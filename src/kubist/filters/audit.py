@@ -7,7 +7,8 @@ import queue
 import sys
 import threading
 import time
-from typing import Any, TextIO
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import orjson
 
@@ -33,8 +34,12 @@ Object = dict[str, Any]
 class AuditLog:
     """Where events go: a file, or `-` for standard output. Writing never delays a request."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, max_size: int = 100, max_backup: int = 0, max_age: int = 0) -> None:
+        self._path = Path(path)
+        self._max_size = max_size << 20
+        """Bytes, from which on a new file is begun. 0: never."""
+        self._max_backup, self._max_age = max_backup, max_age
+        """How many files of earlier times are kept, and for how many days. 0: all of them, for ever."""
         self._events: queue.Queue[Object | None] = queue.Queue(BUFFERED)
         self._dropped = 0
         self._thread = threading.Thread(target=self._write, name="audit", daemon=True)
@@ -56,16 +61,37 @@ class AuditLog:
             log.error("%d audit events were dropped", self._dropped)
 
     def _write(self) -> None:
-        file: TextIO = sys.stdout if self._path == "-" else open(self._path, "a", encoding="utf-8")  # noqa: SIM115
+        file: BinaryIO = sys.stdout.buffer if str(self._path) == "-" else self._path.open("ab")
         try:
             while (event := self._events.get()) is not None:
-                file.write(orjson.dumps(event).decode() + "\n")
+                line = orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)
+                if (
+                    self._max_size
+                    and file is not sys.stdout.buffer
+                    and file.tell() + len(line) > self._max_size
+                ):
+                    file.close()
+                    self._rotate()
+                    file = self._path.open("ab")
+                file.write(line)
                 if self._events.empty():
                     file.flush()
             file.flush()
         finally:
-            if file is not sys.stdout:
+            if file is not sys.stdout.buffer:
                 file.close()
+
+    def _rotate(self) -> None:
+        """Put the file aside under its time, and throw away what is too old or too many."""
+        path = self._path
+        now = time.time()
+        stamp = time.strftime("%Y-%m-%dT%H-%M-%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03}"
+        path.rename(path.with_name(f"{path.stem}-{stamp}{path.suffix}"))
+        kept = sorted(path.parent.glob(f"{path.stem}-*{path.suffix}"), reverse=True)
+        for index, old in enumerate(kept):
+            too_old = self._max_age and old.stat().st_mtime < now - self._max_age * 86400
+            if too_old or (self._max_backup and index >= self._max_backup):
+                old.unlink()
 
 
 class Audit:

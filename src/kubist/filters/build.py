@@ -181,4 +181,7 @@ def audit(config: Config) -> Audit | None:
     """The audit log, if one is asked for and a policy says what goes into it."""
     if not config.audit_log_path or not config.audit_policy_file:
         return None
-    return Audit(AuditPolicy.read(config.audit_policy_file), AuditLog(config.audit_log_path))
+    log = AuditLog(
+        config.audit_log_path, config.audit_log_maxsize, config.audit_log_maxbackup, config.audit_log_maxage
+    )
+    return Audit(AuditPolicy.read(config.audit_policy_file), log)

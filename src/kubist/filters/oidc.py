@@ -37,6 +37,12 @@ class Issuer:
     signing_algs: tuple[str, ...] = ("RS256",)
     required_claims: tuple[tuple[str, str], ...] = ()
 
+    def __post_init__(self) -> None:
+        if not self.url.startswith("https://"):
+            raise ValueError(f"--oidc-issuer-url must be an https URL, not {self.url!r}")
+        if not self.client_id:
+            raise ValueError("--oidc-client-id is required with --oidc-issuer-url")
+
     def prefix(self) -> str:
         """What usernames begin with; `-` says nothing, and nothing said the issuer, except for addresses."""
         if self.username_prefix == "-":

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 GROUP = "rbac.authorization.k8s.io"
 REMEMBERED = 10_000
-"""Pairs of user and namespace whose grants are kept; questions remembered within one."""
+"""Pairs of user and namespace whose grants are kept."""
+QUESTIONS = 500
+"""Answers that are kept of each of them."""
 
 Object = dict[str, Any]
 Subject = tuple[str, str, str]
@@ -130,7 +132,7 @@ class Grants:
                         found.append((_ANY, reason))
                 elif rule.allows(*question):
                     found.append((rule.names, reason))
-        if len(self._asked) > REMEMBERED:
+        if len(self._asked) > QUESTIONS:
             self._asked.clear()
         self._asked[question] = found
         return found
