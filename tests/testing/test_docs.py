@@ -14,12 +14,24 @@ EXAMPLES = re.findall(
 )
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=[f"example-{n}" for n in range(len(EXAMPLES))])
-def test_example_runs(example: str, tmp_path: Path) -> None:
-    if "def test_" in example:
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_example.py"]
-    else:
-        command = [sys.executable, "test_example.py"]
-    (tmp_path / "test_example.py").write_text(example)
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
+TESTS = [example for example in EXAMPLES if "def test_" in example]
+PROGRAMS = [example for example in EXAMPLES if example not in TESTS]
+
+
+def run(where: Path, *arguments: str) -> str:
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_examples_that_are_tests_pass(tmp_path: Path) -> None:
+    for number, example in enumerate(TESTS):
+        (tmp_path / f"test_{number}.py").write_text(example)
+    assert f"{len(TESTS)} passed" in run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", ".")
+
+
+@pytest.mark.parametrize("number", range(len(PROGRAMS)))
+def test_examples_that_are_programs_run(number: int, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAMS[number])
+    assert "https://127.0.0.1:" in run(tmp_path, "program.py")

@@ -28,17 +28,8 @@ class Manager:
         self.loops: list[Loop] = []
         self._task: asyncio.Task[None] | None = None
         self._leader: Leader | None = None
-        self._reset = asyncio.Event()
 
     async def start(self) -> None:
-        cache = self.api.registry.cache
-        before = cache.on_reset
-
-        def on_reset() -> None:
-            before()
-            self._reset.set()
-
-        cache.on_reset = on_reset
         if not self.api.registry.store.local:
             self._leader = Leader(self.client)
         self._task = asyncio.ensure_future(self._stay())
@@ -54,20 +45,14 @@ class Manager:
             await self._leader.release()
 
     async def _stay(self) -> None:
-        """Lead, lose, lead again; start afresh when the cache had to."""
-        while True:
-            if self._leader is not None:
-                await self._leader.acquire()
-            self._reset.clear()
+        """Run the loops: at once on a store that is this server's own, else whenever it leads."""
+        if self._leader is None:
             await self._run_loops()
-            ends: list[asyncio.Future[object]] = [asyncio.ensure_future(self._reset.wait())]
-            if self._leader is not None:
-                ends.append(asyncio.ensure_future(self._leader.hold()))
-            try:
-                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for end in ends:
-                    end.cancel()
+            return
+        while True:
+            await self._leader.acquire()
+            await self._run_loops()
+            await self._leader.hold()
             await self._stop_loops()
 
     async def _run_loops(self) -> None:
@@ -77,9 +62,13 @@ class Manager:
         kinds = chosen(self.api.config.controllers)
         if self.api.config.workloads:
             kinds += workloads.loops()
-        self.loops = [kind(self.client) for kind in kinds]
-        for loop in self.loops:
-            loop.start()
+        for kind in kinds:
+            try:
+                loop = kind(self.client)
+                self.loops.append(loop)
+                loop.start()
+            except Exception:
+                log.exception("the loop %s cannot run", kind.name)
 
     async def _stop_loops(self) -> None:
         loops, self.loops = self.loops, []

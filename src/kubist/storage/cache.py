@@ -115,7 +115,8 @@ class Collection:
     def fill(self, items: list[tuple[str, Entry]], revision: int) -> None:
         """Be the collection as of `revision`, with no history. Who knew an earlier one is told the difference."""
         before, known = self.entries, self.loaded
-        self.entries = SortedDict(items)
+        if items or before:
+            self.entries = SortedDict(items)
         self.window.clear()
         self._window_bytes = 0
         self.window_start = revision

@@ -14,7 +14,7 @@ from kubist.control.client import Client
 from kubist.control.loop import Loop, controller_of, entry_of
 from kubist.kinds.shared.conditions import find, set_condition
 from kubist.meta.status import APIError
-from kubist.meta.times import parse_time
+from kubist.meta.times import now_micro, parse_time
 from kubist.storage.cache import Change
 
 Object = dict[str, Any]
@@ -52,8 +52,16 @@ class Nodes(Loop):
                 "spec": {"podCIDR": str(POD_NETWORK), "podCIDRs": [str(POD_NETWORK)]},
             }
             await self.client.create("nodes", node)
+        await self._lease(key)
         await self.client.update("nodes", key, "", _without_taint)
         await self.client.update("nodes", key, "", _ready, subresource="status")
+
+    async def _lease(self, name: str) -> None:
+        """Nodes show that they live by a Lease; this one is never asked again whether it does."""
+        if self.client.get("leases", name, "kube-node-lease", group="coordination.k8s.io") is None:
+            spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": now_micro()}
+            lease = {"metadata": {"name": name}, "spec": spec}
+            await self.client.create("leases", lease, "kube-node-lease", group="coordination.k8s.io")
 
 
 def _without_taint(node: Object) -> Object:
