@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kubist.crd import regex
+from kubist.crd.cel import functions as convert
 from kubist.crd.cel import values
 from kubist.crd.cel.ast import (
     ACCU,
@@ -21,6 +23,7 @@ from kubist.crd.cel.ast import (
 )
 from kubist.crd.cel.declarations import Overload, functions
 from kubist.crd.cel.errors import CompileError, EvaluationError
+from kubist.crd.cel.formatting import format_problem
 from kubist.crd.cel.types import (
     BOOL,
     BYTES,
@@ -62,6 +65,14 @@ TYPE_NAMES = {
 _OPERATORS = {"_==_", "_!=_", "_+_", "_-_", "_*_", "_/_", "_%_", "_<_", "_<=_", "_>_", "_>=_", "_&&_", "_||_"}
 
 
+_CONVERSIONS: dict[str, Callable[[str], Any]] = {
+    "int": convert.to_int,
+    "uint": convert.to_uint,
+    "double": convert.to_double,
+    "bool": convert.to_bool,
+}
+
+
 class Checker:
     """Checks one expression against declared variables."""
 
@@ -87,9 +98,18 @@ class Checker:
             raise self.errors[0]
         return node.type
 
+    def _check_format(self, node: Call) -> None:
+        """A format that is written out must fit the arguments that are written out."""
+        target, args = node.target, node.args
+        if isinstance(target, Literal) and len(args) == 1 and isinstance(args[0], ListNode):
+            problem = format_problem(target.value, [element.type for element in args[0].elements])
+            if problem:
+                self._error(node, problem)
+
     def _homogeneous(self, node: Node) -> None:
         """Elements of a literal must be of one type; only what is formatted may be anything."""
         if isinstance(node, Call) and node.function == "format":
+            self._check_format(node)
             return
         groups: list[list[Type]] = []
         if isinstance(node, ListNode):
@@ -276,6 +296,8 @@ class Checker:
                 values.parse_duration(literal.value)
             elif node.function == "timestamp" and len(node.args) == 1:
                 values.parse_timestamp(literal.value)
+            elif node.function in _CONVERSIONS and len(node.args) == 1 and node.target is None:
+                _CONVERSIONS[node.function](literal.value)
             elif node.function == "matches" and node.args[-1] is literal:
                 regex.compile(literal.value)
         except EvaluationError:

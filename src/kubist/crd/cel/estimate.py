@@ -158,6 +158,9 @@ class _Coster:
         return ZERO
 
     def _select(self, node: Select) -> Range:
+        if node.type.kind == "type":
+            self.paths[id(node)] = (node.field,)
+            return ONE
         total = self.cost(node.operand)
         if node.test:
             return total
@@ -449,9 +452,8 @@ class _Coster:
         self, name: str, overload: str, target: Node | None, args: list[Node]
     ) -> tuple[Range, Range | None] | None:
         if name == "lists.range":
-            literal = args[0]
-            known = isinstance(literal, Literal) and isinstance(literal.value, int)
-            size = Range(literal.value, literal.value) if known else UNKNOWN  # type: ignore[attr-defined]
+            count = _integer(args[0], MAX)
+            size = Range(count, count)
             return size.plus(Range(11, 11)), size
         if target is None:
             return None
@@ -459,14 +461,19 @@ class _Coster:
         if name == "reverse":
             return size.plus(Range(11, 11)), size
         if name == "slice":
-            return size.plus(Range(11, 11)), Range(0, size.most)
+            count = (_integer(args[1], size.most) - _integer(args[0], 0)) % (MAX + 1)
+            return Range(count, count).plus(Range(11, 11)), Range(count, count)
         if name == "flatten":
-            return size.plus(Range(11, 11)), None
+            depth = _integer(args[0], MAX) if args else 1
+            return size.scaled(float(depth)).plus(Range(11, 11)), size
         if name == "distinct":
-            return size.times(size).scaled(2).plus(Range(11, 11)), Range(min(size.least, 1), size.most)
+            pairs = size.times(size)
+            return pairs.scaled(2).plus(Range(11, 11)), pairs
         if name in ("sort", "@sortByAssociatedKeys"):
             text = "_string_" in overload or "_bytes_" in overload
-            return size.times(size).scaled(2 + (TRAVERSAL if text else 0)).plus(Range(11, 11)), size
+            compared = size if name == "sort" else self.size_or_unknown(args[0])
+            pairs = compared.times(compared)
+            return pairs.scaled(2 + (TRAVERSAL if text else 0)).plus(Range(11, 11)), pairs
         return None
 
 
@@ -516,6 +523,13 @@ _FIXED = {
         1,
     ),
 }
+
+
+def _integer(node: Node, default: int) -> int:
+    """The number that a node is; what it may be at most if it is none."""
+    if isinstance(node, Literal) and isinstance(node.value, int) and not isinstance(node.value, bool):
+        return int(node.value)
+    return default
 
 
 def _literal_size(node: Node) -> int | None:

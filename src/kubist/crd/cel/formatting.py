@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from kubist.crd.cel.errors import EvaluationError, NoSuchOverload
+from kubist.crd.cel.types import Type
 from kubist.crd.cel.values import Duration, Timestamp
 from kubist.crd.columns import go_float
 
@@ -35,19 +36,17 @@ def format_string(text: str, args: list[Any]) -> str:
 
 
 def _formatted(kind: str, precision: int, value: Any) -> str:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
     integer = isinstance(value, int) and not isinstance(value, bool)
     match kind:
         case "s":
             return _text(value)
         case "d" if integer:
             return str(int(value))
-        case "d" if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-            return go_float(value).replace("Inf", "Infinity").removeprefix("+")
-        case "f" if number:
-            return f"{value:.{precision}f}"
-        case "e" if number:
-            return f"{float(value):.{precision}e}"
+        case "f" if isinstance(value, float) or value in _ODD:
+            return f"{float(value):,.{precision}f}"
+        case "e" if isinstance(value, float) or value in _ODD:
+            mantissa, _, exponent = f"{float(value):e}".partition("e")
+            return f"{mantissa}\u202f\xd7\u202f10{exponent.removeprefix('+').translate(_SUPERSCRIPT)}"
         case "b" if integer or isinstance(value, bool):
             return f"{int(value):b}"
         case "x" | "X":
@@ -61,6 +60,11 @@ def _formatted(kind: str, precision: int, value: Any) -> str:
     raise EvaluationError(f"error during formatting: %{kind} clause does not take such a value")
 
 
+_ODD = ("NaN", "Infinity", "-Infinity")
+_SUPERSCRIPT = str.maketrans("0123456789-", "\u2070\xb9\xb2\xb3\u2074\u2075\u2076\u2077\u2078\u2079\u207b")
+_NO_FORMAT = "error during formatting: no formatting function for such a value"
+
+
 def _text(value: Any) -> str:
     match value:
         case None:
@@ -72,17 +76,67 @@ def _text(value: Any) -> str:
         case int():
             return str(int(value))
         case float():
-            return go_float(value).replace("+Inf", "Infinity").replace("-Inf", "-Infinity")
+            return go_float(value)
         case bytes():
             return value.decode(errors="replace")
         case list():
-            return f"[{', '.join(map(_text, value))}]"
+            return f"[{', '.join(map(_inner, value))}]"
         case dict():
-            pairs = sorted((_text(key), _text(inner)) for key, inner in value.items())
-            return f"{{{', '.join(f'{key}: {inner}' for key, inner in pairs)}}}"
-        case Timestamp() | Duration():
+            pairs = sorted((_inner(key), _inner(inner)) for key, inner in value.items())
+            return f"{{{', '.join(f'{key}:{inner}' for key, inner in pairs)}}}"
+        case Timestamp() | Duration() | Type():
             return str(value)
-    raise EvaluationError("error during formatting: no formatting function for such a value")
+    raise EvaluationError(_NO_FORMAT)
+
+
+def _inner(value: Any) -> str:
+    """A value inside a list or map, so that it can be told what it is."""
+    match value:
+        case str():
+            return quote(value)
+        case float():
+            return f"{value:.6f}"
+        case bytes():
+            return "b" + quote(value.decode(errors="replace"))
+        case Timestamp():
+            return f'timestamp("{value}")'
+        case Duration():
+            return f'duration("{value}")'
+        case Type():
+            return f"type({value})"
+    return _text(value)
+
+
+_TAKES = {
+    "d": ("int", "uint"),
+    "f": ("double", "string"),
+    "e": ("double", "string"),
+    "b": ("bool", "int", "uint"),
+    "x": ("int", "uint", "string", "bytes"),
+    "X": ("int", "uint", "string", "bytes"),
+    "o": ("int", "uint"),
+}
+
+
+def format_problem(text: str, types: list[Type]) -> str:
+    """What is wrong with a format and the types of its arguments; empty if nothing is."""
+    used = 0
+    for match in _CLAUSE.finditer(text):
+        if match[1]:
+            continue
+        if not match[3]:
+            return f'could not parse formatting clause: unrecognized formatting clause "{match[4]}"'
+        if used >= len(types):
+            return f"index {used} out of range"
+        kind = types[used].kind
+        if match[3] in _TAKES and kind not in (*_TAKES[match[3]], "dyn"):
+            return f"error during formatting: %{match[3]} clause does not take a {types[used]}"
+        if match[3] == "s" and kind in ("object", "opaque"):
+            return f"error during formatting: %s clause does not take a {types[used]}"
+        used += 1
+    if len(types) > used:
+        return f"too many arguments supplied to string.format (expected {used}, got {len(types)})"
+    return ""
 
 
 _QUOTED = {

@@ -154,8 +154,8 @@ def map_key(key: Any) -> Any:
 
 def index(container: Any, key: Any) -> Any:
     if isinstance(container, list):
-        if isinstance(key, bool) or not isinstance(key, (int, float)) or int(key) != key:
-            raise EvaluationError(f"unsupported index type '{type_name(key)}' in list")
+        if isinstance(key, bool) or not isinstance(key, int):
+            raise EvaluationError(f"unsupported index: {shown(key)}")
         if not 0 <= key < len(container):
             raise EvaluationError(f"index out of bounds: {int(key)}")
         return container[int(key)]
@@ -204,6 +204,10 @@ def shown(value: Any) -> str:
     )
 
 
+def _unconvertible(wanted: str) -> EvaluationError:
+    return EvaluationError(f"type conversion error from 'string' to '{wanted}'")
+
+
 def to_int(value: Any) -> int:
     match value:
         case bool():
@@ -216,7 +220,7 @@ def to_int(value: Any) -> int:
             return int(value)
         case str():
             if not re.fullmatch(r"[+-]?\d+", value, re.ASCII):
-                raise EvaluationError(f'strconv.ParseInt: parsing "{value}": invalid syntax')
+                raise _unconvertible("int")
             return checked_int(int(value))
         case Timestamp():
             return value.nanoseconds // 10**9
@@ -237,7 +241,7 @@ def to_uint(value: Any) -> Uint:
             return Uint(int(value))
         case str():
             if not re.fullmatch(r"\d+", value, re.ASCII):
-                raise EvaluationError(f'strconv.ParseUint: parsing "{value}": invalid syntax')
+                raise _unconvertible("uint")
             return checked_uint(int(value))
     raise NoSuchOverload("uint")
 
@@ -251,7 +255,7 @@ def to_double(value: Any) -> float:
         try:
             return float(value)
         except ValueError:
-            raise EvaluationError(f'strconv.ParseFloat: parsing "{value}": invalid syntax') from None
+            raise _unconvertible("double") from None
     raise NoSuchOverload("double")
 
 
@@ -263,7 +267,7 @@ def to_bool(value: Any) -> bool:
             return True
         if value in ("0", "f", "F", "FALSE", "false", "False"):
             return False
-        raise EvaluationError(f'strconv.ParseBool: parsing "{value}": invalid syntax')
+        raise _unconvertible("bool")
     raise NoSuchOverload("bool")
 
 
@@ -301,7 +305,10 @@ def to_timestamp(value: Any) -> Timestamp:
     if isinstance(value, Timestamp):
         return value
     if isinstance(value, str):
-        return parse_timestamp(value)
+        try:
+            return parse_timestamp(value)
+        except EvaluationError:
+            raise _unconvertible("google.protobuf.Timestamp") from None
     if isinstance(value, int) and not isinstance(value, bool):
         return in_range(Timestamp(value * 10**9))
     raise NoSuchOverload("timestamp")
@@ -311,7 +318,10 @@ def to_duration(value: Any) -> Duration:
     if isinstance(value, Duration):
         return value
     if isinstance(value, str):
-        return parse_duration(value)
+        try:
+            return parse_duration(value)
+        except EvaluationError:
+            raise _unconvertible("google.protobuf.Duration") from None
     if isinstance(value, int) and not isinstance(value, bool):
         return Duration(value)
     raise NoSuchOverload("duration")

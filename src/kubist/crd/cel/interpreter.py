@@ -215,13 +215,21 @@ def _and(left: Closure, right: Closure) -> Closure:
         try:
             if not _truth(left(frame)):
                 return False
-        except EvaluationError:
-            if not _truth(right(frame)):
+        except EvaluationError as error:
+            if _settles(right, frame, False):
                 return False
-            raise
+            raise error
         return _truth(right(frame))
 
     return both
+
+
+def _settles(other: Closure, frame: Frame, wanted: bool) -> bool:
+    """Whether the other side decides, when one has no value."""
+    try:
+        return _truth(other(frame)) is wanted
+    except EvaluationError:
+        return False
 
 
 def _or(left: Closure, right: Closure) -> Closure:
@@ -229,10 +237,10 @@ def _or(left: Closure, right: Closure) -> Closure:
         try:
             if _truth(left(frame)):
                 return True
-        except EvaluationError:
-            if _truth(right(frame)):
+        except EvaluationError as error:
+            if _settles(right, frame, True):
                 return True
-            raise
+            raise error
         return _truth(right(frame))
 
     return either

@@ -41,9 +41,9 @@ def index_of(target: Any, item: Any, start: int = 0) -> int:
         return next((index for index, held in enumerate(target) if equal(held, item)), -1)
     if not isinstance(target, str) or not isinstance(item, str):
         raise NoSuchOverload("indexOf")
-    if not item:
-        return start
-    return target.find(item, _position(target, start))
+    if start < 0 and item:
+        raise EvaluationError(f"index out of range: {start}")
+    return target.find(item, start) if item else start
 
 
 def last_index_of(target: Any, item: Any, start: int | None = None) -> int:
@@ -55,7 +55,9 @@ def last_index_of(target: Any, item: Any, start: int | None = None) -> int:
         return len(target) if start is None else start
     if start is None:
         return target.rfind(item)
-    return target.rfind(item, 0, _position(target, start) + len(item))
+    if start < 0:
+        raise EvaluationError(f"index out of range: {start}")
+    return target.rfind(item, 0, start + len(item)) if start < len(target) else -1
 
 
 def replace(text: str, old: str, new: str, count: int = -1) -> str:
@@ -394,6 +396,8 @@ def semver(text: str, normalize: bool = False) -> Semver:
     match = _SEMVER.fullmatch(given)
     pre = tuple((match[4] or "").split(".")) if match and match[4] else ()
     if match is None or any(not part or (part.isdigit() and part[0] == "0" and part != "0") for part in pre):
+        if given.count(".") < 2:
+            raise EvaluationError("No Major.Minor.Patch elements found")
         raise EvaluationError(f"Invalid character(s) found in semver {quote(text)}")
     return Semver(int(match[1]), int(match[2]), int(match[3]), pre)
 

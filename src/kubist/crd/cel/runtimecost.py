@@ -66,8 +66,8 @@ def _sets(factor: int) -> Cost:
 def _sorted(args: tuple[Any, ...], result: Any) -> int:
     count = actual_size(args[0])
     keys = args[-1]
-    factor = count * 2 + (TRAVERSAL if keys and isinstance(keys[0], (str, bytes)) else 0)
-    return int(count * factor) + 11
+    factor = 2 + (TRAVERSAL if keys and isinstance(keys[0], (str, bytes)) else 0)
+    return int(count * count * factor) + 11
 
 
 def _ip(args: tuple[Any, ...], result: Any) -> int:
@@ -114,7 +114,8 @@ _COSTS: dict[str, Cost] = {
     "sets.equivalent": _sets(2),
     "sort": _sorted,
     "@sortByAssociatedKeys": _sorted,
-    "distinct": lambda args, result: actual_size(args[0]) ** 2 * 2 + 11,
+    "distinct": _sorted,
+    "flatten": lambda args, result: actual_size(args[0]) * (args[1] if len(args) > 1 else 1) + 11,
     **dict.fromkeys(("slice", "reverse", "lists.range"), lambda args, result: actual_size(result) + 11),
     "check": lambda args, result: 350_000,
 }
