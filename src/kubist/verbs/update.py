@@ -31,21 +31,18 @@ async def update(call: Call) -> Response:
         return await scale.update(call, path)
     shown = call.negotiate("object")
     _options(call)
-    obj = body.read(call, body.expected(call.resource))
-    call.resource.strategy.default(obj)
+    obj = _sent(call)
     metadata = obj["metadata"]
-    create.match_namespace(call, metadata)
-    check_name(call, metadata)
     cleared = clears_managers(call, metadata)
-    warning = objectmeta.deduplicate_owner_references(metadata)
-    if warning:
-        call.context.warn(warning)
+    unused: Object | None = obj
 
     async def replace(old: Object | None) -> Object:
-        new = {**obj, "metadata": dict(metadata)}
+        nonlocal unused
+        # Whoever gets the object may change it: another try reads the body again.
+        new, unused = unused if unused is not None else _sent(call), None
         live = create.from_storage(call, old) if old is not None else None
         managed.track(call, new, live, path.reset_fields, cleared=cleared)
-        new = create.to_storage(call, managed.copied(new))
+        new = create.to_storage(call, new)
         await call.api.admission.admit(call.context, new, old)
         return new
 
@@ -57,6 +54,19 @@ async def update(call: Call) -> Response:
         precondition_uid=metadata.get("uid"),
     )
     return await answer(call, outcome, shown)
+
+
+def _sent(call: Call) -> Object:
+    """The object of the request's body, complete and about the object that the URL names."""
+    obj = body.read(call, body.expected(call.resource))
+    call.resource.strategy.default(obj)
+    metadata = obj["metadata"]
+    create.match_namespace(call, metadata)
+    check_name(call, metadata)
+    warning = objectmeta.deduplicate_owner_references(metadata)
+    if warning:
+        call.context.warn(warning)
+    return obj
 
 
 async def answer(call: Call, outcome: guarded.Outcome, shown: Any) -> Response:

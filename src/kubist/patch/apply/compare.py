@@ -46,14 +46,14 @@ def _compare(kind: Type, element: str, old: Any, new: Any, into: Comparison) -> 
         if split is None or split.atomic or not (old or new):
             plain = True
         else:
-            plain = not all(value is None or isinstance(value, dict) for value in (old, new))
+            plain = not (isinstance(old, dict | None) and isinstance(new, dict | None))
             _compare_maps(split, _map(old), _map(new), inner)
     elif isinstance(old, list) or isinstance(new, list):
         items = kind.list
         if items is None or items.atomic or not (old or new):
             plain = True
         else:
-            plain = not all(value is None or isinstance(value, list) for value in (old, new))
+            plain = not (isinstance(old, list | None) and isinstance(new, list | None))
             _compare_lists(items, _list(old), _list(new), inner)
     else:
         plain = True
@@ -131,6 +131,9 @@ def _named(items: ListType, values: list[Any]) -> dict[str, list[Any]]:
 
 
 def _order(comparison: Comparison) -> None:
-    comparison.added = ordered(comparison.added)
-    comparison.modified = ordered(comparison.modified)
-    comparison.removed = ordered(comparison.removed)
+    if comparison.added:
+        comparison.added = ordered(comparison.added)
+    if comparison.modified:
+        comparison.modified = ordered(comparison.modified)
+    if comparison.removed:
+        comparison.removed = ordered(comparison.removed)

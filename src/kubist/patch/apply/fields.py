@@ -49,10 +49,14 @@ def _claimed(kind: Type, value: Any, member: bool) -> Set | None:
 
 def _single(items: ListType, values: list[Any]) -> dict[str, Any]:
     """Elements by name; those of one name are one thing, into which nobody looks."""
-    named: dict[str, Any] = {}
-    for item in values:
-        element = items.name(item)
-        named[element] = _SEVERAL if element in named else item
+    name = items.name
+    named = {name(item): item for item in values}
+    if len(named) < len(values):
+        seen: set[str] = set()
+        for element in map(name, values):
+            if element in seen:
+                named[element] = _SEVERAL
+            seen.add(element)
     return named
 
 
@@ -68,14 +72,15 @@ def everything(kind: Type, value: Any) -> Set:
         if known is not None:
             return known
         node: Set = {SELF: LEAF}
-        fields = split.fields
+        child = split.child
         plain = split.element is None
         for key in sorted(value):
-            field = fields.get(key) or split.child(key)
+            field = child(key)
             if field is None:
                 continue
             inner = value[key]
-            if type(inner) in (dict, list):
+            held = type(inner)
+            if held is dict or held is list:
                 node[field[0]] = everything(field[1], inner)
                 plain = False
             else:

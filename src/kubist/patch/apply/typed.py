@@ -72,10 +72,10 @@ class MapType:
 
     def child(self, name: str) -> tuple[Element, Type] | None:
         """The element and the type of a key; None for one that the type does not know."""
-        field = self.fields.get(name)
+        field = (self._fields or self.fields).get(name)
         if field is not None:
             return field
-        return (paths.field(name), self.element) if self.element is not None else None
+        return ("f:" + name, self.element) if self.element is not None else None
 
 
 class ListType:
