@@ -51,11 +51,16 @@ class Row:
 
     def text(self, now: float) -> bytes:
         """The row now; the same bytes as long as no age in it has changed."""
-        if now >= self._until:
+        if now < self._until:
+            return self._text
+        if len(self._since) == 1:
+            shown, self._until = self._since[0].json(now)
+            self._text = b"".join((self._parts[0], shown, self._parts[1]))
+        else:
             out, until = [self._parts[0]], ages.FOREVER
             for cell, part in zip(self._since, self._parts[1:], strict=True):
-                shown, holds = cell.text(now)
-                out += (orjson.dumps(shown), part)
+                shown, holds = cell.json(now)
+                out += (shown, part)
                 until = min(until, holds)
             self._text, self._until = b"".join(out), until
         return self._text

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
+
+import orjson
 
 from kubist.meta.times import is_zero, parse_micro_time, parse_time
 
@@ -27,8 +30,18 @@ class Since:
         shown, step = _human(now - self.when)
         return self.template % shown, _until(now, self.when, step)
 
+    def json(self, now: float) -> tuple[bytes, float]:
+        """`text` as JSON; what many cells say in one second is made once."""
+        return _json(self.when, self.template, int(now) if self.when.__class__ is int else now)
+
     def templated(self, template: str) -> Since:
         return Since(self.when, template)
+
+
+@lru_cache(maxsize=1024)
+def _json(when: float, template: str, now: float) -> tuple[bytes, float]:
+    text, until = Since(when, template).text(now)
+    return orjson.dumps(text), until
 
 
 Cell = Any
