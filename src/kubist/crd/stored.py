@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from kubist.crd.version import Version
+from kubist.crd.version import Version, canonical, odd_number
 from kubist.storage.cache import Entry, StoredKind
 
 Object = dict[str, Any]
@@ -31,6 +31,9 @@ class CustomKind(StoredKind):
 
     def encode(self, obj: Object) -> bytes:
         value = super().encode(obj)
+        if odd_number(value):
+            obj = canonical(obj)
+            value = super().encode(obj)
         self.versions[self.api_version].default(obj)
         if super().encode(obj) != value:
             return value  # readers see defaults that are not stored

@@ -101,8 +101,8 @@ class Version:
             name = (value.get("metadata") or {}).get("name", "")
             error = fields.invalid("kind", kind, f"must be {self.kind}")
             raise status.invalid(self.group, kind, name if isinstance(name, str) else "", [error])
-        if _odd_number(orjson.dumps(value, default=str)):
-            value = _canonical(value)
+        if odd_number(orjson.dumps(value, default=str)):
+            value = rounded(value)
         unknown = self.coerce(value)
         metadata = value.pop("metadata", None) or {}
         value.pop("kind", None)
@@ -149,18 +149,27 @@ def typed_metadata(value: Any, *, lenient: bool = False) -> tuple[Object, list[s
     return decoded.object, [_path(complaint) for complaint in decoded.complaints]
 
 
-_odd_number = re.compile(rb"[:\[,]-?\d+(?:\.|e|\d{18})").search
+odd_number = re.compile(rb"[:\[,]-?\d+(?:\.|e|\d{18})").search
 """Whether JSON may hold a number that is not written as it is read: 1.0, 1e3, or beyond 64 bits."""
 
 
-def _canonical(value: Any) -> Any:
-    """A value with its numbers as they are stored: whole ones as integers, those beyond 64 bits rounded."""
+def rounded(value: Any) -> Any:
+    """A value in which integers beyond 64 bits are floats, as decoding makes them."""
     if isinstance(value, dict):
-        return {key: _canonical(inner) for key, inner in value.items()}
+        return {key: rounded(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_canonical(inner) for inner in value]
+        return [rounded(inner) for inner in value]
     if isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < 1 << 63:
-        value = float(value)
+        return float(value)
+    return value
+
+
+def canonical(value: Any) -> Any:
+    """A value with its whole numbers as integers, as they are written."""
+    if isinstance(value, dict):
+        return {key: canonical(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [canonical(inner) for inner in value]
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
         return int(Decimal(repr(value)))
     return value

@@ -46,7 +46,7 @@ def _formatted(kind: str, precision: int, value: Any) -> str:
             return f"{float(value):,.{precision}f}"
         case "e" if isinstance(value, float) or value in _ODD:
             mantissa, _, exponent = f"{float(value):e}".partition("e")
-            return f"{mantissa}\u202f\xd7\u202f10{exponent.removeprefix('+').translate(_SUPERSCRIPT)}"
+            return f"{mantissa}\xd710{exponent.removeprefix('+').translate(_SUPERSCRIPT)}"
         case "b" if integer or isinstance(value, bool):
             return f"{int(value):b}"
         case "x" | "X":

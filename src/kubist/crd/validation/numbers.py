@@ -125,7 +125,19 @@ def is_one_of(value: Any, enum: list[Any]) -> bool:
     """Whether a value is among those allowed; null never is, and 1 is 1.0, but true is not 1."""
     if value is None:
         return False
-    return any(same(value, allowed) for allowed in enum if allowed is not None)
+    return any(same(_converted(value, allowed), allowed) for allowed in enum if allowed is not None)
+
+
+def _converted(value: Any, wanted: Any) -> Any:
+    """A number as the type it is compared with, as the reference converts it: cut to an integer, or even taken
+    for the code of a character."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return value
+    if isinstance(value, float) and isinstance(wanted, int):
+        return int(value) if math.isfinite(value) else value
+    if isinstance(value, int) and isinstance(wanted, str):
+        return chr(value) if 0 <= value < 0x110000 and not 0xD800 <= value < 0xE000 else "\ufffd"
+    return value
 
 
 def same(a: Any, b: Any) -> bool:
