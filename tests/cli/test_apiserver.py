@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,14 @@ def test_certificate_is_made_once_and_flags_without_meaning_are_logged(home: Pat
         assert made in (b"", written)
         made = written
     assert (home / "data/kubist.db").exists()
+
+
+def test_ctrl_c_while_it_waits_for_etcd(home: Path) -> None:
+    with started(home, "--etcd-servers=http://127.0.0.1:1", "--kubelet-timeout=5s") as server:
+        server.wait_for(r"(--kubelet-timeout) has no effect")
+        time.sleep(0.5)
+        assert server.stop(seconds=5) in (0, 130)
+        assert "Traceback" not in server.output
 
 
 @pytest.mark.etcd

@@ -23,7 +23,13 @@ Usage:
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
-    command, rest = (given[0], given[1:]) if given else ("help", [])
+    try:
+        return _run(*((given[0], given[1:]) if given else ("help", [])))
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(command: str, rest: list[str]) -> int:
     if command == "serve":
         from kubist.cli import serve
 

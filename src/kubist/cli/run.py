@@ -91,8 +91,16 @@ async def _serve(make: Callable[[], Server], announce: Callable[[Server], None])
         with contextlib.suppress(NotImplementedError):
             loop.add_signal_handler(number, stop.set)
     server = make()
+    starting = asyncio.ensure_future(server.start())
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+        await server.stop(0.0)
+        return
     try:
-        await server.start()
+        await starting
     except OSError as error:
         why = unbound(error, server.config.bind_address, server.config.secure_port)
         if why is None:
@@ -101,6 +109,6 @@ async def _serve(make: Callable[[], Server], announce: Callable[[Server], None])
     _settle()
     try:
         announce(server)
-        await stop.wait()
+        await stopping
     finally:
         await server.stop(STOP_GRACE)

@@ -46,6 +46,7 @@ class PodStrategy(Strategy):
         "status.podIPs": "status.podIPs",
         "status.nominatedNodeName": "status.nominatedNodeName",
     }
+    indexed_fields: ClassVar[tuple[str, ...]] = ("spec.nodeName",)
     subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
         "attach": PodStream(of_container=True),
         "binding": PodBinding(),
