@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kubist.crd import fieldpath
+from kubist.crd import fieldpath, structural
 from kubist.crd.rules.cost import SchemaCost
 from kubist.crd.rules.definition import expression_errors
 from kubist.meta import fields
@@ -315,11 +315,17 @@ def _rule(props: Props, rule: Props, path: str) -> Errors:
             errors.append(fields.invalid(where, pointer, "must be non-empty if specified"))
         if _lines(pointer):
             errors.append(fields.invalid(where, pointer, "must not contain line breaks"))
-        try:
-            fieldpath.resolve(pointer, props)
-        except fieldpath.BadPath:
+        if not structural.unsupported(props) and not _leads_somewhere(pointer, props):
             errors.append(fields.invalid(where, pointer, "must be a valid path"))
     return errors
+
+
+def _leads_somewhere(pointer: str, props: Props) -> bool:
+    try:
+        fieldpath.resolve(pointer, props)
+    except fieldpath.BadPath:
+        return False
+    return True
 
 
 def _lines(text: str) -> bool:

@@ -40,7 +40,8 @@ _FORBIDDEN_IN_JUNCTORS = (
     ("x-kubernetes-map-type", "must be undefined to be structural"),
     ("x-kubernetes-validations", "must be empty to be structural"),
 )
-_UNDEFINED = ("additionalProperties", "x-kubernetes-list-type", "x-kubernetes-map-type")
+_UNDEFINED = ("additionalProperties", "default", "x-kubernetes-list-type", "x-kubernetes-map-type")
+"""Of these, those that are refused even if they say nothing."""
 _LEVELS = {
     "root": "must not be empty at the root",
     "item": "must not be empty for specified array items",
@@ -53,6 +54,8 @@ def unsupported(props: Props) -> str:
     for keyword, name in UNSUPPORTED.items():
         if props.get(keyword):
             return f"OpenAPIV3Schema '{name}' is not supported"
+    if props.get("x-kubernetes-preserve-unknown-fields") is False:
+        return "'x-kubernetes-preserve-unknown-fields' must be true or undefined"
     items = props.get("items")
     if isinstance(items, list):
         return "OpenAPIV3Schema 'items' must be a schema, but is an array"
@@ -192,13 +195,7 @@ def _nested(props: Props, path: str, *, skip_any_of: bool = False) -> Errors:
         errors += _nested(inner, f"{path}.properties[{name}]")
     for keyword, why in _FORBIDDEN_IN_JUNCTORS:
         found = props.get(keyword)
-        if (
-            found
-            or (keyword in _UNDEFINED and found is not None)
-            or (keyword == "default" and found is not None)
-        ):
-            if keyword == "additionalProperties" and not isinstance(found, dict):
-                continue
+        if found or (keyword in _UNDEFINED and found is not None and found is not False):
             errors.append(fields.forbidden(f"{path}.{keyword}", why))
     if "metadata" in properties:
         why = "must not be specified in a nested context"

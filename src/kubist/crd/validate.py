@@ -48,6 +48,21 @@ ROOT_KEYWORDS = frozenset(
     )
 )
 """All that may be at the root of a schema if there is a status sub-resource."""
+POINTERS = frozenset(
+    (
+        "default",
+        "example",
+        "additionalProperties",
+        "additionalItems",
+        "maxProperties",
+        "minProperties",
+        "not",
+        "x-kubernetes-list-type",
+        "x-kubernetes-map-type",
+        "x-kubernetes-preserve-unknown-fields",
+    )
+)
+"""Keywords that are there even if what they say is nothing: false, 0, an empty object."""
 
 
 def validate_definition(new: Object, old: Object | None) -> Errors:
@@ -441,7 +456,7 @@ def _root(props: Props, path: str, status: bool) -> Errors:
     errors: Errors = []
     if status:
         for keyword, value in props.items():
-            if value in (None, "", [], {}, False) and keyword != "x-kubernetes-preserve-unknown-fields":
+            if value is None or (keyword not in POINTERS and value in ("", [], {}, False)):
                 continue
             if keyword == "type":
                 if value != "object":

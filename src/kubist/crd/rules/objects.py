@@ -170,7 +170,7 @@ class _Run:
             if rule.error:
                 self.errors.append(fields.invalid(where, rules.kind, f"rule compile error: {rule.error}"))
                 continue
-            if rule.uses_old and old is None and not rule.optional_old:
+            if rule.program is None or (rule.uses_old and old is None and not rule.optional_old):
                 continue
             variables = {"self": value}
             if rule.optional_old:

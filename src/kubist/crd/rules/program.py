@@ -39,7 +39,8 @@ class CompiledRule:
         self.field = ""
         old = cel.optional_of(schema.type) if self.optional_old else schema.type
         environment = cel.Environment({"self": schema.type, "oldSelf": old})
-        self._compile(rule, environment, schema)
+        if (rule.get("rule") or "").strip():
+            self._compile(rule, environment, schema)
         if rule.get("fieldPath"):
             try:
                 self.field = fieldpath.resolve(rule["fieldPath"], props)[0]
