@@ -14,6 +14,7 @@ from kubist.admission.registry import build
 from kubist.api import API
 from kubist.config import Config
 from kubist.control.allocations import repair_allocations
+from kubist.control.flowschemas import keep_flow_schemas_informed
 from kubist.crd.controller import Definitions
 from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
@@ -55,7 +56,7 @@ class Server:
         self.api.paths.others.update(openid(config))
         self.definitions = Definitions(self.api)
         self._http: HttpServer | None = None
-        self._repairs: asyncio.Task[None] | None = None
+        self._chores: list[asyncio.Task[None]] = []
         self._loops: Manager | None = None
         self.port = 0
 
@@ -70,7 +71,10 @@ class Server:
             self.api.admission.start(self.registry)
             await self._bootstrap()
             await self.definitions.start()
-            self._repairs = asyncio.create_task(repair_allocations(self.api.cluster))
+            self._chores = [
+                asyncio.create_task(repair_allocations(self.api.cluster)),
+                asyncio.create_task(keep_flow_schemas_informed(self.registry)),
+            ]
             await self._listen(sock)
             await self._control()
         except BaseException:
@@ -104,8 +108,8 @@ class Server:
     async def stop(self, grace: float = 10.0) -> None:
         """End watches, answer what was accepted, close the store."""
         self.ready = False
-        if self._repairs is not None:
-            self._repairs.cancel()
+        for chore in self._chores:
+            chore.cancel()
         if self._loops is not None:
             await self._loops.stop()
             self._loops = None

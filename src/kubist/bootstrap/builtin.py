@@ -120,24 +120,8 @@ def flow_control(data: Any, now: str) -> Iterator[Object]:
             }
             owned(obj, now, _FLOW_PRODUCER)
             if kind == "FlowSchema":
-                _found(obj, now)
+                dangling.apply(obj, level_exists=True, now=now)
             yield obj
-
-
-def _found(schema: Object, now: str) -> None:
-    """A flow schema is told whether its priority level exists; those of the built-in ones do."""
-    dangling.mark(schema, level_exists=True, now=now)
-    said: Object = {f"f:{name}": {} for name in sorted(schema["status"]["conditions"][0])}
-    applied = {
-        "manager": dangling.MANAGER,
-        "operation": "Apply",
-        "apiVersion": FLOW,
-        "time": now,
-        "fieldsType": "FieldsV1",
-        "fieldsV1": {"f:status": {"f:conditions": {'k:{"type":"Dangling"}': {".": {}, **said}}}},
-        "subresource": "status",
-    }
-    schema["metadata"]["managedFields"].insert(0, applied)
 
 
 def _priority_classes(now: str) -> Iterator[Object]:

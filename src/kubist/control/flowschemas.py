@@ -1,0 +1,58 @@
+"""Flow schemas are told whether their priority level exists. Part of the API server itself."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from kubist.context import Object
+from kubist.kinds.flowcontrol import dangling
+from kubist.meta import status, times
+from kubist.storage.cache import Change
+
+if TYPE_CHECKING:
+    from kubist.registry import Registry
+
+log = logging.getLogger("kubist.control")
+GROUP = "flowcontrol.apiserver.k8s.io"
+
+
+async def keep_flow_schemas_informed(registry: Registry) -> None:
+    """Look at all of them after every change of any, for as long as the server runs."""
+    changed = asyncio.Event()
+    changed.set()
+
+    def wake(_: list[Change]) -> None:
+        changed.set()
+
+    for resource in ("flowschemas", "prioritylevelconfigurations"):
+        stored = registry.resources.stored(GROUP, resource)
+        assert stored is not None
+        registry.collection(stored).subscribe(wake, wake)
+    while True:
+        await changed.wait()
+        changed.clear()
+        try:
+            await _inform(registry)
+        except status.APIError as error:
+            log.warning("flow schemas could not be told about their levels: %s", error.message)
+
+
+async def _inform(registry: Registry) -> None:
+    levels = {obj["metadata"]["name"] for obj in registry.list("prioritylevelconfigurations", group=GROUP)}
+    for schema in list(registry.list("flowschemas", group=GROUP)):
+        if _told(schema, levels) is None:
+            continue
+        try:
+            name = schema["metadata"]["name"]
+            await registry.mutate("flowschemas", name, "", lambda found: _told(found, levels), group=GROUP)
+        except status.APIError as error:
+            if error.code != 404:
+                raise
+
+
+def _told(schema: Object, levels: set[str]) -> Object | None:
+    """The schema with its condition as it must be; None if it is so already."""
+    level = (schema["spec"].get("priorityLevelConfiguration") or {}).get("name", "")
+    return schema if dangling.apply(schema, level_exists=level in levels, now=times.now()) else None
