@@ -113,13 +113,19 @@ def test_changes_link_up_and_show_the_last_state_of_what_went(taken: Any) -> Non
     assert current == {key: entry.revision for key, entry in things.entries.items()}
 
 
-@settings(max_examples=50, deadline=None)
-@given(steps, st.integers(0, 40), st.integers(0, 5))
-def test_events_told_again_change_nothing(taken: Any, upto: int, overlap: int) -> None:
-    history, things = History(taken), collection()
-    things.apply(history.events[:upto])
-    things.apply(history.events[max(0, upto - overlap) :])
-    assert [c.revision for c in things.window] == [e.revision for e in history.events]
+@settings(max_examples=100, deadline=None)
+@given(steps, st.integers(0, 40))
+def test_events_from_before_a_collection_was_read_change_nothing(taken: Any, read_after: int) -> None:
+    history, reader = History(taken), collection()
+    reader.apply(history.events[:read_after])
+    revision = history.events[:read_after][-1].revision if history.events[:read_after] else 10
+    things = collection()
+    things.fill(list(reader.entries.items()), revision)
+    things.apply(history.events)
+    assert [c.revision for c in things.window] == [
+        e.revision for e in history.events if e.revision > revision
+    ]
+    assert {key: e.revision for key, e in things.entries.items()} == history.states[max(history.states)]
 
 
 @settings(max_examples=50, deadline=None)
