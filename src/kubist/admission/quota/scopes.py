@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kubist.kinds.core.podspec.qos import qos_class
 from kubist.kinds.strategy import at
 
 Object = dict[str, Any]
@@ -24,6 +23,8 @@ def pod_in_scope(scope: Object, pod: Object) -> bool:
     if name in ("Terminating", "NotTerminating"):
         return terminating(pod) == (name == "Terminating")
     if name in ("BestEffort", "NotBestEffort"):
+        from kubist.kinds.core.podspec.qos import qos_class
+
         return (qos_class(pod["spec"]) == "BestEffort") == (name == "BestEffort")
     if name == "PriorityClass":
         held = pod["spec"].get("priorityClassName")

@@ -19,16 +19,15 @@ method's target first. Opaque values of such functions are any Python objects; d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kubist.crd.cel.checker import Checker
 from kubist.crd.cel.declarations import Overload
 from kubist.crd.cel.errors import CompileError, CostExceeded, EvaluationError, NoSuchOverload
-from kubist.crd.cel.estimate import Range, SizeOf, estimate
-from kubist.crd.cel.interpreter import Frame, compile_node
-from kubist.crd.cel.parser import parse
 from kubist.crd.cel.types import BOOL, DYN, INT, STRING, Type, list_of, map_of, object_type, optional_of
 from kubist.crd.cel.values import Optional
+
+if TYPE_CHECKING:
+    from kubist.crd.cel.estimate import Range, SizeOf
 
 PER_CALL_LIMIT = 1_000_000
 """What one evaluation may cost."""
@@ -50,7 +49,6 @@ __all__ = [
     "Optional",
     "Overload",
     "Program",
-    "Range",
     "Type",
     "compile",
     "list_of",
@@ -76,10 +74,16 @@ class Environment:
 class Program:
     """A compiled expression."""
 
-    __slots__ = ("_closure", "_node", "expression", "type", "uses")
+    __slots__ = ("_closure", "_frame", "_node", "expression", "type", "uses")
 
     def __init__(self, expression: str, environment: Environment) -> None:
+        # A server that meets no expression does without the whole machinery.
+        from kubist.crd.cel.checker import Checker
+        from kubist.crd.cel.interpreter import Frame, compile_node
+        from kubist.crd.cel.parser import parse
+
         self.expression = expression
+        self._frame = Frame
         checker = Checker(environment.variables, environment.overloads)
         try:
             self._node = parse(expression)
@@ -91,11 +95,13 @@ class Program:
 
     def cost(self, size_of: SizeOf | None = None) -> Range:
         """The least and the most that an evaluation may cost."""
+        from kubist.crd.cel.estimate import estimate
+
         return estimate(self._node, size_of or (lambda path: None))
 
     def evaluate(self, variables: dict[str, Any], budget: int = PER_CALL_LIMIT) -> tuple[Any, int]:
         """The value, and what it cost."""
-        frame = Frame(variables, budget)
+        frame = self._frame(variables, budget)
         try:
             value = self._closure(frame)
         except EvaluationError as error:
