@@ -82,6 +82,7 @@ def _settle() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
+    gc.enable()
 
 
 async def _serve(make: Callable[[], Server], announce: Callable[[Server], None]) -> None:
