@@ -308,3 +308,80 @@ def wait_for(condition: Any, seconds: float = 5) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not come to pass"
         time.sleep(0.005)
+
+
+def test_watch_ends_when_changes_were_missed_and_its_client_lists_again(live: Live) -> None:
+    client = live.client
+    begin = version(client.get(MAPS))
+    store: Any = live.server.store
+
+    async def lose() -> None:
+        """The store goes away, and what happens meanwhile is forgotten before it is back."""
+        store._hub.fail("away")
+        for name in ("missed-1", "missed-2"):
+            await store.create(f"/registry/configmaps/default/{name}", _stored(live, name))
+        await store.compact(await store.revision())
+
+    with client.watch(f"{MAPS}?resourceVersion={begin}") as watch:
+        wait_for(lambda: live.server.api.watchers.get("/registry/configmaps/"))
+        live.run(lose())
+        assert watch.next() is None
+    with client.watch(f"{MAPS}?resourceVersion={begin}") as watch:
+        event = watch.next()
+        assert event is not None and event["object"]["code"] == 410
+    names = [item["metadata"]["name"] for item in client.get(MAPS)["items"]]
+    assert {"missed-1", "missed-2"} <= set(names)
+
+
+def _stored(live: Live, name: str) -> bytes:
+    resource = live.server.resources.stored("", "configmaps")
+    assert resource is not None
+    return live.server.registry.kind(resource).encode({"metadata": {"name": name, "namespace": "default"}})
+
+
+def test_events_of_another_version_come_in_order_and_before_their_bookmark(client: Client) -> None:
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    versions = [{"name": f"v{n}", "served": True, "storage": n == 1, "schema": schema} for n in (1, 2)]
+    names = {"plural": "gadgets", "kind": "Gadget"}
+    spec = {"group": "watch.example.com", "scope": "Cluster", "names": names, "versions": versions}
+    crd = {"metadata": {"name": "gadgets.watch.example.com"}, "spec": spec}
+    client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
+    first, second = (f"/apis/watch.example.com/v{n}/gadgets" for n in (1, 2))
+    wait_for(lambda: client.ask("GET", second).status == 200)
+
+    def gadget(name: str, number: int) -> Object:
+        return {
+            "apiVersion": f"watch.example.com/v{number}",
+            "kind": "Gadget",
+            "metadata": {"name": name},
+            "spec": {"by": number},
+        }
+
+    for number in range(20):
+        client.post(first, gadget(f"old-{number:02}", 1))
+    options = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    with client.watch(f"{second}?{options}") as watch:
+        made = concurrently(
+            *(
+                lambda p=path, v=v: [version(client.post(p, gadget(f"new-{v}-{n}", v))) for n in range(20)]
+                for path, v in ((first, 1), (second, 2))
+            )
+        )
+        events = watch.take(61)
+    state = [event for event in events if event["type"] == "BOOKMARK"]
+    at = events.index(state[0])
+    assert len(state) == 1 and at >= 20
+    assert max(version(event["object"]) for event in events[:at]) <= version(state[0]["object"])
+    later = [version(event["object"]) for event in events[at + 1 :]]
+    assert later == sorted(set(later)) and set(later) <= {found for part in made for found in part}
+    assert {event["object"]["apiVersion"] for event in events} == {"watch.example.com/v2"}
+
+
+def test_store_that_is_gone_is_said_to_be(live: Live) -> None:
+    client = live.client
+    assert client.ask("GET", "/readyz").status == 200
+    live.run(live.server.store.close())
+    answer = client.ask("POST", MAPS, configmap("late"))
+    assert (answer.status, answer.json["reason"]) == (503, "ServiceUnavailable")
+    wait_for(lambda: client.ask("GET", "/healthz/etcd").status == 500)
+    assert b"[-]etcd failed" in client.ask("GET", "/readyz").body
