@@ -11,6 +11,12 @@ from kubist.crd.defaults import validate_defaults
 from kubist.crd.rules.cost import SCHEMA_LIMIT, SchemaCost, excess
 from kubist.crd.schemarules import Tolerance, Where
 from kubist.crd.validation.formats import recognized
+from kubist.crd.versionrules import (
+    deprecation_problems,
+    validate_columns,
+    validate_root,
+    validate_subresources,
+)
 from kubist.crd.webhook import REVIEW_VERSIONS, valid_ca_bundle
 from kubist.kinds.shared.webhookclient import validate_service, validate_url
 from kubist.kinds.strategy import Errors, Object
@@ -18,51 +24,7 @@ from kubist.meta import fields, names
 
 Props = dict[str, Any]
 
-COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
-COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 MAX_SELECTABLE_FIELDS = 8
-ROOT_KEYWORDS = frozenset(
-    (
-        "description",
-        "type",
-        "format",
-        "title",
-        "maximum",
-        "exclusiveMaximum",
-        "minimum",
-        "exclusiveMinimum",
-        "maxLength",
-        "minLength",
-        "pattern",
-        "maxItems",
-        "minItems",
-        "uniqueItems",
-        "multipleOf",
-        "required",
-        "items",
-        "properties",
-        "externalDocs",
-        "example",
-        "x-kubernetes-preserve-unknown-fields",
-        "x-kubernetes-validations",
-    )
-)
-"""All that may be at the root of a schema if there is a status sub-resource."""
-POINTERS = frozenset(
-    (
-        "default",
-        "example",
-        "additionalProperties",
-        "additionalItems",
-        "maxProperties",
-        "minProperties",
-        "not",
-        "x-kubernetes-list-type",
-        "x-kubernetes-map-type",
-        "x-kubernetes-preserve-unknown-fields",
-    )
-)
-"""Keywords that are there even if what they say is nothing: false, 0, an empty object."""
 
 
 def validate_definition(new: Object, old: Object | None) -> Errors:
@@ -237,14 +199,14 @@ class _Spec:
                 errors.append(fields.invalid(f"{path}.name", name, ",".join(wrong)))
             errors += [
                 fields.invalid(f"{path}.deprecationWarning", version.get("deprecationWarning"), why)
-                for why in _deprecation(version)
+                for why in deprecation_problems(version)
             ]
             if apart["schema"]:
                 errors += self._schema(version, f"{path}.schema", self._has_status(version))
             if apart["subresources"]:
-                errors += _subresources(version, f"{path}.subresources")
+                errors += validate_subresources(version, f"{path}.subresources")
             if apart["additionalPrinterColumns"]:
-                errors += _columns(version, f"{path}.additionalPrinterColumns")
+                errors += validate_columns(version, f"{path}.additionalPrinterColumns")
             if apart["selectableFields"]:
                 errors += self._selectable(version, f"{path}.selectableFields")
         names_ = [version.get("name") for version in self.versions]
@@ -270,9 +232,9 @@ class _Spec:
             any_status = any(map(self._has_status, self.versions))
             errors += self._schema(first, "spec.validation", any_status)
         if _common(self.versions, "subresources"):
-            errors += _subresources(first, "spec.subresources")
+            errors += validate_subresources(first, "spec.subresources")
         if _common(self.versions, "additionalPrinterColumns"):
-            errors += _columns(first, "spec.additionalPrinterColumns")
+            errors += validate_columns(first, "spec.additionalPrinterColumns")
         if _common(self.versions, "selectableFields"):
             errors += self._selectable(first, "spec.selectableFields")
         return errors
@@ -283,7 +245,7 @@ class _Spec:
         if props is None:
             return []
         path = f"{path}.openAPIV3Schema"
-        errors = _root(props, path, status)
+        errors = validate_root(props, path, status)
         init = structural.unsupported(props)
         cost: SchemaCost | None = None
         if self._structural_required():
@@ -430,102 +392,6 @@ class _Spec:
 
 
 _PER_VERSION = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
-
-
-def _deprecation(version: Object) -> list[str]:
-    warning = version.get("deprecationWarning")
-    if warning is None:
-        return []
-    if not version.get("deprecated"):
-        return ["can only be set for deprecated versions"]
-    errors = []
-    if len(warning.encode()) > 256:
-        errors.append("must be <= 256 characters long")
-    if not warning:
-        errors.append("must not be an empty string")
-    position = next((index for index, char in enumerate(warning) if not char.isprintable()), None)
-    if position is not None:
-        at = len(warning[:position].encode())
-        errors.append(
-            f"must only contain printable UTF-8 characters; non-printable character found at index {at}"
-        )
-    return errors
-
-
-def _root(props: Props, path: str, status: bool) -> Errors:
-    errors: Errors = []
-    if status:
-        for keyword, value in props.items():
-            if value is None or (keyword not in POINTERS and value in ("", [], {}, False)):
-                continue
-            if keyword == "type":
-                if value != "object":
-                    why = (
-                        'only "object" is allowed as the type at the root of the schema if the status subresource '
-                        "is enabled"
-                    )
-                    errors.append(fields.invalid(f"{path}.type", value, why))
-                    break
-            elif keyword not in ROOT_KEYWORDS:
-                why = "only some fields are allowed at the root of the schema if the status subresource is enabled"
-                errors.append(fields.invalid(path, "", why))
-                break
-    if props.get("nullable"):
-        errors.append(fields.forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
-    return errors
-
-
-def _simple_path(text: str, path: str) -> Errors:
-    if not text.startswith("."):
-        return [fields.invalid(path, text, "must be a simple json path starting with .")]
-    return []
-
-
-def _subresources(version: Object, path: str) -> Errors:
-    scale = definition.subresources_of(version).get("scale")
-    if scale is None:
-        return []
-    errors: Errors = []
-    rules = (
-        ("specReplicasPath", (".spec.",), "should be a json path under .spec"),
-        ("statusReplicasPath", (".status.",), "should be a json path under .status"),
-        ("labelSelectorPath", (".spec.", ".status."), "should be a json path under either .spec or .status"),
-    )
-    for name, prefixes, why in rules:
-        given, where = scale.get(name) or "", f"{path}.scale.{name}"
-        if not given:
-            if name != "labelSelectorPath":
-                errors.append(fields.required(where))
-            continue
-        wrong = _simple_path(given, where)
-        if wrong:
-            errors += wrong
-        elif not given.startswith(prefixes):
-            errors.append(fields.invalid(where, given, why))
-    return errors
-
-
-def _columns(version: Object, path: str) -> Errors:
-    errors: Errors = []
-    for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
-        at = f"{path}[{index}]"
-        kind, format_, json_path = column.get("type"), column.get("format"), column.get("jsonPath")
-        if not column.get("name"):
-            errors.append(fields.required(f"{at}.name"))
-        why = f"must be one of {','.join(COLUMN_TYPES)}"
-        if not kind:
-            errors.append(fields.required(f"{at}.type", why))
-        elif kind not in COLUMN_TYPES:
-            errors.append(fields.invalid(f"{at}.type", kind, why))
-        if format_ and format_ not in COLUMN_FORMATS:
-            errors.append(
-                fields.invalid(f"{at}.format", format_, f"must be one of {','.join(COLUMN_FORMATS)}")
-            )
-        if not json_path:
-            errors.append(fields.required(f"{at}.JSONPath"))
-        else:
-            errors += _simple_path(json_path, f"{at}.JSONPath")
-    return errors
 
 
 def schemas(spec: Object) -> list[Props]:
