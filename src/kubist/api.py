@@ -129,6 +129,8 @@ class API:
         info = passage.info = requests.parse(request.method, request.path, query)
         user = await self.gate.enter(request, info, passage)
         check_timeout(query)
+        if info.path.startswith("/apis//"):
+            return NOT_FOUND
         if info.is_resource:
             return await self._resource(request, info, user, query, passage)
         return await self.paths.answer(request, info, user, query)

@@ -62,11 +62,10 @@ def parse(method: str, raw_path: str, query: dict[str, str]) -> RequestInfo:
             return info
         info.watch_path = rest[0] == "watch"
         info.verb, rest = rest[0], rest[1:]
-    if rest[0] == "namespaces":
-        if len(rest) > 1:
-            info.namespace = rest[1]
-            if len(rest) > 2 and rest[2] not in ("status", "finalize"):
-                rest = rest[2:]
+    if rest[0] == "namespaces" and len(rest) > 1:
+        info.namespace = rest[1]
+        if len(rest) > 2 and rest[2] not in ("status", "finalize"):
+            rest = rest[2:]
     if len(rest) >= 3:
         info.subresource = rest[2]
     if len(rest) >= 2:
@@ -86,8 +85,8 @@ def parse(method: str, raw_path: str, query: dict[str, str]) -> RequestInfo:
 
 
 def split(path: str) -> list[str]:
-    """The parts of a path between its slashes; one slash at either end does not count."""
-    path = path.removeprefix("/").removesuffix("/")
+    """The parts of a path between its slashes; one before and those after it do not count."""
+    path = path.removeprefix("/").rstrip("/")
     return path.split("/") if path else []
 
 

@@ -112,3 +112,15 @@ def test_the_old_autoscaler_carries_current_metrics_in_an_annotation_that_is_own
     entry = next(entry for entry in answer["metadata"]["managedFields"] if entry["manager"] == "me")
     assert f"f:{carried}" in entry["fieldsV1"]["f:metadata"]["f:annotations"]
     assert '"currentAverageUtilization":9' in answer["metadata"]["annotations"][carried]
+
+
+def test_a_status_of_negative_replicas_is_refused(live: Live) -> None:
+    sets = "/apis/apps/v1/namespaces/default/replicasets"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    live.client.post(sets, {"metadata": {"name": "r"}, "spec": spec})
+    answer = live.client.ask(
+        "PUT", f"{sets}/r/status", {"metadata": {"name": "r"}, "status": {"replicas": -1}}
+    )
+    assert answer.status == 422, answer
+    assert len(answer.json["details"]["causes"]) == 4

@@ -202,3 +202,13 @@ def selectable(shared_live: Live) -> str:
     for name, held in labels.items():
         client.post(path, {"metadata": {"name": name, "labels": held}})
     return path
+
+
+def test_the_next_chunk_as_of_any_version_is_all_that_is_left(live: Live) -> None:
+    maps = "/api/v1/namespaces/default/configmaps"
+    for name in "abcd":
+        live.client.post(maps, {"metadata": {"name": name}})
+    token = live.client.get(f"{maps}?limit=1")["metadata"]["continue"]
+    rest = live.client.get(f"{maps}?limit=1&continue={token}&resourceVersion=0")
+    assert [item["metadata"]["name"] for item in rest["items"]] == ["b", "c", "d"]
+    assert "continue" not in rest["metadata"]

@@ -70,6 +70,8 @@ async def find(call: Call, options: ListOptions, selection: Selection) -> Page:
         revision, start = continuation.decode(options.continue_)
         if asked not in ("", "0"):
             raise status.bad_request("specifying resource version is not allowed when using continue")
+        if asked and call.resource.strategy.cached:
+            limit = 0
         if revision == continuation.ANY:
             await _catch_up(call)
             return _today(call, collection, selection, limit, selection.prefix + start)

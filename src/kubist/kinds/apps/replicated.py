@@ -71,7 +71,7 @@ def validate_counts(status: Object, parts: Iterable[str], ready: str = "readyRep
     """No part of the replicas is more than all, and not more are available than ready."""
     replicas = status.get("replicas", 0)
     errors = [
-        invalid(f"status.{part}", status[part], "cannot be greater than status.replicas")
+        invalid(f"status.{part}", status.get(part, 0), "cannot be greater than status.replicas")
         for part in parts
         if status.get(part, 0) > replicas
     ]
