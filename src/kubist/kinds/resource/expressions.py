@@ -1,25 +1,63 @@
-"""Where the CEL expressions that select devices are compiled when they are written."""
+"""The CEL expressions that select devices: compiled, typed and estimated when they are written."""
 
 from __future__ import annotations
 
+import functools
+
+from kubist.crd import cel
+from kubist.crd.cel import BOOL, DYN, STRING, map_of, object_type
+from kubist.crd.cel.types import QUANTITY
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields
 
 _MAX_LENGTH = 10 * 1024
+_MAX_COST = 1_000_000
+
+_DEVICE = object_type(
+    "kubernetes.DRADevice",
+    {
+        "driver": STRING,
+        "allowMultipleAllocations": BOOL,
+        "attributes": map_of(STRING, map_of(STRING, DYN)),
+        "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
+    },
+)
+_SIZES = {"attributes": 32, "capacity": 32, "driver": 63}
+_DOMAIN_LENGTH, _NAME_LENGTH, _VALUE_LENGTH = 63, 32, 64
 
 
-def check(expression: str) -> str | None:
-    """Compile an expression over `device` that gives a bool: what is wrong with it, or None. Nothing is until
-    an expression can be compiled."""
-    return None
+@functools.cache
+def _environment() -> cel.Environment:
+    return cel.Environment({"device": _DEVICE})
+
+
+def _size_of(path: tuple[str, ...]) -> int | None:
+    """The most elements that a part of a device may have."""
+    if path[:1] != ("device",) or len(path) < 2:
+        return None
+    below = path[2:]
+    if not below:
+        return _SIZES.get(path[1])
+    if below[-1] == "@keys":
+        return _DOMAIN_LENGTH if len(below) == 1 else _NAME_LENGTH
+    return _SIZES.get(path[1]) if len(below) == 1 else _VALUE_LENGTH
 
 
 def validate_selector(selector: Object, path: str) -> Errors:
-    cel = selector.get("cel")
-    if cel is None:
+    given = selector.get("cel")
+    if given is None:
         return [fields.required(f"{path}.cel")]
-    expression = cel.get("expression", "")
+    expression = given.get("expression", "")
+    path = f"{path}.cel.expression"
     if len(expression.encode()) > _MAX_LENGTH:
-        return [fields.too_long(f"{path}.cel.expression", _MAX_LENGTH)]
-    wrong = check(expression)
-    return [fields.invalid(f"{path}.cel.expression", expression, wrong)] if wrong else []
+        return [fields.too_long(path, _MAX_LENGTH)]
+    try:
+        program = cel.compile(expression, _environment())
+    except cel.CompileError as error:
+        return [fields.invalid(path, expression, f"compilation failed: {error}")]
+    if program.type not in (BOOL, DYN):
+        wrong = f"must evaluate to bool or the unknown type, not {program.type}"
+        return [fields.invalid(path, expression, wrong)]
+    if program.cost(_size_of).most > _MAX_COST:
+        return [fields.forbidden(path, "too complex, exceeds cost limit")]
+    return []

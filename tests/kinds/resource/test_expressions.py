@@ -1,0 +1,36 @@
+"""Expressions that select devices."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubist.kinds.resource.expressions import validate_selector
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        'device.driver == "gpu.example.com"',
+        'device.attributes["gpu.example.com"].model == "a100"',
+        'device.capacity["gpu.example.com"].memory.compareTo(quantity("10Gi")) >= 0',
+        'device.attributes["gpu.example.com"].healthy',
+        'cel.bind(gpu, device.attributes["gpu.example.com"], gpu.family == "a" && gpu.index < 4)',
+    ],
+)
+def test_what_gives_a_bool_or_may_is_taken(expression: str) -> None:
+    assert validate_selector({"cel": {"expression": expression}}, "s") == []
+
+
+@pytest.mark.parametrize(
+    ("selector", "field", "reason"),
+    [
+        ({}, "s.cel", "FieldValueRequired"),
+        ({"cel": {}}, "s.cel.expression", "FieldValueInvalid"),
+        ({"cel": {"expression": "1 + 1"}}, "s.cel.expression", "FieldValueInvalid"),
+        ({"cel": {"expression": "device.colour"}}, "s.cel.expression", "FieldValueInvalid"),
+        ({"cel": {"expression": "node.name == 'a'"}}, "s.cel.expression", "FieldValueInvalid"),
+        ({"cel": {"expression": "'a' + " * 2000 + "'a' == ''"}}, "s.cel.expression", "FieldValueTooLong"),
+    ],
+)
+def test_what_is_wrong_is_named(selector: dict[str, dict[str, str]], field: str, reason: str) -> None:
+    assert [(error.field, error.reason) for error in validate_selector(selector, "s")] == [(field, reason)]
