@@ -32,6 +32,8 @@ Edit = Callable[[Object], Object | None]
 MANAGER = "kube-controller-manager"
 USER = User("system:kube-controller-manager", groups=("system:masters", "system:authenticated"))
 RETRIES = 10
+PARSED = 20_000
+"""How many objects are kept parsed, for loops that look at many of them again and again."""
 
 
 class Unchanged(Exception):
@@ -47,6 +49,7 @@ class Client(Cluster):
         self.config = api.config
         self.registry = api.registry
         self.resources = api.resources
+        self._parsed: dict[str, tuple[int, Object]] = {}
 
     def resource(self, resource: str, group: str = "") -> Resource:
         found = self.resources.stored(group, resource)
@@ -61,6 +64,16 @@ class Client(Cluster):
         """The stored versions in a namespace, for those who look at labels before they look inside."""
         found = self.resource(resource, group)
         return list(self.registry.collection(found).below(f"{found.prefix}{namespace}/"))
+
+    def parsed(self, entry: Entry) -> Object:
+        """The object of a stored version, which others look at as well: not to be changed."""
+        revision, obj = self._parsed.get(entry.key, (0, {}))
+        if revision != entry.revision:
+            if len(self._parsed) >= PARSED:
+                self._parsed.clear()
+            obj = entry.object()
+            self._parsed[entry.key] = (entry.revision, obj)
+        return obj
 
     def call(self, verb: str, found: Resource, namespace: str, name: str, subresource: str = "") -> Call:
         info = requests.RequestInfo(

@@ -46,7 +46,7 @@ class Disruption(Loop):
     def _content_changed(self, change: Change) -> None:
         entry = entry_of(change)
         for name in self._budgets.get(entry.namespace, ()):
-            self.queue.add((entry.namespace, name))
+            self.enqueue_soon((entry.namespace, name), self.client.collection("pods"))
 
     async def reconcile(self, key: tuple[str, str]) -> None:
         namespace, name = key

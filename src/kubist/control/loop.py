@@ -88,6 +88,10 @@ class Loop:
         entry = entry_of(change)
         self.queue.add((entry.namespace, entry.name))
 
+    def enqueue_soon(self, key: Any, collection: Collection) -> None:
+        """For keys that stand for many objects: the more there are, the more changes are looked at together."""
+        self.queue.add_after(key, min(len(collection.entries) * 2e-4, 0.2))
+
     async def _work(self) -> None:
         try:
             while (key := self.queue.next()) is not None:

@@ -21,7 +21,7 @@ class Queue(Generic[K]):
         self._wanted: set[K] = set()
         self._active: set[K] = set()
         self._failures: dict[K, int] = {}
-        self._timers: dict[K, asyncio.TimerHandle] = {}
+        self._timers: dict[K, tuple[float, asyncio.TimerHandle]] = {}
         self._arrived = arrived
         """Called whenever a key became ready."""
 
@@ -36,12 +36,13 @@ class Queue(Generic[K]):
     def add_after(self, key: K, seconds: float) -> None:
         """Add it then, unless it is due earlier already."""
         loop = asyncio.get_running_loop()
-        timer = self._timers.get(key)
-        if timer is not None:
-            if timer.when() <= loop.time() + seconds:
+        when = loop.time() + seconds
+        earlier = self._timers.get(key)
+        if earlier is not None:
+            if earlier[0] <= when:
                 return
-            timer.cancel()
-        self._timers[key] = loop.call_later(seconds, self._due, key)
+            earlier[1].cancel()
+        self._timers[key] = (when, loop.call_later(seconds, self._due, key))
 
     def _due(self, key: K) -> None:
         del self._timers[key]
@@ -69,6 +70,6 @@ class Queue(Generic[K]):
         self.add_after(key, min(FIRST_DELAY * 2.0 ** min(failures, 20), LONGEST_DELAY))
 
     def close(self) -> None:
-        for timer in self._timers.values():
+        for _, timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

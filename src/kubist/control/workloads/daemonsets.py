@@ -46,20 +46,21 @@ class DaemonSets(Managing):
             return
         revision, all_revisions = await revisions.current(self.client, owner)
         nodes = {node["metadata"]["name"] for node in self.client.list("nodes") if suits(owner, node)}
+        pods = await of_pods.claim(self.client, "pods", owner)
         if "deletionTimestamp" not in owner["metadata"]:
-            await self._step(owner, nodes, revision)
-        await self._status(key, owner, nodes, revision)
+            await self._step(owner, pods, nodes, revision)
+        await self._status(key, owner, [pod for pod in pods if pod_active(pod)], nodes, revision)
         used = {revision["metadata"]["name"]}
         await revisions.forget(
             self.client, all_revisions, used, owner["spec"].get("revisionHistoryLimit", 10)
         )
 
-    async def _step(self, owner: Object, nodes: set[str], revision: Object) -> None:
+    async def _step(self, owner: Object, pods: list[Object], nodes: set[str], revision: Object) -> None:
         digest = revision["metadata"]["labels"][revisions.HASH_LABEL]
         covered: set[str] = set()
         stale = []
         unavailable = 0
-        for pod in await of_pods.claim(self.client, "pods", owner):
+        for pod in pods:
             node = target(pod)
             if "deletionTimestamp" in pod["metadata"]:
                 covered.add(node)
@@ -95,10 +96,10 @@ class DaemonSets(Managing):
         pod["spec"]["nodeName"] = node
         await self.client.create("pods", pod, owner["metadata"]["namespace"])
 
-    async def _status(self, key: tuple[str, str], owner: Object, nodes: set[str], revision: Object) -> None:
-        owner = self.find(key) or owner
+    async def _status(
+        self, key: tuple[str, str], owner: Object, pods: list[Object], nodes: set[str], revision: Object
+    ) -> None:
         digest = revision["metadata"]["labels"][revisions.HASH_LABEL]
-        pods = [pod for pod in await of_pods.claim(self.client, "pods", owner) if pod_active(pod)]
         right = [pod for pod in pods if target(pod) in nodes]
         least = owner["spec"].get("minReadySeconds", 0)
         waits = [of_pods.available_in(pod, least) for pod in right]

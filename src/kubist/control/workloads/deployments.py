@@ -130,7 +130,6 @@ class Deployments(Managing):
 
         metadata = held["metadata"]
         await self.client.update("replicasets", metadata["name"], metadata["namespace"], edit, group="apps")
-        held["spec"]["replicas"] = replicas
 
     async def _recreate(self, deployment: Object, new: Object, old: list[Object]) -> None:
         for held in old:

@@ -36,7 +36,8 @@ class ServiceEndpoints(Loop):
                 continue
             matches = label_selector({"matchLabels": selector}).matches
             if any(matches(version.labels) for version in (change.old, change.new) if version is not None):
-                self.queue.add((entry.namespace, service["metadata"]["name"]))
+                pods = self.client.collection("pods")
+                self.enqueue_soon((entry.namespace, service["metadata"]["name"]), pods)
 
     async def reconcile(self, key: tuple[str, str]) -> None:
         namespace, name = key
@@ -48,7 +49,8 @@ class ServiceEndpoints(Loop):
         if not selector or service["spec"].get("type") == "ExternalName":
             return
         matches = label_selector({"matchLabels": selector}).matches
-        pods = [e.object() for e in self.client.labelled("pods", namespace) if matches(e.labels)]
+        entries = self.client.labelled("pods", namespace)
+        pods = [self.client.parsed(entry) for entry in entries if matches(entry.labels)]
         pods = [pod for pod in pods if pod["status"].get("podIP") and pod["status"].get("phase") == "Running"]
         pods.sort(key=lambda pod: pod["metadata"]["name"])
         await self._endpoints(service, pods)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from kubist.api import timestamp
@@ -174,6 +175,8 @@ class Kubelet(Loop):
     def __init__(self, client: Client) -> None:
         super().__init__(client)
         self._taken: dict[str, str] = {}
+        """Addresses given to pods, by namespace and name."""
+        self._addresses: Iterator[str] = iter(())
 
     def follow(self) -> None:
         self.watch("pods", self._pod_changed)
@@ -231,12 +234,19 @@ class Kubelet(Loop):
         if pod["status"].get("podIP"):
             return str(pod["status"]["podIP"])
         if key not in self._taken:
-            taken = set(self._taken.values())
-            taken |= {
-                e.fields.get("status.podIP", "") for e in self.client.collection("pods").entries.values()
-            }
-            self._taken[key] = next(str(ip) for ip in POD_NETWORK.hosts() if str(ip) not in taken)
+            self._taken[key] = self._free_address()
         return self._taken[key]
+
+    def _free_address(self) -> str:
+        """The next one that no pod had when the last round began."""
+        for _ in range(2):
+            address = next(self._addresses, None)
+            if address is not None:
+                return address
+            taken = {e.fields.get("status.podIP") for e in self.client.collection("pods").entries.values()}
+            taken.update(self._taken.values())
+            self._addresses = (str(ip) for ip in POD_NETWORK.hosts() if str(ip) not in taken)
+        raise LookupError(f"all addresses of {POD_NETWORK} are taken")
 
     async def _remove(self, pod: Object) -> None:
         metadata = pod["metadata"]

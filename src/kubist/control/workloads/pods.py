@@ -19,6 +19,8 @@ from kubist.meta.times import parse_time
 from kubist.storage.cache import Change
 
 Object = dict[str, Any]
+WANTED = ("generation", "deletionTimestamp", "finalizers", "annotations", "labels")
+"""Metadata that says, together with the spec that the generation stands for, what is wanted."""
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -71,7 +73,7 @@ async def claim(client: Client, resource: str, owner: Object, *, group: str = ""
         matches = not selector.empty and selector.matches(entry.labels)
         if not matches and uid.encode() not in entry.tail:
             continue
-        obj = entry.object()
+        obj = client.parsed(entry)
         reference = controller_of(obj)
         if reference is not None:
             if reference.get("uid") == uid:
@@ -146,21 +148,30 @@ class Managing(Loop):
     workers = 4
 
     def follow(self) -> None:
-        self.watch(self.resource, self.enqueue, group=self.group)
+        self.watch(self.resource, self._manager_changed, group=self.group)
         self.watch(self.managed, self._managed_changed, group=self.managed_group)
+
+    def _manager_changed(self, change: Change) -> None:
+        """What is wanted may have changed; a new status, which is this loop's own doing, changes nothing."""
+        if change.old is not None and change.new is not None:
+            before, after = (version.object()["metadata"] for version in (change.old, change.new))
+            if all(before.get(part) == after.get(part) for part in WANTED):
+                return
+        self.enqueue(change)
 
     def _managed_changed(self, change: Change) -> None:
         """Look again after whoever manages the object, or, if nobody does, might."""
         entry = entry_of(change)
+        collection = self.client.collection(self.managed, group=self.managed_group)
         for version in (change.old, change.new):
             if version is None or b'"ownerReferences":[' not in version.tail:
                 continue
-            reference = controller_of(version.object())
+            reference = controller_of(self.client.parsed(version))
             if (
                 reference is not None
                 and reference.get("kind") == self.client.resource(self.resource, self.group).kind
             ):
-                self.queue.add((entry.namespace, reference["name"]))
+                self.enqueue_soon((entry.namespace, reference["name"]), collection)
                 return
         if change.new is not None and controller_of(change.new.object()) is None:
             for manager in self.client.list(self.resource, entry.namespace, group=self.group):

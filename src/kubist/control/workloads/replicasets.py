@@ -34,7 +34,7 @@ class ReplicaSets(Managing):
             except APIError as error:
                 failure = str(error)
                 self.queue.add_after(key, 1.0)
-        await self._status(key, owner, failure)
+        await self._status(key, owner, pods, failure)
 
     async def _scale(self, owner: Object, pods: list[Object]) -> None:
         missing = owner["spec"].get("replicas", 1) - len(pods)
@@ -49,9 +49,7 @@ class ReplicaSets(Managing):
             last = sorted(pods, key=_dispensable)[missing:] if missing else []
             await asyncio.gather(*(of_pods.delete(self.client, pod) for pod in last[:AT_ONCE]))
 
-    async def _status(self, key: tuple[str, str], owner: Object, failure: str) -> None:
-        owner = self.find(key) or owner
-        mine = [pod for pod in await of_pods.claim(self.client, "pods", owner) if pod_active(pod)]
+    async def _status(self, key: tuple[str, str], owner: Object, mine: list[Object], failure: str) -> None:
         labels = (owner["spec"].get("template") or {}).get("metadata", {}).get("labels") or {}
         full = label_selector({"matchLabels": labels})
         least = owner["spec"].get("minReadySeconds", 0)

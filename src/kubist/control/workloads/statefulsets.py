@@ -30,7 +30,7 @@ class StatefulSets(Managing):
         pods = {ordinal(pod): pod for pod in await of_pods.claim(self.client, "pods", owner)}
         if "deletionTimestamp" not in owner["metadata"]:
             await self._step(owner, pods, update, current)
-        await self._status(key, owner, update, current)
+        await self._status(key, owner, list(pods.values()), update, current)
         used = {pod["metadata"].get("labels", {}).get(revisions.HASH_LABEL, "") for pod in pods.values()}
         used |= {update["metadata"]["name"], current["metadata"]["name"]}
         await revisions.forget(
@@ -115,9 +115,9 @@ class StatefulSets(Managing):
                 new = {"metadata": {"name": claim, "labels": labels}, "spec": copy.deepcopy(template["spec"])}
                 await self.client.create("persistentvolumeclaims", new, namespace)
 
-    async def _status(self, key: tuple[str, str], owner: Object, update: Object, current: Object) -> None:
-        owner = self.find(key) or owner
-        claimed = await of_pods.claim(self.client, "pods", owner)
+    async def _status(
+        self, key: tuple[str, str], owner: Object, claimed: list[Object], update: Object, current: Object
+    ) -> None:
         pods = [pod for pod in claimed if "deletionTimestamp" not in pod["metadata"]]
         newest, before = update["metadata"]["name"], current["metadata"]["name"]
         least = owner["spec"].get("minReadySeconds", 0)
