@@ -29,12 +29,7 @@ class Column:
 
 
 AGE = Object(name="Age", type="date", jsonPath=".metadata.creationTimestamp")
-AGE_DESCRIPTION = (
-    "CreationTimestamp is a timestamp representing the server time when this object was created. It is not "
-    "guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It "
-    "is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More "
-    "info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
-)
+AGE_DESCRIPTION = "How long ago the server stored the object for the first time."
 
 
 def columns(version: Object) -> list[Column]:
@@ -102,7 +97,7 @@ def go_float(value: float) -> str:
         return {"nan": "NaN", "inf": "+Inf", "-inf": "-Inf"}[str(value)]
     exponent = 0 if value == 0 else int(f"{value:e}".partition("e")[2])
     if -5 < exponent < 21:
-        text = f"{value:.17g}" if False else repr(value)
+        text = repr(value)
         if "e" in text:
             text = f"{value:f}".rstrip("0")
         return text.removesuffix(".0").removesuffix(".")
