@@ -64,9 +64,15 @@ class Environment:
     """Declared variables, and functions beyond those that are always there."""
 
     def __init__(
-        self, variables: Mapping[str, Type], functions: Mapping[str, Function] | None = None
+        self,
+        variables: Mapping[str, Type],
+        functions: Mapping[str, Function] | None = None,
+        *,
+        bindings: bool = False,
     ) -> None:
         self.variables = dict(variables)
+        self.bindings = bindings
+        """Whether expressions may use the macro `cel.bind`."""
         self.overloads = {name: tuple(found[0]) for name, found in (functions or {}).items()}
         self.implementations = {name: found[1] for name, found in (functions or {}).items()}
 
@@ -86,7 +92,7 @@ class Program:
         self._frame = Frame
         checker = Checker(environment.variables, environment.overloads)
         try:
-            self._node = parse(expression)
+            self._node = parse(expression, bindings=environment.bindings)
             self.type = checker.check(self._node)
         except RecursionError:
             raise CompileError("expression recursion limit exceeded") from None

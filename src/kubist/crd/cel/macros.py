@@ -48,6 +48,13 @@ def expand(name: str, at: int, target: Node | None, args: list[Node]) -> Node | 
     return None
 
 
+def bind(name: str, at: int, target: Node | None, args: list[Node]) -> Node | None:
+    """`cel.bind(name, value, expression)`, in the environments that have it."""
+    if name != "bind" or len(args) != 3 or not isinstance(target, Ident) or target.name != "cel":
+        return None
+    return Bind(at, _var(args[0]), args[1], args[2])
+
+
 def _has(at: int, arg: Node) -> Node:
     if isinstance(arg, Select) and not arg.test:
         return Select(at, arg.operand, arg.field, test=True)

@@ -36,17 +36,18 @@ _RELATIONS = ("<", "<=", ">", ">=", "==", "!=", "in")
 _MAX_DEPTH = 50
 
 
-def parse(text: str) -> Node:
-    """The tree of an expression; raises `CompileError`."""
-    parser = _Parser(text)
+def parse(text: str, *, bindings: bool = False) -> Node:
+    """The tree of an expression; raises `CompileError`. `bindings`: `cel.bind` is a macro."""
+    parser = _Parser(text, bindings)
     node = parser.expression()
     parser.expect("end")
     return node
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, bindings: bool) -> None:
         self.tokens = tokenize(text)
+        self.bindings = bindings
         self.position = 0
         self.depth = 0
 
@@ -172,7 +173,9 @@ class _Parser:
 
     def _call(self, name: str, at: int, target: Node | None) -> Node:
         args = self._arguments()
-        expanded = macros.expand(name, at, target, args)
+        expanded = macros.bind(name, at, target, args) if self.bindings else None
+        if expanded is None:
+            expanded = macros.expand(name, at, target, args)
         return expanded if expanded is not None else Call(at, name, args, target)
 
     def primary(self) -> Node:
