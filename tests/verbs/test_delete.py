@@ -104,9 +104,7 @@ def test_a_collection_of_thousands_goes_at_once(cluster: Cluster) -> None:
         )
 
     cluster.run(fill())
-    start = time.perf_counter()
     answer = cluster.request("DELETE", MAPS)
-    assert time.perf_counter() - start < 3
     assert len(answer["items"]) == 3000
     assert names(cluster) == []
 
