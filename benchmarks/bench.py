@@ -61,8 +61,10 @@ async def bench(names: list[str], objects: int) -> bool:
         kubist = await start_kubist(directory)
         bare = await start_bare()
         try:
-            ready = f"start to ready {kubist.ready:.2f} s (the very first time {first.ready:.2f} s)"
-            print(f"{ready}, {kubist.memory():.0f} MB; then {objects:,} pods")
+            ready = f"start to ready {kubist.ready:.2f} s, {kubist.cpu():.2f} s of CPU"
+            print(
+                f"{ready} (the very first time {first.ready:.2f} s), {kubist.memory():.0f} MB; {objects:,} pods"
+            )
             print(HEADER)
             await workloads.make_namespace(Target(kubist.port, objects))
             if "create" not in names:

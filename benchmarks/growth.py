@@ -24,9 +24,10 @@ LAST = 2_000
 PER_LABEL = 100
 
 HEADER = (
-    f"{'pods':>7} {'create':>9} {'get':>9} {'selector':>9} {'list':>9} {'of it':>9} {'start':>7} {'RSS':>7}"
-    f" {'JSON':>7}\n"
-    f"{'':>7} {'CPU ms':>9} {'CPU ms':>9} {'CPU ms':>9} {'CPU ms':>9} {'µs/pod':>9} {'s':>7} {'MB':>7} {'MB':>7}"
+    f"{'pods':>7} {'create':>9} {'get':>9} {'selector':>9} {'list':>9} {'of it':>9} {'start':>7} {'CPU':>7}"
+    f" {'RSS':>7} {'JSON':>7}\n"
+    f"{'':>7} {'CPU ms':>9} {'CPU ms':>9} {'CPU ms':>9} {'CPU ms':>9} {'µs/pod':>9} {'s':>7} {'s':>7} {'MB':>7}"
+    f" {'MB':>7}"
 )
 
 
@@ -70,14 +71,14 @@ async def at_size(directory: Path, server: Server, before: int, size: int) -> Se
     server.stop()
     server = await start_kubist(directory)
     target = Target(server.port, size)
-    memory = server.memory()
+    memory, start_cpu = server.memory(), server.cpu()
     _, get_cpu = await cost(get)
     _, selector_cpu = await cost(selector)
     listed, list_cpu = await cost(lists(JSON))
     megabytes = listed.bytes / listed.operations / 1e6
     print(
         f"{size:7,} {create_cpu:9.3f} {get_cpu:9.3f} {selector_cpu:9.3f} {list_cpu:9.1f}"
-        f" {list_cpu / size * 1000:9.2f} {server.ready:7.2f} {memory:7.0f} {megabytes:7.0f}",
+        f" {list_cpu / size * 1000:9.2f} {server.ready:7.2f} {start_cpu:7.2f} {memory:7.0f} {megabytes:7.0f}",
         flush=True,
     )
     return server
