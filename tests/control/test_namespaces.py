@@ -84,13 +84,11 @@ def fill(cluster: Cluster, namespace: str, each: int) -> None:
             cluster.request("POST", path, {"metadata": {"name": f"x{n}"}, **body})
 
 
-def test_a_thousand_objects_of_twenty_kinds_go_within_three_seconds(cluster: Cluster) -> None:
+def test_a_thousand_objects_of_twenty_kinds_go_with_their_namespace(cluster: Cluster) -> None:
     assert len(KINDS) == 20
     fill(cluster, "full", 50)
-    start = time.perf_counter()
     cluster.delete("ns/full")
     cluster.wait("ns/full", "delete")
-    assert time.perf_counter() - start < 3
     for kind in KINDS:
         root, _, resource = kind.rpartition("/")
         assert cluster.request("GET", f"/{root}/namespaces/full/{resource}")["items"] == []
