@@ -16,7 +16,6 @@ def value(name: str, uid: str = "") -> bytes:
 
 
 async def write(directory: Path, **objects: bytes) -> None:
-    directory.mkdir(exist_ok=True)
     store = SqliteStore(str(directory / "kubist.db"))
     await store.open()
     for name, content in objects.items():
@@ -33,6 +32,7 @@ async def names(directory: Path) -> list[str]:
 
 
 def test_restored_backup_holds_what_was_there_when_it_was_taken(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
     asyncio.run(write(tmp_path / "data", a=value("a"), b=value("b")))
     backup = str(tmp_path / "backup")
     assert main(["backup", "--data-dir", str(tmp_path / "data"), "--file", backup]) == 0
@@ -61,6 +61,7 @@ def test_backup_is_taken_while_a_server_has_the_store(tmp_path: Path) -> None:
 def test_restore_under_a_running_server_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "data").mkdir()
     asyncio.run(write(tmp_path / "data", a=value("a")))
     backup = str(tmp_path / "backup")
     main(["backup", "--data-dir", str(tmp_path / "data"), "--file", backup])
