@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Set as AbstractSet
+
 from kubist.meta import status
 from kubist.meta.names import path_segment
 from kubist.request import RequestInfo
 from kubist.resources import Resource
 
-COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
-OBJECT = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-SUBRESOURCE = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+OBJECT_ROUTE = (("GET", "get"), ("PUT", "update"), ("PATCH", "patch"), ("DELETE", "delete"))
+SUBRESOURCE_ROUTE = (*OBJECT_ROUTE, ("POST", "create"))
+COLLECTION_ROUTE = (("GET", "list"), ("POST", "create"), ("DELETE", "deletecollection"))
 
 
 def check(info: RequestInfo, resource: Resource, method: str) -> None:
@@ -30,19 +33,24 @@ def check(info: RequestInfo, resource: Resource, method: str) -> None:
         raise status.bad_request(f'name parameter invalid: "{below[1]}": {", ".join(wrong)}')
 
 
-def _methods(resource: Resource, scoped: bool, below: tuple[str, ...]) -> set[str]:
+def _methods(resource: Resource, scoped: bool, below: tuple[str, ...]) -> AbstractSet[str]:
     """The methods of a path: below a namespace or not, with its parts from the resource on. None: no such path."""
     if scoped and not resource.namespaced:
         return set()
     if len(below) == 1:
         if resource.namespaced and not scoped:
             return {"GET"} if "list" in resource.verbs else set()
-        return {method for method, verb in COLLECTION.items() if verb in resource.verbs}
+        return _served(COLLECTION_ROUTE, resource.verbs)
     if resource.namespaced and not scoped:
         return set()
     if len(below) == 2:
-        return {method for method, verb in OBJECT.items() if verb in resource.verbs}
+        return _served(OBJECT_ROUTE, resource.verbs)
     found = resource.subresources.get(below[2])
     if found is None or (len(below) > 3 and found.name != "proxy"):
         return set()
-    return {method for method, verb in SUBRESOURCE.items() if verb in found.verbs}
+    return _served(SUBRESOURCE_ROUTE, found.verbs)
+
+
+@functools.cache
+def _served(route: tuple[tuple[str, str], ...], verbs: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(method for method, verb in route if verb in verbs)

@@ -34,7 +34,7 @@ Authorize = Callable[[Attributes], Awaitable[tuple[bool, str]]]
 def wanted_user(request: Request) -> User | None:
     """Who the headers ask to be; 400 for groups and the like without a user."""
     headers = request.headers
-    if not any(name.startswith(_PREFIX) for name in headers):
+    if _PREFIX not in " ".join(headers):
         return None
     name = (request.header_values("impersonate-user") or [""])[0]
     uid = (request.header_values("impersonate-uid") or [""])[0]
