@@ -39,12 +39,23 @@ class Target(NamedTuple):
 class Attributes:
     """One request. `new` and `old` are in the stored version, as plugins see them."""
 
-    def __init__(self, ctx: Context, new: Object | None, old: Object | None, resources: Resources) -> None:
+    def __init__(
+        self,
+        ctx: Context,
+        new: Object | None,
+        old: Object | None,
+        resources: Resources,
+        *,
+        settled: bool = False,
+    ) -> None:
+        """`settled`: the object is as it will be stored, over the version that it was compared with."""
         self.ctx = ctx
         self.old = _as_asked(ctx, old)
         self.new = _as_asked(ctx, new)
-        if self.new is not new and self.new is not None and self.old is not None:
-            self.new["metadata"].setdefault("resourceVersion", self.old["metadata"].get("resourceVersion"))
+        if settled and self.new is not None and self.old is not None:
+            version = self.old["metadata"].get("resourceVersion")
+            if version:
+                self.new["metadata"].setdefault("resourceVersion", version)
         self.operation = ctx.operation
         self.subresource = ctx.subresource
         self.name = ctx.name
@@ -94,16 +105,19 @@ class Attributes:
             return None
         return self.ctx.objects.get("namespaces", self.ctx.namespace)
 
-    async def replace(self, changed: Object, target: Target) -> bool:
-        """Take over a mutated object, given in a target's version: decoded, defaulted and put in place of the
-        new object. Whether that changed anything."""
+    async def replace(self, changed: Object, target: Target, *, strict: bool = False) -> bool:
+        """Take over a mutated object, given in a target's version: decoded (`strict`: without unknown fields),
+        defaulted and put in place of the new object. Whether that changed anything."""
         assert self.new is not None
         resource, kind = target.resource, target.kind
         home = self.new["apiVersion"]
-        if self.subresource and kind.kind != resource.kind:
-            new = body.decode_parsed(changed, [], body.Expected(*kind, self.schema(target))).object
-        else:
-            new = body.decode_parsed(changed, [], body.expected(resource)).object
+        of_parent = kind.kind == resource.kind
+        wanted = body.expected(resource) if of_parent else body.Expected(*kind, self.schema(target))
+        decoded = body.decode_parsed(changed, [], wanted)
+        if strict and decoded.complaints:
+            raise status.internal_error(f"strict decoding error: {', '.join(decoded.complaints)}")
+        new = decoded.object
+        if of_parent:
             resource.strategy.default(new)
             if kind.api_version != home:
                 new = await _converted(new, resource, home)

@@ -130,7 +130,9 @@ class _Pass:
             try:
                 evaluation = await self._evaluation(invocation)
                 patched = await mutation.patched(evaluation, obj, request.schema(target))
-                changed |= patched is not obj and await request.replace(patched, target)
+                changed |= patched is not obj and await request.replace(
+                    patched, target, strict=mutation.strict
+                )
             except Failed as error:
                 self._error(invocation.policy, invocation.binding, str(error), "Invalid")
             except DecodeError as error:

@@ -38,7 +38,7 @@ class ValidatingAdmissionPolicy(Plugin):
         bound = self._definitions.bound
         if not bound or exempt(ctx.resource.kind, ctx.resource.group):
             return
-        trial = _Trial(Attributes(ctx, new, old, self._resources))
+        trial = _Trial(Attributes(ctx, new, old, self._resources, settled=True))
         for policy, bindings in bound:
             await trial.hold(policy, bindings)
         if trial.refusals:

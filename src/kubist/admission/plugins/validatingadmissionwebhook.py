@@ -36,7 +36,7 @@ class ValidatingAdmissionWebhook(Plugin):
             return
         if exempt(ctx.resource.kind, ctx.resource.group):
             return
-        request = Attributes(ctx, new, old, self._resources)
+        request = Attributes(ctx, new, old, self._resources, settled=True)
         due = []
         for hook in chain.from_iterable(configurations):
             target = await hook.match(request)

@@ -25,6 +25,9 @@ Object = dict[str, Any]
 class Mutation:
     """One step of a policy."""
 
+    strict = False
+    """Whether what it makes may have no fields that the kind does not know."""
+
     def __init__(self, text: str, environment: Environment, result: Result) -> None:
         self._expression = Expression(text, environment, result)
         self._mismatch = _mismatch(text, environment, result)
@@ -40,6 +43,8 @@ class Mutation:
 
 
 class JSONPatch(Mutation):
+    strict = True
+
     async def patched(self, evaluation: Evaluation, obj: Object, schema: Schema) -> Object:
         operations = await self.value(evaluation)
         try:
@@ -59,7 +64,7 @@ class ApplyConfiguration(Mutation):
     async def patched(self, evaluation: Evaluation, obj: Object, schema: Schema) -> Object:
         configuration = await self.value(evaluation)
         kind = type_of(schema)
-        configuration = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], **configuration}
+        configuration = {**configuration, "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
         wrong = validate.problems(kind, configuration)
         if wrong:
             why = f"failed to convert patch object to typed object: {wrong}"

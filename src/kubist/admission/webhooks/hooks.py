@@ -80,6 +80,8 @@ class Hook:
             raise CallError(self._failed(f"failed to call webhook: {error}")) from None
         try:
             answer = review.verify(answered, sent, mutating=mutating)
+        except review.Undecodable as error:
+            raise CallError(self._failed(f"failed to call webhook: {error}")) from None
         except ValueError as error:
             raise CallError(self._failed(f"received invalid webhook response: {error}")) from None
         self._note(ctx, answer)
@@ -128,4 +130,4 @@ def _server_error(code: int, body: bytes) -> str:
     if code >= 500:
         text = body[:2048].decode(errors="replace").strip() or "unknown"
         return f"an error on the server ({orjson.dumps(text).decode()}) has prevented the request from succeeding"
-    return f"the server rejected our request for an unknown reason (status {code})"
+    return "the server rejected our request for an unknown reason"

@@ -15,6 +15,10 @@ Object = dict[str, Any]
 GROUP = "admission.k8s.io"
 
 
+class Undecodable(ValueError):
+    """A body that is no AdmissionReview of the version that was sent."""
+
+
 class Answer:
     """A webhook's answer, of either version."""
 
@@ -40,9 +44,10 @@ def verify(body: bytes, sent: Object, *, mutating: bool) -> Answer:
     try:
         review = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise ValueError(f"couldn't get version/kind; json parse error: {error}") from None
+        raise Undecodable(f"couldn't get version/kind; json parse error: {error}") from None
     if not isinstance(review, dict):
-        raise ValueError("couldn't get version/kind; json parse error: not an object")
+        raise Undecodable("couldn't get version/kind; json parse error: not an object")
+    _check_kind(review, sent["apiVersion"])
     response = review.get("response")
     if not isinstance(response, dict):
         raise ValueError("webhook response was absent")
@@ -69,6 +74,21 @@ def verify(body: bytes, sent: Object, *, mutating: bool) -> Answer:
     if patch_type == "":
         raise ValueError('webhook returned invalid response.patchType of ""')
     return Answer(response, patch, patch_type or "")
+
+
+def _check_kind(review: Object, sent: str) -> None:
+    """An answer that says what it is must be what was asked for; one that does not is looked at as it is."""
+    api_version, kind = review.get("apiVersion") or "", review.get("kind") or ""
+    if not api_version or not kind:
+        return
+    if kind != "AdmissionReview" or not api_version.startswith(f"{GROUP}/v1"):
+        where = "k8s.io/apiserver/pkg/util/webhook/client.go:71"
+        raise Undecodable(f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"')
+    if api_version != sent:
+        given, wanted = (version.rpartition("/")[2] for version in (api_version, sent))
+        raise Undecodable(
+            f"converting ({given}.AdmissionReview) to ({wanted}.AdmissionReview): unknown conversion"
+        )
 
 
 def _check_identity(review: Object, response: Object, sent: Object) -> None:

@@ -95,9 +95,7 @@ def _select(node: Select, extra: Extra) -> Closure:
             value = operand(frame)
             if value.__class__ is Optional:
                 value = value.value if value.present else {}
-            if isinstance(value, dict):
-                return name in value
-            raise NoSuchOverload("has")
+            return isinstance(value, dict) and name in value
 
         return test
     convert = (
@@ -114,6 +112,8 @@ def _select(node: Select, extra: Extra) -> Closure:
         except TypeError:
             if isinstance(value, Optional):
                 return _optional_field(value, name)
+            if value is None:
+                raise EvaluationError(f"no such key: {name}") from None
             raise NoSuchOverload("select") from None
         if isinstance(value, list):
             raise NoSuchOverload("select")

@@ -50,8 +50,9 @@ def _environment(environment: Environment) -> cel.Environment:
         "oldObject": DYN,
         "namespaceObject": declared.NAMESPACE,
         "request": declared.REQUEST,
-        "variables": object_type("kubernetes.variables", _variable_types(environment)),
     }
+    if environment.variables:
+        known["variables"] = object_type("kubernetes.variables", _variable_types(environment))
     functions: dict[str, declared.Function] = {}
     if environment.params:
         known["params"] = DYN
