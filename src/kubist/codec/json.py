@@ -70,7 +70,10 @@ def may_repeat(body: bytes, value: Any) -> bool:
     unless one is escaped."""
     if b"\\" in body and b"\\u003a" in body.lower():
         return True
-    return body.count(b":") != orjson.dumps(value).count(b":")
+    try:
+        return body.count(b":") != orjson.dumps(value).count(b":")
+    except orjson.JSONEncodeError:
+        raise DecodeError("exceeded max depth") from None
 
 
 def parse_exact(

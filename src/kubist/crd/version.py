@@ -98,7 +98,8 @@ class Version:
         """An object that a client sent: pruned, and a complaint for each field that went."""
         kind = value.get("kind", self.kind)
         if kind != self.kind:
-            name = (value.get("metadata") or {}).get("name", "")
+            metadata = value.get("metadata")
+            name = metadata.get("name", "") if isinstance(metadata, dict) else ""
             error = fields.invalid("kind", kind, f"must be {self.kind}")
             raise status.invalid(self.group, kind, name if isinstance(name, str) else "", [error])
         if odd_number(orjson.dumps(value, default=str)):

@@ -39,7 +39,8 @@ async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
         await call.api.admission.admit(call.context, new, old)
         return new
 
-    uid = (configuration.get("metadata") or {}).get("uid")
+    metadata = configuration.get("metadata")
+    uid = metadata.get("uid") if isinstance(metadata, dict) else None
     outcome = await guarded.update(
         call,
         path,

@@ -46,7 +46,8 @@ async def patch(call: Call) -> Response:
         assert old is not None
         current = create.from_storage(call, old)
         changed = change(current)
-        cleared = (changed.get("metadata") or {}).get("managedFields") == []
+        metadata = changed.get("metadata")
+        cleared = isinstance(metadata, dict) and metadata.get("managedFields") == []
         new = decode(call, wanted, changed)
         _complete(call, new)
         check_identity(call, new, old)

@@ -56,7 +56,7 @@ def ip_address(ip: str, service: Object) -> Object:
             "parentRef": {
                 "resource": "services",
                 "namespace": metadata["namespace"],
-                "name": metadata["name"],
+                "name": metadata.get("name", ""),
             }
         },
     }
@@ -145,7 +145,7 @@ def contains(network: Network, address: Address) -> bool:
 
 def _refused(service: Object, why: str) -> APIError:
     errors = [fields.invalid("spec.clusterIPs", service["spec"].get("clusterIPs") or [], why)]
-    return invalid("", "Service", service["metadata"]["name"], errors)
+    return invalid("", "Service", service["metadata"].get("name", ""), errors)
 
 
 async def _take(ctx: Context, service: Object, ip: str) -> None:
@@ -173,7 +173,7 @@ async def _take_any(ctx: Context, service: Object, family: str) -> str:
         for ip in _candidates(network):
             if ctx.objects.get("ipaddresses", ip, group=GROUP) is None and await _create(ctx, service, ip):
                 return ip
-    name = fields.quoted(service["metadata"]["name"])
+    name = fields.quoted(service["metadata"].get("name", ""))
     raise internal_error(f"failed to allocate a serviceIP for Service {name}: range is full")
 
 
@@ -201,6 +201,8 @@ async def _create(ctx: Context, service: Object, ip: str) -> bool:
     except APIError as error:
         if error.code == 409:
             return False
+        if error.code == 422:  # such as for a service without a name
+            raise _refused(service, f"failed to allocate IP: {error}") from None
         raise
     return True
 

@@ -110,7 +110,7 @@ class _Claims:
 
     def __init__(self, ctx: Context, service: Object) -> None:
         self.ctx = ctx
-        self.name: str = service["metadata"]["name"]
+        self.name: str = service["metadata"].get("name", "")
         self.owner = f"{service['metadata']['namespace']}/{self.name}"
         self.ports = port_range(ctx.config)
         self.taken: list[int] = []

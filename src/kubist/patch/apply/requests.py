@@ -162,7 +162,10 @@ def _metadata(obj: Object) -> Object:
 
 def _shown(obj: Object) -> str:
     metadata = _metadata(obj)
-    return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {_shown_kind(obj)}"
+    namespace, name = (
+        text if isinstance(text := metadata.get(key), str) else "" for key in ("namespace", "name")
+    )
+    return f"{namespace}/{name}; {_shown_kind(obj)}"
 
 
 def _shown_kind(obj: Object) -> str:
