@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from live import Live, Object
+from live import MERGE, Live, Object
 
 DEFAULT = "namespaces/default"
 LISTS: list[tuple[str, Object, list[str]]] = [
@@ -124,3 +124,47 @@ def test_a_status_of_negative_replicas_is_refused(live: Live) -> None:
     )
     assert answer.status == 422, answer
     assert len(answer.json["details"]["causes"]) == 4
+
+
+STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
+NUMBERS: list[tuple[str, Any, int, int | None]] = [
+    (STRATEGIC, (1 << 32) + 3, 200, 3),
+    (STRATEGIC, 1 << 31, 422, None),
+    (STRATEGIC, 2.0, 200, 2),
+    (STRATEGIC, 2.5, 422, None),
+    (STRATEGIC, "2", 422, None),
+    (APPLY, (1 << 32) + 3, 200, 3),
+    (APPLY, 2.0, 200, 2),
+    (APPLY, 2.5, 500, None),
+    (MERGE, (1 << 32) + 3, 422, None),
+    (MERGE, 2.0, 422, None),
+]
+
+
+def deployment(name: str) -> Object:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    return {
+        "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
+    }
+
+
+@pytest.mark.parametrize(("how", "number", "status", "replicas"), NUMBERS)
+def test_some_patches_cut_whole_numbers_to_what_their_field_holds(
+    live: Live, how: str, number: Any, status: int, replicas: int | None
+) -> None:
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    live.client.post(path, deployment("d"))
+    patch = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": number}}
+    query = "?fieldManager=me&force=true" if how == APPLY else ""
+    answer = live.client.ask("PATCH", f"{path}/d{query}", patch, how)
+    assert answer.status == status, answer
+    assert replicas is None or answer.json["spec"]["replicas"] == replicas
+
+
+def test_a_job_keeps_the_labels_of_its_pods_when_its_status_is_written(live: Live) -> None:
+    path = "/apis/batch/v1/namespaces/default/jobs"
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+    made = live.client.post(path, {"metadata": {"name": "j"}, "spec": {"template": template}})
+    written = live.client.put(f"{path}/j/status", {"metadata": {"name": "j"}, "status": {}})
+    assert written["metadata"]["labels"] == made["metadata"]["labels"]

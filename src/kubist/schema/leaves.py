@@ -24,6 +24,7 @@ Convert = Callable[[Any, Flags], Any]
 UNKNOWN = "unknown"
 INEXACT = "inexact"
 KEEP_EMPTY = "keep empty"
+WRAP = "wrap"
 EMPTY = "empty"
 
 _WORDS = {

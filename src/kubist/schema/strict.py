@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from kubist.codec.errors import DecodeError
 from kubist.codec.json import Literal, Repeated, may_repeat, parse, parse_exact, quote, repeated
 from kubist.schema.decode import decode
-from kubist.schema.leaves import EMPTY, INEXACT, KEEP_EMPTY, UNKNOWN, Flags
+from kubist.schema.leaves import EMPTY, INEXACT, KEEP_EMPTY, UNKNOWN, WRAP, Flags
 from kubist.schema.node import UNSET, Field, Schema
 
 _LIMIT = 100
@@ -41,11 +41,40 @@ def decode_body(schema: Schema, body: bytes, value: Any = UNSET) -> Decoded:
     return Decoded(decoded, complaints(schema, value) if UNKNOWN in flags else [], EMPTY in flags)
 
 
-def decode_value(schema: Schema, value: Any) -> Decoded:
-    """The same of a value already parsed, in which nothing is duplicate."""
-    flags: Flags = [KEEP_EMPTY]
-    decoded = decode(schema, value, flags)
+def decode_value(schema: Schema, value: Any, *asked: str) -> Decoded:
+    """The same of a value already parsed, in which nothing is duplicate. `asked`: KEEP_EMPTY, and WRAP where
+    whole numbers that do not fit lose their upper bits rather than being refused."""
+    flags: Flags = list(asked)
+    try:
+        decoded = decode(schema, value, flags)
+    except DecodeError:
+        if WRAP not in asked:
+            raise
+        flags = list(asked)
+        decoded = decode(schema, _wrapped(schema, value), flags)
     return Decoded(decoded, complaints(schema, value) if UNKNOWN in flags else [], EMPTY in flags)
+
+
+def _wrapped(schema: Schema, value: Any) -> Any:
+    """The value with numbers cut to the integers that their fields can hold."""
+    if isinstance(value, dict) and schema.type == "struct":
+        fields = schema.fields
+        return {
+            key: _wrapped(fields[key].schema, item) if key in fields else item for key, item in value.items()
+        }
+    if schema.items is not None:
+        if isinstance(value, dict):
+            return {key: _wrapped(schema.items, item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [_wrapped(schema.items, item) for item in value]
+    if schema.type != "integer" or schema.int_or_string or not _whole(value):
+        return value
+    wide = int(value) if -(1 << 63) <= value < 1 << 63 else -(1 << 63)
+    return (wide + (1 << 31)) % (1 << 32) - (1 << 31) if schema.format == "int32" else wide
+
+
+def _whole(value: Any) -> bool:
+    return type(value) is int or (isinstance(value, float) and value.is_integer())
 
 
 def complaints(schema: Schema, value: Any) -> list[str]:

@@ -10,7 +10,7 @@ from kubist.http.messages import Response
 from kubist.kinds.strategy import Scale, Update
 from kubist.meta import objectmeta, status
 from kubist.patch import apply as ssa
-from kubist.schema.decode import decode
+from kubist.schema.leaves import WRAP
 from kubist.verbs import body, create, guarded, managed, update
 from kubist.verbs.call import Call
 
@@ -102,10 +102,7 @@ def check_kind(configuration: Object, api_version: str, kind: str) -> None:
 
 def _decoded(merged: Object, wanted: body.Expected) -> Object:
     try:
-        decoded = body.decode_parsed(merged, [], wanted)
-        obj: Object = decoded.object
-        if decoded.empties:
-            obj.update(decode(wanted.schema, obj))
+        obj: Object = body.decode_parsed(merged, [], wanted, WRAP).object
     except DecodeError as error:
         raise status.plain_error(
             f"failed to convert merged object to last applied version: {error}"

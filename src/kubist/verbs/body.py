@@ -9,6 +9,7 @@ from kubist.codec.errors import DecodeError
 from kubist.meta import status
 from kubist.resources import Resource
 from kubist.schema.catalog import is_builtin, schema_for
+from kubist.schema.leaves import KEEP_EMPTY
 from kubist.schema.node import Schema
 from kubist.schema.strict import Decoded, decode_body, decode_value
 from kubist.verbs.call import Call
@@ -108,16 +109,16 @@ def _decode(call: Call, wanted: Expected, serializer: str) -> Decoded:
             f'{word} into Go value of type struct {{ APIVersion string "json:\\"apiVersion,omitempty\\""; '
             'Kind string "json:\\"kind,omitempty\\"" }'
         )
-    return decode_parsed(value, complaints, wanted)
+    return decode_parsed(value, complaints, wanted, KEEP_EMPTY)
 
 
-def decode_parsed(value: Object, complaints: list[str], wanted: Expected) -> Decoded:
-    """A parsed document as an object of the expected kind."""
+def decode_parsed(value: Object, complaints: list[str], wanted: Expected, *asked: str) -> Decoded:
+    """A parsed document as an object of the expected kind; `asked` as of `decode_value`."""
     check_identity(value, wanted)
     if wanted.custom is not None:
         obj, unknown = wanted.custom.strategy.decode(value)
         return Decoded(obj, complaints + unknown)
-    decoded = decode_value(wanted.schema, value)
+    decoded = decode_value(wanted.schema, value, *asked)
     return Decoded(identified(decoded.object, wanted), complaints + decoded.complaints, decoded.empties)
 
 

@@ -12,6 +12,7 @@ from kubist.kinds.strategy import Scale
 from kubist.meta import fields, objectmeta, status
 from kubist.meta.fields import FieldError
 from kubist.patch import jsonpatch, merge, strategic
+from kubist.schema.leaves import KEEP_EMPTY, WRAP
 from kubist.schema.node import Schema
 from kubist.verbs import body, create, guarded, managed, options, scale, update
 from kubist.verbs.call import Call
@@ -48,7 +49,7 @@ async def patch(call: Call) -> Response:
         changed = change(current)
         metadata = changed.get("metadata")
         cleared = isinstance(metadata, dict) and metadata.get("managedFields") == []
-        new = decode(call, wanted, changed)
+        new = decode(call, wanted, changed, kind)
         _complete(call, new)
         check_identity(call, new, old)
         managed.track(call, new, current, path.reset_fields, cleared=cleared)
@@ -157,12 +158,13 @@ def refused(error: FieldError) -> status.APIError:
     return failure
 
 
-def decode(call: Call, wanted: body.Expected, patched: Object) -> Object:
-    """The patched document as an object of the kind."""
+def decode(call: Call, wanted: body.Expected, patched: Object, kind: str) -> Object:
+    """The document that a patch of some type made as an object of the kind."""
+    asked = (KEEP_EMPTY, WRAP) if kind == STRATEGIC else (KEEP_EMPTY,)
     if wanted.custom is not None:
         _keep_version(call, wanted, patched)
     try:
-        decoded = body.decode_parsed(patched, [], wanted)
+        decoded = body.decode_parsed(patched, [], wanted, *asked)
     except (DecodeError, status.APIError) as error:
         if isinstance(error, status.APIError) and error.code == 422:
             raise

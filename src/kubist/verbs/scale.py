@@ -91,7 +91,7 @@ async def patch(call: Call, path: Scale, kind: str) -> Response:
     change = patch_verb.reader(call, kind, wanted.schema)
 
     async def patched(old: Object) -> Object:
-        scale = patch_verb.decode(call, wanted, change(path.view(old, view)))
+        scale = patch_verb.decode(call, wanted, change(path.view(old, view)), kind)
         patch_verb.check_identity(call, scale, old)
         return scale
 

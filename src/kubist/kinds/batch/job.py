@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
 from kubist.kinds.batch.jobspec import default_job_template, job_spec_warnings, validate_job_spec
-from kubist.kinds.batch.jobstatus import JobStatus, is_true
+from kubist.kinds.batch.jobstatus import JobStatus, default_labels, is_true
 from kubist.kinds.shared.labels import has_invalid_values, selector_matches, validate_selector
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.shared.workload import Workload, name_warnings, template_labels
@@ -43,13 +43,13 @@ class JobStrategy(Workload):
             "podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
         )
         spec.setdefault("manualSelector", False)
-        _default_labels(obj)
+        default_labels(obj)
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         if not obj["spec"]["manualSelector"]:
             _generate_selector(obj)
         super().prepare_for_create(ctx, obj)
-        _default_labels(obj)
+        default_labels(obj)
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
         return _validate(ctx, obj, None)
@@ -82,15 +82,6 @@ class JobStrategy(Workload):
 
     def unsupported_field_label(self, api_version: str, kind: str, label: str) -> str:
         return f'field label "{label}" not supported for Job'
-
-
-def _default_labels(obj: Object) -> None:
-    """A job without labels has those of its pods: the very same map, so that it also gets the labels that
-    are generated for them."""
-    meta = obj.setdefault("metadata", {})
-    labels = template_labels(obj["spec"]["template"])
-    if labels and not meta.get("labels"):
-        meta["labels"] = labels
 
 
 def _generate_selector(obj: Object) -> None:

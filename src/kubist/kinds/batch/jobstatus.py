@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kubist.kinds.batch import indexes
 from kubist.kinds.batch.jobpolicies import omitted
 from kubist.kinds.shared.numbers import nonnegative_fields
+from kubist.kinds.shared.workload import template_labels
 from kubist.kinds.strategy import Errors, Object, Status
 from kubist.meta import objectmeta
 from kubist.meta.fields import duplicate, invalid, required
@@ -23,6 +24,10 @@ CONDITIONS = "status.conditions"
 
 
 class JobStatus(Status):
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        super().prepare_for_update(ctx, new, old)
+        default_labels(new)
+
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
         errors = objectmeta.validate_update(new["metadata"], old["metadata"])
         return errors + _validate_status(new, old) + _validate_change(new, old)
@@ -41,6 +46,15 @@ def _has(job: Object, kind: str, status: str) -> bool:
         condition.get("type") == kind and condition.get("status") == status
         for condition in (job.get("status") or {}).get("conditions") or ()
     )
+
+
+def default_labels(job: Object) -> None:
+    """A job without labels has those of its pods: the very same map, so that it also gets the labels that
+    are generated for them."""
+    metadata = job.setdefault("metadata", {})
+    labels = template_labels(job["spec"]["template"])
+    if labels and not metadata.get("labels"):
+        metadata["labels"] = labels
 
 
 class _Changes:
