@@ -109,9 +109,9 @@ class Inner(api_server.Server):
     async def _ssl_context(self) -> ssl.SSLContext:
         return self._context
 
-    async def _bootstrap(self) -> None:
+    async def _bootstrap(self, port: int) -> None:
         if not self._filled:
-            await super()._bootstrap()
+            await super()._bootstrap(port)
 
 
 class Server:

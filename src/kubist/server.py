@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import socket
 import ssl
@@ -64,13 +65,19 @@ class Server:
         return self.registry.cache.problem
 
     async def start(self, *, sock: socket.socket | None = None) -> None:
-        """Open the store, fill the cache, make what must exist, listen."""
-        await self.store.open()
+        """Take the port, open the store, fill the cache, make what must exist, listen."""
+        sock = sock or bound(self.config.bind_address, self.config.secure_port)
+        try:
+            await self.store.open()
+        except BaseException:
+            sock.close()
+            raise
         try:
             await self.registry.start()
             self.api.admission.start(self.registry)
-            await self._bootstrap()
+            await self._bootstrap(sock.getsockname()[1])
             await self.definitions.start()
+            await self.api.aggregation.start()
             self._chores = [
                 asyncio.create_task(repair_allocations(self.api.cluster)),
                 asyncio.create_task(keep_flow_schemas_informed(self.registry)),
@@ -79,13 +86,14 @@ class Server:
             await self._control()
         except BaseException:
             await self.stop()
+            sock.close()
             raise
         self.ready = True
 
-    async def _bootstrap(self) -> None:
+    async def _bootstrap(self, port: int) -> None:
         from kubist import bootstrap
 
-        await bootstrap.ensure(self.registry, self.config)
+        await bootstrap.ensure(self.registry, dataclasses.replace(self.config, secure_port=port))
 
     async def _control(self) -> None:
         """Start the loops that are asked for."""
@@ -95,12 +103,9 @@ class Server:
             self._loops = Manager(self.api)
             await self._loops.start()
 
-    async def _listen(self, sock: socket.socket | None) -> None:
+    async def _listen(self, sock: socket.socket) -> None:
         self._http = HttpServer(self.api, ssl_context=await self._ssl_context())
-        if sock is not None:
-            self.port = await self._http.start(sock=sock)
-        else:
-            self.port = await self._http.start(self.config.bind_address, self.config.secure_port)
+        self.port = await self._http.start(sock=sock)
 
     async def _ssl_context(self) -> ssl.SSLContext:
         return await asyncio.to_thread(serving_context, self.config)
@@ -116,11 +121,29 @@ class Server:
         if self._http is not None:
             await self._http.stop(grace)
             self._http = None
+        await self.api.aggregation.stop()
         await self.definitions.stop()
         if self.api.gate.audit is not None:
             await asyncio.to_thread(self.api.gate.audit.log.close)
         await self.registry.stop()
         await self.store.close()
+
+
+def bound(address: str, port: int) -> socket.socket:
+    """A socket on an address, not yet listening: whether the port can be had is known before anything is done."""
+    family, kind, protocol, _, where = socket.getaddrinfo(
+        address or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    sock = socket.socket(family, kind, protocol)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        sock.bind(where)
+    except OSError:
+        sock.close()
+        raise
+    return sock
 
 
 def make_store(config: Config) -> Store:
