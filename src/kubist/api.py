@@ -18,6 +18,7 @@ import orjson
 from kubist import request as requests
 from kubist import routes
 from kubist.admission.chain import Admission
+from kubist.aggregation.aggregation import Aggregation
 from kubist.cluster import Cluster
 from kubist.codec import negotiate
 from kubist.codec.errors import DecodeError
@@ -93,6 +94,8 @@ class API:
         self.admission = admission
         self.paths = paths
         self.cluster = Cluster(self)
+        self.aggregation = Aggregation(self)
+        paths.merge(self.aggregation)
         self.watchers: dict[str, set[Watcher]] = {}
         """Open watches by collection."""
         self.metrics = Metrics(registry, self.watchers)
@@ -131,6 +134,8 @@ class API:
         check_timeout(query)
         if info.path.startswith("/apis//"):
             return NOT_FOUND
+        if self.aggregation.backends and (backend := self.aggregation.backend(info.path)) is not None:
+            return await self.aggregation.answer(backend, request, info, user)
         if info.is_resource:
             return await self._resource(request, info, user, query, passage)
         return await self.paths.answer(request, info, user, query)

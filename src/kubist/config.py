@@ -34,6 +34,9 @@ class Config:
     requestheader_uid_headers: tuple[str, ...] = ()
     requestheader_group_headers: tuple[str, ...] = ()
     requestheader_extra_headers_prefix: tuple[str, ...] = ()
+    proxy_client_cert_file: str = ""
+    proxy_client_key_file: str = ""
+    """What the server shows to the servers behind APIServices."""
     authentication_token_webhook_config_file: str = ""
     authentication_token_webhook_version: str = "v1beta1"
     authentication_token_webhook_cache_ttl: int = 120

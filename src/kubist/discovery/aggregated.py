@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -12,6 +12,9 @@ from kubist.discovery import documents
 from kubist.resources import Resource, Resources
 from kubist.schema.catalog import by_name
 from kubist.schema.node import Field, Schema
+
+if TYPE_CHECKING:
+    from kubist.aggregation.aggregation import Aggregation
 
 Object = dict[str, Any]
 
@@ -39,18 +42,21 @@ class Aggregated:
     def __init__(self, resources: Resources, *, core: bool) -> None:
         self.resources = resources
         self.core = core
-        self._generation = -1
+        self.aggregation: Aggregation | None = None
+        self._generation = (-1, 0)
         self._document: Object = {}
         self._written: dict[str, bytes] = {}
         self.etag = ""
 
     def body(self, serializer: str) -> bytes:
-        if self._generation != self.resources.generation:
+        aggregated = self.aggregation.generation if self.aggregation is not None else 0
+        generation = (self.resources.generation, aggregated)
+        if self._generation != generation:
             self._document = self._build()
             self._written = {}
             digest = hashlib.sha512(orjson.dumps(self._document)).hexdigest().upper()
             self.etag = f'"{digest}"'
-            self._generation = self.resources.generation
+            self._generation = generation
         found = self._written.get(serializer)
         if found is None:
             found = self._written[serializer] = _write(serializer, self._document)
@@ -60,16 +66,31 @@ class Aggregated:
         names = [""] if self.core else documents.group_names(self.resources)
         custom = [name for name in names if name and documents.is_custom(name, self.resources)]
         names = [name for name in names if name not in custom] + sorted(custom)
-        items = [self._group(name) for name in names]
+        if self.aggregation is not None:
+            items = self.aggregation.merge({name: self._group(name) for name in names}, self._merged)
+        else:
+            items = [self._group(name) for name in names]
         return {"kind": KIND, "apiVersion": API_VERSION, "metadata": {}, "items": items}
 
     def _group(self, name: str) -> Object:
-        versions = []
-        for version in documents.versions_of(name, self.resources):
-            served = (self.resources.of(name, version) or {}).values()
-            found = [_resource(resource) for resource in served]
-            versions.append({"version": version, "resources": found, "freshness": "Current"})
+        versions = [self._version(name, version) for version in documents.versions_of(name, self.resources)]
         return {"metadata": {"name": name} if name else {}, "versions": versions}
+
+    def _version(self, name: str, version: str) -> Object:
+        served = (self.resources.of(name, version) or {}).values()
+        found = [_resource(resource) for resource in served]
+        return {"version": version, "resources": found, "freshness": "Current"}
+
+    def _merged(self, name: str) -> Object:
+        """A group of which others serve a version."""
+        assert self.aggregation is not None
+        versions = []
+        for registered in self.aggregation.api_group(name)["versions"]:
+            version = registered["version"]
+            remote = self.aggregation.version_discovery(name, version)
+            local = remote is None or self.resources.of(name, version) is not None
+            versions.append(self._version(name, version) if local else remote)
+        return {"metadata": {"name": name}, "versions": versions}
 
 
 def _resource(resource: Resource) -> Object:

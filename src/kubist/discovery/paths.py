@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -21,6 +21,9 @@ from kubist.http.messages import Answer, Request, Response
 from kubist.meta import status
 from kubist.request import RequestInfo, split
 from kubist.resources import Resources
+
+if TYPE_CHECKING:
+    from kubist.aggregation.aggregation import Aggregation
 
 VERSION = {
     "major": "1",
@@ -57,10 +60,15 @@ class Paths:
         self.others: dict[str, Callable[[Request], Answer]] = {}
         """Paths that other rooms answer."""
         self.openapi = OpenAPI(resources)
+        self._aggregation: Aggregation | None = None
         self._aggregated = {
             "api": Aggregated(resources, core=True),
             "apis": Aggregated(resources, core=False),
         }
+
+    def merge(self, aggregation: Aggregation) -> None:
+        """Show what others serve among what is served here."""
+        self._aggregation = self._aggregated["apis"].aggregation = aggregation
 
     async def answer(self, request: Request, info: RequestInfo, user: User, query: dict[str, str]) -> Answer:
         path = info.path
@@ -85,6 +93,9 @@ class Paths:
         for name in documents.group_names(self.resources):
             found.append(f"/apis/{name}")
             found += [f"/apis/{name}/{version}" for version in self.resources.versions(name)]
+        if self._aggregation is not None:
+            for group, version in self._aggregation.backends:
+                found += [f"/apis/{group}", f"/apis/{group}/{version}"]
         found += self.health.paths()
         return sorted(set(found))
 
@@ -105,11 +116,19 @@ class Paths:
             if serializer is not None:
                 return self._all(request, self._aggregated[parts[0]], serializer)
             if parts == ["apis"]:
-                return self._document(request, query, documents.api_group_list(resources))
+                return self._document(request, query, self._groups())
             return self._document(request, query, documents.api_versions(self._address()), ROUTED)
         group, version = (
             ("", parts[1]) if parts[0] == "api" else (parts[1], parts[2] if len(parts) > 2 else "")
         )
+        if (
+            parts[0] == "apis"
+            and len(parts) == 2
+            and self._aggregation
+            and group in self._aggregation.groups()
+        ):
+            document = {"kind": "APIGroup", "apiVersion": "v1", **self._aggregation.api_group(group)}
+            return self._document(request, query, document)
         if group and (not resources.versions(group) or (version and not self._known(group, version))):
             return plain_not_found()
         if parts[0] == "apis" and len(parts) == 2:
@@ -121,6 +140,13 @@ class Paths:
             raise status.method_not_allowed()
         endpoint = negotiate.ERRORS if group and documents.is_custom(group, resources) else ROUTED
         return self._document(request, query, documents.api_resource_list(group, version, served), endpoint)
+
+    def _groups(self) -> dict[str, Any]:
+        document = documents.api_group_list(self.resources)
+        if self._aggregation is not None and self._aggregation.backends:
+            listed = {group["name"]: group for group in document["groups"]}
+            document["groups"] = self._aggregation.merge(listed, self._aggregation.api_group)
+        return document
 
     def _known(self, group: str, version: str) -> bool:
         """Whether a version of a custom group exists; of a built-in one that is found out otherwise."""

@@ -30,9 +30,16 @@ async def post(
     return await _call("POST", url, body, context, timeout, host, port, server_hostname, told)
 
 
-async def get(url: str, *, context: ssl.SSLContext, timeout: float) -> tuple[int, bytes]:
+async def get(
+    url: str,
+    *,
+    context: ssl.SSLContext,
+    timeout: float,
+    server_hostname: str = "",
+    headers: dict[str, str] | None = None,
+) -> tuple[int, bytes]:
     """The status and the body of what is at a URL."""
-    return await _call("GET", url, b"", context, timeout, "", None, "", {})
+    return await _call("GET", url, b"", context, timeout, "", None, server_hostname, headers or {})
 
 
 async def _call(
@@ -63,17 +70,21 @@ async def _call(
     try:
         async with asyncio.timeout(timeout):
             return await _exchange(where, at, context, server_hostname or parts.hostname or "", head + body)
-    except TimeoutError:
-        raise CallFailed(f'{called} "{url}": context deadline exceeded') from None
-    except ssl.SSLCertVerificationError as error:
-        why = f"tls: failed to verify certificate: x509: {_distrust(error)}"
-        raise CallFailed(f'{called} "{url}": {why}') from None
-    except ssl.SSLError as error:
-        raise CallFailed(f'{called} "{url}": tls: {error.reason}') from None
-    except ConnectionRefusedError:
-        raise CallFailed(f'{called} "{url}": dial tcp {where}:{at}: connect: connection refused') from None
     except (OSError, asyncio.IncompleteReadError, ValueError) as error:
-        raise CallFailed(f'{called} "{url}": {error}') from None
+        raise CallFailed(f'{called} "{url}": {explain(error, f"{where}:{at}")}') from None
+
+
+def explain(error: Exception, where: str) -> str:
+    """Why a call to `where` failed, in the words that operators search for."""
+    if isinstance(error, TimeoutError):
+        return "context deadline exceeded"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"tls: failed to verify certificate: x509: {_distrust(error)}"
+    if isinstance(error, ssl.SSLError):
+        return f"tls: {error.reason}"
+    if isinstance(error, ConnectionRefusedError):
+        return f"dial tcp {where}: connect: connection refused"
+    return str(error)
 
 
 _UNKNOWN_AUTHORITY = (18, 19, 20, 21)
@@ -81,7 +92,7 @@ _OUT_OF_TIME = (9, 10)
 
 
 def _distrust(error: ssl.SSLCertVerificationError) -> str:
-    """Why a certificate was not believed, in the words that operators search for."""
+    """Why a certificate was not believed."""
     if error.verify_code in _UNKNOWN_AUTHORITY:
         return "certificate signed by unknown authority"
     if error.verify_code in _OUT_OF_TIME:

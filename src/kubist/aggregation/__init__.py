@@ -1,0 +1,1 @@
+"""Aggregation: group-versions that another server serves, reached through this one."""

@@ -1,0 +1,128 @@
+"""Availability: whether a backend can be reached, as the Available condition of its APIService says.
+
+A backend is looked at when its APIService, its Service or its EndpointSlices change, and from time to time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+
+from kubist.aggregation.backend import Backend, netloc
+from kubist.aggregation.identity import CHECKER, identity_headers
+from kubist.http.client import CallFailed, get
+
+if TYPE_CHECKING:
+    from kubist.config import Config
+    from kubist.context import Objects
+
+Object = dict[str, Any]
+
+TIMEOUT_SECONDS = 5.0
+SERVICE_NAME = "kubernetes.io/service-name"
+
+
+class Finding(NamedTuple):
+    """What a look at a backend found; `document` is the APIResourceList that it answered with."""
+
+    status: str
+    reason: str
+    message: str
+    document: Object | None = None
+
+
+LOCAL = Finding("True", "Local", "Local APIServices are always available")
+
+
+async def look(backend: Backend, objects: Objects, config: Config) -> Finding:
+    """Whether the service exists, has endpoints and answers."""
+    missing = _missing(backend, objects)
+    if missing is not None:
+        return missing
+    try:
+        host, port = backend.address(objects)
+    except CallFailed as error:
+        return Finding("False", "FailedDiscoveryCheck", str(error))
+    url = f"https://{netloc(host, port)}{backend.path}"
+    try:
+        code, body = await get(
+            url,
+            context=await backend.context(config),
+            timeout=TIMEOUT_SECONDS,
+            server_hostname=backend.server_name,
+            headers=dict(identity_headers(CHECKER)),
+        )
+    except (CallFailed, ValueError, OSError) as error:
+        return _failed(url, str(error))
+    if not 200 <= code < 300:
+        return _failed(url, f"bad status from {url}: {code}")
+    return Finding("True", "Passed", "all checks passed", _document(body))
+
+
+def _failed(url: str, why: str) -> Finding:
+    return Finding("False", "FailedDiscoveryCheck", f"failing or missing response from {url}: {why}")
+
+
+def _document(body: bytes) -> Object | None:
+    try:
+        document = orjson.loads(body)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _missing(backend: Backend, objects: Objects) -> Finding | None:
+    """What stands in the way of even trying."""
+    name, namespace = backend.service, backend.namespace
+    where = f'service/{name} in "{namespace}"'
+    service = objects.get("services", name, namespace)
+    if service is None:
+        return Finding("False", "ServiceNotFound", f"{where} is not present")
+    spec = service.get("spec") or {}
+    if spec.get("type", "ClusterIP") != "ClusterIP":
+        return None
+    port = next((found for found in spec.get("ports") or () if found.get("port") == backend.port), None)
+    if port is None:
+        return Finding("False", "ServicePortError", f"{where} is not listening on port {backend.port}")
+    slices = [
+        piece
+        for piece in objects.list("endpointslices", namespace, group="discovery.k8s.io")
+        if (piece["metadata"].get("labels") or {}).get(SERVICE_NAME) == name
+    ]
+    if not slices:
+        return Finding("False", "EndpointsNotFound", f"cannot find endpointslices for {where}")
+    port_name = port.get("name", "")
+    if not any(_reachable(piece, port_name) for piece in slices):
+        why = f'endpointslices for {where} have no addresses with port name "{port_name}"'
+        return Finding("False", "MissingEndpoints", why)
+    return None
+
+
+def _reachable(piece: Object, port_name: str) -> bool:
+    ready = any(
+        (endpoint.get("conditions") or {}).get("ready", True) for endpoint in piece.get("endpoints") or ()
+    )
+    return ready and any(
+        port.get("name", "") == port_name and port.get("port") for port in piece.get("ports") or ()
+    )
+
+
+def condition(obj: Object) -> Object:
+    """The Available condition of an APIService; empty if it has none."""
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return next((found for found in conditions if found.get("type") == "Available"), {})
+
+
+def with_condition(obj: Object, found: Finding, now: str) -> bool:
+    """Set the Available condition; whether that changes anything."""
+    conditions = obj.setdefault("status", {}).setdefault("conditions", [])
+    held = next((condition for condition in conditions if condition.get("type") == "Available"), None)
+    if held is None:
+        held = {"type": "Available"}
+        conditions.append(held)
+    before = dict(held)
+    if held.get("status") != found.status:
+        held |= {"status": found.status, "lastTransitionTime": now}
+    held |= {"reason": found.reason, "message": found.message}
+    return held != before

@@ -1,0 +1,87 @@
+"""A backend: the server behind a Service that an APIService names, where it is and whom to trust there."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import functools
+import ssl
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kubist.webhookclient import resolve
+
+if TYPE_CHECKING:
+    from kubist.config import Config
+    from kubist.context import Objects
+
+Object = dict[str, Any]
+
+
+@dataclass(slots=True, frozen=True)
+class Backend:
+    """What an APIService says of who serves a group-version. Equal as long as its spec is."""
+
+    name: str
+    group: str
+    version: str
+    namespace: str
+    service: str
+    port: int
+    bundle: str
+    insecure: bool
+
+    @property
+    def path(self) -> str:
+        return f"/apis/{self.group}/{self.version}"
+
+    @property
+    def server_name(self) -> str:
+        """Whom its certificate must name."""
+        return f"{self.service}.{self.namespace}.svc"
+
+    def address(self, objects: Objects) -> tuple[str, int]:
+        """Where it is right now; CallFailed if nowhere."""
+        return resolve(objects, self.namespace, self.service, self.port)
+
+    async def context(self, config: Config) -> ssl.SSLContext:
+        """How it is spoken to; ValueError or OSError if certificates cannot be read."""
+        return await asyncio.to_thread(
+            _context, self.bundle, self.insecure, config.proxy_client_cert_file, config.proxy_client_key_file
+        )
+
+
+def backend_of(obj: Object) -> Backend | None:
+    """The backend that an APIService names; none if it is local."""
+    spec = obj["spec"]
+    service = spec.get("service")
+    if service is None or not spec.get("group"):
+        return None
+    return Backend(
+        name=obj["metadata"]["name"],
+        group=spec["group"],
+        version=spec["version"],
+        namespace=service["namespace"],
+        service=service["name"],
+        port=service.get("port", 443),
+        bundle=spec.get("caBundle") or "",
+        insecure=spec.get("insecureSkipTLSVerify", False),
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _context(bundle: str, insecure: bool, certificate: str, key: str) -> ssl.SSLContext:
+    authorities = base64.b64decode(bundle, validate=True).decode("ascii") if bundle else None
+    context = ssl.create_default_context(cadata=authorities)
+    # A bundle may name the very certificate or an intermediate authority: what is in it is trusted.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if certificate:
+        context.load_cert_chain(certificate, key or None)
+    return context
+
+
+def netloc(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

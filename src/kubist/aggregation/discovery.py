@@ -1,0 +1,48 @@
+"""What backends serve, in the documents of discovery: groups among the others, resources as the backend lists them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.discovery.versions import priority
+
+Object = dict[str, Any]
+
+
+def api_group(name: str, registered: list[Object]) -> Object:
+    """A group as the specs of its APIServices describe it."""
+    ordered = sorted(
+        registered, key=lambda spec: (-spec.get("versionPriority", 0), priority(spec["version"]))
+    )
+    versions = [{"groupVersion": f"{name}/{spec['version']}", "version": spec["version"]} for spec in ordered]
+    return {"name": name, "versions": versions, "preferredVersion": versions[0]}
+
+
+def version_discovery(group: str, version: str, document: Object | None, current: bool) -> Object:
+    """A version for aggregated discovery, of the APIResourceList that its backend answered with last."""
+    resources: dict[str, Object] = {}
+    subresources: list[tuple[str, Object]] = []
+    for entry in (document or {}).get("resources") or ():
+        name, _, sub = entry.get("name", "").partition("/")
+        kind = {
+            "group": entry.get("group") or group,
+            "version": entry.get("version") or version,
+            "kind": entry.get("kind", ""),
+        }
+        verbs = list(entry.get("verbs") or ())
+        if sub:
+            subresources.append((name, {"subresource": sub, "responseKind": kind, "verbs": verbs}))
+            continue
+        resources[name] = {
+            "resource": name,
+            "responseKind": kind,
+            "scope": "Namespaced" if entry.get("namespaced") else "Cluster",
+            "singularResource": entry.get("singularName", ""),
+            "verbs": verbs,
+            **{key: entry[key] for key in ("shortNames", "categories") if entry.get(key)},
+        }
+    for name, found in subresources:
+        if name in resources:
+            resources[name].setdefault("subresources", []).append(found)
+    freshness = "Current" if current else "Stale"
+    return {"version": version, "resources": list(resources.values()), "freshness": freshness}

@@ -1,0 +1,132 @@
+"""A request passed on to a backend, and its answer passed back. Whether the user may ask is decided before."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from string import punctuation
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from kubist.aggregation.backend import Backend, netloc
+from kubist.aggregation.identity import Fields, claims_identity, identity_headers
+from kubist.aggregation.relay import Head, Relay, pieces, read_head
+from kubist.context import User
+from kubist.http.client import CallFailed, explain
+from kubist.http.messages import Answer, Headers, Request, Response
+from kubist.meta import status
+
+if TYPE_CHECKING:
+    from kubist.api import API
+
+log = logging.getLogger("kubist.aggregation")
+
+WHOLE = 256 << 10
+"""Bodies up to here are taken whole."""
+_HOP_BY_HOP = {
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+}
+_OURS = _HOP_BY_HOP | {"host", "content-length"}
+_TRANSPORTS = _HOP_BY_HOP | {"audit-id", "content-length", "date"}
+
+
+async def proxy(
+    api: API, backend: Backend, available: bool, request: Request, user: User, watch: bool
+) -> Answer:
+    """What the backend answers; 503 in plain text if it is away."""
+    if request.body_too_large:
+        raise status.too_large("Request entity too large: limit is 3145728")
+    if not available:
+        return unavailable("service unavailable")
+    try:
+        host, port = backend.address(api.cluster)
+    except CallFailed as error:
+        log.warning("APIService %s: %s", backend.name, error)
+        return unavailable("service unavailable")
+    try:
+        context = await backend.context(api.config)
+    except (ValueError, OSError) as error:
+        return plain(500, str(error))
+    message = _message(request, netloc(host, port), user)
+    try:
+        async with asyncio.timeout(None if watch else api.config.request_timeout):
+            reader, writer = await asyncio.open_connection(
+                host, port, ssl=context, server_hostname=backend.server_name
+            )
+            try:
+                writer.write(message)
+                return await _answer(request, reader, writer)
+            except BaseException:
+                writer.transport.abort()
+                raise
+    except (OSError, EOFError, ValueError) as error:
+        return unavailable(f"error trying to reach service: {explain(error, netloc(host, port))}")
+
+
+async def _answer(request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Answer:
+    head = await read_head(reader)
+    headers = _passed_back(head)
+    length = head.get("content-length")
+    empty = request.method == "HEAD" or head.status in (204, 304)
+    if not empty and not (length.isdigit() and int(length) <= WHOLE):
+        return Relay(head, reader, writer).stream(headers)
+    body = b"" if empty else b"".join([piece async for piece in pieces(reader, head)])
+    writer.close()
+    return Response(head.status, headers, body)
+
+
+def _message(request: Request, host: str, user: User) -> bytes:
+    target = f"{request.path}?{request.query}" if request.query else request.path
+    own = [("Host", host), *identity_headers(user), ("Connection", "close")]
+    if request.body or request.method in ("POST", "PUT", "PATCH"):
+        own.append(("Content-Length", str(len(request.body))))
+    lines = [f"{request.method} {quote(target, safe=punctuation)} HTTP/1.1".encode()]
+    lines += [_line(name, value).encode() for name, value in own]
+    lines += [_line(name, value).encode("latin-1", "replace") for name, value in _passed_on(request)]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + request.body
+
+
+def _line(name: str, value: str) -> str:
+    """A header; nothing in a value can begin another one."""
+    return f"{name}: {value}".replace("\r", " ").replace("\n", " ")
+
+
+def _passed_on(request: Request) -> Fields:
+    named = {name.strip().lower() for name in request.headers.get("connection", "").split(",")}
+    fields = [
+        (name, value)
+        for name in request.headers
+        if name not in _OURS
+        and name not in named
+        and name != "x-forwarded-for"
+        and not name.startswith(":")
+        and not claims_identity(name)
+        for value in request.header_values(name)
+    ]
+    came_from = [*request.header_values("x-forwarded-for"), *filter(None, [request.peer[0]])]
+    return [*fields, ("X-Forwarded-For", ", ".join(came_from))] if came_from else fields
+
+
+def _passed_back(head: Head) -> Headers:
+    return [
+        (name.title().encode("latin-1"), value.encode("latin-1"))
+        for name, value in head.headers
+        if name.lower() not in _TRANSPORTS
+    ]
+
+
+def unavailable(why: str) -> Response:
+    return plain(503, why)
+
+
+def plain(code: int, text: str) -> Response:
+    headers = [(b"Content-Type", b"text/plain; charset=utf-8"), (b"X-Content-Type-Options", b"nosniff")]
+    return Response(code, headers, text.encode() + b"\n")

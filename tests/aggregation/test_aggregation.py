@@ -1,0 +1,203 @@
+"""APIServices that name a service: requests passed on, answers passed back, availability, discovery."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aggregation.backends import (
+    APISERVICES,
+    GROUP,
+    NAME,
+    PATH,
+    VERSION,
+    Backend,
+    condition,
+    register,
+    service,
+    until,
+)
+from kubist.webhookclient import resolve
+from live import Client, Live, Pki
+
+Object = dict[str, Any]
+FLAVOURS = f"{PATH}/namespaces/default/flavours"
+ALL = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+@pytest.fixture
+def backend(server_pki: Pki, tmp_path: Path) -> Iterator[Backend]:
+    running = Backend(server_pki, tmp_path)
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def registered(live: Live, backend: Backend) -> Client:
+    """A client of a server that aggregates the backend."""
+    service(live.client)
+    register(live.client, backend.port, caBundle=backend.bundle)
+    until(lambda: condition(live.client).get("status") == "True")
+    return live.client
+
+
+def asked_with(client: Client, path: str, **headers: str) -> tuple[int, bytes]:
+    connection = client.connect()
+    connection.request("GET", path, headers=client.headers(**headers))
+    response = connection.getresponse()
+    answer = response.status, response.read()
+    connection.close()
+    return answer
+
+
+def test_requests_are_passed_on_with_the_identity_of_the_user(registered: Client, backend: Backend) -> None:
+    answer = registered.ask("GET", f"{FLAVOURS}/vanilla?pretty=true&x=%20y")
+    assert (answer.status, answer.json["metadata"]["name"]) == (200, "vanilla")
+    assert answer.headers["X-Flavour"] == "lemon"
+    assert len(answer.headers.get_all("Date")) == 1
+    method, path, headers, _ = backend.asked[-1]
+    assert (method, path) == ("GET", f"{FLAVOURS}/vanilla?pretty=true&x=%20y")
+    told = {name.lower(): value for name, value in headers}
+    assert told["x-remote-user"] == "admin"
+    assert told["x-remote-uid"] == "u-admin"
+    groups = [value for name, value in headers if name.lower() == "x-remote-group"]
+    assert groups == ["system:masters", "system:authenticated"]
+    assert "authorization" not in told
+
+
+def test_nobody_can_claim_to_be_someone_else(registered: Client, backend: Backend) -> None:
+    extra = {"Impersonate-User": "admin", "Impersonate-Group": "system:masters"}
+    assert asked_with(registered, FLAVOURS, **{"X-Remote-User": "root", **extra})[0] == 200
+    names = [(name.lower(), value) for name, value in backend.asked[-1][2]]
+    assert [value for name, value in names if name == "x-remote-user"] == ["admin"]
+    assert not [name for name, _ in names if name.startswith("impersonate-")]
+
+
+def test_bodies_and_statuses_pass(registered: Client, backend: Backend) -> None:
+    made = registered.post(FLAVOURS, {"kind": "Flavour", "metadata": {"name": "mint"}})
+    assert made == {"kind": "Flavour", "metadata": {"name": "mint"}}
+    assert backend.asked[-1][0] == "POST"
+    assert registered.ask("GET", f"{FLAVOURS}/teapot").status == 418
+
+
+def test_watches_are_relayed_as_they_happen(registered: Client, backend: Backend) -> None:
+    with registered.watch(FLAVOURS) as watch:
+        for kind in ("ADDED", "MODIFIED", "DELETED"):
+            backend.events.put({"type": kind, "object": {}})
+            assert watch.next() == {"type": kind, "object": {}}
+        backend.events.put(None)
+        assert watch.next() is None
+
+
+def test_rights_are_checked_before(registered: Client, live: Live, backend: Backend) -> None:
+    developer = Client(live.server.port, live.pki, "dev-token")
+    answer = developer.ask("GET", FLAVOURS)
+    developer.close()
+    assert (answer.status, answer.json["reason"]) == (403, "Forbidden")
+    assert f'in API group "{GROUP}"' in answer.json["message"]
+    assert backend.asked == []
+
+
+def test_discovery_shows_what_the_backend_serves(registered: Client) -> None:
+    groups = registered.get("/apis")["groups"]
+    assert groups[-1]["name"] == GROUP
+    assert registered.get(f"/apis/{GROUP}")["preferredVersion"]["version"] == VERSION
+    assert registered.get(PATH)["resources"][0]["name"] == "flavours"
+    status, raw = asked_with(registered, "/apis", Accept=ALL)
+    item = json.loads(raw)["items"][-1]
+    assert (status, item["metadata"]["name"]) == (200, GROUP)
+    version = item["versions"][0]
+    assert (version["version"], version["freshness"]) == (VERSION, "Current")
+    assert version["resources"][0]["resource"] == "flavours"
+    assert version["resources"][0]["subresources"][0]["subresource"] == "status"
+
+
+def test_a_backend_that_leaves_is_noticed(registered: Client, backend: Backend, live: Live) -> None:
+    backend.stop()
+    answer = registered.ask("GET", FLAVOURS)
+    assert answer.status == 503
+    assert b"error trying to reach service: dial tcp" in answer.body
+    registered.delete("/api/v1/namespaces/backends/services/scoops")
+    until(lambda: condition(registered).get("reason") == "ServiceNotFound")
+    assert condition(registered)["message"] == 'service/scoops in "backends" is not present'
+    service(registered)
+    until(lambda: condition(registered).get("reason") == "FailedDiscoveryCheck")
+    assert condition(registered)["status"] == "False"
+    answer = registered.ask("GET", FLAVOURS)
+    assert (answer.status, answer.body) == (503, b"service unavailable\n")
+    assert b'"Stale"' in asked_with(registered, "/apis", Accept=ALL)[1]
+
+
+def test_a_backend_is_not_trusted_without_a_reason(live: Live, backend: Backend) -> None:
+    service(live.client)
+    register(live.client, backend.port)
+    until(lambda: condition(live.client).get("reason") == "FailedDiscoveryCheck")
+    assert "x509: certificate signed by unknown authority" in condition(live.client)["message"]
+    assert live.client.ask("GET", FLAVOURS).status == 503
+    live.client.patch(f"{APISERVICES}/{NAME}", {"spec": {"insecureSkipTLSVerify": True}})
+    until(lambda: condition(live.client).get("reason") == "Passed")
+    assert live.client.ask("GET", FLAVOURS).status == 200
+
+
+def test_a_certificate_must_name_the_service(live: Live, server_pki: Pki, tmp_path: Path) -> None:
+    backend = Backend(server_pki, tmp_path, "other.backends.svc")
+    service(live.client)
+    register(live.client, backend.port, caBundle=backend.bundle)
+    until(lambda: condition(live.client).get("reason") == "FailedDiscoveryCheck")
+    backend.stop()
+    assert live.client.ask("GET", FLAVOURS).status == 503
+
+
+def test_a_service_needs_its_port_and_ready_endpoints(live: Live) -> None:
+    client = live.client
+    service(client, ports=[{"name": "https", "port": 8443}])
+    register(client, 443)
+    until(lambda: condition(client).get("reason") == "ServicePortError")
+    client.patch(f"{APISERVICES}/{NAME}", {"spec": {"service": {"port": 8443}}})
+    until(lambda: condition(client).get("reason") == "EndpointsNotFound")
+    slices = "/apis/discovery.k8s.io/v1/namespaces/backends/endpointslices"
+    piece = {
+        "metadata": {"name": "scoops-1", "labels": {"kubernetes.io/service-name": "scoops"}},
+        "addressType": "IPv4",
+        "ports": [{"name": "https", "port": 8443}],
+        "endpoints": [{"addresses": ["10.1.2.3"], "conditions": {"ready": False}}],
+    }
+    client.post(slices, piece)
+    until(lambda: condition(client).get("reason") == "MissingEndpoints")
+    told = condition(client)["message"]
+    assert told == 'endpointslices for service/scoops in "backends" have no addresses with port name "https"'
+
+
+def test_a_ready_endpoint_is_preferred_to_the_cluster_address(live: Live) -> None:
+    client = live.client
+    service(client, ports=[{"port": 443}], clusterIP="10.0.0.77")
+    assert resolve(live.server.api.cluster, "backends", "scoops", 443) == ("10.0.0.77", 443)
+    client.post(
+        "/apis/discovery.k8s.io/v1/namespaces/backends/endpointslices",
+        {
+            "metadata": {"name": "scoops-1", "labels": {"kubernetes.io/service-name": "scoops"}},
+            "addressType": "IPv4",
+            "ports": [{"name": "", "port": 8443}],
+            "endpoints": [{"addresses": ["10.1.2.3"]}],
+        },
+    )
+    assert resolve(live.server.api.cluster, "backends", "scoops", 443) == ("10.1.2.3", 8443)
+
+
+def test_what_is_no_longer_registered_is_gone(registered: Client) -> None:
+    registered.delete(f"{APISERVICES}/{NAME}")
+    until(lambda: registered.ask("GET", PATH).status == 404)
+    assert registered.ask("GET", f"/apis/{GROUP}").status == 404
+    assert GROUP not in [group["name"] for group in registered.get("/apis")["groups"]]
+
+
+def test_local_ones_stay_local(registered: Client) -> None:
+    found = registered.get(f"{APISERVICES}/v1.apps")["status"]["conditions"][0]
+    assert (found["status"], found["reason"]) == ("True", "Local")
+    registered.patch(f"{APISERVICES}/{NAME}", {"spec": {"service": None, "caBundle": None}})
+    until(lambda: condition(registered).get("reason") == "Local")
+    assert registered.ask("GET", PATH).status == 404
