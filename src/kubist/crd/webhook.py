@@ -6,18 +6,16 @@ checked or put back.
 
 from __future__ import annotations
 
-import asyncio
-import base64
 import binascii
-import functools
 import ssl
 import uuid
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from kubist.http.client import CallFailed, post
+from kubist.http.client import CallFailed
 from kubist.meta import status
+from kubist.webhookclient import WebhookClient, trust
 
 if TYPE_CHECKING:
     from kubist.api import API
@@ -31,20 +29,10 @@ GROUP = "apiextensions.k8s.io"
 
 def valid_ca_bundle(bundle: str) -> bool:
     try:
-        _context(bundle)
+        trust(bundle)
     except (ValueError, ssl.SSLError, binascii.Error):
         return False
     return True
-
-
-@functools.lru_cache(maxsize=64)
-def _context(bundle: str) -> ssl.SSLContext:
-    if not bundle:
-        return ssl.create_default_context()
-    text = base64.b64decode(bundle, validate=True).decode("ascii")
-    if "-----BEGIN CERTIFICATE-----" not in text:
-        raise ValueError("no certificate in the bundle")
-    return ssl.create_default_context(cadata=text)
 
 
 def webhook_of(crd: Object, api: API) -> Webhook | None:
@@ -58,42 +46,19 @@ class Webhook:
     """One conversion webhook."""
 
     def __init__(self, webhook: Object, kind: str, objects: Objects) -> None:
-        self._client: Object = webhook.get("clientConfig") or {}
+        self._client = WebhookClient(webhook.get("clientConfig") or {})
         versions = webhook.get("conversionReviewVersions") or ()
         self._version = next((version for version in versions if version in REVIEW_VERSIONS), "")
         self._kind = kind
         self._objects = objects
 
-    def _address(self) -> tuple[str, str, int | None, str]:
-        """URL, host to connect to (empty: the URL's), port, name that the certificate must have."""
-        url = self._client.get("url")
-        if url:
-            return url, "", None, ""
-        service = self._client["service"]
-        namespace, name, port = service["namespace"], service["name"], service.get("port", 443)
-        server = f"{name}.{namespace}.svc"
-        path = service.get("path") or "/"
-        url = f"https://{server}:{port}{path if path.startswith('/') else '/' + path}"
-        host, target = _resolve(self._objects, namespace, name, port)
-        return url, host, target, server
-
     async def convert(self, obj: Object, api_version: str) -> Object:
         """`obj` in another version, as the webhook says."""
         failed = f"conversion webhook for {obj['apiVersion']}, Kind={obj['kind']} failed: "
         try:
-            url, host, port, server = self._address()
-            context = await asyncio.to_thread(_context, self._client.get("caBundle") or "")
             review = self._review(obj, api_version)
-            code, body = await post(
-                url,
-                orjson.dumps(review),
-                context=context,
-                timeout=TIMEOUT,
-                host=host,
-                port=port,
-                server_hostname=server,
-            )
-        except (CallFailed, ValueError, ssl.SSLError) as error:
+            code, body = await self._client.post(self._objects, orjson.dumps(review), timeout=TIMEOUT)
+        except CallFailed as error:
             raise status.plain_error(failed + str(error)) from None
         if code != 200:
             raise status.plain_error(f"{failed}the server answered {code}")
@@ -159,31 +124,3 @@ def _metadata(before: Object, after: Any) -> Object:
         if after.get(name):
             kept[name] = after[name]
     return kept
-
-
-def _resolve(objects: Objects, namespace: str, name: str, port: int) -> tuple[str, int]:
-    """Where a service is reached: at one of its endpoints if it has any, else at its cluster address."""
-    service = objects.get("services", name, namespace)
-    if service is None:
-        raise CallFailed(f'service "{name}" not found')
-    spec = service.get("spec") or {}
-    if spec.get("type") == "ExternalName":
-        return spec.get("externalName", ""), port
-    chosen = next((found for found in spec.get("ports") or () if found.get("port") == port), None)
-    if chosen is None:
-        raise CallFailed(f'no service port {port} found for service "{name}"')
-    for piece in objects.list("endpointslices", namespace, group="discovery.k8s.io"):
-        labels = piece["metadata"].get("labels") or {}
-        if labels.get("kubernetes.io/service-name") != name:
-            continue
-        target = next(
-            (found for found in piece.get("ports") or () if found.get("name", "") == chosen.get("name", "")),
-            None,
-        )
-        for endpoint in piece.get("endpoints") or ():
-            ready = (endpoint.get("conditions") or {}).get("ready", True)
-            if ready and endpoint.get("addresses") and target is not None:
-                return endpoint["addresses"][0], target.get("port") or port
-    if spec.get("clusterIP") not in (None, "", "None"):
-        return spec["clusterIP"], port
-    raise CallFailed(f'no endpoints available for service "{name}"')
