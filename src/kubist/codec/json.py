@@ -80,8 +80,7 @@ def parse_exact(
     body: bytes, number: Callable[[str], Any] = Literal, pairs: Callable[[list[tuple[str, Any]]], Any] = dict
 ) -> Any:
     """The slow way: numbers and objects made by the caller, Go's leniency about encoding, Go's messages."""
-    text = body.decode(errors="kubist.replace") if not body.isascii() else body.decode()
-    text = json_syntax.replace_surrogates(text)
+    text = json_syntax.replace_surrogates(json_syntax.text_of(body))
     try:
         value = json.loads(
             text,

@@ -5,19 +5,31 @@ Also how Go repairs text: each byte that is not UTF-8 and each lone surrogate be
 
 from __future__ import annotations
 
-import codecs
 import re
 
 _BLANKS = b" \t\r\n"
 _STRING = re.compile(rb'[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*')
 
 
-def _replace(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeDecodeError)
-    return "\ufffd" * (error.end - error.start), error.end
+_SCALAR = (
+    rb'(?:"%b"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null|\[\]|\{\})'
+    % _STRING.pattern
+)
+_ITEMS = re.compile(rb"(?:[ \t\r\n]*%b[ \t\r\n]*,)*+" % _SCALAR)
+_PAIRS = re.compile(rb'(?:[ \t\r\n]*"%b"[ \t\r\n]*:[ \t\r\n]*%b[ \t\r\n]*,)*+' % (_STRING.pattern, _SCALAR))
+"""Simple items that are well formed, with their commas: passed in one step, as bodies may have a million."""
+_MAX_DEPTH = 10_000
+_ESCAPED = re.compile("[\udc80-\udcff]")
 
 
-codecs.register_error("kubist.replace", _replace)
+def text_of(data: bytes) -> str:
+    """Bytes as text, readable or not."""
+    if data.isascii():
+        return data.decode()
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return _ESCAPED.sub("\ufffd", data.decode(errors="surrogateescape"))
 
 
 def replace_surrogates(text: str) -> str:
@@ -60,13 +72,16 @@ def _value(body: bytes, at: int) -> int:
             at = _skip(body, at + 1)
             if body[at : at + 1] != b"}":
                 stack.append(b"}")
-                at = _key(body, at, "looking for beginning of object key string")
+                _check_depth(stack, char)
+                at = _key(body, _pass(_PAIRS, body, at), "looking for beginning of object key string")
                 continue
             at += 1
         elif char == b"[":
             at = _skip(body, at + 1)
             if body[at : at + 1] != b"]":
                 stack.append(b"]")
+                _check_depth(stack, char)
+                at = _pass(_ITEMS, body, at)
                 continue
             at += 1
         else:
@@ -81,12 +96,22 @@ def _value(body: bytes, at: int) -> int:
             if body[at : at + 1] != b",":
                 where = "object key:value pair" if closer == b"}" else "array element"
                 raise _wrong(body, at, f"after {where}")
-            at = _skip(body, at + 1)
+            at = _pass(_PAIRS if closer == b"}" else _ITEMS, body, at + 1)
             if closer == b"}":
                 at = _key(body, at, "looking for beginning of object key string")
             break
         else:
             return at
+
+
+def _check_depth(stack: list[bytes], char: bytes) -> None:
+    if len(stack) > _MAX_DEPTH:
+        raise _SyntaxError(f"invalid character '{char.decode()}' exceeded max depth")
+
+
+def _pass(run: re.Pattern[bytes], body: bytes, at: int) -> int:
+    match = run.match(body, at)
+    return _skip(body, match.end() if match else at)
 
 
 def _key(body: bytes, at: int, context: str) -> int:

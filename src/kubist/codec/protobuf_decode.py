@@ -10,6 +10,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
+from kubist.codec import json_syntax
 from kubist.codec.errors import DecodeError
 from kubist.codec.json import parse
 from kubist.codec.wire import fields, read_varint
@@ -129,7 +130,7 @@ def _entry(read: Read, value: Any) -> tuple[str, Any]:
 
 def _text(value: Any) -> str:
     if type(value) is bytes:
-        return value.decode(errors="kubist.replace")
+        return json_syntax.text_of(value)
     raise _WrongWireType(0)
 
 

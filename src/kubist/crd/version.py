@@ -104,6 +104,7 @@ class Version:
             raise status.invalid(self.group, kind, name if isinstance(name, str) else "", [error])
         if odd_number(orjson.dumps(value, default=str)):
             value = rounded(value)
+        value = dict(value)  # a patch that changes nothing gives the live object itself
         unknown = self.coerce(value)
         metadata = value.pop("metadata", None) or {}
         value.pop("kind", None)
@@ -172,7 +173,8 @@ def canonical(value: Any) -> Any:
     if isinstance(value, list):
         return [canonical(inner) for inner in value]
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
-        return int(Decimal(repr(value)))
+        whole = int(Decimal(repr(value)))
+        return whole if -(1 << 63) <= whole < 1 << 64 else value
     return value
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.codec import json
+from kubist.codec import yaml
+from kubist.codec.errors import DecodeError
 from kubist.http.messages import Response
 from kubist.kinds.strategy import Scale, Update
 from kubist.meta import objectmeta, status
@@ -80,7 +81,10 @@ def clears_managers(call: Call, metadata: Object) -> bool:
     """Whether the body holds an empty list of managedFields, which decoding drops like any empty list."""
     if "managedFields" in metadata or b'"managedFields"' not in call.request.body:
         return False
-    sent = json.parse(call.request.body)
+    try:
+        sent = yaml.parse(call.request.body).value
+    except DecodeError:  # protobuf that happens to hold the word
+        return False
     return isinstance(sent, dict) and (sent.get("metadata") or {}).get("managedFields") == []
 
 
