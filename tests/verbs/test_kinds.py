@@ -168,3 +168,11 @@ def test_a_job_keeps_the_labels_of_its_pods_when_its_status_is_written(live: Liv
     made = live.client.post(path, {"metadata": {"name": "j"}, "spec": {"template": template}})
     written = live.client.put(f"{path}/j/status", {"metadata": {"name": "j"}, "status": {}})
     assert written["metadata"]["labels"] == made["metadata"]["labels"]
+
+
+def test_writing_an_event_through_another_group_forgets_who_owned_what_through_the_first(live: Live) -> None:
+    involved = {"kind": "Pod", "name": "p", "namespace": "default"}
+    event = {"metadata": {"name": "e"}, "involvedObject": involved, "reason": "r", "type": "Normal"}
+    live.client.post("/api/v1/namespaces/default/events?fieldManager=a", event)
+    path = "/apis/events.k8s.io/v1/namespaces/default/events/e?fieldManager=b"
+    assert list(owned(live.client.patch(path, {"metadata": {"labels": {"x": "y"}}}))) == ["b"]

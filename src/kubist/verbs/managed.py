@@ -37,8 +37,10 @@ def converter(call: Call) -> ssa.Convert | None:
 
     def convert(obj: Object, api_version: str) -> tuple[Object, Schema] | None:
         wanted_group, _, version = api_version.rpartition("/")
-        found = resources.get(wanted_group, version, resource.resource)
-        if found is None or found.prefix != resource.prefix:
+        if wanted_group != group:  # of an event, what was owned through the other group is forgotten
+            return None
+        found = resources.get(group, version, resource.resource)
+        if found is None:
             return None
         if obj.get("apiVersion") == api_version:
             return obj, found.schema
