@@ -51,6 +51,9 @@ class Backend:
     def __init__(self, pki: Pki, directory: Path, service: str = "scoops.backends.svc") -> None:
         self.asked: list[tuple[str, str, list[tuple[str, str]], bytes]] = []
         self.events: queue.Queue[Object | None] = queue.Queue()
+        self.certificates: list[Any] = []
+        self.left = threading.Event()
+        """Set when the one who watched has gone."""
         authority = load_authority(pki.path("ca.crt"), pki.path("ca.key"))
         save(authority.issue_server([service]), directory / "b.crt", directory / "b.key")
         outer = self
@@ -60,12 +63,15 @@ class Backend:
 
             def answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                outer.certificates.append(self.connection.getpeercert())  # type: ignore[attr-defined]
                 if self.headers["X-Remote-User"] != "system:kube-aggregator":
                     outer.asked.append((self.command, self.path, self.headers.items(), body))
                 if self.path == PATH:
                     self.send(200, SERVED)
                 elif "watch=1" in self.path:
                     self.watch()
+                elif self.path.endswith("/large"):
+                    self.send(200, {"kind": "Flavour", "data": "x" * 3_000_000})
                 elif self.path.endswith("/teapot"):
                     self.send(418, {"kind": "Status", "code": 418})
                 elif self.command == "POST":
@@ -89,10 +95,14 @@ class Backend:
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Transfer-Encoding", "chunked")
                 self.end_headers()
-                while (event := outer.events.get()) is not None:
-                    line = json.dumps(event).encode() + b"\n"
-                    self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
-                self.wfile.write(b"0\r\n\r\n")
+                try:
+                    while (event := outer.events.get()) is not None:
+                        line = json.dumps(event).encode() + b"\n"
+                        self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
+                    self.wfile.write(b"0\r\n\r\n")
+                except OSError:
+                    outer.left.set()
+                    self.close_connection = True
 
             def log_message(self, *args: Any) -> None:
                 pass
@@ -100,6 +110,8 @@ class Backend:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(directory / "b.crt", directory / "b.key")
+        context.load_verify_locations(pki.path("ca.crt"))
+        context.verify_mode = ssl.CERT_OPTIONAL
         self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True)
         self.thread.start()

@@ -93,6 +93,34 @@ def test_watches_are_relayed_as_they_happen(registered: Client, backend: Backend
         assert watch.next() is None
 
 
+def test_a_watch_ends_at_the_backend_when_the_client_leaves(registered: Client, backend: Backend) -> None:
+    with registered.watch(FLAVOURS) as watch:
+        backend.events.put({"type": "ADDED", "object": {}})
+        watch.next()
+
+    def noticed() -> bool:
+        backend.events.put({"type": "ADDED", "object": {}})
+        return backend.left.wait(0.05)
+
+    until(noticed)
+
+
+def test_large_answers_come_whole(registered: Client) -> None:
+    assert len(registered.get(f"{FLAVOURS}/large")["data"]) == 3_000_000
+
+
+def test_the_server_shows_its_certificate(server_pki: Pki, backend: Backend) -> None:
+    shown = {
+        "proxy_client_cert_file": str(server_pki.path("admin.crt")),
+        "proxy_client_key_file": str(server_pki.path("admin.key")),
+    }
+    with Live(server_pki, **shown) as live:
+        service(live.client)
+        register(live.client, backend.port, caBundle=backend.bundle)
+        until(lambda: condition(live.client).get("status") == "True")
+    assert (("commonName", "admin"),) in backend.certificates[-1]["subject"]
+
+
 def test_rights_are_checked_before(registered: Client, live: Live, backend: Backend) -> None:
     developer = Client(live.server.port, live.pki, "dev-token")
     answer = developer.ask("GET", FLAVOURS)

@@ -85,7 +85,8 @@ async def _answer(request: Request, reader: asyncio.StreamReader, writer: asynci
 
 def _message(request: Request, host: str, user: User) -> bytes:
     target = f"{request.path}?{request.query}" if request.query else request.path
-    own = [("Host", host), *identity_headers(user), ("Connection", "close")]
+    # The connection is ours to close: what a backend sent just before it closed may be lost in TLS.
+    own = [("Host", host), *identity_headers(user)]
     if request.body or request.method in ("POST", "PUT", "PATCH"):
         own.append(("Content-Length", str(len(request.body))))
     lines = [f"{request.method} {quote(target, safe=punctuation)} HTTP/1.1".encode()]
