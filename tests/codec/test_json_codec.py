@@ -19,6 +19,9 @@ from kubist.codec.errors import DecodeError
         (b"{not json", "invalid character 'n' looking for beginning of object key string"),
         (b'{"a":1,}', "invalid character '}' looking for beginning of object key string"),
         (b"[1,]", "invalid character ']' looking for beginning of value"),
+        (b"[" * 10_001, "invalid character '[' exceeded max depth"),
+        (b'[1,"a",{},[], -2e3 ,x]', "invalid character 'x' looking for beginning of value"),
+        (b'{"a":1,"b":{} ,"c":01}', "invalid character '1' after object key:value pair"),
         (b"[1 2]", "invalid character '2' after array element"),
         (b'{"a" 1}', "invalid character '1' after object key"),
         (b'{"a":1 "b"}', "invalid character '\"' after object key:value pair"),
@@ -34,7 +37,7 @@ from kubist.codec.errors import DecodeError
         (b"\0", "invalid character '\\x00' looking for beginning of value"),
         (b"1e999", "json: cannot unmarshal number 1e999 into Go value of type float64"),
         (b"[" * 500 + b"]" * 500, "exceeded max depth"),
-        (b"[" * 50000 + b"]" * 50000, "exceeded max depth"),
+        (b"[" * 50000 + b"]" * 50000, "invalid character '[' exceeded max depth"),
         (b'{"a":' * 2000 + b"1" + b"}" * 2000, "exceeded max depth"),
     ],
 )

@@ -1,0 +1,226 @@
+"""No input makes the server fail: recorded requests with odd parts, and the cases that once did.
+
+The reference answers some bad patches with a 500 that has no reason; those are its answers, not failures.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import re
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import yaml
+
+from kubist.http.messages import Request, Response
+from live import MERGE, TOKEN, Client, Live
+
+SCENARIOS = Path(__file__).parent / "conformance" / "scenarios"
+APPLY = "application/apply-patch+yaml"
+ATTEMPTS = 4
+VERBS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+TYPES = (
+    "application/json",
+    "application/yaml",
+    MERGE,
+    "application/json-patch+json",
+    APPLY,
+    "text/plain",
+    "",
+)
+TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
+ACCEPTS = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf", TABLE, "*/*")
+ODD: list[Any] = [
+    None,
+    True,
+    0,
+    -1,
+    2**31,
+    2**63,
+    2**64,
+    10**30,
+    1.5,
+    1e308,
+    "",
+    "a" * 300,
+    "\x00",
+    "é\u202e😀",
+]
+ODD += [
+    [],
+    {},
+    [None],
+    [[]],
+    [{}],
+    {"": ""},
+    {"a": None},
+    {"$patch": "x"},
+    "1e9999",
+    "../..",
+    "*",
+    "[",
+    "(a+)+$",
+]
+ODD += ["9999-99-99T99:99:99Z", "10.0.0.0/33", "::", "self ==", "*/0 * * * *", "-5%", "١٢", "a\nb", "=="]
+OPTIONS = ("labelSelector", "fieldSelector", "limit", "continue", "resourceVersion", "resourceVersionMatch")
+OPTIONS += (
+    "timeoutSeconds",
+    "dryRun",
+    "fieldManager",
+    "fieldValidation",
+    "force",
+    "gracePeriodSeconds",
+    "pretty",
+)
+VALUES = (
+    "",
+    "-1",
+    "abc",
+    "99999999999999999999",
+    "a in (b",
+    "==",
+    "!a",
+    "metadata.name=a\\",
+    "W10",
+    "All",
+    "é",
+    "\0",
+)
+
+Step = tuple[str, str, Any, str]
+
+
+def recorded() -> list[Step]:
+    """Verb, path, body and content type of recorded requests, all in one namespace that exists."""
+    found: list[Step] = []
+    for file in sorted(SCENARIOS.glob("*.yaml"))[::3]:
+        scenario = yaml.load(file.read_text(), yaml.CSafeLoader)
+        names = scenario.get("vars") or {}
+        for step in scenario["steps"]:
+            verb = next((verb for verb in VERBS if verb in step), "")
+            headers = {name.lower(): value for name, value in (step.get("headers") or {}).items()}
+            if verb and isinstance(step.get("body"), (dict, list)):
+                where = re.sub("/namespaces/[^/]+/", "/namespaces/default/", filled(step[verb], names))
+                document = json.loads(filled(json.dumps(step["body"]), names))
+                found.append((verb, where, document, headers.get("content-type", "application/json")))
+    return found
+
+
+def filled(text: str, names: dict[str, Any]) -> str:
+    """A text with the variables of its scenario."""
+    return re.sub(r"\$\{(\w+)\}", lambda match: json.dumps(str(names.get(match[1], "x")))[1:-1], text)
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every item of a document, as its container and its key there."""
+    for key in list(value) if isinstance(value, dict) else range(len(value)):
+        yield value, key
+        if isinstance(value[key], (dict, list)):
+            yield from places(value[key])
+
+
+def spoilt(document: Any, chance: random.Random) -> Any:
+    document = copy.deepcopy(document)
+    for _ in range(chance.choice((1, 1, 2, 4))):
+        if not (found := list(places(document))):
+            break
+        container, key = chance.choice(found)
+        if chance.random() < 0.25:
+            del container[key]
+        else:
+            container[key] = copy.deepcopy(chance.choice(ODD))
+    return document
+
+
+def bad_requests(seed: int) -> Iterator[Request]:
+    chance = random.Random(seed)
+    for (verb, where, document, content_type), attempt in product(recorded(), range(ATTEMPTS)):
+        path, _, query = where.partition("?")
+        if attempt:
+            document = spoilt(document, chance)
+        if chance.random() < 0.1:
+            verb, content_type = chance.choice(VERBS), chance.choice(TYPES)
+        if chance.random() < 0.3:
+            query += f"&{chance.choice(OPTIONS)}={quote(chance.choice(VALUES))}"
+        body = json.dumps(document).encode()
+        if chance.random() < 0.05:
+            at = chance.randrange(len(body))
+            body = body[:at] + chance.choice((b"", b"\xff", b"{", b"\\ud800", b"&a", b"NaN")) + body[at + 1 :]
+        headers = {"authorization": f"Bearer {TOKEN}", "content-type": content_type}
+        yield Request(
+            verb,
+            path,
+            query,
+            headers | {"accept": chance.choice(ACCEPTS if chance.random() < 0.98 else (";", "é", 'a/b;c="'))},
+            body,
+        )
+
+
+def test_odd_documents_are_refused_without_a_failure(live: Live, caplog: pytest.LogCaptureFixture) -> None:
+    async def send_all() -> list[tuple[str, str, bytes]]:
+        failed = []
+        for request in bad_requests(seed=36):
+            answer = await live.server.api(request)
+            text = answer.body if isinstance(answer, Response) and answer.status == 500 else b""
+            if isinstance(text, bytes) and b"failed unexpectedly" in text:
+                failed.append((request.method, request.path, request.body))
+        return failed
+
+    assert live.run(send_all()) == []
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []
+
+
+DEEP = json.loads('{"a":' * 400 + "1" + "}" * 400)
+CASES = {
+    "a service without a name": (
+        "POST",
+        "services",
+        {"spec": {"ports": [{"port": 1}]}},
+        "application/json",
+        422,
+    ),
+    "metadata that is a text, applied": (
+        "PATCH",
+        "configmaps/a?fieldManager=m",
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": "x"},
+        APPLY,
+        500,
+    ),
+    "an applied configuration that is very deep": (
+        "PATCH",
+        "configmaps/a?fieldManager=m",
+        {"apiVersion": "v1", "kind": "ConfigMap", "data": DEEP},
+        APPLY,
+        400,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_once_made_the_server_fail_is_answered(client: Client, namespace: str, case: str) -> None:
+    verb, path, document, content_type, code = CASES[case]
+    answer = client.ask(verb, f"/api/v1/namespaces/{namespace}/{path}", document, content_type)
+    assert answer.status == code, answer
+    assert answer.json.get("reason") != "InternalError"
+
+
+def test_a_text_for_metadata_cannot_be_merged(client: Client, namespace: str) -> None:
+    where = f"/api/v1/namespaces/{namespace}/configmaps"
+    client.post(where, {"metadata": {"name": "a"}})
+    answer = client.ask("PATCH", f"{where}/a", {"metadata": "x"}, MERGE)
+    assert answer.status == 422, answer
+
+
+def test_yaml_may_clear_managed_fields(client: Client, namespace: str) -> None:
+    where = f"/api/v1/namespaces/{namespace}/configmaps"
+    client.post(where, {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    text = b'metadata: {name: a, "managedFields": []}\n'
+    answer = client.ask("PUT", f"{where}/a", text, "application/yaml")
+    assert answer.status == 200, answer
+    assert "managedFields" not in answer.json["metadata"]
