@@ -181,7 +181,9 @@ class _Spec:
         return []
 
     def _missing_schemas(self) -> Errors:
-        if self.old is not None and any(definition.schema_of(v) is None for v in self.old_spec["versions"]):
+        if self.old is not None and any(
+            definition.schema_of(v) is None for v in self.old_spec.get("versions") or ()
+        ):
             return []
         return [
             fields.required(f"spec.versions[{index}].schema.openAPIV3Schema")
