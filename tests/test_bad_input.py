@@ -68,7 +68,14 @@ ODD += [
     "(a+)+$",
 ]
 ODD += ["9999-99-99T99:99:99Z", "10.0.0.0/33", "::", "self ==", "*/0 * * * *", "-5%", "١٢", "a\nb", "=="]
-OPTIONS = ("labelSelector", "fieldSelector", "limit", "continue", "resourceVersion", "resourceVersionMatch")
+OPTIONS: tuple[str, ...] = (
+    "labelSelector",
+    "fieldSelector",
+    "limit",
+    "continue",
+    "resourceVersion",
+    "resourceVersionMatch",
+)
 OPTIONS += (
     "timeoutSeconds",
     "dryRun",
@@ -224,3 +231,12 @@ def test_yaml_may_clear_managed_fields(client: Client, namespace: str) -> None:
     answer = client.ask("PUT", f"{where}/a", text, "application/yaml")
     assert answer.status == 200, answer
     assert "managedFields" not in answer.json["metadata"]
+
+
+def test_many_equal_ports_do_not_hold_up_the_server(client: Client, namespace: str) -> None:
+    ports = [{"containerPort": 80}] * 5000
+    pod = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "a", "ports": ports}]}}
+    answer = client.ask("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)
+    assert answer.status == 201, answer.status
+    warnings = answer.headers.get_all("Warning", [])
+    assert 4096 <= sum(len(text) - len('299 - ""') for text in warnings) < 4096 + 256

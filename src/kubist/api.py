@@ -233,7 +233,7 @@ class API:
             headers.append((b"Cache-Control", b"no-cache, private"))
         if passage.trail is not None:
             passage.answered(answer)
-        for text in passage.warnings:
+        for text in fitting(passage.warnings):
             headers.append((b"Warning", b'299 - "%b"' % escaped(text)))
         if isinstance(answer, Stream):
             answer.headers = headers
@@ -250,6 +250,25 @@ def audit_id() -> bytes:
 _UUID_BITS = 0x4 << 76 | 0x8 << 60
 """Version 4, of the variant that everybody uses."""
 _UUID_MASK = (1 << 128) - 1 ^ (0xF << 76 | 0xC << 60)
+
+
+_WARNINGS_TOTAL = 4096
+_WARNING_CUT = 256
+
+
+def fitting(warnings: list[str]) -> list[str]:
+    """The warnings that an answer has room for: when there are too many characters, each text is cut short."""
+    if sum(map(len, warnings)) <= _WARNINGS_TOTAL:
+        return warnings
+    cut: list[str] = []
+    whole = short = 0
+    for text in warnings:
+        if whole > _WARNINGS_TOTAL and short >= _WARNINGS_TOTAL:
+            break
+        cut.append(text[:_WARNING_CUT])
+        whole += len(text)
+        short += len(cut[-1])
+    return cut
 
 
 def escaped(text: str) -> bytes:

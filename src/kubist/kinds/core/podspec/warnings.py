@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from kubist.kinds.core.podspec.affinity import PREFERRED, REQUIRED
@@ -22,6 +23,9 @@ from kubist.meta import names
 from kubist.meta.fields import quoted
 
 Object = dict[str, Any]
+
+_MOST = 128
+"""Of every two ports that are the same one is warned of; an answer has no room for more than this anyway."""
 
 _SYSCTLS = 'non-functional in v1.11+; use the "sysctls" field instead'
 _ANNOTATIONS = {
@@ -72,7 +76,7 @@ def pod_spec_warnings(spec: Object, meta: Object, path: str = "") -> list[str]:
         if len(container.get("env") or ()) > 1:
             warnings += _hidden_variables(container["env"], f"{where}.env")
     if any("ports" in container for container, _ in containers):
-        warnings += _ports(containers)
+        warnings += islice(_ports(containers), _MOST)
     if spec.get("terminationGracePeriodSeconds", 0) < 0:
         why = "must be >= 0; negative values are invalid and will be treated as 1"
         warnings.append(f"{at}.terminationGracePeriodSeconds: {why}")
