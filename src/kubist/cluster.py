@@ -112,7 +112,9 @@ class Cluster:
             return None
         return next((resource for resource in served.values() if resource.kind == kind), None)
 
-    async def authenticate(self, token: str, audiences: tuple[str, ...]) -> tuple[User, tuple[str, ...]] | str:
+    async def authenticate(
+        self, token: str, audiences: tuple[str, ...]
+    ) -> tuple[User, tuple[str, ...]] | str:
         return await self._api.authentication.review(token, audiences)
 
     async def rules_for(self, user: User, namespace: str) -> Rules:

@@ -4,20 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from serving import Pki, Serving, Site
-
-from kubist.http import Limits
-
-SHORT = Limits(
-    body_bytes=100_000,
-    header_bytes=16_384,
-    header_count=50,
-    header_timeout=0.3,
-    body_timeout=0.3,
-    idle_timeout=0.4,
-    stall_timeout=0.6,
-    linger_timeout=0.08,
-)
+from serving import SHORT, Pki, Serving, Site
 
 
 @pytest.fixture(scope="session")

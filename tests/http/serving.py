@@ -21,6 +21,17 @@ from kubist.http.messages import Answer, Request, Response, Stream, StreamWriter
 
 T = TypeVar("T")
 JSON = [(b"Content-Type", b"application/json")]
+SHORT = Limits(
+    body_bytes=100_000,
+    header_bytes=16_384,
+    header_count=50,
+    header_timeout=0.3,
+    body_timeout=0.3,
+    idle_timeout=0.4,
+    stall_timeout=0.6,
+    linger_timeout=0.08,
+)
+"""Limits that tests reach soon."""
 
 
 @dataclass

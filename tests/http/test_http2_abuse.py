@@ -9,9 +9,8 @@ from collections.abc import Iterator
 
 import hpack
 import pytest
-from conftest import SHORT
 from h2client import H2Client, RawFrame, frames_in
-from serving import Pki, Serving, Site
+from serving import SHORT, Pki, Serving, Site
 
 from kubist.http import Limits
 from kubist.http.frames import PREFACE, Error, Flag, Kind, frame, reset, settings, window_update
