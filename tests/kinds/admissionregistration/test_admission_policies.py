@@ -12,6 +12,7 @@ from kubist.meta.status import APIError
 V1 = "admissionregistration.k8s.io/v1"
 RULE = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
 Causes = list[tuple[str, str]]
+PATCH = '[JSONPatch{op: "remove", path: "/spec/nodeName"}]'
 
 
 def policy(**spec: Any) -> dict[str, Any]:
@@ -20,7 +21,7 @@ def policy(**spec: Any) -> dict[str, Any]:
 
 
 def mutation(**spec: Any) -> dict[str, Any]:
-    patch = {"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}
+    patch = {"patchType": "JSONPatch", "jsonPatch": {"expression": PATCH}}
     fine = {
         "matchConstraints": {"resourceRules": [RULE]},
         "mutations": [patch],
