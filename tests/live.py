@@ -10,6 +10,7 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -125,7 +126,7 @@ class Client:
         self.port = port
         self.token = token
         self._tls = ssl.create_default_context(cafile=str(pki.path("ca.crt")))
-        self._idle: list[http.client.HTTPSConnection] = []
+        self._idle: list[tuple[float, http.client.HTTPSConnection]] = []
 
     def connect(self, timeout: float = 20) -> http.client.HTTPSConnection:
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=self._tls)
@@ -138,10 +139,7 @@ class Client:
 
     def ask(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Answer:
         """A request and its answer, whatever it is."""
-        try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = self.connect()
+        connection = self._kept() or self.connect()
         raw = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         try:
             connection.request(method, path, raw, self.headers(**{"Content-Type": content_type}))
@@ -153,12 +151,21 @@ class Client:
         if response.will_close:
             connection.close()
         else:
-            self._idle.append(connection)
+            self._idle.append((time.monotonic(), connection))
         return answer
+
+    def _kept(self) -> http.client.HTTPSConnection | None:
+        """A connection that the server has not yet given up."""
+        while self._idle:
+            since, connection = self._idle.pop()
+            if time.monotonic() - since < 30:
+                return connection
+            connection.close()
+        return None
 
     def close(self) -> None:
         while self._idle:
-            self._idle.pop().close()
+            self._idle.pop()[1].close()
 
     def get(self, path: str) -> Any:
         answer = self.ask("GET", path)

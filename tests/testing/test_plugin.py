@@ -6,7 +6,6 @@ import asyncio
 import importlib.util
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -51,15 +50,14 @@ def test_clusters_do_not_see_each_other(cluster: Cluster, kubist_server: Cluster
         other.stop()
 
 
-def test_a_cluster_after_the_first_is_ready_in_milliseconds(kubist_host: Host) -> None:
-    kubist_host.cluster().stop()
-    times = []
+def test_clusters_come_and_go(kubist_host: Host) -> None:
+    urls = set()
     for _ in range(10):
-        start = time.process_time()  # not wall time: other processes may keep this one waiting
         cluster = kubist_host.cluster()
-        times.append(time.process_time() - start)
+        urls.add(cluster.url)
+        assert cluster.get("ns/default")
         cluster.stop()
-    assert min(times) < 0.010
+    assert len(urls) == 10
 
 
 def test_the_default_service_account_is_there_from_the_start(cluster: Cluster) -> None:
