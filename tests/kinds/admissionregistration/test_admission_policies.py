@@ -65,6 +65,10 @@ def test_what_a_validating_policy_must_be(kind_of: Any, given: dict[str, Any], e
     ("given", "expected"),
     [
         (mutation(), []),
+        (
+            mutation(mutations=[{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}]),
+            [("spec.mutations[0].jsonPatch.expression", "Invalid")],
+        ),
         (mutation(mutations=[]), [("spec.mutations", "Required")]),
         (mutation(mutations=[{"patchType": "Merge"}]), [("spec.mutations[0].patchType", "NotSupported")]),
         (

@@ -7,30 +7,11 @@ from collections.abc import Callable
 from kubist.crd.cel import macros
 from kubist.crd.cel.ast import Call, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
 from kubist.crd.cel.errors import CompileError
+from kubist.crd.cel.escaping import KEYWORDS
 from kubist.crd.cel.lexer import Token, tokenize
 from kubist.crd.cel.values import INT_MAX, UINT_MAX
 
-RESERVED = frozenset(
-    (
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    )
-)
+RESERVED = KEYWORDS - {"true", "false", "null", "in"}
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _RELATIONS = ("<", "<=", ">", ">=", "==", "!=", "in")
 _MAX_DEPTH = 50
