@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: serve test check format bench clean
+.PHONY: serve test soak check format bench clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -16,6 +16,9 @@ serve: $(VENV)/.installed
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest
+
+soak: $(VENV)/.installed
+	$(BIN)/python -m pytest -m soak tests/soak
 
 check: $(VENV)/.installed
 	$(BIN)/ruff check src tests tools benchmarks
