@@ -1,6 +1,6 @@
 """Nothing answered is lost: a process that writes is killed at random, again and again, and its store opened.
 
-`KUBIST_KILLS` sets how often (20 by default).
+`KUBIST_KILLS` sets how often (10 by default).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kubist.storage.store import Store
 
 from .etcd_server import EtcdServer
 
-KILLS = int(os.environ.get("KUBIST_KILLS", "20"))
+KILLS = int(os.environ.get("KUBIST_KILLS", "10"))
 WRITER = Path(__file__).with_name("kill_writer.py")
 
 

@@ -36,6 +36,16 @@ def test_answered_write_is_seen_on_the_other_server_at_once(pair: tuple[Client, 
         one, other = other, one
 
 
+def test_a_name_is_free_on_the_other_server_once_its_object_is_gone(pair: tuple[Client, Client]) -> None:
+    one, other = pair
+    one.post(MAPS, configmap("again"))
+    for _ in range(30):
+        one.delete(f"{MAPS}/again")
+        other.post(MAPS, configmap("again"))
+        one, other = other, one
+    one.delete(f"{MAPS}/again")
+
+
 def test_watches_on_both_see_every_change_in_order(pair: tuple[Client, Client]) -> None:
     begin = version(pair[0].get(MAPS))
 

@@ -175,9 +175,11 @@ async def insert(call: Call, obj: Object) -> Entry | None:
         if version not in (None, "", "0"):
             raise status.plain_error("resourceVersion should not be set on objects to be created")
         metadata.pop("resourceVersion", None)
-        existing = call.api.registry.collection(resource).get(
-            resource.key(call.info.namespace, metadata["name"])
-        )
+        registry, name = call.api.registry, metadata["name"]
+        existing = registry.collection(resource).get(resource.key(call.info.namespace, name))
+        if existing is not None:
+            # The cache may not have heard yet that it is gone.
+            existing = await registry.read(resource, call.info.namespace, name)
         if existing is not None:
             raise _exists(call, existing, generated)
         if context.dry_run:
@@ -185,10 +187,10 @@ async def insert(call: Call, obj: Object) -> Entry | None:
                 await undo()
             return None
         try:
-            return await call.api.registry.insert(resource, call.info.namespace, await call.closed(obj))
+            return await registry.insert(resource, call.info.namespace, await call.closed(obj))
         except status.APIError as error:
             if error.reason == "AlreadyExists":
-                raise _exists(call, None, generated, metadata["name"]) from None
+                raise _exists(call, None, generated, name) from None
             raise
     except BaseException:
         if undo is not None:

@@ -1,0 +1,292 @@
+"""A real server that is killed again and again under writers and a watch; what must be there when it is back.
+
+Every writer has objects of its own, so what they hold, and every event about them, follows from the answers it got.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import random
+import signal
+import ssl
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from cli.processes import Running, running
+from live import TOKENS
+
+WRITERS = 16
+NAMES = 4
+MAPS = "/api/v1/namespaces/default/configmaps"
+READY = r"serving on 127\.0\.0\.1:(\d+)"
+FLAGS = ("--secure-port=0", "--bind-address=127.0.0.1", "--cert-dir=certs", "--token-auth-file=tokens")
+PATIENCE = 30.0
+
+Told = tuple[str | None, int]
+"""What a name holds (None: nothing) and its resource version."""
+
+
+def content(value: str, dice: random.Random) -> dict[str, str]:
+    """Data of which one part says whether the others belong together."""
+    pad = "x" * dice.randrange(2000)
+    return {"v": value, "pad": pad, "sum": hashlib.sha256(f"{value}{pad}".encode()).hexdigest()}
+
+
+def whole(obj: dict[str, Any]) -> str:
+    """The value of an object that is all there."""
+    data = obj["data"]
+    value: str = data["v"]
+    assert data["sum"] == hashlib.sha256(f"{value}{data['pad']}".encode()).hexdigest(), obj
+    return value
+
+
+class Connection:
+    def __init__(self, home: Path, port: int) -> None:
+        context = ssl.create_default_context(cafile=str(home / "certs/apiserver.crt"))
+        self._http = http.client.HTTPSConnection("127.0.0.1", port, timeout=PATIENCE, context=context)
+
+    def send(self, method: str, path: str, body: Any = None) -> http.client.HTTPResponse:
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {"Authorization": "Bearer admin-token", "Content-Type": kind}
+        self._http.request(method, path, json.dumps(body) if body is not None else None, headers)
+        return self._http.getresponse()
+
+    def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        answer = self.send(method, path, body)
+        return answer.status, json.loads(answer.read())
+
+    def close(self) -> None:
+        self._http.close()
+
+
+class Writer:
+    """Creates, updates, patches and deletes until the server is gone."""
+
+    def __init__(self, number: int) -> None:
+        self.held: dict[str, Told] = {f"w{number}-{index}": (None, 0) for index in range(NAMES)}
+        self.answered: list[tuple[str, str | None]] = []
+        """Since the last check: name and what it held from then on."""
+        self.versions: list[int] = []
+        self.doubt: tuple[str, str | None] | None = None
+        """What was asked and never answered."""
+        self.refused = 0
+        self.problem: str | None = None
+        self._dice = random.Random()
+
+    def write(self, home: Path, port: int) -> None:
+        connection = Connection(home, port)
+        try:
+            while True:
+                self._step(connection)
+        except (OSError, http.client.HTTPException, ValueError):
+            return
+        except AssertionError as problem:
+            self.problem = str(problem)
+        finally:
+            connection.close()
+
+    def _step(self, connection: Connection) -> None:
+        dice = self._dice
+        name = dice.choice(list(self.held))
+        value, version = self.held[name]
+        new: str | None = f"{time.monotonic_ns()}"
+        chance = dice.random()
+        obj: dict[str, Any] = {"metadata": {"name": name}, "data": content(new or "", dice)}
+        where, expected = f"{MAPS}/{name}", 200
+        if value is None:
+            method, where, expected = "POST", MAPS, 201
+        elif chance < 0.15:
+            method, new = "DELETE", None
+        elif chance < 0.5:
+            method = "PATCH"
+        else:
+            method = "PUT"
+            stale = chance > 0.9
+            obj["metadata"]["resourceVersion"] = str(version - stale)
+            if stale:
+                expected, new = 409, value
+        self.doubt = (name, new) if expected != 409 else None
+        code, answer = connection.ask(method, where, None if method == "DELETE" else obj)
+        assert code == expected, (code, answer)
+        self.doubt = None
+        if code == 409:
+            self.refused += 1
+            return
+        if method != "DELETE":
+            version = int(answer["metadata"]["resourceVersion"])
+            self.versions.append(version)
+        self.held[name] = (new, version)
+        self.answered.append((name, new))
+
+
+class Follower:
+    """One watch through all the restarts: every time from the last version that it has seen."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.held: dict[str, Told] = {}
+        self.events: list[tuple[str, str | None]] = []
+        """Since the last check: name and what it held from then on."""
+        self.problem: str | None = None
+
+    def follow(self, home: Path, port: int) -> None:
+        connection = Connection(home, port)
+        try:
+            query = f"watch=1&allowWatchBookmarks=true&resourceVersion={self.version}"
+            response = connection.send("GET", f"{MAPS}?{query}")
+            while line := response.readline():
+                self._take(json.loads(line))
+        except (OSError, http.client.HTTPException, ValueError):
+            return
+        except AssertionError as problem:
+            self.problem = str(problem)
+        finally:
+            connection.close()
+
+    def _take(self, event: dict[str, Any]) -> None:
+        kind, obj = event["type"], event["object"]
+        assert kind != "ERROR", event
+        version = int(obj["metadata"]["resourceVersion"])
+        assert version >= self.version, (version, self.version)
+        if kind == "BOOKMARK":
+            self.version = version
+            return
+        assert version > self.version, (version, self.version)
+        name = obj["metadata"]["name"]
+        before = self.held.get(name, (None, 0))[0]
+        assert (kind == "ADDED") is (before is None), (kind, name, before)
+        after = None if kind == "DELETED" else whole(obj)
+        self.held[name] = (after, version)
+        self.events.append((name, after))
+        self.version = version
+
+
+class Survival:
+    """What has been asked of the servers so far, and what must therefore be there."""
+
+    def __init__(self, home: Path, *store: str) -> None:
+        (home / "tokens").write_text(TOKENS)
+        self.home = home
+        self._store = store or ("--data-dir=data",)
+        self.writers = [Writer(number) for number in range(WRITERS)]
+        self.follower = Follower()
+        self.floor = 0
+        self.kills = self.early = self.answers = self.events = self.refused = 0
+        self._dice = random.Random()
+
+    def run(self, kills: int) -> None:
+        while self.kills < kills:
+            self._round()
+        with self._start() as server:
+            watching = self._check(self._port(server))
+            assert server.stop() == 0
+            watching.join(PATIENCE)
+
+    def _start(self) -> Any:
+        return running(self.home, "apiserver", *self._store, *FLAGS)
+
+    @staticmethod
+    def _port(server: Running) -> int:
+        return int(server.wait_for(READY))
+
+    def _round(self) -> None:
+        """A server from start to its end: some do not live to see a request."""
+        dice = self._dice
+        self.kills += 1
+        with self._start() as server:
+            if dice.random() < 0.1:
+                self.early += 1
+                time.sleep(dice.random() * 0.5)
+                server.stop(signal.SIGKILL)
+                return
+            port = self._port(server)
+            watching = self._check(port)
+            writing = [self._thread(writer.write, port) for writer in self.writers]
+            time.sleep(0.05 + dice.random() * 0.25)
+            server.stop(signal.SIGKILL)
+            for thread in [*writing, watching]:
+                thread.join(PATIENCE)
+                assert not thread.is_alive()
+        server.log.unlink()
+
+    def _thread(self, target: Any, port: int) -> threading.Thread:
+        thread = threading.Thread(target=target, args=(self.home, port), daemon=True)
+        thread.start()
+        return thread
+
+    def _check(self, port: int) -> threading.Thread:
+        """Everything answered is there, nothing else is, and the watch tells of all of it; the watch's thread."""
+        connection = Connection(self.home, port)
+        code, listed = connection.ask("GET", MAPS)
+        connection.close()
+        assert code == 200, listed
+        now = int(listed["metadata"]["resourceVersion"])
+        held: dict[str, Told] = {}
+        for item in listed["items"]:
+            held[item["metadata"]["name"]] = (whole(item), int(item["metadata"]["resourceVersion"]))
+        self._check_versions(now)
+        if not self.floor:
+            assert not held
+            self.follower.version = now
+        watching = self._thread(self.follower.follow, port)
+        self._catch_up(held)
+        told = sorted_by_name(self.follower.events)
+        for writer in self.writers:
+            self._check_writer(writer, held, told)
+        assert not told, told
+        self.events += len(self.follower.events)
+        self.follower.events = []
+        self.floor = now
+        return watching
+
+    def _check_versions(self, now: int) -> None:
+        assert now >= self.floor
+        for writer in self.writers:
+            versions = writer.versions
+            assert versions == sorted(set(versions))
+            assert not versions or (self.floor < versions[0] and versions[-1] <= now)
+            writer.versions = []
+
+    def _catch_up(self, held: dict[str, Told]) -> None:
+        deadline = time.monotonic() + PATIENCE
+        follower = self.follower
+        while {name: told for name, told in follower.held.items() if told[0] is not None} != held:
+            assert follower.problem is None, follower.problem
+            assert time.monotonic() < deadline, (held, follower.held)
+            time.sleep(0.005)
+
+    def _check_writer(self, writer: Writer, held: dict[str, Told], told: dict[str, list[str | None]]) -> None:
+        assert writer.problem is None, writer.problem
+        answered = sorted_by_name(writer.answered)
+        for name in writer.held:
+            expected = answered.get(name, [])
+            allowed = [expected]
+            if writer.doubt is not None and writer.doubt[0] == name:
+                allowed.append([*expected, writer.doubt[1]])
+            assert told.pop(name, []) in allowed, (name, allowed)
+            writer.held[name] = held.get(name, (None, 0))
+        self.answers += len(writer.answered)
+        self.refused += writer.refused
+        writer.answered, writer.doubt, writer.refused = [], None, 0
+
+
+def sorted_by_name(changes: list[tuple[str, str | None]]) -> dict[str, list[str | None]]:
+    found: dict[str, list[str | None]] = {}
+    for name, value in changes:
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def survive(home: Path, kills: int, *store: str) -> str:
+    """Kill so often; what was done, in words."""
+    survival = Survival(home, *store)
+    survival.run(kills)
+    assert survival.answers > kills
+    return (
+        f"{survival.kills} kills ({survival.early} during the start), {survival.answers} answered writes,"
+        f" {survival.refused} refused as stale, {survival.events} events"
+    )
