@@ -12,6 +12,7 @@ from kubist.aggregation.backend import Backend, netloc
 from kubist.aggregation.identity import Fields, claims_identity, identity_headers
 from kubist.aggregation.relay import Head, Relay, pieces, read_head
 from kubist.context import User
+from kubist.eager import in_task
 from kubist.http.client import CallFailed, explain
 from kubist.http.messages import Answer, Headers, Request, Response
 from kubist.meta import status
@@ -57,6 +58,7 @@ async def proxy(
         return plain(500, str(error))
     message = _message(request, netloc(host, port), user)
     try:
+        await in_task()
         async with asyncio.timeout(None if watch else api.config.request_timeout):
             reader, writer = await asyncio.open_connection(
                 host, port, ssl=context, server_hostname=backend.server_name

@@ -6,6 +6,8 @@ import asyncio
 import ssl
 from urllib.parse import urlsplit
 
+from kubist.eager import in_task
+
 LIMIT = 16 << 20
 
 
@@ -68,6 +70,7 @@ async def _call(
     ]
     head = "\r\n".join(lines).encode() + b"\r\n\r\n"
     try:
+        await in_task()
         async with asyncio.timeout(timeout):
             return await _exchange(where, at, context, server_hostname or parts.hostname or "", head + body)
     except (OSError, asyncio.IncompleteReadError, ValueError) as error:

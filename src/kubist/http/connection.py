@@ -6,11 +6,9 @@ import asyncio
 import logging
 import socket
 import ssl
-import sys
-from collections.abc import Coroutine
 from functools import lru_cache
-from typing import Any
 
+from kubist.eager import Work, begin
 from kubist.http.heads import date_line
 from kubist.http.limits import Limits
 from kubist.http.messages import Answer, Application, ClientCertificate, Request, Response, Stream
@@ -56,10 +54,9 @@ class Host:
         for connection in [c for c in self.connections if now > c.deadline or now > c.stall_deadline]:
             connection.expire()
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        if sys.version_info >= (3, 12):
-            return asyncio.Task(work, loop=self.loop, eager_start=True)
-        return self.loop.create_task(work)
+    def spawn(self, work: Work) -> asyncio.Task[None] | None:
+        """Begin to answer a request; the task of it if it has to wait."""
+        return begin(work, self.loop)
 
     def adopt(self, task: asyncio.Task[None]) -> None:
         """Keep a task that outlives its connection: what the client asked for is still done."""

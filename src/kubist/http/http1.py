@@ -22,13 +22,15 @@ _CLOSE = b"Connection: close\r\n"
 _KEEP_ALIVE = b"Connection: keep-alive\r\n"
 _CHUNKED = b"Transfer-Encoding: chunked\r\n"
 _LINGER_STEP = 0.5
+_BURST = 8
+"""Requests that are begun in one turn of the event loop; what else a client sent with them waits for the next."""
 
 
 class Http1(Connection):
     """One connection. `_queue` holds what came while an answer was due: requests, or a refusal's status."""
 
     __slots__ = (
-        "_busy", "_continue", "_current", "_eof", "_keep_alive", "_lingered", "_queue", "_reader", "_reading",
+        "_burst", "_busy", "_continue", "_current", "_eof", "_keep_alive", "_lingered", "_queue", "_reader", "_reading",
         "_refused", "_sending", "_task", "_writer", "heard",
     )  # fmt: skip
 
@@ -42,6 +44,7 @@ class Http1(Connection):
         self._continue = False
         self.heard = False
         self._lingered = 0.0
+        self._burst = 0
 
         self._busy = False
         self._keep_alive = True
@@ -58,6 +61,7 @@ class Http1(Connection):
         elif self._refused:
             self.heard = True
         else:
+            self._burst = 0
             try:
                 self._reader.feed(data)
             except Refusal as refusal:
@@ -108,10 +112,13 @@ class Http1(Connection):
     # Requests, one after the other
 
     def take(self, request: Request | int) -> None:
-        if not self._busy and self.writable and not self._queue:
+        if not self._busy and self.writable and not self._queue and self._burst < _BURST:
+            self._burst += 1
             self._begin(request)
             return
         self._queue.append(request)
+        if not self._busy:
+            self.host.loop.call_soon(self._next)
         if len(self._queue) > self.host.limits.pipelined_requests:
             self._queue.pop()
             raise Refusal(400)

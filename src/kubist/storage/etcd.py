@@ -11,6 +11,8 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
+from kubist.eager import in_task
+
 from . import etcd_messages as pb
 from .etcd_client import CALL_SECONDS, EtcdClient, LeaseNotFound, credentials
 from .etcd_compact import compact, compact_forever
@@ -172,6 +174,7 @@ class EtcdStore:
 
     async def _oldest(self, refused: int) -> int:
         """The oldest revision etcd has, which only a watch is told."""
+        await in_task()
         try:
             async with (
                 asyncio.timeout(CALL_SECONDS),

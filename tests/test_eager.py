@@ -1,0 +1,127 @@
+"""Coroutines begun at once: what they do before their first wait, and what becomes of them afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from kubist.eager import begin, in_task
+
+
+def on_loop(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    @functools.wraps(test)
+    def run() -> None:
+        asyncio.run(test())
+
+    del run.__wrapped__  # type: ignore[attr-defined]
+    return run
+
+
+@on_loop
+async def test_what_waits_for_nothing_is_done_when_begin_returns() -> None:
+    done: list[str] = []
+
+    async def work() -> None:
+        done.append("at once")
+
+    assert begin(work(), asyncio.get_running_loop()) is None
+    assert done == ["at once"]
+
+
+@on_loop
+async def test_the_rest_is_done_by_a_task() -> None:
+    loop = asyncio.get_running_loop()
+    first: asyncio.Future[int] = loop.create_future()
+    seen: list[object] = []
+
+    async def work() -> None:
+        seen.append(await first)
+        await asyncio.sleep(0)
+        seen.append(asyncio.current_task())
+
+    task = begin(work(), loop)
+    assert task is not None and not seen
+    first.set_result(1)
+    await task
+    assert seen == [1, task]
+
+
+@on_loop
+async def test_a_failure_of_what_was_awaited_reaches_the_coroutine() -> None:
+    loop = asyncio.get_running_loop()
+    first: asyncio.Future[None] = loop.create_future()
+    second: asyncio.Future[str] = loop.create_future()
+    seen: list[str] = []
+
+    async def work() -> None:
+        try:
+            await first
+        except ValueError as error:
+            seen.append(str(error))
+        seen.append(await second)
+
+    task = begin(work(), loop)
+    assert task is not None
+    first.set_exception(ValueError("no"))
+    await asyncio.sleep(0.01)
+    second.set_result("yes")
+    await task
+    assert seen == ["no", "yes"]
+
+
+@on_loop
+async def test_a_failure_may_end_the_coroutine() -> None:
+    loop = asyncio.get_running_loop()
+    awaited: asyncio.Future[None] = loop.create_future()
+
+    async def work() -> None:
+        try:
+            await awaited
+        except ValueError:
+            return
+
+    task = begin(work(), loop)
+    assert task is not None
+    awaited.set_exception(ValueError("no"))
+    await task
+
+
+@on_loop
+async def test_cancelling_the_task_cancels_the_coroutine_where_it_waits() -> None:
+    seen: list[str] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append("left")
+
+    task = begin(work(), asyncio.get_running_loop())
+    assert task is not None
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert seen == ["left"]
+
+
+@on_loop
+async def test_a_timeout_can_be_used_after_in_task() -> None:
+    seen: list[str] = []
+
+    async def work() -> None:
+        await in_task()
+        try:
+            async with asyncio.timeout(0.01):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            seen.append("late")
+
+    task = begin(work(), asyncio.get_running_loop())
+    assert task is not None
+    await task
+    assert seen == ["late"]
