@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from loader import Connection, Sample, connect, request, run, tls
 
@@ -180,9 +181,13 @@ async def page(target: Target) -> Run:
     return lambda: run(target.port, 4, 20, 200, do)
 
 
-async def watch(target: Target) -> Run:
+def watch(accept: str) -> Workload:
     """Many watches of one collection, and writes to it. An operation is an event delivered; the latencies
     are those of the writes."""
+    return partial(_watch, accept)
+
+
+async def _watch(accept: str, target: Target) -> Run:
     writes = min(500, target.objects)
     context = tls()
     version = "" if target.size else f"&resourceVersion={await _version(target)}"
@@ -200,10 +205,10 @@ async def watch(target: Target) -> Run:
 
     for watcher in watchers:
         watcher.on_events = hear(watcher)
-        await watcher.ask(target.ask("GET", f"{PODS}?watch=1{version}", Accept=JSON))
+        await watcher.ask(target.ask("GET", f"{PODS}?watch=1{version}", Accept=accept))
 
     def ask(i: int) -> bytes:
-        body = b'{"metadata":{"annotations":{"mark":"%d"}}}' % i
+        body = b'{"metadata":{"annotations":{"mark":"%d as %b"}}}' % (i, accept.encode())
         return target.ask("PATCH", name(i), body, Content_Type="application/merge-patch+json")
 
     async def work() -> Sample:
@@ -249,6 +254,7 @@ WORKLOADS: dict[str, Workload] = {
     "table": lists(TABLE),
     "metadata": lists(METADATA),
     "selector": selector,
-    "watch": watch,
+    "watch": watch(JSON),
+    "watched": watch(TABLE),
     "delete": delete,
 }

@@ -10,6 +10,7 @@ from collections import deque
 from typing import Any
 
 LIMIT = 96 << 20
+EVENTS_LIMIT = 24 << 20
 OVERHEAD = 120
 """What remembering a piece costs by itself."""
 
@@ -38,3 +39,5 @@ class Kept:
 
 KEPT = Kept()
 """One bound for the process: servers in one process share its memory."""
+EVENTS = Kept(EVENTS_LIMIT)
+"""Events of recent changes, which would push out what lists need: most are never asked for again."""

@@ -51,7 +51,7 @@ class Partial(Metadata):
     def __init__(self, resource: Resource, version: str) -> None:
         super().__init__(resource)
         self.version = f"meta.k8s.io/{version}"
-        self.event_key = (KIND, version, resource.api_version)
+        self.event_key = (KIND, version, resource)
         self._head = b'{"kind":"PartialObjectMetadata","apiVersion":"%b",' % self.version.encode()
 
     def object(self, entry: Entry) -> bytes:
@@ -122,7 +122,7 @@ class PartialProtobuf(Messages):
     def __init__(self, resource: Resource, version: str, *, lists: bool) -> None:
         super().__init__(resource, f"meta.k8s.io/{version}", KIND, KIND + "List")
         self.key = "metadata messages"
-        self.event_key = (KIND, "protobuf", version, resource.api_version)
+        self.event_key = (KIND, "protobuf", version, resource)
         self.lists = lists
         self.watchable = not lists
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from kubist.codec.kept import KEPT
+from kubist.codec.kept import EVENTS, KEPT
 from kubist.storage.cache import Change, Entry
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Representation:
         self.resource = resource
         self.key: object = (type(self), resource.api_version)
         """Under which a version's piece is kept."""
-        self.event_key: object = self.key
+        self.event_key: object = (type(self), resource)
         """Under which the events of a change are shared."""
         self.stored = resource.custom or resource.api_version == resource.storage_version
         """Entries are in the version asked for; those of custom resources were converted on the way."""
@@ -67,9 +67,10 @@ class Representation:
     def shared_event(self, type: str, change: Change, entry: Entry) -> bytes:
         """`event`, made once for all watchers that ask for this representation."""
         key = (self.event_key, type)
-        found = change.encoded.get(key)
+        found: bytes | None = change.encoded.get(key)
         if found is None:
-            found = change.encoded[key] = self.event(type, entry)
+            found = self.event(type, entry)
+            EVENTS.keep(change.encoded, key, found, len(found))
         return found
 
     def for_watch(self) -> Representation:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from kubist.codec.kept import EVENTS
 from kubist.codec.partial import Metadata, internal, list_meta
 from kubist.codec.representation import Chunks, Json, ListMeta, Made, Object, Representation, is_status
 from kubist.kinds import columns
@@ -91,6 +92,7 @@ class Table(Representation):
         self.version = f"meta.k8s.io/{version}"
         self.table = table_of(resource)
         self.rows = rows_of(resource, self.table)
+        self.event_key = (self.rows, self.version, self.include)
         self.metadata = Metadata(resource)
         self.json = Json(resource)
         self._head = b'{"kind":"Table","apiVersion":"%b","metadata":' % self.version.encode()
@@ -132,8 +134,11 @@ class Table(Representation):
 
     def row(self, entry: Entry, now: float) -> bytes:
         self._check()
+        return self.cells(entry, now) + self._included(entry)
+
+    def cells(self, entry: Entry, now: float) -> bytes:
         row: Row = self.rows.piece(entry)
-        return row.text(now) + self._included(entry)
+        return row.text(now)
 
     def _all_included(self, entries: Sequence[Entry]) -> tuple[bytes, Chunks, bytes]:
         """What rows show of their objects, and the constants around it."""
@@ -220,11 +225,21 @@ class WatchedTable(Representation):
     async def prepare(self, entries: Any) -> None:
         await self.inner.prepare(entries)
 
-    def event(self, type: str, entry: Entry) -> bytes:
-        return self._event(type, {"resourceVersion": str(entry.revision)}, self.inner.row(entry, time.time()))
+    def event(self, type: str, entry: Entry, now: float | None = None) -> bytes:
+        row = self.inner.row(entry, time.time() if now is None else now)
+        return self._event(type, {"resourceVersion": str(entry.revision)}, row)
 
     def shared_event(self, type: str, change: Change, entry: Entry) -> bytes:
-        return self.event(type, entry)
+        """Shared until an age in it changes: as long as the row is the same bytes."""
+        now = time.time()
+        cells = self.inner.cells(entry, now)
+        key = (self.inner.event_key, type, self.headers)
+        found: tuple[bytes, bytes] | None = change.encoded.get(key)
+        if found is None or found[0] is not cells:
+            found = cells, self.event(type, entry, now)
+            EVENTS.keep(change.encoded, key, found, len(cells) + len(found[1]))
+        self.headers = False
+        return found[1]
 
     def event_value(self, type: str, obj: Object) -> bytes:
         if is_status(obj):

@@ -114,7 +114,7 @@ class Change:
         self.old = old
         self.new = new
         self.gone: Entry | None = None
-        self.encoded: dict[Any, bytes] = {}
+        self.encoded: dict[Any, Any] = {}
         """Event bytes by representation and type, shared by all watchers."""
 
     def last(self) -> Entry:

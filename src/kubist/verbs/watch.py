@@ -29,6 +29,8 @@ BUFFER_LIMIT = 8 << 20
 WAITING_LIMIT = 10_000
 """Events that may wait for their conversion before the watcher is cut off."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+Waiting = tuple[str, Entry | bytes, Change | None]
+"""An event to come: its type, what it shows, and the change with whose other watchers it is shared."""
 EXPIRED = "The resourceVersion for the provided watch is too old."
 
 
@@ -81,7 +83,7 @@ class Watcher:
         """How much may be left unread."""
         self._writer: StreamWriter | None = None
         self._timers: list[asyncio.TimerHandle] = []
-        self._waiting: deque[tuple[str, Entry | bytes]] = deque()
+        self._waiting: deque[Waiting] = deque()
         self._sender: asyncio.Task[None] | None = None
 
     async def position(self) -> None:
@@ -174,7 +176,7 @@ class Watcher:
         if self._converting():
             entries = [e for e in self.selection.candidates(self.collection, "") if self.selection.matches(e)]
             self.after = self.cache.revision
-            self._later([("ADDED", entry) for entry in entries])
+            self._later([("ADDED", entry, None) for entry in entries])
         else:
             event, matches = self.shown.event, self.selection.matches
             found = self.selection.candidates(self.collection, "")
@@ -205,11 +207,11 @@ class Watcher:
     def _deliver_later(self, change: Change) -> None:
         matches, old, new = self.selection.matches, change.old, change.new
         if new is not None and matches(new):
-            self._later([("MODIFIED" if old is not None and matches(old) else "ADDED", new)])
+            self._later([("MODIFIED" if old is not None and matches(old) else "ADDED", new, change)])
         elif old is not None and matches(old):
-            self._later([("DELETED", change.last())])
+            self._later([("DELETED", change.last(), change)])
 
-    def _later(self, events: list[tuple[str, Entry | bytes]]) -> None:
+    def _later(self, events: list[Waiting]) -> None:
         self._waiting += events
         if self._room and len(self._waiting) > WAITING_LIMIT:
             self._cut_off()
@@ -219,7 +221,7 @@ class Watcher:
     async def _send_waiting(self) -> None:
         """Convert and send, one event after the other. One that cannot be converted ends the watch."""
         while self._waiting:
-            type_, entry = self._waiting.popleft()
+            type_, entry, change = self._waiting.popleft()
             if isinstance(entry, bytes):
                 self._write([entry])
                 continue
@@ -229,7 +231,10 @@ class Watcher:
                 self._write([self.shown.event_value("ERROR", error.status())])
                 self.end()
                 return
-            self._write([self.shown.event(type_, versioned)])
+            if change is None:
+                self._write([self.shown.event(type_, versioned)])
+            else:
+                self._write([self.shown.shared_event(type_, change, versioned)])
 
     def _bookmark(self, annotations: dict[str, str] | None = None) -> bytes:
         resource = self.call.resource
@@ -245,7 +250,7 @@ class Watcher:
     def _write_bookmark(self, bookmark: bytes) -> None:
         """Never before an event of an earlier version."""
         if self._converting():
-            self._later([("BOOKMARK", bookmark)])
+            self._later([("BOOKMARK", bookmark, None)])
         else:
             self._write([bookmark])
 
