@@ -57,6 +57,8 @@ class Config:
     etcd_keyfile: str = ""
     etcd_prefix: str = "/registry"
     event_ttl: int = 3600
+    encryption_provider_config: str = ""
+    encryption_provider_config_automatic_reload: bool = False
 
     service_cluster_ip_range: str = "10.0.0.0/24"
     """One CIDR, or two of different families with a comma."""

@@ -14,10 +14,12 @@ import orjson
 from kubist.meta import status
 from kubist.resources import Resource, Resources
 from kubist.storage.cache import Cache, Collection, Entry, StoredKind
+from kubist.storage.encryption.sealed import reason
 from kubist.storage.store import Conflict, Store, Unavailable
 
 if TYPE_CHECKING:
     from kubist.config import Config
+    from kubist.storage.encryption.store import EncryptedStore
 
 Object = dict[str, Any]
 VALUE_LIMIT = 1_572_864
@@ -31,6 +33,8 @@ class Registry:
         self.config = config
         self.resources = resources
         self.store = store
+        self.encrypted: EncryptedStore | None = None
+        """The same store, where values are encrypted at rest."""
         self.cache = Cache(store)
         self._kinds: dict[str, StoredKind] = {}
         self._collections: dict[str, Collection] = {}
@@ -81,7 +85,19 @@ class Registry:
         if not collection.loaded:
             await collection.ready()
         await self.cache.catch_up()
-        return collection.get(resource.key(namespace, name))
+        key = resource.key(namespace, name)
+        entry = collection.get(key)
+        if entry is None and key in collection.unreadable:
+            raise status.internal_error(collection.unreadable[key].reason)
+        return entry
+
+    def readable(self, collection: Collection, prefix: str, start: str = "") -> None:
+        """Refuse to show a range of objects of which some cannot be read."""
+        for key in sorted(collection.unreadable):
+            if key.startswith(prefix) and key >= start:
+                stored = "/" + self.config.etcd_prefix.strip("/") + key[len("/registry") :]
+                why = collection.unreadable[key].reason
+                raise status.internal_error(f'unable to transform key "{stored}": {why}')
 
     async def insert(self, resource: Resource, namespace: str, obj: Object) -> Entry:
         name = obj["metadata"]["name"]
@@ -102,7 +118,10 @@ class Registry:
         kind = self.kind(resource)
         value = self._encoded(kind, obj)
         start = len(kind.head) + len(b'"metadata":{')
-        if entry.tail.endswith(value[start:]) and len(entry.tail) == len(value) - start + entry_prefix(entry):
+        same = entry.tail.endswith(value[start:]) and len(entry.tail) == len(value) - start + entry_prefix(
+            entry
+        )
+        if same and not await self.stale(entry):
             return entry
         try:
             revision = await self.store.update(entry.key, value, entry.revision, ttl=self._ttl(resource))
@@ -111,6 +130,10 @@ class Registry:
         except Unavailable as error:
             raise status.unavailable(str(error)) from None
         return kind.entry(entry.key, value, revision)
+
+    async def stale(self, entry: Entry) -> bool:
+        """Whether an object, though unchanged, should be written again: its encryption is not today's."""
+        return self.encrypted is not None and await self.encrypted.stale(entry.key)
 
     async def remove(self, resource: Resource, entry: Entry) -> int | None:
         """Delete `entry`; the deletion's revision, or None if it is no longer the newest version."""
@@ -126,7 +149,10 @@ class Registry:
         held = await self.store.get(key)
         if held is None:
             return None
-        return self.kind(resource).entry(key, held.value, held.mod_revision)
+        try:
+            return self.kind(resource).entry(key, held.value, held.mod_revision)
+        except Exception as error:
+            raise status.internal_error(reason(held.value, error)) from None
 
     def _encoded(self, kind: StoredKind, obj: Object) -> bytes:
         value = kind.encode(obj)

@@ -29,6 +29,7 @@ from kubist.storage.store import Store
 
 if TYPE_CHECKING:
     from kubist.control.manager import Manager
+    from kubist.storage.encryption.store import EncryptedStore
 
 log = logging.getLogger("kubist")
 
@@ -40,10 +41,15 @@ class Server:
         self.config = config
         self.resources = Resources()
         self.store = store or make_store(config)
+        self._encrypted = encrypted(config, self.store, self.resources)
+        self.store = self._encrypted or self.store
         self.registry = Registry(config, self.resources, self.store)
+        self.registry.encrypted = self._encrypted
         self.health = Health()
         self.health.add("etcd", self._store_problem)
         self.ready = False
+        if config.encryption_provider_config_automatic_reload:
+            self.health.add("kms-providers", lambda: "")
         self.health.add("informer-sync", lambda: "" if self.ready else "not ready", "readyz")
         self.api = API(
             config,
@@ -82,6 +88,8 @@ class Server:
                 asyncio.create_task(repair_allocations(self.api.cluster)),
                 asyncio.create_task(keep_flow_schemas_informed(self.registry)),
             ]
+            if self.config.encryption_provider_config_automatic_reload:
+                self._chores.append(asyncio.create_task(self._follow_encryption()))
             await self._listen(sock)
             await self._control()
         except BaseException:
@@ -102,6 +110,12 @@ class Server:
 
             self._loops = Manager(self.api)
             await self._loops.start()
+
+    async def _follow_encryption(self) -> None:
+        """Take up changes of the encryption configuration; what could not be read may then be."""
+        if self._encrypted is not None:
+            async for _ in self._encrypted.follow(self.config.encryption_provider_config):
+                await self.registry.cache.reload_unreadable()
 
     async def _listen(self, sock: socket.socket) -> None:
         self._http = HttpServer(self.api, ssl_context=await self._ssl_context())
@@ -164,6 +178,22 @@ def make_store(config: Config) -> Store:
         return SqliteStore(None)
     Path(config.data_dir).mkdir(parents=True, exist_ok=True)
     return SqliteStore(str(Path(config.data_dir) / "kubist.db"))
+
+
+def encrypted(config: Config, store: Store, resources: Resources) -> EncryptedStore | None:
+    """The store with encryption at rest, if a configuration file asks for it."""
+    if not config.encryption_provider_config:
+        if config.encryption_provider_config_automatic_reload:
+            raise ValueError(
+                "--encryption-provider-config-automatic-reload needs --encryption-provider-config"
+            )
+        return None
+    from kubist.storage.encryption.config import GroupResource, read
+    from kubist.storage.encryption.store import EncryptedStore
+
+    encryption = read(config.encryption_provider_config)
+    kinds = {kind.prefix: GroupResource(kind.stored_group, kind.resource) for kind in resources}
+    return EncryptedStore(store, encryption, kinds, prefix="/" + config.etcd_prefix.strip("/"))
 
 
 def serving_context(config: Config) -> ssl.SSLContext:

@@ -41,6 +41,15 @@ FLAGS = (
     flags.Flag("etcd-cafile", "string", "", "The authority of the etcd servers' certificates."),
     flags.Flag("etcd-certfile", "string", "", "The certificate by which etcd knows this server."),
     flags.Flag("etcd-keyfile", "string", "", "Its key."),
+    flags.Flag(
+        "encryption-provider-config",
+        "string",
+        "",
+        "File that says which resources are kept encrypted, and how.",
+    ),
+    flags.Flag(
+        "encryption-provider-config-automatic-reload", "bool", "false", "Take up changes of that file."
+    ),
     flags.Flag("event-ttl", "duration", "1h0m0s", "How long events are kept."),
     flags.Flag("v", "Level", "0", "How much to log."),
 )

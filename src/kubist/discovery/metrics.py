@@ -5,63 +5,19 @@ Counting a request costs two dictionary look-ups; everything else is computed wh
 
 from __future__ import annotations
 
-import bisect
-import resource
-import sys
 import time
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from kubist.discovery.counters import BUCKETS, Counters, Histogram
 from kubist.http.messages import Response
 
 if TYPE_CHECKING:
     from kubist.registry import Registry
     from kubist.request import RequestInfo
 
-BUCKETS = (
-    0.005,
-    0.025,
-    0.05,
-    0.1,
-    0.2,
-    0.4,
-    0.6,
-    0.8,
-    1.0,
-    1.25,
-    1.5,
-    2,
-    3,
-    4,
-    5,
-    6,
-    8,
-    10,
-    15,
-    20,
-    30,
-    45,
-    60,
-)
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 Labels = tuple[tuple[str, str], ...]
-
-
-class Histogram:
-    """How long the requests of one kind took."""
-
-    __slots__ = ("buckets", "count", "sum")
-
-    def __init__(self) -> None:
-        self.buckets = [0] * (len(BUCKETS) + 1)
-        self.count = 0
-        self.sum = 0.0
-
-    def observe(self, seconds: float) -> None:
-        self.buckets[bisect.bisect_left(BUCKETS, seconds)] += 1
-        self.count += 1
-        self.sum += seconds
 
 
 class Metrics:
@@ -70,9 +26,11 @@ class Metrics:
     def __init__(self, registry: Registry, watchers: dict[str, set[Any]]) -> None:
         self._registry = registry
         self._watchers = watchers
-        self._requests: dict[tuple[str, ...], int] = {}
-        self._durations: dict[tuple[str, ...], Histogram] = {}
+        self._counters = Counters()
+        self._requests, self._durations = self._counters.requests, self._counters.durations
         self._started = time.time()
+        self.others: Callable[[], Awaitable[list[bytes]]] | None = None
+        """Asks the other processes of this server for their counters."""
 
     def count(self, info: RequestInfo | None, code: int, seconds: float, dry_run: bool) -> None:
         """A request has been answered (a stream: begun)."""
@@ -88,21 +46,34 @@ class Metrics:
             histogram = self._durations[where] = Histogram()
         histogram.observe(seconds)
 
-    def answer(self) -> Response:
-        lines = [line for family in self._families() for line in family]
+    def own(self) -> Counters:
+        """What this process has counted, as of now."""
+        counters = self._counters
+        counters.watches = {prefix: len(watchers) for prefix, watchers in self._watchers.items()}
+        counters.measure()
+        return counters
+
+    async def answer(self) -> Response:
+        counters = self.own()
+        if self.others is not None:
+            total = Counters()
+            for part in (counters.dump(), *await self.others()):
+                total.add(part)
+            counters = total
+        lines = [line for family in self._families(counters) for line in family]
         return Response(200, [(b"Content-Type", CONTENT_TYPE)], ("\n".join(lines) + "\n").encode())
 
-    def _families(self) -> Iterator[Iterable[str]]:
-        yield self._request_total()
-        yield self._request_duration()
+    def _families(self, counters: Counters) -> Iterator[Iterable[str]]:
+        yield self._request_total(counters)
+        yield self._request_duration(counters)
         yield self._collections()
-        yield self._long_running()
-        yield self._process()
+        yield self._long_running(counters)
+        yield self._process(counters)
 
-    def _request_total(self) -> Iterator[str]:
+    def _request_total(self, counters: Counters) -> Iterator[str]:
         yield "# TYPE apiserver_request_total counter"
         for (verb, group, version, plural, sub, scope, code, dry_run), count in sorted(
-            self._requests.items()
+            counters.requests.items()
         ):
             labels = (
                 ("code", code),
@@ -117,10 +88,10 @@ class Metrics:
             )
             yield _sample("apiserver_request_total", labels, count)
 
-    def _request_duration(self) -> Iterator[str]:
+    def _request_duration(self, counters: Counters) -> Iterator[str]:
         name = "apiserver_request_duration_seconds"
         yield f"# TYPE {name} histogram"
-        for (verb, group, version, plural, sub, scope), found in sorted(self._durations.items()):
+        for (verb, group, version, plural, sub, scope), found in sorted(counters.durations.items()):
             labels = (
                 ("component", "apiserver"),
                 ("dry_run", ""),
@@ -152,10 +123,10 @@ class Metrics:
         for labels, _ in found:
             yield _sample("apiserver_watch_cache_resource_version", labels, cache.revision)
 
-    def _long_running(self) -> Iterator[str]:
+    def _long_running(self, counters: Counters) -> Iterator[str]:
         yield "# TYPE apiserver_longrunning_requests gauge"
         prefixes = {kind.prefix: kind for kind in self._registry.resources}
-        for prefix, watchers in self._watchers.items():
+        for prefix, watches in counters.watches.items():
             kind = prefixes.get(prefix)
             if kind is not None:
                 labels = (
@@ -165,28 +136,28 @@ class Metrics:
                     ("verb", "WATCH"),
                     ("version", kind.version),
                 )
-                yield _sample("apiserver_longrunning_requests", labels, len(watchers))
+                yield _sample("apiserver_longrunning_requests", labels, watches)
 
-    def _process(self) -> Iterator[str]:
-        usage = resource.getrusage(resource.RUSAGE_SELF)
+    def _encryption(self, tally: Tally) -> Iterator[str]:
+        family = ""
+        for name, kind, labels, value in tally.samples():
+            base = re.sub("_(bucket|sum|count)$", "", name) if kind == "histogram" else name
+            if base != family:
+                family = base
+                yield f"# TYPE {base} {kind}"
+            yield _sample(name, labels, value)
+
+    def _process(self, counters: Counters) -> Iterator[str]:
         yield "# TYPE process_cpu_seconds_total counter"
-        yield _sample("process_cpu_seconds_total", (), usage.ru_utime + usage.ru_stime)
+        yield _sample("process_cpu_seconds_total", (), counters.cpu)
         yield "# TYPE process_start_time_seconds gauge"
         yield _sample("process_start_time_seconds", (), self._started)
         yield "# TYPE process_resident_memory_bytes gauge"
-        yield _sample("process_resident_memory_bytes", (), _resident(usage.ru_maxrss))
+        yield _sample("process_resident_memory_bytes", (), counters.memory)
 
 
 def _scope(info: RequestInfo) -> str:
     return "namespace" if info.namespace else "cluster"
-
-
-def _resident(peak: int) -> int:
-    """Memory in use: now where the system tells, else at most so far."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-    except OSError:
-        return peak * (1 if sys.platform == "darwin" else 1024)
 
 
 def _sample(name: str, labels: Labels, value: float) -> str:

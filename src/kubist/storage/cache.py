@@ -52,11 +52,19 @@ class Cache:
         self._feed = asyncio.ensure_future(self._follow(live))
         await live.wait()
 
+    async def reload_unreadable(self) -> None:
+        """Read everything again if some of it could not be read: by now it may be."""
+        if any(collection.unreadable for collection in self.collections.values()):
+            await self.stop()
+            self._feed = asyncio.ensure_future(self._follow(asyncio.Event(), lost=True))
+
     async def _load(self) -> None:
         """One scan of everything, dealt out to the collections. What belongs to none (yet) is passed over."""
         found: dict[Collection, list[tuple[str, Entry]]] = {
             collection: [] for collection in self.collections.values()
         }
+        for collection in found:
+            collection.read_anew()
         start, revision = "", 0
         while True:
             page = await self.store.scan(ROOT, start=start, limit=2000, revision=revision)
@@ -91,8 +99,8 @@ class Cache:
     def forget(self, prefix: str) -> None:
         self.collections.pop(prefix, None)
 
-    async def _follow(self, live: asyncio.Event) -> None:
-        delay, lost = 0.05, False
+    async def _follow(self, live: asyncio.Event, *, lost: bool = False) -> None:
+        delay = 0.05
         while True:
             try:
                 if lost:

@@ -11,10 +11,11 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sortedcontainers import SortedDict
 
+from kubist.storage.encryption.sealed import reason
 from kubist.storage.entry import Change, Entry, StoredKind
 from kubist.storage.store import Compacted, Event, KeyValue
 
@@ -37,6 +38,13 @@ class Follower(Protocol):
     def changed(self, collection: Collection, changes: list[Change]) -> None: ...
 
 
+class Lost(NamedTuple):
+    """What became of a key whose value cannot be read: why, and the last version that could."""
+
+    reason: str
+    last: Entry | None
+
+
 class Collection:
     """All objects of one kind."""
 
@@ -45,6 +53,10 @@ class Collection:
         self.kind = kind
         self.entries: SortedDict[str, Entry] = SortedDict()
         self.loaded = False
+        self.unreadable: dict[str, Lost] = {}
+        """Keys whose value is no object. They must not stop the others, nor be taken for deleted."""
+        self._unread: dict[str, Lost] = {}
+        """The same as of before the collection was last read anew."""
         self.window: deque[Change] = deque()
         self.window_start = 0
         """The revision from which on `window` is complete: changes after it are all there."""
@@ -70,6 +82,7 @@ class Collection:
         cache = self.cache
         while not self.loaded:
             self._held.clear()
+            self.read_anew()
             resets = cache.resets
             try:
                 items, revision = await self._scan()
@@ -94,6 +107,10 @@ class Collection:
             start = page.items[-1].key + "\0"
             await asyncio.sleep(0)
 
+    def read_anew(self) -> None:
+        """All values are going to be read; what is unreadable will show."""
+        self._unread, self.unreadable = self.unreadable, {}
+
     def read(self, kvs: Iterable[KeyValue]) -> Iterator[tuple[str, Entry]]:
         for kv in kvs:
             entry = self._entry(kv)
@@ -101,16 +118,24 @@ class Collection:
                 yield kv.key, entry
 
     def _entry(self, kv: KeyValue) -> Entry | None:
-        """A stored value as an entry. One that cannot be read is no object: it must not stop the others."""
+        """A stored value as an entry; None, and remembered as unreadable, if it is no object."""
         try:
             return self.kind.entry(kv.key, kv.value, kv.mod_revision)
         except Exception as error:
-            log.error("%s cannot be read: %s", kv.key, error)
+            why = reason(kv.value, error)
+            log.error("%s cannot be read: %s", kv.key, why)
+            self.unreadable[kv.key] = Lost(why, self.entries.get(kv.key) or _last(self._unread.get(kv.key)))
             return None
 
     def fill(self, items: list[tuple[str, Entry]], revision: int) -> None:
         """Be the collection as of `revision`, with no history. Who knew an earlier one is told the difference."""
         before, known = self.entries, self.loaded
+        for key, lost in self._unread.items():
+            if lost.last is not None:
+                before[key] = lost.last
+        for key in self.unreadable:
+            before.pop(key, None)
+        self._unread = {}
         if items or before:
             self.entries = SortedDict(items)
         self.window.clear()
@@ -145,13 +170,19 @@ class Collection:
 
     def _apply(self, event: Event) -> Change | None:
         old: Entry | None = self.entries.get(event.key)
+        if self.unreadable:
+            old = old or _last(self.unreadable.get(event.key))
         if event.revision <= (old.revision if old is not None else self.window_start):
             return None
+        self.unreadable.pop(event.key, None)
         new = self._entry(event.kv) if event.kv is not None else None
         if new is not None:
             self.entries[event.key] = new
+        elif event.kv is not None:
+            self._lose(event.key, old)
+            return None
         elif old is not None:
-            del self.entries[event.key]
+            self.entries.pop(event.key, None)
         else:
             return None
         if self._indexes:
@@ -159,6 +190,12 @@ class Collection:
         change = Change(event.revision, old, new)
         self._remember(change)
         return change
+
+    def _lose(self, key: str, old: Entry | None) -> None:
+        """An object is there and cannot be read: nobody is told until that changes."""
+        self.unreadable[key] = Lost(self.unreadable[key].reason, old)
+        if self.entries.pop(key, None) is not None and self._indexes:
+            self._reindex(key, old, None)
 
     def _remember(self, change: Change) -> None:
         cache, window = self.cache, self.window
@@ -240,7 +277,11 @@ class Collection:
         return changes
 
     def _past(self, kv: KeyValue | None) -> Entry | None:
-        return self._entry(kv) if kv is not None else None
+        """A value of the past as an entry, if it is an object."""
+        try:
+            return self.kind.entry(kv.key, kv.value, kv.mod_revision) if kv is not None else None
+        except Exception:
+            return None
 
     def labelled(self, label: str, value: str) -> list[str]:
         """Keys of the objects that carry a label, sorted. The index of a label is made when first asked for."""
@@ -263,6 +304,10 @@ class Collection:
                         del index[before]
                 if after is not None:
                     index.setdefault(after, set()).add(key)
+
+
+def _last(lost: Lost | None) -> Entry | None:
+    return lost.last if lost is not None else None
 
 
 def _weight(change: Change) -> int:

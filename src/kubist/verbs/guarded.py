@@ -157,7 +157,7 @@ async def _write(call: Call, path: Update, entry: Entry, new: Object, old: Objec
             return Outcome(None, new)
         restore_times(old, new)
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-        if new == old:
+        if new == old and not await call.api.registry.stale(entry):
             written: Entry | None = entry
         else:
             written = await call.api.registry.replace(resource, entry, await call.closed(new))

@@ -65,6 +65,9 @@ async def find(call: Call, options: ListOptions, selection: Selection) -> Page:
     if not collection.loaded:
         await collection.ready()
     asked = options.resource_version
+    if collection.unreadable and asked != "0":
+        await _catch_up(call)
+        call.api.registry.readable(collection, selection.key or selection.prefix)
     limit = options.limit
     if options.continue_:
         revision, start = continuation.decode(options.continue_)
