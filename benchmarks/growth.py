@@ -1,101 +1,260 @@
 """How costs grow with the number of objects: what should stay flat, and what may grow as they do.
 
-    python benchmarks/growth.py [5000 20000 80000]
+    python benchmarks/growth.py [--configmaps] [--save FILE] [5000 20000 80000]
 
-One store is filled to each size in turn; the server is started anew at each, as start-up reads everything.
+One store is filled to each size in turn, but for the last of them past the server: copies of an object that it has
+stored, which is much quicker. The server is started anew at each size, as start-up reads everything.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import sys
+import json
+import os
+import random
+import re
 import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import uvloop
+import workloads
 from bench import measure
-from loader import Sample
+from loader import Connection, connect, run, tls
 from servers import Server, start_kubist
-from workloads import JSON, PODS, Run, Target, Workload, each, get, lists, make_namespace, pod
+from workloads import JSON, Run, Target, Workload, each, make_namespace
+
+from kubist.storage.sqlite import SqliteStore
 
 SIZES = (5_000, 20_000, 80_000)
-LAST = 2_000
+LAST = 1_000
 """Creates that are measured: the last ones before a size is reached."""
 PER_LABEL = 100
-
-HEADER = (
-    f"{'pods':>7} {'create':>9} {'get':>9} {'selector':>9} {'list':>9} {'of it':>9} {'start':>7} {'CPU':>7}"
-    f" {'RSS':>7} {'JSON':>7}\n"
-    f"{'':>7} {'CPU ms':>9} {'CPU ms':>9} {'CPU ms':>9} {'CPU ms':>9} {'µs/pod':>9} {'s':>7} {'s':>7} {'MB':>7}"
-    f" {'MB':>7}"
-)
+AT_ONCE = 2_000
 
 
-def creates(first: int, count: int) -> Workload:
-    """Pods of which a hundred at a time share a label."""
+@dataclass(frozen=True)
+class Subject:
+    """What there is more and more of."""
 
-    async def prepare(target: Target) -> Run:
-        def ask(i: int) -> bytes:
-            number = first + i
-            body = pod(number).replace(b'"tier":"t', b'"batch":"%d","tier":"t' % (number // PER_LABEL), 1)
-            return target.ask("POST", PODS, body, Content_Type=JSON)
+    resource: str
+    stem: str
+    body: Callable[[int], bytes]
 
-        return each(target, count, ask, expected=201)
+    @property
+    def path(self) -> str:
+        return f"/api/v1/namespaces/bench/{self.resource}"
 
-    return prepare
+    def name(self, number: int) -> str:
+        return f"{self.stem}-{number:06}"
 
-
-async def selector(target: Target) -> Run:
-    """A hundred pods by their label, of however many there are; the index is made beforehand."""
-
-    def ask(i: int) -> bytes:
-        batch = i * 37 % (target.objects // PER_LABEL)
-        return target.ask("GET", f"{PODS}?labelSelector=batch%3D{batch}", Accept=JSON)
-
-    await each(target, 1, ask)()
-    return each(target, 400, ask, clients=4)
+    def labelled(self, number: int) -> bytes:
+        """A hundred at a time share a label."""
+        return self.body(number).replace(b'"tier":"t', b'"batch":"%d","tier":"t' % (number // PER_LABEL), 1)
 
 
-async def at_size(directory: Path, server: Server, before: int, size: int) -> Server:
-    """Fill up to a size and measure there; the server, started anew."""
-    target = Target(server.port, size)
+def configmap(number: int) -> bytes:
+    """About 1 KB once it is stored."""
+    return (
+        f'{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"map-{number:06}","namespace":"bench",'
+        f'"labels":{{"app":"app-{number % 50}","tier":"t{number % 5}"}}}},'
+        f'"data":{{"settings":"{"level=info " * 45}{number}"}}}}'
+    ).encode()
 
-    async def cost(workload: Workload) -> tuple[Sample, float]:
-        sample, cpu = await measure(server, target, workload)
-        if sample.failures:
-            raise SystemExit(sample.failures[0])
-        return sample, cpu
 
-    await cost(creates(before, size - before - LAST))
-    _, create_cpu = await cost(creates(size - LAST, LAST))
-    server.stop()
-    server = await start_kubist(directory)
-    target = Target(server.port, size)
-    memory, start_cpu = server.memory(), server.cpu()
-    _, get_cpu = await cost(get)
-    _, selector_cpu = await cost(selector)
-    listed, list_cpu = await cost(lists(JSON))
-    megabytes = listed.bytes / listed.operations / 1e6
-    print(
-        f"{size:7,} {create_cpu:9.3f} {get_cpu:9.3f} {selector_cpu:9.3f} {list_cpu:9.1f}"
-        f" {list_cpu / size * 1000:9.2f} {server.ready:7.2f} {start_cpu:7.2f} {memory:7.0f} {megabytes:7.0f}",
-        flush=True,
+PODS = Subject("pods", "pod", workloads.pod)
+CONFIGMAPS = Subject("configmaps", "map", configmap)
+
+
+@dataclass
+class Row:
+    """What was measured at one size; times are CPU of the server, in milliseconds."""
+
+    objects: int
+    create: float = 0.0
+    get: float = 0.0
+    selector: float = 0.0
+    pages: float = 0.0
+    list: float = 0.0
+    ready: float = 0.0
+    start: float = 0.0
+    memory: float = 0.0
+    megabytes: float = 0.0
+
+    HEADER = (
+        f"{'objects':>8} {'create':>8} {'get':>8} {'100 by':>8} {'100 of':>8} {'list':>8} {'of it':>8} {'start':>7}"
+        f" {'of it':>7} {'RSS':>7} {'JSON':>7} {'allowed':>8}\n"
+        f"{'':>8} {'ms':>8} {'ms':>8} {'label':>8} {'page':>8} {'ms':>8} {'µs each':>8} {'s':>7}"
+        f" {'CPU s':>7} {'MB':>7} {'MB':>7} {'MB':>8}"
     )
-    return server
+
+    def __str__(self) -> str:
+        return (
+            f"{self.objects:8,} {self.create:8.3f} {self.get:8.3f} {self.selector:8.3f} {self.pages:8.3f}"
+            f" {self.list:8.1f} {self.list / self.objects * 1000:8.2f} {self.ready:7.2f} {self.start:7.2f}"
+            f" {self.memory:7.0f} {self.megabytes:7.0f} {self.megabytes * 2.5 + 80:8.0f}"
+        )
 
 
-async def grow(sizes: list[int]) -> None:
-    with tempfile.TemporaryDirectory(prefix="kubist-growth-") as where:
-        directory = Path(where)
-        server = await start_kubist(directory)
-        try:
+class Growth:
+    def __init__(self, subject: Subject, directory: Path) -> None:
+        self.subject = subject
+        self.directory = directory
+        self.filled = 0
+
+    async def row(self, size: int) -> Row:
+        """Fill up to a size and measure there."""
+        row = Row(size)
+        if not self.filled:
+            server = await start_kubist(self.directory)
             await make_namespace(Target(server.port, 0))
-            print(HEADER)
-            for before, size in zip([0, *sizes], sizes, strict=False):
-                server = await at_size(directory, server, before, size)
+            await self._cost(server, self._creates(1))
+            self._template = await self._read(server)
+            await asyncio.to_thread(server.stop)
+        await self._fill(size - LAST)
+        server = await start_kubist(self.directory)
+        row.create = await self._cost(server, self._creates(LAST))
+        await asyncio.to_thread(server.stop)
+        server = await start_kubist(self.directory)
+        try:
+            row.ready, row.memory, row.start = server.ready, server.memory(), server.cpu()
+            row.get = await self._cost(server, self._gets)
+            row.selector = await self._cost(server, self._selector)
+            row.pages = await self._cost(server, self._pages)
+            listed, row.list = await self._measure(server, self._lists)
+            row.megabytes = listed / 1e6
         finally:
             await asyncio.to_thread(server.stop)
+        return row
+
+    async def _measure(self, server: Server, workload: Workload) -> tuple[float, float]:
+        """Bytes of an answer, and milliseconds of CPU for it."""
+        sample, cpu = await measure(server, Target(server.port, self.filled), workload)
+        if sample.failures:
+            raise SystemExit(sample.failures[0])
+        return sample.bytes / sample.operations, cpu
+
+    async def _cost(self, server: Server, workload: Workload) -> float:
+        return (await self._measure(server, workload))[1]
+
+    async def _read(self, server: Server) -> bytes:
+        """The first object as it is stored."""
+        client = await connect(server.port, tls())
+        path = f"{self.subject.path}/{self.subject.name(0)}"
+        _, body = await client.ask(Target(server.port, 0).ask("GET", path, Accept=JSON))
+        client.transport.close()
+        return re.sub(rb'"resourceVersion":"\d+",', b"", body, count=1).strip()
+
+    async def _fill(self, size: int) -> None:
+        """Write copies to the store, of which the server knows nothing yet."""
+        store = SqliteStore(str(self.directory / "kubist.db"))
+        await store.open()
+        own = self.subject.name(0).encode()
+        head = f"/registry/{self.subject.resource}/bench/"
+        while self.filled < size:
+            numbers = range(self.filled, min(size, self.filled + AT_ONCE))
+            await asyncio.gather(
+                *(
+                    store.create(head + self.subject.name(number), self._copy(own, number))
+                    for number in numbers
+                )
+            )
+            self.filled = numbers.stop
+        await store.close()
+
+    def _copy(self, own: bytes, number: int) -> bytes:
+        text = self._template.replace(own, self.subject.name(number).encode())
+        text = text.replace(b'"batch":"0"', b'"batch":"%d"' % (number // PER_LABEL), 1)
+        return re.sub(rb'"uid":"[^"]+"', f'"uid":"{os.urandom(16).hex()}"'.encode(), text, count=1)
+
+    # What is asked for
+
+    def _creates(self, count: int) -> Workload:
+        first, subject = self.filled, self.subject
+        self.filled += count
+
+        async def prepare(target: Target) -> Run:
+            def ask(i: int) -> bytes:
+                return target.ask("POST", subject.path, subject.labelled(first + i), Content_Type=JSON)
+
+            return each(target, count, ask, expected=201)
+
+        return prepare
+
+    async def _gets(self, target: Target) -> Run:
+        chosen, subject = random.Random(1), self.subject
+
+        def ask(_: int) -> bytes:
+            path = f"{subject.path}/{subject.name(chosen.randrange(target.objects))}"
+            return target.ask("GET", path, Accept=JSON)
+
+        return each(target, 10_000, ask)
+
+    async def _selector(self, target: Target) -> Run:
+        """A hundred by their label, of however many there are; the index is made beforehand."""
+        path = self.subject.path
+
+        def ask(i: int) -> bytes:
+            batch = i * 37 % (target.objects // PER_LABEL)
+            return target.ask("GET", f"{path}?labelSelector=batch%3D{batch}", Accept=JSON)
+
+        await each(target, 1, ask)()
+        return each(target, 800, ask, clients=4)
+
+    async def _pages(self, target: Target) -> Run:
+        """A page of a hundred from the middle, always of the version at the start although a write comes
+        before each: an operation is both."""
+        subject = self.subject
+        client = await connect(target.port, tls())
+        middle = f"{subject.path}?limit={target.objects // 2}"
+        _, body = await client.ask(target.ask("GET", middle, Accept=JSON))
+        client.transport.close()
+        found = re.search(rb'"continue":"([^"]+)"', body[:1000])
+        assert found is not None
+        path = f"{subject.path}?limit=100&continue={found[1].decode()}"
+
+        async def do(client: Connection, number: int) -> tuple[int, int]:
+            patch = b'{"metadata":{"annotations":{"n":"%d"}}}' % number
+            where = f"{subject.path}/{subject.name(number)}"
+            merge = "application/merge-patch+json"
+            await client.ask(target.ask("PATCH", where, patch, Content_Type=merge))
+            status, page = await client.ask(target.ask("GET", path, Accept=JSON))
+            return status, len(page)
+
+        return lambda: run(target.port, 4, 200, 200, do)
+
+    async def _lists(self, target: Target) -> Run:
+        def ask(_: int) -> bytes:
+            return target.ask("GET", self.subject.path, Accept=JSON)
+
+        await each(target, 1, ask)()
+        return each(target, max(4, 400_000 // target.objects), ask, clients=2)
+
+
+async def grow(subject: Subject, sizes: list[int], save: str) -> None:
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="kubist-growth-") as where:
+        growth = Growth(subject, Path(where))
+        print(Row.HEADER)
+        for size in sizes:
+            rows.append(await growth.row(size))
+            print(rows[-1], flush=True)
+    if save:
+        with open(save, "w") as file:  # noqa: ASYNC230
+            file.write(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--configmaps", action="store_true", help="configmaps of 1 KB, not pods of 3.4 KB")
+    parser.add_argument("--save", default="", help="write the figures to this file, for plot.py")
+    parser.add_argument("sizes", type=int, nargs="*", default=list(SIZES))
+    options = parser.parse_args()
+    subject = CONFIGMAPS if options.configmaps else PODS
+    uvloop.run(grow(subject, options.sizes, options.save))
 
 
 if __name__ == "__main__":
-    uvloop.run(grow([int(size) for size in sys.argv[1:]] or list(SIZES)))
+    main()

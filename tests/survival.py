@@ -24,7 +24,8 @@ NAMES = 4
 MAPS = "/api/v1/namespaces/default/configmaps"
 READY = r"serving on 127\.0\.0\.1:(\d+)"
 FLAGS = ("--secure-port=0", "--bind-address=127.0.0.1", "--cert-dir=certs", "--token-auth-file=tokens")
-PATIENCE = 30.0
+PATIENCE = 300.0
+"""Seconds: nothing here is about how long things take, and the machine may be busy."""
 
 Told = tuple[str | None, int]
 """What a name holds (None: nothing) and its resource version."""
@@ -181,17 +182,25 @@ class Survival:
     def run(self, kills: int) -> None:
         while self.kills < kills:
             self._round()
+            if self.kills % 100 == 0:
+                print(self, flush=True)
         with self._start() as server:
             watching = self._check(self._port(server))
             assert server.stop() == 0
             watching.join(PATIENCE)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kills} kills ({self.early} during the start), {self.answers} answered writes,"
+            f" {self.refused} refused as stale, {self.events} events"
+        )
 
     def _start(self) -> Any:
         return running(self.home, "apiserver", *self._store, *FLAGS)
 
     @staticmethod
     def _port(server: Running) -> int:
-        return int(server.wait_for(READY))
+        return int(server.wait_for(READY, PATIENCE))
 
     def _round(self) -> None:
         """A server from start to its end: some do not live to see a request."""
@@ -281,12 +290,8 @@ def sorted_by_name(changes: list[tuple[str, str | None]]) -> dict[str, list[str 
     return found
 
 
-def survive(home: Path, kills: int, *store: str) -> str:
-    """Kill so often; what was done, in words."""
+def survive(home: Path, kills: int, *store: str) -> None:
     survival = Survival(home, *store)
     survival.run(kills)
     assert survival.answers > kills
-    return (
-        f"{survival.kills} kills ({survival.early} during the start), {survival.answers} answered writes,"
-        f" {survival.refused} refused as stale, {survival.events} events"
-    )
+    print(survival)

@@ -17,9 +17,9 @@ KILLS = int(os.environ.get("KUBIST_SOAK_KILLS", "1000"))
 
 
 def test_sqlite_loses_nothing_in_a_thousand_kills(tmp_path: Path) -> None:
-    print(survive(tmp_path, KILLS))
+    survive(tmp_path, KILLS)
 
 
 @pytest.mark.etcd
 def test_etcd_loses_nothing_in_a_thousand_kills(tmp_path: Path, real_etcd: EtcdServer) -> None:
-    print(survive(tmp_path, KILLS, f"--etcd-servers={real_etcd.endpoint}", "--etcd-prefix=/kills"))
+    survive(tmp_path, KILLS, f"--etcd-servers={real_etcd.endpoint}", "--etcd-prefix=/kills")
