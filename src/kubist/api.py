@@ -93,6 +93,8 @@ class API:
         self.gate = Gate(authentication, authorization, build.limits(config, registry), build.audit(config))
         self.admission = admission
         self.paths = paths
+        self.chores = True
+        """Whether this process does what only one of the processes of a server does."""
         self.cluster = Cluster(self)
         self.aggregation = Aggregation(self)
         paths.merge(self.aggregation)

@@ -48,6 +48,8 @@ class Config:
     authorization_webhook_cache_authorized_ttl: int = 300
     authorization_webhook_cache_unauthorized_ttl: int = 30
     http2: bool = True
+    workers: int = 1
+    """Processes of `kubist serve` and `kubist apiserver`; a server within another program is always one."""
 
     data_dir: str = ""
     """Where the embedded store lives; empty (and no etcd): in memory only."""

@@ -20,6 +20,7 @@ from kubist.crd.controller import Definitions
 from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
 from kubist.filters.build import authentication, authorization, openid, token_signer
+from kubist.http.messages import Application
 from kubist.http.server import HttpServer
 from kubist.http.tls import HTTP1, HTTP2, server_context
 from kubist.registry import Registry
@@ -35,9 +36,9 @@ log = logging.getLogger("kubist")
 
 
 class Server:
-    """An API server on one store and one port."""
+    """An API server on one store and one port. `chores`: does what only one of the processes of a server does."""
 
-    def __init__(self, config: Config, *, store: Store | None = None) -> None:
+    def __init__(self, config: Config, *, store: Store | None = None, chores: bool = True) -> None:
         self.config = config
         self.resources = Resources()
         self.store = store or make_store(config)
@@ -59,6 +60,7 @@ class Server:
             Admission(build(config)),
             Paths(config, self.resources, self.health),
         )
+        self.api.chores = chores
         self.api.cluster.tokens = token_signer(config)
         self.api.paths.others.update(openid(config))
         self.definitions = Definitions(self.api)
@@ -81,17 +83,20 @@ class Server:
         try:
             await self.registry.start()
             self.api.admission.start(self.registry)
-            await self._bootstrap(sock.getsockname()[1])
+            if self.api.chores:
+                await self._bootstrap(sock.getsockname()[1])
             await self.definitions.start()
             await self.api.aggregation.start()
-            self._chores = [
-                asyncio.create_task(repair_allocations(self.api.cluster)),
-                asyncio.create_task(keep_flow_schemas_informed(self.registry)),
-            ]
+            if self.api.chores:
+                self._chores = [
+                    asyncio.create_task(repair_allocations(self.api.cluster)),
+                    asyncio.create_task(keep_flow_schemas_informed(self.registry)),
+                ]
             if self.config.encryption_provider_config_automatic_reload:
                 self._chores.append(asyncio.create_task(self._follow_encryption()))
             await self._listen(sock)
-            await self._control()
+            if self.api.chores:
+                await self._control()
         except BaseException:
             await self.stop()
             sock.close()
@@ -118,8 +123,11 @@ class Server:
                 await self.registry.cache.reload_unreadable()
 
     async def _listen(self, sock: socket.socket) -> None:
-        self._http = HttpServer(self.api, ssl_context=await self._ssl_context())
+        self._http = HttpServer(self._application(), ssl_context=await self._ssl_context())
         self.port = await self._http.start(sock=sock)
+
+    def _application(self) -> Application:
+        return self.api
 
     async def _ssl_context(self) -> ssl.SSLContext:
         return await asyncio.to_thread(serving_context, self.config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 from kubist.discovery.metrics import Metrics
@@ -20,7 +21,7 @@ class _Nothing:
 
 
 def lines(metrics: Metrics) -> list[str]:
-    body = metrics.answer().body
+    body = asyncio.run(metrics.answer()).body
     assert isinstance(body, bytes)
     return body.decode().splitlines()
 

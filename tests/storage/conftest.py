@@ -19,6 +19,7 @@ from kubist.storage.sqlite import SqliteStore
 from kubist.storage.store import Store
 
 from .etcd_server import EtcdServer
+from .owner import OwnedStore
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -54,10 +55,12 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
     server.stop()
 
 
-@pytest.fixture(params=["memory", "sqlite", pytest.param("etcd", marks=pytest.mark.etcd)])
+@pytest.fixture(params=["memory", "sqlite", "remote", pytest.param("etcd", marks=pytest.mark.etcd)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """A store nobody else uses: on the etcd all tests share, below a prefix of its own."""
     if request.param == "etcd":
         server: EtcdServer = request.getfixturevalue("etcd")
         return EtcdStore([server.endpoint], prefix=f"/{os.urandom(8).hex()}")
+    if request.param == "remote":
+        return OwnedStore(tmp_path)
     return SqliteStore(None if request.param == "memory" else str(tmp_path / "kubist.db"))

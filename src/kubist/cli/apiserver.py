@@ -36,6 +36,11 @@ def main(arguments: list[str]) -> int:
 
     from kubist.server import Server
 
-    return run(
-        lambda: Server(config), lambda server: log.info("serving on %s:%d", config.bind_address, server.port)
-    )
+    def announce(port: int) -> None:
+        log.info("serving on %s:%d", config.bind_address, port)
+
+    if config.workers > 1:
+        from kubist.workers.supervisor import supervise
+
+        return supervise(config, announce)
+    return run(lambda: Server(config), announce)

@@ -31,11 +31,13 @@ class Flag(NamedTuple):
     help: str = ""
 
 
+WORKERS = Flag("workers", "int", "1", "Processes that serve the port together, on one store.")
 OWN = (
     Flag(
         "data-dir", "string", "", "Directory of the embedded store, used where --etcd-servers is not given."
     ),
     Flag("http2", "bool", "true", "Offer HTTP/2 to clients that speak it."),
+    WORKERS,
 )
 RENAMED = {"v": "verbosity"}
 _FIELDS = frozenset(field.name for field in dataclasses.fields(Config))
@@ -123,6 +125,8 @@ def _check(flag: Flag, value: str) -> None:
         _port_range(value)
     elif flag.name == "secure-port" and not 0 <= _number(value) <= 65535:
         raise ValueError("must be a port number, from 0 to 65535")
+    elif flag is WORKERS and not 1 <= _number(value) <= 64:
+        raise ValueError("must be a number of processes, from 1 to 64")
     elif flag.name == "service-cluster-ip-range":
         for part in value.split(","):
             ipaddress.ip_network(part.strip())

@@ -28,18 +28,24 @@ def logging_at(verbosity: int) -> None:
     )
 
 
-def run(make: Callable[[], Server], announce: Callable[[Server], None]) -> int:
-    """Start what `make` makes, call `announce` when it serves, stop on SIGINT or SIGTERM."""
+def run(make: Callable[[], Server], announce: Callable[[int], None]) -> int:
+    """Start what `make` makes, call `announce` with its port when it serves, stop on SIGINT or SIGTERM."""
+    problem = attempt(make, announce)
+    return fail(problem) if problem else 0
+
+
+def attempt(make: Callable[[], Server], announce: Callable[[int], None]) -> str | None:
+    """Run a server to its end; what was in the way, if anything."""
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(_serve(make, announce))
     except (StoreError, ValueError) as error:
-        return fail(str(error))
+        return str(error)
     except OSError as error:
-        return fail(explain(error))
+        return explain(error)
     except KeyboardInterrupt:
         pass
-    return 0
+    return None
 
 
 def fail(message: str) -> int:
@@ -85,7 +91,7 @@ def _settle() -> None:
     gc.enable()
 
 
-async def _serve(make: Callable[[], Server], announce: Callable[[Server], None]) -> None:
+async def _serve(make: Callable[[], Server], announce: Callable[[int], None]) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -109,7 +115,7 @@ async def _serve(make: Callable[[], Server], announce: Callable[[Server], None])
         raise ValueError(why) from None
     _settle()
     try:
-        announce(server)
+        announce(server.port)
         await stopping
     finally:
         await server.stop(STOP_GRACE)

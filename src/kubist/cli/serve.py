@@ -51,6 +51,7 @@ FLAGS = (
         "encryption-provider-config-automatic-reload", "bool", "false", "Take up changes of that file."
     ),
     flags.Flag("event-ttl", "duration", "1h0m0s", "How long events are kept."),
+    flags.WORKERS,
     flags.Flag("v", "Level", "0", "How much to log."),
 )
 TITLE = "A small Kubernetes control plane on this machine.\n\nUsage:\n  kubist serve [flags]"
@@ -93,14 +94,19 @@ def _serve(config: Config, directory: Path, target: str, merge: bool, *, in_memo
         return fail(explain(error) if isinstance(error, OSError) else str(error))
     path = Path(target) if target else directory / "kubeconfig"
 
-    def announce(server: Server) -> None:
-        credentials = credential(directory, f"https://{_reachable(config.bind_address)}:{server.port}")
+    def announce(port: int) -> None:
+        url = f"https://{_reachable(config.bind_address)}:{port}"
+        credentials = credential(directory, url)
         kubeconfig.write(path, credentials)
         if merge:
             print(f"Added the context {kubeconfig.CONTEXT!r} to {kubeconfig.merge(credentials)}")
-        print(f"Kubist serves Kubernetes v1.36 on https://{_reachable(config.bind_address)}:{server.port}")
+        print(f"Kubist serves Kubernetes v1.36 on {url}")
         print(f"  export KUBECONFIG={shlex.quote(str(path.absolute()))}", flush=True)
 
+    if config.workers > 1:
+        from kubist.workers.supervisor import supervise
+
+        return supervise(config, announce)
     return run(lambda: Server(config), announce)
 
 

@@ -27,6 +27,8 @@ class APIServices:
         self._task: asyncio.Task[None] | None = None
 
     def due(self, group: str) -> None:
+        if not self._api.chores:
+            return
         self._due.add(group)
         if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._work())

@@ -116,7 +116,7 @@ class Definitions:
         return found
 
     def _enqueue(self, name: str) -> None:
-        if name not in self._queued:
+        if name not in self._queued and self.api.chores:
             self._queued.add(name)
             self._due.put_nowait(name)
 

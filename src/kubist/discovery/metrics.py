@@ -5,6 +5,7 @@ Counting a request costs two dictionary look-ups; everything else is computed wh
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from kubist.http.messages import Response
 if TYPE_CHECKING:
     from kubist.registry import Registry
     from kubist.request import RequestInfo
+    from kubist.storage.encryption.tally import Tally
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 Labels = tuple[tuple[str, str], ...]
@@ -68,6 +70,8 @@ class Metrics:
         yield self._request_duration(counters)
         yield self._collections()
         yield self._long_running(counters)
+        if self._registry.encrypted is not None:
+            yield self._encryption(self._registry.encrypted.tally)
         yield self._process(counters)
 
     def _request_total(self, counters: Counters) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -57,7 +57,7 @@ class Paths:
         self.config = config
         self.resources = resources
         self.health = health
-        self.others: dict[str, Callable[[Request], Answer]] = {}
+        self.others: dict[str, Callable[[Request], Answer | Awaitable[Answer]]] = {}
         """Paths that other rooms answer."""
         self.openapi = OpenAPI(resources)
         self._aggregation: Aggregation | None = None
@@ -73,7 +73,8 @@ class Paths:
     async def answer(self, request: Request, info: RequestInfo, user: User, query: dict[str, str]) -> Answer:
         path = info.path
         if path in self.others:
-            return self.others[path](request)
+            answer = self.others[path](request)
+            return await answer if isinstance(answer, Awaitable) else answer
         parts = split(path) or [""]
         if parts == [""]:
             return Response(200, list(JSON), indented({"paths": self._index()}))

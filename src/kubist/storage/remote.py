@@ -1,0 +1,191 @@
+"""The store of another process on this machine, which owns it: one of several workers sees it like this.
+
+Every change comes by one feed and serves all watches of this process; the current revision is in shared memory. When
+the owner is started again, what it had not answered is in doubt and everything else goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from . import wire
+from .hub import Hub
+from .shared import SharedRevision
+from .store import Batch, KeyValue, OpenFailed, Scan, Unavailable
+
+OPEN_SECONDS = 10.0
+PATIENCE_SECONDS = 5.0
+"""How long a request waits for an owner that is being started again."""
+RETRY_SECONDS = 0.02
+
+
+class _Lost(Exception):
+    """The connection ended before the answer came."""
+
+
+class RemoteStore:
+    """`Store` by way of the Unix socket at `path`."""
+
+    local = True
+
+    def __init__(self, path: str, shared: SharedRevision) -> None:
+        self._path = path
+        self._shared = shared
+        self._hub = Hub()
+        self._following = False
+        """Whether the hub has begun: it then asks for what it missed."""
+        self._open = False
+
+    async def open(self) -> None:
+        self._connected = asyncio.Event()
+        self._frames: wire.Frames | None = None
+        self._asked: dict[int, asyncio.Future[Any]] = {}
+        self._count = wire.FEED
+        self._open = True
+        self._keeper = asyncio.create_task(self._keep_connected())
+        try:
+            async with asyncio.timeout(OPEN_SECONDS):
+                await self._connected.wait()
+        except TimeoutError:
+            await self.close()
+            raise OpenFailed(f"nobody serves the store on {self._path}") from None
+
+    async def close(self) -> None:
+        if not self._open:
+            return
+        self._open = False
+        self._keeper.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._keeper
+        if self._frames is not None:
+            self._frames.close()
+        self._settle()
+        self._hub.fail("the store is closed")
+
+    async def revision(self) -> int:
+        return self._shared.value
+
+    async def request_progress(self) -> None:
+        self._hub.expect_progress(0.0)
+
+    async def get(self, key: str, revision: int = 0) -> KeyValue | None:
+        return wire.key_value(await self._repeat("get", key, revision))
+
+    async def scan(self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0) -> Scan:
+        return wire.read_scan(await self._repeat("scan", prefix, start, limit, revision))
+
+    async def create(self, key: str, value: bytes, *, ttl: int = 0) -> int:
+        return int(await self._once("create", key, value, ttl))
+
+    async def update(self, key: str, value: bytes, expected: int, *, ttl: int = 0) -> int:
+        return int(await self._once("update", key, value, expected, ttl))
+
+    async def delete(self, key: str, expected: int) -> int:
+        return int(await self._once("delete", key, expected))
+
+    async def compact(self, revision: int) -> None:
+        await self._repeat("compact", revision)
+
+    def watch(self, prefix: str, after: int) -> AsyncIterator[Batch]:
+        return self._hub.watch(prefix, after, self._replay)
+
+    async def _replay(self, prefix: str, after: int, target: int) -> AsyncIterator[Batch]:
+        self._check_open()
+        if after >= target:
+            yield Batch(target, ())
+        while after < target:
+            after, rows = await self._repeat("replay", prefix, after)
+            yield Batch(after, tuple(wire.read_events(rows)))
+
+    # Requests
+
+    async def _once(self, *request: Any) -> Any:
+        try:
+            return await self._ask(*request)
+        except _Lost:
+            raise Unavailable("the process of the store went away before it answered") from None
+
+    async def _repeat(self, *request: Any) -> Any:
+        """A request that may be put again if nobody answered it."""
+        while True:
+            try:
+                return await self._ask(*request)
+            except _Lost:
+                continue
+
+    async def _ask(self, *request: Any) -> Any:
+        self._check_open()
+        if not self._connected.is_set():
+            await self._wait()
+        assert self._frames is not None
+        self._count += 1
+        answer = self._asked[self._count] = asyncio.get_running_loop().create_future()
+        self._frames.send(wire.frame(self._count, *request))
+        return await answer
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await self._connected.wait()
+        except TimeoutError:
+            raise Unavailable("the process of the store does not answer") from None
+        self._check_open()
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise Unavailable("the store is closed")
+
+    # The connection
+
+    async def _keep_connected(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            lost = asyncio.Event()
+            frames = wire.Frames(self._received, lost.set)
+            try:
+                await loop.create_unix_connection(lambda frames=frames: frames, self._path)  # type: ignore[misc]
+            except OSError:
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            self._frames = frames
+            frames.send(wire.frame(wire.FEED, "feed", self._hub.revision if self._following else None))
+            await lost.wait()
+            self._connected.clear()
+            self._settle()
+
+    def _settle(self) -> None:
+        """Nobody will answer what was asked."""
+        asked, self._asked = self._asked, {}
+        for answer in asked.values():
+            if not answer.done():
+                answer.set_exception(_Lost() if self._open else Unavailable("the store is closed"))
+
+    def _received(self, message: wire.Message) -> None:
+        number, kind, value = message
+        if number == wire.FEED:
+            self._fed(kind, value)
+            return
+        answer = self._asked.pop(number)
+        if answer.done():
+            return
+        if kind:
+            answer.set_exception(wire.read_failure(kind, value))
+        else:
+            answer.set_result(value)
+
+    def _fed(self, kind: str, value: Any) -> None:
+        if kind == "begin":
+            # What was before is known from reading only; whoever relied on the hub has to read again.
+            if self._following:
+                self._hub.fail("the store was away for longer than it keeps history")
+            self._hub.revision = value
+            self._following = True
+        else:
+            revision, rows = value
+            if revision > self._hub.revision:
+                self._hub.publish(revision, wire.read_events(rows))
+        if not self._connected.is_set():
+            self._connected.set()

@@ -1,0 +1,151 @@
+"""A store served to other processes: each connection asks as it likes, and is told of every change.
+
+What one transaction changed is encoded once for all connections. A change raises the shared revision before anybody
+hears of it, be it by an answer or by the feed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Coroutine
+from typing import Any
+
+from . import wire
+from .shared import SharedRevision
+from .store import Batch, Compacted, Store, Unavailable
+
+log = logging.getLogger("kubist.storage")
+
+
+class StoreServer:
+    """Serves an open `store` on a listening Unix socket."""
+
+    def __init__(self, store: Store, shared: SharedRevision) -> None:
+        self.store = store
+        self.shared = shared
+        self._connections: set[_Connection] = set()
+        self._quiet = asyncio.Event()
+        self._listener: asyncio.Server | None = None
+        self._last: tuple[Batch, bytes] | None = None
+
+    async def start(self, sock: socket.socket) -> None:
+        self.shared.reach(await self.store.revision())
+        self._listener = await asyncio.get_running_loop().create_unix_server(
+            lambda: _Connection(self).frames, sock=sock
+        )
+
+    async def stop(self, grace: float = 0.0) -> None:
+        """Take no more; who is connected has `grace` seconds to leave."""
+        if self._listener is not None:
+            self._listener.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                while self._connections:
+                    self._quiet.clear()
+                    await self._quiet.wait()
+        for connection in list(self._connections):
+            connection.frames.close()
+            await connection.end()
+
+    def joined(self, connection: _Connection) -> None:
+        self._connections.add(connection)
+
+    def left(self, connection: _Connection) -> None:
+        self._connections.discard(connection)
+        self._quiet.set()
+
+    def encoded(self, batch: Batch) -> bytes:
+        if self._last is None or self._last[0] is not batch:
+            self._last = batch, wire.frame(wire.FEED, "events", wire.batch(batch))
+        return self._last[1]
+
+
+class _Connection:
+    """One process that uses the store."""
+
+    def __init__(self, server: StoreServer) -> None:
+        self._server = server
+        self._store = server.store
+        self.frames = wire.Frames(self._asked, self._lost)
+        self._tasks: set[asyncio.Task[None]] = set()
+        server.joined(self)
+
+    def _asked(self, message: wire.Message) -> None:
+        number, verb, *arguments = message
+        if verb == "feed":
+            self._spawn(self._feed(*arguments))
+        else:
+            self._spawn(self._answer(number, getattr(self, f"_{verb}")(*arguments)))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _lost(self) -> None:
+        """Writes that were asked for still happen; nobody waits for anything else."""
+        for task in self._tasks:
+            task.cancel()
+        self._server.left(self)
+
+    async def end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _answer(self, number: int, work: Coroutine[Any, Any, Any]) -> None:
+        try:
+            answer = wire.frame(number, "", await work)
+        except Exception as error:
+            answer = wire.frame(number, *wire.failure(error))
+        self.frames.send(answer)
+
+    async def _get(self, key: str, revision: int) -> wire.Pair | None:
+        return wire.pair(await self._store.get(key, revision))
+
+    async def _scan(self, prefix: str, start: str, limit: int, revision: int) -> wire.Message:
+        return wire.scan(await self._store.scan(prefix, start=start, limit=limit, revision=revision))
+
+    async def _create(self, key: str, value: bytes, ttl: int) -> int:
+        return self._written(await self._store.create(key, value, ttl=ttl))
+
+    async def _update(self, key: str, value: bytes, expected: int, ttl: int) -> int:
+        return self._written(await self._store.update(key, value, expected, ttl=ttl))
+
+    async def _delete(self, key: str, expected: int) -> int:
+        return self._written(await self._store.delete(key, expected))
+
+    def _written(self, revision: int) -> int:
+        self._server.shared.reach(revision)
+        return revision
+
+    async def _compact(self, revision: int) -> None:
+        await self._store.compact(revision)
+
+    async def _replay(self, prefix: str, after: int) -> wire.Message:
+        """The next page of history."""
+        async with contextlib.aclosing(self._store.watch(prefix, after)) as batches:  # type: ignore[type-var]
+            async for batch in batches:
+                return wire.batch(batch)
+        raise Unavailable("the store is closed")
+
+    async def _feed(self, after: int | None) -> None:
+        """Every change after a revision, or from now on."""
+        shared = self._server.shared
+        while self.frames.open:
+            try:
+                position = await self._store.revision() if after is None else after
+                if after is None:
+                    self.frames.send(wire.frame(wire.FEED, "begin", position))
+                async for batch in self._store.watch("", position):
+                    shared.reach(batch.revision)
+                    self.frames.send(self._server.encoded(batch))
+                    await self.frames.drained()
+            except Compacted:
+                after = None
+            except Unavailable as error:
+                log.info("the feed ends: %s", error)
+                return

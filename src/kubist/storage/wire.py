@@ -1,0 +1,145 @@
+"""What a store and its remote users say to each other: frames on a Unix socket, each a length and a tuple.
+
+The two ends are always the same program on the same machine, so tuples are marshalled: nothing is quicker. Requests
+are `(id, verb, *arguments)`, answers `(id, kind, value)`; answers with the id FEED are changes nobody asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import marshal
+import struct
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+from .store import (
+    Batch,
+    Compacted,
+    Conflict,
+    Event,
+    FutureRevision,
+    KeyValue,
+    Scan,
+    StoreError,
+    Unavailable,
+)
+
+FEED = 0
+_LENGTH = struct.Struct("=I")
+
+Message = tuple[Any, ...]
+Pair = tuple[str, bytes, int, int]
+
+
+def frame(*message: Any) -> bytes:
+    payload = marshal.dumps(message)
+    return _LENGTH.pack(len(payload)) + payload
+
+
+class Frames(asyncio.Protocol):
+    """One end of a connection: hands whole messages on, and says when what was written has been taken."""
+
+    def __init__(self, received: Callable[[Message], None], lost: Callable[[], None]) -> None:
+        self._received = received
+        self._lost = lost
+        self._held = bytearray()
+        self._transport: asyncio.Transport | None = None
+        self._room: asyncio.Future[None] | None = None
+
+    @property
+    def open(self) -> bool:
+        return self._transport is not None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self.resume_writing()
+        self._lost()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def send(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def pause_writing(self) -> None:
+        self._room = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        if self._room is not None:
+            self._room.set_result(None)
+            self._room = None
+
+    async def drained(self) -> None:
+        """Until the other end has taken most of what was sent."""
+        if self._room is not None:
+            await asyncio.shield(self._room)
+
+    def data_received(self, data: bytes) -> None:
+        if self._held:
+            self._held += data
+            data = self._held  # type: ignore[assignment]
+        position, end = 0, len(data)
+        view = memoryview(data)
+        while end - position >= _LENGTH.size:
+            start = position + _LENGTH.size
+            stop = start + _LENGTH.unpack_from(data, position)[0]
+            if stop > end:
+                break
+            self._received(marshal.loads(view[start:stop]))
+            position = stop
+        view.release()
+        if data is self._held:
+            del self._held[:position]
+        elif position < end:
+            self._held += data[position:]
+
+
+def pair(kv: KeyValue | None) -> Pair | None:
+    return None if kv is None else (kv.key, kv.value, kv.create_revision, kv.mod_revision)
+
+
+def key_value(found: Pair | None) -> KeyValue | None:
+    return None if found is None else KeyValue(*found)
+
+
+def scan(found: Scan) -> Message:
+    return found.revision, [pair(kv) for kv in found.items], found.more
+
+
+def read_scan(message: Message) -> Scan:
+    revision, items, more = message
+    return Scan(revision, [KeyValue(*item) for item in items], more)
+
+
+def batch(found: Batch) -> Message:
+    return found.revision, [(e.revision, e.key, pair(e.kv), pair(e.prev)) for e in found.events]
+
+
+def read_events(rows: Iterable[tuple[int, str, Pair | None, Pair | None]]) -> list[Event]:
+    return [Event(revision, key, key_value(kv), key_value(prev)) for revision, key, kv, prev in rows]
+
+
+def failure(error: Exception) -> tuple[str, Any]:
+    """An error of the store as kind and value."""
+    if isinstance(error, Conflict):
+        return "conflict", pair(error.current)
+    if isinstance(error, Compacted):
+        return "compacted", error.revision
+    if isinstance(error, FutureRevision):
+        return "future", error.revision
+    return "unavailable" if isinstance(error, StoreError) else "refused", str(error)
+
+
+def read_failure(kind: str, value: Any) -> Exception:
+    if kind == "conflict":
+        return Conflict(key_value(value))
+    if kind == "compacted":
+        return Compacted(value)
+    if kind == "future":
+        return FutureRevision(value)
+    return Unavailable(value) if kind == "unavailable" else ValueError(value)

@@ -1,0 +1,1 @@
+"""Several processes on one port and one store: `--workers N`."""

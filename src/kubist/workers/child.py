@@ -1,0 +1,114 @@
+"""A forked process on a leash: it says when it is ready or why it cannot be, and stops when the leash is cut.
+
+The leash is a pipe of which only the parent has the other end, so it is also cut when the parent dies.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+READY = b"\n"
+
+Task = Callable[["Leash"], str | None]
+"""What a child does until its leash is cut; why it could not, if so."""
+
+
+class Leash:
+    """The child's end."""
+
+    def __init__(self, said: int, cut: int) -> None:
+        self._said = said
+        self.cut = cut
+        """A descriptor that becomes readable when the child is to stop."""
+
+    def ready(self) -> None:
+        os.write(self._said, READY)
+
+    def fail(self, why: str) -> None:
+        os.write(self._said, " ".join(why.split()).encode() + READY)
+
+
+class Child:
+    """The parent's end. Whoever starts the next child calls `release` in it for each of the others."""
+
+    def __init__(self, name: str, task: Task, others: Callable[[], list[Child]]) -> None:
+        self.name = name
+        self._task = task
+        self._others = others
+        self.pid = 0
+        self.said = -1
+        """A descriptor to read what the child says from; it ends with the child."""
+        self.ready = False
+        self.problem = ""
+        """Why it could not start."""
+        self.started = 0.0
+        self._leash = -1
+
+    def start(self) -> None:
+        said, saying = os.pipe()
+        cut, leash = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(said)
+            os.close(leash)
+            for other in self._others():
+                other.release()
+            _live(self._task, Leash(saying, cut))
+        os.close(saying)
+        os.close(cut)
+        self.pid, self.said, self._leash = pid, said, leash
+        self.ready, self.problem, self.started = False, "", time.monotonic()
+
+    def release(self) -> None:
+        """Let go of the descriptors, without a word to the child."""
+        for descriptor in (self.said, self._leash):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self.said = self._leash = -1
+
+    def listen(self) -> bool:
+        """Hear what it has said; False if it has ended."""
+        heard = os.read(self.said, 1 << 16)
+        if heard == READY:
+            self.ready = True
+        elif heard:
+            self.problem = heard.decode(errors="replace").strip()
+        return bool(heard)
+
+    def stop(self) -> None:
+        if self._leash >= 0:
+            os.close(self._leash)
+            self._leash = -1
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+    def reap(self) -> str:
+        """How it ended, once it has."""
+        _, status = os.waitpid(self.pid, 0)
+        self.release()
+        self.pid = 0
+        code = os.waitstatus_to_exitcode(status)
+        return f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
+
+
+def _live(task: Task, leash: Leash) -> NoReturn:
+    """The whole life of a child: nothing of what the parent would do on its way out may happen here."""
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        problem = task(leash)
+        if problem:
+            leash.fail(problem)
+        code = 1 if problem else 0
+    except BaseException as error:
+        leash.fail(f"{type(error).__name__}: {error}")
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)

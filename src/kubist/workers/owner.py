@@ -1,0 +1,63 @@
+"""The process that owns the store and serves it to the workers: one writer, so that commits are still shared.
+
+It outlives the workers: signals to the whole group do not stop it, only the end of its leash does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import socket
+
+from kubist.cli.run import STOP_GRACE, new_event_loop
+from kubist.config import Config
+from kubist.discovery.counters import Counters
+from kubist.server import make_store
+from kubist.storage.serving import StoreServer
+from kubist.storage.shared import SharedRevision
+from kubist.storage.store import StoreError
+from kubist.workers.child import Leash
+from kubist.workers.peers import Peers
+
+
+def own(
+    config: Config, listener: socket.socket, revision: SharedRevision, peers: Peers, leash: Leash
+) -> str | None:
+    """The life of the owner."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(_own(config, listener, revision, peers, leash))
+    except (StoreError, OSError) as error:
+        return str(error)
+    return None
+
+
+async def _own(
+    config: Config, listener: socket.socket, revision: SharedRevision, peers: Peers, leash: Leash
+) -> None:
+    store = make_store(config)
+    await store.open()
+    try:
+        server = StoreServer(store, revision)
+        await peers.start(_usage)
+        await server.start(listener)
+        gc.freeze()
+        gc.enable()
+        cut = asyncio.Event()
+        asyncio.get_running_loop().add_reader(leash.cut, cut.set)
+        leash.ready()
+        await cut.wait()
+        asyncio.get_running_loop().remove_reader(leash.cut)
+        await server.stop(STOP_GRACE)
+        await peers.stop()
+    finally:
+        await store.close()
+
+
+def _usage() -> Counters:
+    counters = Counters()
+    counters.measure()
+    return counters

@@ -1,0 +1,50 @@
+"""The processes of one server, who tell each other what they have counted: a scraper meets any one of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable
+
+from kubist.discovery.counters import Counters
+
+PATIENCE_SECONDS = 1.0
+
+
+class Peers:
+    """One process among those whose sockets are at `paths`; its own is the one at `number`."""
+
+    def __init__(self, paths: list[str], number: int, own: socket.socket) -> None:
+        self._paths = [path for index, path in enumerate(paths) if index != number]
+        self._socket = own
+        self._listener: asyncio.Server | None = None
+
+    async def start(self, counters: Callable[[], Counters]) -> None:
+        """Tell whoever asks."""
+
+        async def tell(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(counters().dump())
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+        self._listener = await asyncio.start_unix_server(tell, sock=self._socket)
+
+    async def stop(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+
+    async def ask(self) -> list[bytes]:
+        """What all others have counted; one that does not answer is left out."""
+        answers = await asyncio.gather(*map(_ask, self._paths), return_exceptions=True)
+        return [answer for answer in answers if isinstance(answer, bytes)]
+
+
+async def _ask(path: str) -> bytes:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        reader, writer = await asyncio.open_unix_connection(path)
+        try:
+            return await reader.read()
+        finally:
+            writer.close()

@@ -1,0 +1,185 @@
+"""The parent of the workers: forks them, starts again what dies, and ends only when all of them have.
+
+It has neither threads nor an event loop, so it can fork at any time. The port and the sockets of the store stay open
+here while a child is away: connections wait for its successor.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import logging
+import selectors
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from kubist.cli.run import STOP_GRACE, explain, fail, new_event_loop, unbound
+from kubist.config import Config
+from kubist.server import serving_context
+from kubist.storage.shared import SharedRevision
+from kubist.workers.child import Child
+from kubist.workers.owner import own
+from kubist.workers.peers import Peers
+from kubist.workers.ports import listening
+from kubist.workers.worker import Post, work
+
+log = logging.getLogger("kubist.workers")
+
+KILL_AFTER = STOP_GRACE + 5.0
+STEADY_SECONDS = 5.0
+"""A child that lived for so long is started again at once; one that did not, after a pause that doubles."""
+PAUSES = (0.1, 5.0)
+
+
+def supervise(config: Config, announce: Callable[[int], None]) -> int:
+    """Serve with `config.workers` processes until SIGINT or SIGTERM; the exit code."""
+    try:
+        listeners = listening(config.bind_address, config.secure_port, config.workers)
+        serving_context(config)  # made, and found wanting, once
+    except OSError as error:
+        return fail(unbound(error, config.bind_address, config.secure_port) or explain(error))
+    except ValueError as error:
+        return fail(str(error))
+    with tempfile.TemporaryDirectory(prefix="kubist-") as directory:
+        return Supervisor(config, listeners, Path(directory)).run(announce)
+
+
+class Supervisor:
+    def __init__(self, config: Config, listeners: list[socket.socket], directory: Path) -> None:
+        self._listeners = listeners
+        self._owner: Child | None = None
+        self._workers: list[Child] = []
+        self._starts: dict[Child, float] = {}
+        """When to start what has died."""
+        self._pauses: dict[Child, float] = {}
+        self._served: set[Child] = set()
+        """Those that were ready once: what keeps one from starting again may pass."""
+        self._volatile = not config.etcd_servers and not config.data_dir
+        self._stopping = False
+        self._failure = ""
+        self._signals, self._signalled = socket.socketpair()
+        self._make(config, directory)
+
+    def _make(self, config: Config, directory: Path) -> None:
+        revision = SharedRevision()
+        paths = [str(directory / f"peer-{number}") for number in range(config.workers + 1)]
+        peers = [Peers(paths, number, _unix(path)) for number, path in enumerate(paths)]
+        store = ""
+        if not config.etcd_servers:
+            store = str(directory / "store")
+            owner = functools.partial(own, config, _unix(store), revision, peers.pop())
+            self._owner = Child("the process of the store", owner, self._children)
+        for number, listener in enumerate(self._listeners):
+            post = Post(number == 0, listener, peers[number], store, revision)
+            task = functools.partial(work, config, post)
+            self._workers.append(Child(f"worker {number}", task, self._children))
+
+    def _children(self) -> list[Child]:
+        return [*self._workers, self._owner] if self._owner is not None else self._workers
+
+    def run(self, announce: Callable[[int], None]) -> int:
+        self._hear_signals()
+        new_event_loop().close()  # what children need is loaded once
+        gc.freeze()
+        try:
+            for stage in ([self._owner] if self._owner else [], self._workers[:1], self._workers[1:]):
+                self._bring_up(stage)
+            if not self._stopping:
+                announce(self._listeners[0].getsockname()[1])
+            while not self._stopping:
+                self._wait()
+                self._start_due()
+        finally:
+            self._end()
+        return fail(self._failure) if self._failure else 0
+
+    def _hear_signals(self) -> None:
+        for end in (self._signals, self._signalled):
+            end.setblocking(False)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+        signal.set_wakeup_fd(self._signalled.fileno())
+
+    def _bring_up(self, children: list[Child]) -> None:
+        """Start these, and wait until they are ready or something is in the way."""
+        if self._stopping:
+            return
+        for child in children:
+            child.start()
+        while not self._stopping and not all(child.ready for child in children):
+            self._wait()
+
+    def _wait(self, seconds: float | None = None) -> None:
+        """Until something is heard, of a signal or of a child."""
+        if self._starts:
+            seconds = max(0.0, min(self._starts.values()) - time.monotonic())
+        with selectors.PollSelector() as selector:
+            selector.register(self._signals, selectors.EVENT_READ)
+            for child in self._children():
+                if child.pid:
+                    selector.register(child.said, selectors.EVENT_READ, child)
+            heard = [key.data for key, _ in selector.select(seconds)]
+        if None in heard:
+            self._signals.recv(64)
+            self._stopping = True
+        for child in filter(None, heard):
+            if not child.listen():
+                self._ended(child)
+            elif child.ready:
+                self._served.add(child)
+
+    def _ended(self, child: Child) -> None:
+        how = child.reap()
+        if self._stopping:
+            return
+        if child not in self._served or (child is self._owner and self._volatile):
+            self._failure = child.problem or f"{child.name} {how}"
+            self._stopping = True
+            return
+        if child.problem:
+            how = f"could not start: {child.problem}"
+        log.error("%s %s: it is started again", child.name, how)
+        pause = 0.0
+        if time.monotonic() - child.started < STEADY_SECONDS:
+            pause = min(self._pauses.get(child, PAUSES[0] / 2) * 2, PAUSES[1])
+        self._pauses[child] = pause
+        self._starts[child] = time.monotonic() + pause
+
+    def _start_due(self) -> None:
+        now = time.monotonic()
+        for child in [child for child, at in self._starts.items() if at <= now]:
+            del self._starts[child]
+            child.start()
+
+    def _end(self) -> None:
+        """Workers first, which answer what they have accepted; then the store."""
+        self._stopping = True
+        for listener in self._listeners:
+            listener.close()
+        self._stop(self._workers)
+        if self._owner is not None:
+            self._stop([self._owner])
+
+    def _stop(self, children: list[Child]) -> None:
+        for child in children:
+            child.stop()
+        deadline = time.monotonic() + KILL_AFTER
+        self._starts.clear()
+        while any(child.pid for child in children) and (left := deadline - time.monotonic()) > 0:
+            self._wait(left)
+        for child in children:
+            if child.pid:
+                log.error("%s does not end: it is killed", child.name)
+                child.kill()
+                child.reap()
+
+
+def _unix(path: str) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.bind(path)
+    sock.listen(128)
+    return sock

@@ -1,0 +1,57 @@
+"""A remote store together with its owner, in one event loop."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from kubist.storage.remote import RemoteStore
+from kubist.storage.serving import StoreServer
+from kubist.storage.shared import SharedRevision
+from kubist.storage.sqlite import SqliteStore
+
+
+class Owner:
+    """Owns the database in a directory; may be stopped and started again, with the socket listening all the time."""
+
+    def __init__(self, directory: Path, *, history: float = 300.0) -> None:
+        self.shared = SharedRevision()
+        self.path = str(directory / "store.sock")
+        self._database = str(directory / "kubist.db")
+        self._history = history
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(self.path)
+        self._socket.listen()
+
+    async def start(self) -> None:
+        self.store = SqliteStore(self._database, history=self._history)
+        await self.store.open()
+        self.server = StoreServer(self.store, self.shared)
+        await self.server.start(self._socket.dup())
+
+    async def stop(self) -> None:
+        await self.server.stop()
+        await self.store.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def user(self) -> RemoteStore:
+        return RemoteStore(self.path, self.shared)
+
+
+class OwnedStore(RemoteStore):
+    """A remote store that brings its owner along."""
+
+    def __init__(self, directory: Path) -> None:
+        self.owner = Owner(directory)
+        super().__init__(self.owner.path, self.owner.shared)
+
+    async def open(self) -> None:
+        await self.owner.start()
+        await super().open()
+
+    async def close(self) -> None:
+        await super().close()
+        await self.owner.stop()
+        self.owner.close()
