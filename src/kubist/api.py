@@ -38,7 +38,7 @@ from kubist.http.messages import Answer, Request, Response, Stream
 from kubist.meta import status
 from kubist.registry import Registry
 from kubist.request import RequestInfo
-from kubist.resources import Resource, Resources
+from kubist.resources import Resources
 from kubist.storage.store import Unavailable
 from kubist.verbs.call import Call
 from kubist.verbs.connect import connect, way_through
@@ -71,6 +71,7 @@ NOT_FOUND = Response(
     [(b"Content-Type", b"text/plain; charset=utf-8"), (b"X-Content-Type-Options", b"nosniff")],
     b"404 page not found\n",
 )
+UNCACHED = (b"Cache-Control", b"no-cache, private")
 
 
 class API:
@@ -164,40 +165,34 @@ class API:
             warnings.append(resource.strategy.deprecation)
         if resource.custom:
             custom_routes.check(info, resource)
-        context = self.context(resource, info, user, query, request, warnings)
-        if passage.trail is not None:
-            context.audit_annotations = passage.trail.annotations
-            passage.trail.type = {"kind": resource.kind, "apiVersion": resource.api_version}
-        call = Call(self, request, info, resource, user, query, context)
+        trail = passage.trail
+        if trail is not None:
+            trail.type = {"kind": resource.kind, "apiVersion": resource.api_version}
+        annotations = {} if trail is None else trail.annotations
+        call = Call(self, request, info, resource, user, query, warnings, annotations)
         if request.body_too_large:
             raise status.too_large("Request entity too large: limit is 3145728")
         way = way_through(call)
         return await (connect(call, way) if way is not None else VERBS[info.verb](call))
 
-    def context(
-        self,
-        resource: Resource,
-        info: RequestInfo,
-        user: User,
-        query: dict[str, str],
-        request: Request | None,
-        warnings: list[str],
-    ) -> Context:
+    def context(self, call: Call) -> Context:
+        request, info = call.request, call.info
         return Context(
-            resource=resource,
+            resource=call.resource,
             verb=info.verb,
-            user=user,
+            user=call.user,
             config=self.config,
             objects=self.cluster,
-            authorize=functools.partial(self._authorize, user=user),
-            request=request,
-            namespace=info.namespace if resource.namespaced else "",
+            authorize=functools.partial(self._authorize, user=call.user),
+            request=request if request.method else None,
+            namespace=info.namespace if call.resource.namespaced else "",
             name=info.name,
             subresource=info.subresource,
-            query=query,
-            user_agent=request.headers.get("user-agent", "") if request is not None else "",
-            warnings=warnings,
+            query=call.query,
+            user_agent=request.headers.get("user-agent", ""),
+            warnings=call.warnings,
             now=timestamp(),
+            audit_annotations=call.audit_annotations,
         )
 
     async def _authorize(
@@ -231,12 +226,15 @@ class API:
             *passage.headers,
             *answer.headers,
         ]
-        if not any(name == b"Cache-Control" for name, _ in answer.headers):
-            headers.append((b"Cache-Control", b"no-cache, private"))
+        for name, _ in answer.headers:
+            if name == b"Cache-Control":
+                break
+        else:
+            headers.append(UNCACHED)
         if passage.trail is not None:
             passage.answered(answer)
-        for text in fitting(passage.warnings):
-            headers.append((b"Warning", b'299 - "%b"' % escaped(text)))
+        if passage.warnings:
+            headers += [(b"Warning", b'299 - "%b"' % escaped(text)) for text in fitting(passage.warnings)]
         if isinstance(answer, Stream):
             answer.headers = headers
             return answer

@@ -59,8 +59,7 @@ class Cluster:
         if found is None:
             raise status.not_found(group, resource, name)
         info = requests.RequestInfo("", verb, True, found.group, found.version, namespace, resource, "", name)
-        context = api.context(found, info, LOOPBACK, {}, None, [])
-        return Call(api, Request("", "", "", {}), info, found, LOOPBACK, {}, context)
+        return Call(api, Request("", "", "", {}), info, found, LOOPBACK, {}, [], {})
 
     async def create(self, resource: str, obj: Object, namespace: str = "", *, group: str = "") -> Object:
         call = self._call("create", resource, group, namespace, obj["metadata"].get("name", ""))

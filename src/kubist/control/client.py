@@ -79,9 +79,9 @@ class Client(Cluster):
         info = requests.RequestInfo(
             "", verb, True, found.group, found.version, namespace, found.resource, subresource, name
         )
-        context = self._api.context(found, info, USER, {}, None, [])
-        context.field_manager = MANAGER
-        return Call(self._api, Request("", "", "", {}), info, found, USER, {}, context)
+        call = Call(self._api, Request("", "", "", {}), info, found, USER, {}, [], {})
+        call.context.field_manager = MANAGER
+        return call
 
     async def create(self, resource: str, obj: Object, namespace: str = "", *, group: str = "") -> Object:
         found = self.resource(resource, group)

@@ -149,7 +149,7 @@ class Strategy(Update):
     virtual: ClassVar[Create | None] = None
     """A kind that is never stored: its POST is answered by this."""
 
-    def virtual_objects(self, ctx: Context) -> Iterable[Object] | None:
+    def virtual_objects(self) -> Iterable[Object] | None:
         """All objects of a kind that is computed rather than stored; None for the kinds that are stored."""
         return None
 

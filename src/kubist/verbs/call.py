@@ -37,10 +37,20 @@ class Call:
     resource: Resource
     user: User
     query: dict[str, str]
-    context: Context
+    warnings: list[str]
+    audit_annotations: dict[str, str]
     media: MediaType = PLAIN
     empties: bool = False
     """Whether the decoded body holds empty lists that are null once its owners are known."""
+    _context: Context | None = None
+
+    @property
+    def context(self) -> Context:
+        """What kinds and admission are told of the request; made when the first of them asks."""
+        context = self._context
+        if context is None:
+            context = self._context = self.api.context(self)
+        return context
 
     @property
     def collection_prefix(self) -> str:
@@ -103,8 +113,12 @@ class Call:
 
     async def entry(self, code: int, entry: Entry, shown: Representation) -> Response:
         """A stored version as the answer."""
-        entry = await self.versioned(entry)
-        return await self.respond(code, shown.object(entry), shown.content_type)
+        if self.resource.strategy.conversion is not None:
+            entry = await self.versioned(entry)
+        body = shown.object(entry)
+        if len(body) <= GZIP_THRESHOLD:
+            return Response(code, [(b"Content-Type", shown.content_type.encode())], body)
+        return await self.respond(code, body, shown.content_type)
 
     async def value(self, code: int, obj: dict[str, Any], shown: Representation) -> Response:
         """An object that is not stored as the answer."""

@@ -9,19 +9,20 @@ from kubist.verbs.call import Call
 
 
 async def get(call: Call) -> Response:
-    if call.info.subresource == "scale":
+    resource, info = call.resource, call.info
+    if info.subresource == "scale":
         return await scale.get(call)
     shown = call.negotiate("object")
-    virtual = call.resource.strategy.virtual_objects(call.context)
+    virtual = resource.strategy.virtual_objects()
     if virtual is not None:
         for obj in virtual:
-            if obj["metadata"]["name"] == call.info.name:
+            if obj["metadata"]["name"] == info.name:
                 return await call.value(200, obj, shown)
-        raise status.not_found(call.resource.group, call.resource.singular, call.info.name)
+        raise status.not_found(resource.group, resource.singular, info.name)
     asked = call.query.get("resourceVersion")
     if asked:
         await versions.reach(call, versions.parse(call, asked))
-    entry = await call.api.registry.read(call.resource, call.info.namespace, call.info.name)
+    entry = await call.api.registry.read(resource, info.namespace, info.name)
     if entry is None:
         raise call.not_found()
     return await call.entry(200, entry, shown)

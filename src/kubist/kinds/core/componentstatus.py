@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kubist.kinds.strategy import Object, Strategy
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    pass
 
 _REFUSED = "connect: connection refused"
 
@@ -35,7 +35,7 @@ def _absent(name: str, port: int) -> Object:
 class ComponentStatusStrategy(Strategy):
     deprecation = "v1 ComponentStatus is deprecated in v1.19+"
 
-    def virtual_objects(self, ctx: Context) -> Iterable[Object]:
+    def virtual_objects(self) -> Iterable[Object]:
         """The store answers, or nothing would; scheduler and controller manager are not of this process."""
         return [
             _absent("controller-manager", 10257),
