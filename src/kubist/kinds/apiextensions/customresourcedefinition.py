@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
-from kubist.crd import definition
+from kubist.crd import definition, v1beta1
 from kubist.crd.validate import formats_warnings, validate_definition, validate_names
 from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Strategy, Update, keep
 from kubist.meta import names, objectmeta
@@ -54,6 +54,9 @@ class CustomResourceDefinitionStrategy(Strategy):
         if not status.get("storedVersions"):
             stored = definition.storage_version(obj)
             status["storedVersions"] = [stored] if stored else None
+
+    def convert(self, obj: Object, api_version: str) -> Object:
+        return v1beta1.to_v1(obj, api_version)
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         stored = definition.storage_version(obj)
