@@ -31,6 +31,7 @@ from kubist.storage.store import Store
 if TYPE_CHECKING:
     from kubist.control.manager import Manager
     from kubist.storage.encryption.store import EncryptedStore
+    from kubist.storage.encryption.values import Values
 
 log = logging.getLogger("kubist")
 
@@ -196,12 +197,19 @@ def encrypted(config: Config, store: Store, resources: Resources) -> EncryptedSt
                 "--encryption-provider-config-automatic-reload needs --encryption-provider-config"
             )
         return None
-    from kubist.storage.encryption.config import GroupResource, read
     from kubist.storage.encryption.store import EncryptedStore
 
-    encryption = read(config.encryption_provider_config)
+    prefix = "/" + config.etcd_prefix.strip("/")
+    return EncryptedStore(store, encrypted_values(config.encryption_provider_config, resources, prefix))
+
+
+def encrypted_values(path: str, resources: Resources, prefix: str = "/registry") -> Values:
+    """How values are kept by a configuration file."""
+    from kubist.storage.encryption.config import GroupResource, read
+    from kubist.storage.encryption.values import Values
+
     kinds = {kind.prefix: GroupResource(kind.stored_group, kind.resource) for kind in resources}
-    return EncryptedStore(store, encryption, kinds, prefix="/" + config.etcd_prefix.strip("/"))
+    return Values(read(path), kinds, prefix=prefix)
 
 
 def serving_context(config: Config) -> ssl.SSLContext:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -16,16 +16,23 @@ import orjson
 from kubist.cli import flags
 from kubist.cli.kubeconfig import default_data_dir
 from kubist.cli.run import explain, fail
+from kubist.storage.encryption.sealed import ENCRYPTED, Sealed
 from kubist.storage.sqlite_file import APPLICATION_ID, DatabaseFile
-from kubist.storage.store import OpenFailed
+from kubist.storage.store import KeyValue, OpenFailed
 
 DATABASE = "kubist.db"
+NEWEST = "SELECT key, value FROM changes JOIN (SELECT max(revision) AS r FROM changes GROUP BY key) ON revision = r"
+SEALED = f"substr(value, 1, {len(ENCRYPTED)}) = x'{ENCRYPTED.hex()}'"
 DATA_DIR = flags.Flag("data-dir", "string", "", "Data directory of the server.")
 FILE = flags.Flag("file", "string", "", "The backup.")
+ENCRYPTION = flags.Flag(
+    "encryption-provider-config", "string", "", "The server's, to look into what is kept encrypted."
+)
+FLAGS = {"backup": (DATA_DIR, FILE), "restore": (DATA_DIR, FILE), "doctor": (DATA_DIR, ENCRYPTION)}
 
 
 def main(command: str, arguments: list[str]) -> int:
-    known = {flag.name: flag for flag in (DATA_DIR, FILE) if command != "doctor" or flag is not FILE}
+    known = {flag.name: flag for flag in FLAGS[command]}
     try:
         values = flags.parse(arguments, known)
     except flags.FlagError as error:
@@ -41,10 +48,10 @@ def main(command: str, arguments: list[str]) -> int:
             return _backup(directory, Path(values["file"][-1]))
         if command == "restore":
             return _restore(Path(values["file"][-1]), directory)
-        return _doctor(directory)
+        return _doctor(directory, values.get("encryption-provider-config", [""])[-1])
     except OSError as error:
         return fail(explain(error))
-    except (sqlite3.Error, OpenFailed) as error:
+    except (sqlite3.Error, OpenFailed, ValueError) as error:
         return fail(str(error))
 
 
@@ -90,11 +97,13 @@ def _restore(source: Path, directory: Path) -> int:
     return 0
 
 
-def _doctor(directory: Path) -> int:
+def _doctor(directory: Path, encryption: str) -> int:
     """Say what is wrong with a store: exit code 1 if anything is."""
     path = directory / DATABASE
+    opened = _opener(encryption)
     with closing(_opened(path)) as connection:
-        problems = list(_problems(connection))
+        problems = list(_problems(connection, opened))
+        (sealed,) = connection.execute(f"SELECT count(*) FROM ({NEWEST}) WHERE {SEALED}").fetchone()
         (objects,) = connection.execute(
             "SELECT count(*) FROM (SELECT max(revision) AS r FROM changes GROUP BY key) JOIN changes ON revision = r "
             "WHERE value IS NOT NULL"
@@ -102,18 +111,36 @@ def _doctor(directory: Path) -> int:
         (revision,) = connection.execute("SELECT ifnull(max(revision), 0) FROM changes").fetchone()
     for problem in problems:
         print(problem)
+    if sealed and not encryption:
+        print(f"{sealed} values are encrypted: --encryption-provider-config looks into them")
     print(f"{path}: {objects} keys at revision {revision}, {len(problems)} problems")
     return 1 if problems else 0
 
 
-def _problems(connection: sqlite3.Connection) -> Iterator[str]:
+def _opener(encryption: str) -> Callable[[str, bytes], bytes]:
+    """What makes plain values of stored ones; those it cannot open stay as they are."""
+    if not encryption:
+        return lambda key, value: value
+    from kubist.resources import Resources
+    from kubist.server import encrypted_values
+
+    values = encrypted_values(encryption, Resources())
+    return lambda key, value: values.open(KeyValue(key, value, 0, 0)).value
+
+
+def _problems(connection: sqlite3.Connection, opened: Callable[[str, bytes], bytes]) -> Iterator[str]:
     for (found,) in connection.execute("PRAGMA integrity_check"):
         if found != "ok":
             yield f"the file is damaged: {found}"
-    newest = "SELECT key, value FROM changes JOIN (SELECT max(revision) AS r FROM changes GROUP BY key) ON revision = r"
     uids: dict[str, str] = {}
-    for key, value in connection.execute(newest):
-        if value is None or key.startswith("/registry/ranges/"):
+    for key, stored in connection.execute(NEWEST):
+        if stored is None or key.startswith("/registry/ranges/"):
+            continue
+        value = opened(key, stored)
+        if isinstance(value, Sealed):
+            yield f"{key} cannot be decrypted: {value.reason}"
+            continue
+        if value.startswith(ENCRYPTED):
             continue
         try:
             metadata = orjson.loads(value)["metadata"]

@@ -71,7 +71,7 @@ class Metrics:
         yield self._collections()
         yield self._long_running(counters)
         if self._registry.encrypted is not None:
-            yield self._encryption(self._registry.encrypted.tally)
+            yield self._encryption(self._registry.encrypted.values.tally)
         yield self._process(counters)
 
     def _request_total(self, counters: Counters) -> Iterator[str]:

@@ -71,7 +71,7 @@ class Tally:
         for outcome, (count, _) in sorted(self.reloads.items()):
             yield f"{name}s_total", "counter", (("status", outcome),), count
         for outcome, (_, last) in sorted(self.reloads.items()):
-            yield f"{name}_last_timestamp_seconds", "gauge", (("status", outcome),), last
+            yield f"{name}_last_timestamp_seconds", "gauge", (("status", outcome),), int(last)
         if self.config_hash:
             name = "apiserver_encryption_config_controller_last_config_info"
             yield name, "gauge", (("hash", self.config_hash),), 1
