@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from crd.defining import definition, version
-from kubist.crd.validate import formats_warnings, validate_definition
+from kubist.crd.schemas import formats_warnings
+from kubist.crd.validate import validate_definition
 from kubist.kinds.apiextensions.customresourcedefinition import strategy
 from kubist.resources import builtin
 from kubist.schema.strict import decode_value

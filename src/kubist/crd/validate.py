@@ -3,33 +3,37 @@ versions have in common (of one version, all) is found at the top of the spec.""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from kubist.crd import definition, fieldpath, naming, schemarules, structural
+from kubist.crd import definition, naming, schemarules, structural
+from kubist.crd.conversionrules import validate_conversion
 from kubist.crd.defaults import validate_defaults
 from kubist.crd.rules.cost import SCHEMA_LIMIT, SchemaCost, excess
 from kubist.crd.schemarules import Tolerance, Where
-from kubist.crd.validation.formats import recognized
+from kubist.crd.schemas import node_count, schemas, walk
 from kubist.crd.versionrules import (
     deprecation_problems,
     validate_columns,
     validate_root,
+    validate_selectable,
     validate_subresources,
 )
-from kubist.crd.webhook import REVIEW_VERSIONS, valid_ca_bundle
-from kubist.kinds.shared.webhookclient import validate_service, validate_url
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields, names
+from kubist.turns import leave_loop
 
 Props = dict[str, Any]
 
-MAX_SELECTABLE_FIELDS = 8
+LENGTHY_NODES = 2_000
+"""Schemas of more nodes are not looked at on the event loop."""
 
 
 def validate_definition(new: Object, old: Object | None) -> Errors:
     """All that is wrong with a definition; with `old`, of one that was already there."""
     spec = new["spec"]
+    if node_count(spec) > LENGTHY_NODES:
+        leave_loop()
     errors = _name(new) if old is None else []
     errors += _Spec(new, old).validate()
     if old is not None:
@@ -167,7 +171,7 @@ class _Spec:
             if conversion.get("strategy") != "None" and spec.get("preserveUnknownFields"):
                 why = "must be None if spec.preserveUnknownFields is true"
                 errors.append(fields.invalid("spec.conversion.strategy", conversion.get("strategy", ""), why))
-            errors += self._conversion(conversion)
+            errors += validate_conversion(conversion, self.old)
         return errors
 
     def _group(self) -> Errors:
@@ -210,7 +214,7 @@ class _Spec:
             if apart["additionalPrinterColumns"]:
                 errors += validate_columns(version, f"{path}.additionalPrinterColumns")
             if apart["selectableFields"]:
-                errors += self._selectable(version, f"{path}.selectableFields")
+                errors += validate_selectable(version, f"{path}.selectableFields", self._before(version))
         names_ = [version.get("name") for version in self.versions]
         if len(set(names_)) != len(names_):
             errors.append(fields.invalid("spec.versions", self.versions, "must contain unique version names"))
@@ -238,7 +242,7 @@ class _Spec:
         if _common(self.versions, "additionalPrinterColumns"):
             errors += validate_columns(first, "spec.additionalPrinterColumns")
         if _common(self.versions, "selectableFields"):
-            errors += self._selectable(first, "spec.selectableFields")
+            errors += validate_selectable(first, "spec.selectableFields", self._before(first))
         return errors
 
     def _schema(self, version: Object, path: str, status: bool) -> Errors:
@@ -277,147 +281,21 @@ class _Spec:
             return True
         return self.old is None or not any(map(_not_structural, schemas(self.old_spec)))
 
+    def _before(self, version: Object) -> Object:
+        """The version as it was; empty if it is new."""
+        held = self.old_spec.get("versions") or ()
+        return next((found for found in held if found["name"] == version.get("name")), {})
+
     def _unchanged(self, version: Object) -> Tolerance:
         """A schema that did not change is not refused for what its rules cost."""
-        before = next(
-            (v for v in self.old_spec.get("versions") or () if v["name"] == version.get("name")), None
-        )
-        if before is None or definition.schema_of(before) != definition.schema_of(version):
+        before = self._before(version)
+        if not before or definition.schema_of(before) != definition.schema_of(version):
             return self.tolerance
         held = self.tolerance
         return Tolerance(held.valid_types, held.atomic_sets, held.map_keys, held.rules, cost=False)
 
-    def _selectable(self, version: Object, path: str) -> Errors:
-        chosen = version.get("selectableFields") or ()
-        props = definition.schema_of(version)
-        if not chosen:
-            return []
-        if props is None:
-            return [fields.invalid(path, "", "may only be set when a schema is included")]
-        errors: Errors = []
-        seen: set[str] = set()
-        for index, field in enumerate(chosen):
-            where, text = f"{path}[{index}].jsonPath", field.get("jsonPath") or ""
-            if not text:
-                errors.append(fields.required(where))
-                continue
-            try:
-                spelled, found = fieldpath.resolve(text, props, arrays=False)
-            except fieldpath.BadPath as error:
-                errors.append(fields.invalid(where, text, f"is an invalid path: {error}"))
-                continue
-            if spelled.partition(".")[0] == "metadata":
-                errors.append(fields.invalid(where, text, "must not point to fields in metadata"))
-            if (found or {}).get("type") not in ("string", "boolean", "integer"):
-                why = (
-                    "must point to a field of type string, boolean or integer. Enum string fields and strings with "
-                    "formats are allowed."
-                )
-                errors.append(fields.invalid(where, text, why))
-            if spelled in seen:
-                errors.append(fields.duplicate(where, text))
-            seen.add(spelled)
-        if len(seen) > MAX_SELECTABLE_FIELDS and not self._had_too_many(version):
-            errors.append(fields.too_many(path, len(seen), MAX_SELECTABLE_FIELDS))
-        return errors
-
-    def _had_too_many(self, version: Object) -> bool:
-        before: Object = next(
-            (v for v in self.old_spec.get("versions") or () if v["name"] == version.get("name")), {}
-        )
-        held = before.get("selectableFields") or []
-        return len(held) > MAX_SELECTABLE_FIELDS and held == version.get("selectableFields")
-
-    def _conversion(self, conversion: Object) -> Errors:
-        path = "spec.conversion"
-        strategy = conversion.get("strategy") or ""
-        webhook = conversion.get("webhook")
-        if not strategy:
-            return [fields.required(f"{path}.strategy")]
-        errors: Errors = []
-        if strategy not in ("None", "Webhook"):
-            errors.append(fields.not_supported(f"{path}.strategy", strategy, ("None", "Webhook")))
-        client = (webhook or {}).get("clientConfig")
-        versions = (webhook or {}).get("conversionReviewVersions") or []
-        where = f"{path}.webhookClientConfig"
-        if strategy != "Webhook":
-            why = "should not be set when strategy is not set to Webhook"
-            if client is not None:
-                errors.append(fields.forbidden(where, why))
-            if versions:
-                errors.append(fields.forbidden(f"{path}.conversionReviewVersions", why))
-            return errors
-        if client is None:
-            errors.append(fields.required(where, "required when strategy is set to Webhook"))
-        else:
-            url, service = client.get("url"), client.get("service")
-            if (url is None) == (service is None):
-                errors.append(fields.required(where, "exactly one of url or service is required"))
-            elif url is not None:
-                errors += validate_url(url, f"{where}.url")
-            else:
-                errors += validate_service(service, f"{where}.service")
-            bundle = client.get("caBundle")
-            if bundle and not self._tolerates_ca_bundle() and not valid_ca_bundle(bundle):
-                why = "unable to load root certificates: unable to parse bytes as PEM block"
-                errors.append(fields.invalid(f"{where}.caBundle", bundle, why))
-        return errors + self._review_versions(versions, f"{path}.conversionReviewVersions")
-
-    def _tolerates_ca_bundle(self) -> bool:
-        """A bad bundle keeps a definition from being established; only later is it refused at once."""
-        if self.old is None or not definition.established(self.old):
-            return True
-        before = ((self.old_spec.get("conversion") or {}).get("webhook") or {}).get("clientConfig") or {}
-        return bool(before.get("caBundle")) and not valid_ca_bundle(before["caBundle"])
-
-    def _review_versions(self, versions: list[str], path: str) -> Errors:
-        if not versions:
-            return [fields.required(path)]
-        errors: Errors = []
-        seen: set[str] = set()
-        for index, version in enumerate(versions):
-            if version in seen:
-                errors.append(fields.invalid(f"{path}[{index}]", version, "duplicate version"))
-                continue
-            seen.add(version)
-            errors += [
-                fields.invalid(f"{path}[{index}]", version, why) for why in names.dns_1035_label(version)
-            ]
-        before = ((self.old_spec.get("conversion") or {}).get("webhook") or {}).get(
-            "conversionReviewVersions"
-        )
-        required = not before or any(version in REVIEW_VERSIONS for version in before)
-        if required and not any(version in REVIEW_VERSIONS for version in versions):
-            why = f"must include at least one of {', '.join(REVIEW_VERSIONS)}"
-            errors.append(fields.invalid(path, versions, why))
-        return errors
-
 
 _PER_VERSION = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
-
-
-def schemas(spec: Object) -> list[Props]:
-    found = [definition.schema_of(version) for version in spec.get("versions") or ()]
-    return [props for props in found if props is not None]
-
-
-def walk(props: Props) -> Iterator[Props]:
-    """A schema and all schemas in it."""
-    yield props
-    for name in ("not", "items", "additionalProperties", "additionalItems"):
-        inner = props.get(name)
-        if isinstance(inner, dict):
-            yield from walk(inner)
-        elif isinstance(inner, list):
-            for item in inner:
-                yield from walk(item)
-    for name in ("allOf", "anyOf", "oneOf"):
-        for inner in props.get(name) or ():
-            yield from walk(inner)
-    for name in ("properties", "patternProperties", "definitions", "dependencies"):
-        for inner in (props.get(name) or {}).values():
-            if isinstance(inner, dict):
-                yield from walk(inner)
 
 
 def _any(test: Callable[[Props], bool]) -> Callable[[Props], bool]:
@@ -449,18 +327,3 @@ def _tolerance(old: Object) -> Tolerance:
         map_keys=not any(schemarules.map_key_errors(inner, "") for inner in held),
         rules=frozenset(rule.get("rule", "") for rule in rules),
     )
-
-
-def formats_warnings(new: Object, old: Object | None) -> list[str]:
-    """Formats that mean nothing: each is told, on an update only if it is new."""
-    known = set(_unrecognized(old["spec"])) if old is not None else set()
-    return [f'unrecognized format "{name}"' for name in _unrecognized(new["spec"]) if name not in known]
-
-
-def _unrecognized(spec: Object) -> list[str]:
-    return [
-        inner["format"]
-        for props in schemas(spec)
-        for inner in walk(props)
-        if inner.get("format") and not recognized(inner.get("type") or "", inner["format"])
-    ]

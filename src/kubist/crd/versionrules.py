@@ -1,15 +1,17 @@
-"""Rules for what one version of a definition adds to its schema: columns, sub-resources, deprecation."""
+"""Rules for what one version of a definition adds to its schema: columns, sub-resources, deprecation,
+selectable fields."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kubist.crd import definition
+from kubist.crd import definition, fieldpath
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields
 
 Props = dict[str, Any]
 
+MAX_SELECTABLE_FIELDS = 8
 COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 ROOT_KEYWORDS = frozenset(
@@ -150,3 +152,44 @@ def validate_columns(version: Object, path: str) -> Errors:
         else:
             errors += _simple_path(json_path, f"{at}.JSONPath")
     return errors
+
+
+def validate_selectable(version: Object, path: str, before: Object) -> Errors:
+    """The fields that may be selected by; `before` is the version as it was, or empty."""
+    chosen = version.get("selectableFields") or ()
+    props = definition.schema_of(version)
+    if not chosen:
+        return []
+    if props is None:
+        return [fields.invalid(path, "", "may only be set when a schema is included")]
+    errors: Errors = []
+    seen: set[str] = set()
+    for index, field in enumerate(chosen):
+        where, text = f"{path}[{index}].jsonPath", field.get("jsonPath") or ""
+        if not text:
+            errors.append(fields.required(where))
+            continue
+        try:
+            spelled, found = fieldpath.resolve(text, props, arrays=False)
+        except fieldpath.BadPath as error:
+            errors.append(fields.invalid(where, text, f"is an invalid path: {error}"))
+            continue
+        if spelled.partition(".")[0] == "metadata":
+            errors.append(fields.invalid(where, text, "must not point to fields in metadata"))
+        if (found or {}).get("type") not in ("string", "boolean", "integer"):
+            why = (
+                "must point to a field of type string, boolean or integer. Enum string fields and strings with "
+                "formats are allowed."
+            )
+            errors.append(fields.invalid(where, text, why))
+        if spelled in seen:
+            errors.append(fields.duplicate(where, text))
+        seen.add(spelled)
+    if len(seen) > MAX_SELECTABLE_FIELDS and not _had_too_many(version, before):
+        errors.append(fields.too_many(path, len(seen), MAX_SELECTABLE_FIELDS))
+    return errors
+
+
+def _had_too_many(version: Object, before: Object) -> bool:
+    held = before.get("selectableFields") or []
+    return len(held) > MAX_SELECTABLE_FIELDS and held == version.get("selectableFields")

@@ -9,6 +9,7 @@ from kubist.http.messages import Response
 from kubist.kinds.strategy import Create, Strategy
 from kubist.meta import names, objectmeta, status
 from kubist.storage.cache import Entry
+from kubist.turns import Lengthy, elsewhere
 from kubist.verbs import body, managed, options
 from kubist.verbs.call import Call
 
@@ -170,7 +171,10 @@ async def insert(call: Call, obj: Object) -> Entry | None:
     undo = await strategy.before_create(context, obj)
     try:
         prepare(call, strategy, obj)
-        check(call, strategy, obj)
+        try:
+            check(call, strategy, obj)
+        except Lengthy:
+            await elsewhere(check, call, strategy, obj)
         await call.api.admission.validate(context, obj, None)
         if version not in (None, "", "0"):
             raise status.plain_error("resourceVersion should not be set on objects to be created")

@@ -14,6 +14,7 @@ from kubist.kinds.strategy import Update
 from kubist.meta import fields, objectmeta, status
 from kubist.patch.apply import restore_times
 from kubist.storage.cache import Entry
+from kubist.turns import Lengthy, elsewhere
 from kubist.verbs import create
 from kubist.verbs.call import Call
 
@@ -142,7 +143,10 @@ async def _write(call: Call, path: Update, entry: Entry, new: Object, old: Objec
         errors = objectmeta.validate_any_update(
             new["metadata"], old["metadata"], namespaced=resource.namespaced
         )
-        errors += path.validate_update(context, new, old)
+        try:
+            errors += path.validate_update(context, new, old)
+        except Lengthy:
+            errors += await elsewhere(path.validate_update, context, new, old)
         if errors:
             raise status.invalid(resource.stored_group, resource.kind, call.info.name, errors)
         for warning in path.warnings_on_update(context, new, old):

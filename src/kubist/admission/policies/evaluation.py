@@ -10,6 +10,7 @@ from kubist.admission.policies.authorizer import Authorizer, Decisions, Resource
 from kubist.crd.cel import BUDGET, PER_CALL_LIMIT, CompileError, CostExceeded, EvaluationError
 from kubist.kinds.admissionregistration import expressions
 from kubist.kinds.admissionregistration.expressions import Environment, Result
+from kubist.turns import SLICE, Lengthy, elsewhere
 
 Object = dict[str, Any]
 OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -126,11 +127,20 @@ class Evaluation:
         self.budget -= cost
         return value
 
+    async def _spend_in_turns(self, expression: Expression) -> Any:
+        left = self.budget
+        if BUDGET - left < SLICE:
+            try:
+                return self.spend(expression)
+            except Lengthy:
+                self.budget = left
+        return await elsewhere(self.spend, expression)
+
     async def value(self, expression: Expression) -> Any:
         """A value, once all that is asked of the authorizer is decided; Failed if it has none."""
         while True:
             try:
-                return self.spend(expression)
+                return await self._spend_in_turns(expression)
             except Undecided as undecided:
                 await self._decisions.decide(undecided.question)
             except EvaluationError as error:

@@ -7,7 +7,8 @@
 value, `Program.uses` the variables it refers to, `Program.cost(size_of)` the most it may cost given the most
 elements that values may have (`size_of(path) -> int | None`, a path being a variable, then field names, `@items`,
 `@keys`, `@values`). `Program.evaluate(variables, budget)` gives `(value, cost)`; it raises `EvaluationError` (which
-has `.cost`) where the expression has no value, and `CostExceeded` beyond the budget.
+has `.cost`) where the expression has no value, and `CostExceeded` beyond the budget. On an event loop it raises
+`turns.Lengthy` where it would hold others up: evaluate it again by `await turns.elsewhere(…)`.
 
 Variables are plain JSON values; values of `object_type`s with a schema are converted as that schema says (times,
 bytes). An environment may add functions: `Environment(variables, functions={"name": (overloads, implementation)})`
@@ -25,6 +26,7 @@ from kubist.crd.cel.declarations import Overload
 from kubist.crd.cel.errors import CompileError, CostExceeded, EvaluationError, NoSuchOverload
 from kubist.crd.cel.types import BOOL, DYN, INT, STRING, Type, list_of, map_of, object_type, optional_of
 from kubist.crd.cel.values import Optional
+from kubist.turns import SLICE, Lengthy, on_loop
 
 if TYPE_CHECKING:
     from kubist.crd.cel.estimate import Range, SizeOf
@@ -106,15 +108,20 @@ class Program:
         return estimate(self._node, size_of or (lambda path: None))
 
     def evaluate(self, variables: dict[str, Any], budget: int = PER_CALL_LIMIT) -> tuple[Any, int]:
-        """The value, and what it cost."""
-        frame = self._frame(variables, budget)
+        """The value, and what it cost. On an event loop what costs more than a slice is `Lengthy`."""
+        limit = SLICE if budget > SLICE and on_loop() is not None else budget
+        frame = self._frame(variables, limit)
         try:
             value = self._closure(frame)
+            if frame.cost > limit:
+                raise CostExceeded
         except EvaluationError as error:
             error.cost = frame.cost  # type: ignore[attr-defined]
             raise
-        if frame.cost > budget:
-            raise CostExceeded
+        except CostExceeded:
+            if limit < budget:
+                raise Lengthy from None
+            raise
         return value, frame.cost
 
 

@@ -14,6 +14,7 @@ from kubist.crd.rules.schematypes import SchemaType, schema_type
 from kubist.crd.validation.explain import NOWHERE, OldValue
 from kubist.meta import fields
 from kubist.meta.fields import FieldError, quoted
+from kubist.turns import SLICE, Lengthy, on_loop
 
 Props = dict[str, Any]
 Errors = list[FieldError]
@@ -132,6 +133,7 @@ class _Run:
 
     def __init__(self, budget: int) -> None:
         self.left = budget
+        self.enough = budget - SLICE if on_loop() is not None else 0
         self.errors: Errors = []
         self.warnings: list[str] = []
 
@@ -216,6 +218,8 @@ class _Run:
             self.errors.append(fields.invalid(where, kind, OUT_OF_BUDGET))
             raise _Spent
         self.left -= cost
+        if self.left < self.enough:
+            raise Lengthy
 
     def _refuse(
         self,

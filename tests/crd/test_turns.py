@@ -1,0 +1,99 @@
+"""Expressions that use their whole budget hold nobody up: not in schemas, not in policies, not in big definitions."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from crd.defining import CRDS, define, definition, obj, version
+from live import Live
+
+Object = dict[str, Any]
+PATIENCE = 0.1
+PAIRS = "self.names.all(a, self.names.all(b, a != b + 'x{}'))"
+"""Costs a good part of what one expression may when there are 200 names."""
+
+
+def costly(rules: int) -> Object:
+    names = {"type": "array", "maxItems": 200, "items": {"type": "string", "maxLength": 5}}
+    spec = {
+        "type": "object",
+        "properties": {"names": names},
+        "x-kubernetes-validations": [{"rule": PAIRS.format(number)} for number in range(rules)],
+    }
+    return {"type": "object", "properties": {"spec": spec}}
+
+
+class Probe(threading.Thread):
+    """Asks for the server's health over and over, and notes how long the answers took."""
+
+    def __init__(self, live: Live) -> None:
+        super().__init__()
+        self._client = live.client
+        self._done = threading.Event()
+        self.waits: list[float] = []
+
+    def run(self) -> None:
+        while not self._done.wait(0.01):
+            begun = time.perf_counter()
+            assert self._client.ask("GET", "/readyz").status == 200
+            self.waits.append(time.perf_counter() - begun)
+
+    def __enter__(self) -> Probe:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self.join()
+
+    def check(self) -> None:
+        """Nearly every answer came in time: a machine that is shared may hold up a few."""
+        assert len(self.waits) > 5
+        late = [wait for wait in self.waits if wait > PATIENCE]
+        assert len(late) <= 2 + len(self.waits) // 20, sorted(self.waits)[-10:]
+
+
+def test_costly_rules_of_a_schema_let_others_through(live: Live) -> None:
+    at = define(live.client, definition("Heavy", "heavy.example.com", version(schema=costly(3))))
+    path = f"{at}/v1/namespaces/default/heavys"
+    names = [f"n{number}" for number in range(200)]
+    with Probe(live) as probe:
+        made = live.client.post(path, obj("Heavy", "heavy.example.com/v1", "a", spec={"names": names}))
+        made["metadata"]["labels"] = {"a": "b"}
+        live.client.put(f"{path}/a", made)
+    probe.check()
+
+
+def test_costly_policies_let_others_through(live: Live) -> None:
+    group = "/apis/admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    pairs = "object.data.all(a, object.data.all(b, a != b + 'x{}'))"
+    policy = {
+        "metadata": {"name": "pairs"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": pairs.format(number)} for number in range(3)],
+        },
+    }
+    binding = {
+        "metadata": {"name": "pairs"},
+        "spec": {"policyName": "pairs", "validationActions": ["Deny"]},
+    }
+    live.client.post(f"{group}/validatingadmissionpolicies", policy)
+    live.client.post(f"{group}/validatingadmissionpolicybindings", binding)
+    data = {f"n{number}": "" for number in range(200)}
+    with Probe(live) as probe:
+        made = {"metadata": {"name": "a"}, "data": data}
+        live.client.post("/api/v1/namespaces/default/configmaps", made)
+    probe.check()
+
+
+def test_a_big_definition_lets_others_through(live: Live) -> None:
+    leaf = {"type": "object", "properties": {f"f{n}": {"type": "string", "maxLength": 9} for n in range(99)}}
+    schema = {"type": "object", "properties": {f"p{n}": leaf for n in range(40)}}
+    with Probe(live) as probe:
+        live.client.post(CRDS, definition("Broad", "broad.example.com", version(schema=schema)))
+        time.sleep(0.2)
+    probe.check()
