@@ -5,6 +5,7 @@ Every writer has objects of its own, so what they hold, and every event about th
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import http.client
 import json
@@ -26,6 +27,8 @@ READY = r"serving on 127\.0\.0\.1:(\d+)"
 FLAGS = ("--secure-port=0", "--bind-address=127.0.0.1", "--cert-dir=certs", "--token-auth-file=tokens")
 PATIENCE = 300.0
 """Seconds: nothing here is about how long things take, and the machine may be busy."""
+WRITING = 5.0
+"""The longest that a server is left to its writers."""
 
 Told = tuple[str | None, int]
 """What a name holds (None: nothing) and its resource version."""
@@ -45,10 +48,14 @@ def whole(obj: dict[str, Any]) -> str:
     return value
 
 
+@functools.cache
+def trust(home: Path) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(home / "certs/apiserver.crt"))
+
+
 class Connection:
     def __init__(self, home: Path, port: int) -> None:
-        context = ssl.create_default_context(cafile=str(home / "certs/apiserver.crt"))
-        self._http = http.client.HTTPSConnection("127.0.0.1", port, timeout=PATIENCE, context=context)
+        self._http = http.client.HTTPSConnection("127.0.0.1", port, timeout=PATIENCE, context=trust(home))
 
     def send(self, method: str, path: str, body: Any = None) -> http.client.HTTPResponse:
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
@@ -215,12 +222,18 @@ class Survival:
             port = self._port(server)
             watching = self._check(port)
             writing = [self._thread(writer.write, port) for writer in self.writers]
-            time.sleep(0.05 + dice.random() * 0.25)
+            self._wait_for_answers(dice.randrange(150))
+            time.sleep(dice.random() * 0.02)
             server.stop(signal.SIGKILL)
             for thread in [*writing, watching]:
                 thread.join(PATIENCE)
                 assert not thread.is_alive()
         server.log.unlink()
+
+    def _wait_for_answers(self, count: int) -> None:
+        deadline = time.monotonic() + WRITING
+        while sum(len(writer.answered) for writer in self.writers) < count and time.monotonic() < deadline:
+            time.sleep(0.002)
 
     def _thread(self, target: Any, port: int) -> threading.Thread:
         thread = threading.Thread(target=target, args=(self.home, port), daemon=True)

@@ -20,8 +20,9 @@ from kubist.cli import main
 
 
 def environment(home: Path) -> dict[str, str]:
-    """An environment in which nothing outside `home` is touched."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("KUBECONFIG", "XDG_DATA_HOME")}
+    """An environment in which nothing outside `home` is touched; but bytecode is kept, as for any user."""
+    dropped = ("KUBECONFIG", "XDG_DATA_HOME", "PYTHONDONTWRITEBYTECODE")
+    kept = {name: value for name, value in os.environ.items() if name not in dropped}
     return {**kept, "HOME": str(home), "PYTHONUNBUFFERED": "1"}
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
+from unittest import mock
 
 import orjson
 from hypothesis import given, settings
@@ -70,7 +72,11 @@ def test_every_past_state_within_the_window_is_what_it_was(taken: Any, window: i
             assert past is None and changes is None
         elif past is not None:
             assert {key: entry.revision for key, entry in past.items()} == state
-            assert list(past) == sorted(past)
+            assert list(past.irange()) == sorted(state)
+            for key in (PREFIX, PREFIX + "a/", PREFIX + "b", *state):
+                assert past.bisect_left(key) == sum(other < key for other in state)
+                assert past.bisect_right(key) == sum(other <= key for other in state)
+                assert list(past.irange(key, None, (True, False))) == sorted(k for k in state if k >= key)
             assert changes is not None
             assert [c.revision for c in changes] == [r for r in applied if r > revision]
         else:
@@ -88,7 +94,44 @@ def test_label_index_finds_what_looking_at_everything_finds(taken: Any, asked_af
     for label in LABELS:
         for value in ("", "1", "2", "3"):
             wanted = sorted(key for key, held in history.labels.items() if held.get(label) == value)
-            assert things.labelled(label, value) == wanted
+            assert [entry.key for entry in things.labelled(label, value)] == wanted
+
+
+@settings(max_examples=100, deadline=None)
+@given(steps, st.integers(0, 40))
+def test_a_past_state_stays_what_it_was_while_changes_come(taken: Any, asked_after: int) -> None:
+    history, things = History(taken), collection()
+    things.apply(history.events[:asked_after])
+    now = max([10, *(event.revision for event in history.events[:asked_after])])
+    revisions = [revision for revision in history.states if revision <= now][-3:]
+    for event in history.events[asked_after:]:
+        things.apply([event])
+        for revision in revisions:
+            past = things.at(revision)
+            assert past is not None
+            held = {key: past[key].revision for key in past.irange()}
+            assert held == history.states[revision]
+
+
+@settings(max_examples=30, deadline=None)
+@given(steps, st.integers(0, 40))
+def test_label_index_made_in_turns_misses_no_change(taken: Any, asked_after: int) -> None:
+    history, things = History(taken), collection()
+    things.apply(history.events[:asked_after])
+
+    async def make() -> None:
+        making = [asyncio.ensure_future(things.examine(label)) for label in (*LABELS, None)]
+        for event in history.events[asked_after:]:
+            things.apply([event])
+            await asyncio.sleep(0)
+        await asyncio.gather(*making)
+
+    with mock.patch("kubist.storage.labelindex.SLICE", 1):
+        asyncio.run(make())
+    for label in LABELS:
+        for value in ("", "1", "2", "3"):
+            wanted = sorted(key for key, held in history.labels.items() if held.get(label) == value)
+            assert [entry.key for entry in things.labelled(label, value)] == wanted
 
 
 @settings(max_examples=50, deadline=None)

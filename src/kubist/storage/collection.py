@@ -17,6 +17,8 @@ from sortedcontainers import SortedDict
 
 from kubist.storage.encryption.sealed import reason
 from kubist.storage.entry import Change, Entry, StoredKind
+from kubist.storage.labelindex import LabelIndexes
+from kubist.storage.past import Past
 from kubist.storage.store import Compacted, Event, KeyValue
 
 if TYPE_CHECKING:
@@ -26,6 +28,9 @@ log = logging.getLogger("kubist.storage")
 
 HISTORY_WINDOWS = 4
 """How much history, in windows, a watch may ask of the store; beyond that it is quicker to list again."""
+
+PASTS = 4
+"""Earlier states of a collection that are kept at hand for whoever reads them page by page."""
 
 Subscriber = Callable[[list[Change]], None]
 
@@ -64,7 +69,8 @@ class Collection:
         self._loading: asyncio.Task[None] | None = None
         self._held: list[Event] = []
         self._subscribers: dict[object, Subscriber] = {}
-        self._indexes: dict[str, dict[str, set[str]]] = {}
+        self._indexes = LabelIndexes()
+        self._pasts: dict[int, Past] = {}
 
     async def ready(self) -> None:
         if self.loaded:
@@ -142,6 +148,7 @@ class Collection:
         self._window_bytes = 0
         self.window_start = revision
         self._indexes.clear()
+        self._pasts.clear()
         self.loaded = True
         if known:
             self._tell(_difference(before, self.entries, revision))
@@ -185,8 +192,7 @@ class Collection:
             self.entries.pop(event.key, None)
         else:
             return None
-        if self._indexes:
-            self._reindex(event.key, old, new)
+        self._indexes.move(old, new)
         change = Change(event.revision, old, new)
         self._remember(change)
         return change
@@ -194,8 +200,8 @@ class Collection:
     def _lose(self, key: str, old: Entry | None) -> None:
         """An object is there and cannot be read: nobody is told until that changes."""
         self.unreadable[key] = Lost(self.unreadable[key].reason, old)
-        if self.entries.pop(key, None) is not None and self._indexes:
-            self._reindex(key, old, None)
+        if self.entries.pop(key, None) is not None:
+            self._indexes.move(old, None)
 
     def _remember(self, change: Change) -> None:
         cache, window = self.cache, self.window
@@ -224,26 +230,44 @@ class Collection:
         keys = entries.irange(max(start, prefix), prefix[:-1] + chr(ord(prefix[-1]) + 1), (True, False))
         return map(entries.__getitem__, keys)
 
-    def at(self, revision: int) -> SortedDict[str, Entry] | None:
-        """The collection as it was at a past revision: today's with the window undone. None: too old."""
+    async def past(self, revision: int) -> SortedDict[str, Entry] | Past:
+        """The collection as it was at an earlier revision, until the next change. Raises Compacted."""
         if revision < self.window_start:
-            return None
-        undo: dict[str, Entry | None] = {}
-        for change in reversed(self.window):
-            if change.revision <= revision:
-                break
-            entry = change.old or change.new
-            assert entry is not None
-            undo[entry.key] = change.old
-        if not undo:
-            return self.entries
-        past = SortedDict(self.entries)
-        for key, old in undo.items():
-            if old is None:
-                past.pop(key, None)
-            else:
-                past[key] = old
+            # What is kept at hand must not outlive the store's history.
+            await self.cache.store.get(self.kind.prefix, revision)
+        found = self.at(revision)
+        if found is not None:
+            return found
+        scan = await self.cache.store.scan(self.kind.prefix, revision=revision)
+        past = Past(self.entries, self.cache.revision)
+        then: dict[str, KeyValue] = {kv.key: kv for kv in scan.items}
+        for key, kv in then.items():
+            today = self.entries.get(key)
+            if today is None or today.revision != kv.mod_revision:
+                past.put(key, self._past(kv))
+        for key in self.entries.keys() - then.keys():
+            past.put(key, None)
+        self._keep(revision, past)
         return past
+
+    def at(self, revision: int) -> SortedDict[str, Entry] | Past | None:
+        """`past`, if the window or what is kept at hand reaches back that far."""
+        past = self._pasts.get(revision) or Past(self.entries, revision)
+        changes = self.since(past.seen)
+        if changes is None:
+            return None
+        past.undo(changes)
+        if not past:
+            return self.entries
+        self._keep(revision, past)
+        return past
+
+    def _keep(self, revision: int, past: Past) -> None:
+        self._pasts.pop(revision, None)
+        if past.size <= self.cache.window_bytes:
+            self._pasts[revision] = past
+            if len(self._pasts) > PASTS:
+                del self._pasts[next(iter(self._pasts))]
 
     def since(self, revision: int) -> list[Change] | None:
         """The changes after a revision. None: the window does not reach back that far."""
@@ -283,27 +307,13 @@ class Collection:
         except Exception:
             return None
 
-    def labelled(self, label: str, value: str) -> list[str]:
-        """Keys of the objects that carry a label, sorted. The index of a label is made when first asked for."""
-        index = self._indexes.get(label)
-        if index is None:
-            index = self._indexes[label] = {}
-            for key, entry in self.entries.items():
-                if (held := entry.labels.get(label)) is not None:
-                    index.setdefault(held, set()).add(key)
-        return sorted(index.get(value, ()))
+    async def examine(self, label: str | None) -> None:
+        """Until labels and fields can be asked for at once, and `labelled` too."""
+        await self._indexes.examine(self.entries, label)
 
-    def _reindex(self, key: str, old: Entry | None, new: Entry | None) -> None:
-        for label, index in self._indexes.items():
-            before = old.labels.get(label) if old is not None else None
-            after = new.labels.get(label) if new is not None else None
-            if before != after:
-                if before is not None:
-                    index[before].discard(key)
-                    if not index[before]:
-                        del index[before]
-                if after is not None:
-                    index.setdefault(after, set()).add(key)
+    def labelled(self, label: str, value: str) -> list[Entry]:
+        """The objects that carry a label, in key order."""
+        return self._indexes.find(self.entries, label, value)
 
 
 def _last(lost: Lost | None) -> Entry | None:

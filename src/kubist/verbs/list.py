@@ -64,6 +64,7 @@ async def find(call: Call, options: ListOptions, selection: Selection) -> Page:
     collection = call.api.registry.collection(call.resource)
     if not collection.loaded:
         await collection.ready()
+    await selection.ready(collection)
     asked = options.resource_version
     if collection.unreadable and asked != "0":
         await _catch_up(call)
@@ -120,28 +121,16 @@ async def _past(
 ) -> Page:
     """The state at an earlier version: from the window, else from the store's history."""
     page = Page(revision)
-    entries = collection.at(revision)
-    if entries is None:
-        entries = await _from_store(call, collection, selection, start, revision)
-    _collect(page, selection.among(entries, start), selection, limit)
-    if limit and len(page.entries) == limit:
-        _more(page, entries, selection)
-    return page
-
-
-async def _from_store(
-    call: Call, collection: Collection, selection: Selection, start: str, revision: int
-) -> Any:
-    from sortedcontainers import SortedDict
-
     try:
-        scan = await call.api.registry.store.scan(collection.kind.prefix, revision=revision)
+        entries = await collection.past(revision)
     except Compacted:
         raise _expired(start, selection) from None
     except Unavailable as error:
         raise status.unavailable(str(error)) from None
-    kind = collection.kind
-    return SortedDict((kv.key, kind.entry(kv.key, kv.value, kv.mod_revision)) for kv in scan.items)
+    _collect(page, selection.among(entries, start), selection, limit)
+    if limit and len(page.entries) == limit:
+        _more(page, entries, selection)
+    return page
 
 
 def _expired(start: str, selection: Selection) -> status.APIError:

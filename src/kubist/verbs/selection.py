@@ -9,6 +9,7 @@ from sortedcontainers import SortedDict
 from kubist.meta import status
 from kubist.meta.selectors import FieldSelector, LabelSelector
 from kubist.storage.cache import Collection, Entry
+from kubist.storage.past import Past
 from kubist.verbs.call import Call
 from kubist.verbs.options import ListOptions
 
@@ -63,19 +64,32 @@ class Selection:
             return False
         return self.fields.empty or self.fields.matches(_all_fields(entry))
 
+    @property
+    def _equality(self) -> tuple[str, str] | None:
+        """A label and the value that every match has."""
+        return next(iter(self.labels.equalities.items()), None)
+
+    async def ready(self, collection: Collection) -> None:
+        """Until `candidates` and `matches` are quick."""
+        if self.key is None and not self.everything:
+            equality = self._equality
+            await collection.examine(equality[0] if equality is not None else None)
+
     def candidates(self, collection: Collection, start: str) -> Iterator[Entry]:
         """Entries of today's state that may match, in key order, by the best way to find them."""
         if self.key is not None:
             entry = collection.get(self.key)
             return iter(() if entry is None or self.key < start else (entry,))
-        equality = next(iter(self.labels.equalities.items()), None)
+        equality = self._equality
         if equality is None:
             return collection.below(self.prefix, start)
-        entries = collection.entries
-        keys = collection.labelled(*equality)
-        return (entries[key] for key in keys if key >= start and key.startswith(self.prefix))
+        found = collection.labelled(*equality)
+        if not start and self.prefix == collection.kind.prefix:
+            return iter(found)
+        first = max(start, self.prefix)
+        return (entry for entry in found if entry.key >= first and entry.key.startswith(self.prefix))
 
-    def among(self, entries: SortedDict[str, Entry], start: str) -> Iterator[Entry]:
+    def among(self, entries: SortedDict[str, Entry] | Past, start: str) -> Iterator[Entry]:
         """Entries of a past state that may match."""
         keys = entries.irange(max(start, self.prefix), self.prefix[:-1] + "0", (True, False))
         return (entries[key] for key in keys)

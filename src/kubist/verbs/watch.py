@@ -43,6 +43,7 @@ async def watch(call: Call) -> Stream:
     collection = call.api.registry.collection(call.resource)
     if not collection.loaded:
         await collection.ready()
+    await selection.ready(collection)
     watcher = Watcher(call, collection, selection, shown, options)
     await watcher.position()
     if watcher.initial:
