@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import random
 import re
 import time
 from collections.abc import Awaitable, Callable
@@ -15,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from kubist import logs, routes
 from kubist import request as requests
-from kubist import routes
 from kubist.admission.chain import Admission
 from kubist.aggregation.aggregation import Aggregation
 from kubist.cluster import Cluster
@@ -35,6 +34,7 @@ from kubist.filters.authorization import Authorization
 from kubist.filters.flowcontrol import TOO_MANY, TooManyRequests
 from kubist.filters.gate import Gate, Passage
 from kubist.http.messages import Answer, Request, Response, Stream
+from kubist.logs import CURRENT
 from kubist.meta import status
 from kubist.registry import Registry
 from kubist.request import RequestInfo
@@ -101,12 +101,15 @@ class API:
         paths.merge(self.aggregation)
         self.watchers: dict[str, set[Watcher]] = {}
         """Open watches by collection."""
+        self._logs_all = logs.access.isEnabledFor(logging.INFO)
+        self._seldom = logs.Seldom()
         self.metrics = Metrics(registry, self.watchers)
         paths.others["/metrics"] = lambda request: self.metrics.answer()
         registry.cache.on_reset = self._end_watches
 
     async def __call__(self, request: Request) -> Answer:
         passage = Passage(request)
+        CURRENT.set(passage)
         began = time.perf_counter()
         try:
             answer = await self._handle(request, passage)
@@ -122,8 +125,25 @@ class API:
         finally:
             passage.leave()
         dry_run = "dryRun=All" in request.query
-        self.metrics.count(passage.info, answer.status, time.perf_counter() - began, dry_run)
+        seconds = time.perf_counter() - began
+        self.metrics.count(passage.info, answer.status, seconds, dry_run)
+        if seconds > logs.SLOW_SECONDS or self._logs_all:
+            self._log(passage, answer, began, seconds)
+        passage.done = True
         return self._finish(answer, passage)
+
+    def _log(self, passage: Passage, answer: Answer, began: float, seconds: float) -> None:
+        """Every request when all are asked for, streams when they end; otherwise those that took long."""
+        if not isinstance(answer, Stream) or not self._logs_all:
+            logs.answered(passage, answer.status, seconds)
+            return
+        stopped, code = answer.stopped, answer.status
+
+        def ended() -> None:
+            logs.answered(passage, code, time.perf_counter() - began)
+            stopped()
+
+        answer.stopped = ended
 
     def _end_watches(self) -> None:
         """Changes were missed: clients have to list again."""
@@ -214,15 +234,16 @@ class API:
 
     def _failure(self, request: Request, error: status.APIError) -> Response:
         """An error as the client can read it: its own representation if it has one, else JSON."""
+        if error.code >= 500 and self._seldom.may(error.message):
+            log.warning("answered %d: %s", error.code, error.message)
         body, content_type = render_status(request, error.status())
         headers = [(b"Content-Type", content_type.encode())]
         headers += [(name.encode(), value.encode()) for name, value in error.headers]
         return Response(error.code, headers, body)
 
     def _finish(self, answer: Answer, passage: Passage) -> Answer:
-        given = passage.audit_id
         headers = [
-            (b"Audit-Id", given.encode("latin-1", "replace") if given else audit_id()),
+            (b"Audit-Id", passage.identify().encode("latin-1", "replace")),
             *passage.headers,
             *answer.headers,
         ]
@@ -239,17 +260,6 @@ class API:
             answer.headers = headers
             return answer
         return Response(answer.status, headers, answer.body)
-
-
-def audit_id() -> bytes:
-    """A random UUID for an answer: unique, not secret, and a tenth of what `uuid.uuid4` costs."""
-    text = b"%032x" % (random.getrandbits(128) & _UUID_MASK | _UUID_BITS)
-    return b"-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
-
-
-_UUID_BITS = 0x4 << 76 | 0x8 << 60
-"""Version 4, of the variant that everybody uses."""
-_UUID_MASK = (1 << 128) - 1 ^ (0xF << 76 | 0xC << 60)
 
 
 _WARNINGS_TOTAL = 4096

@@ -90,6 +90,7 @@ class Config:
     audit_log_maxage: int = 366
     audit_policy_file: str = ""
     verbosity: int = 0
+    logging_format: str = "text"
 
     controllers: tuple[str, ...] = ()
     """The loops of `serve` to run; none for a bare API server."""

@@ -83,6 +83,8 @@ class Server:
             raise
         try:
             await self.registry.start()
+            held = sum(len(collection.entries) for collection in self.registry.cache.collections.values())
+            log.info("read %d objects at revision %d", held, self.registry.cache.revision)
             self.api.admission.start(self.registry)
             if self.api.chores:
                 await self._bootstrap(sock.getsockname()[1])
@@ -135,6 +137,7 @@ class Server:
 
     async def stop(self, grace: float = 10.0) -> None:
         """End watches, answer what was accepted, close the store."""
+        log.info("stopping")
         self.ready = False
         for chore in self._chores:
             chore.cancel()
@@ -150,6 +153,7 @@ class Server:
             await asyncio.to_thread(self.api.gate.audit.log.close)
         await self.registry.stop()
         await self.store.close()
+        log.info("stopped")
 
 
 def bound(address: str, port: int) -> socket.socket:

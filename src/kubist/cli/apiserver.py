@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 
+from kubist import logs
 from kubist.cli import flags
-from kubist.cli.run import fail, logging_at, run
+from kubist.cli.run import fail, run
 from kubist.config import Config
 
 log = logging.getLogger("kubist")
@@ -29,7 +30,8 @@ def main(arguments: list[str]) -> int:
             print("Kubernetes v1.36.4")
             return 0
         verbosity = int(values.get("v", ["0"])[-1]) if values.get("v", ["0"])[-1].isdigit() else 0
-        logging_at(verbosity or 1)
+        form = [*values.get("logging-format", []), *values.get("log-format", [])] or ["text"]
+        logs.setup(verbosity or 1, form[-1])
         config = flags.config(values, known, Config(cert_dir="/var/run/kubernetes"))
     except flags.FlagError as error:
         return fail(str(error))

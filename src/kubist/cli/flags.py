@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kubist.config import Config
+from kubist.logs import FORMATS
 
 log = logging.getLogger("kubist.cli")
 
@@ -36,10 +37,11 @@ OWN = (
     Flag(
         "data-dir", "string", "", "Directory of the embedded store, used where --etcd-servers is not given."
     ),
+    Flag("log-format", "string", "text", "The same as --logging-format."),
     Flag("http2", "bool", "true", "Offer HTTP/2 to clients that speak it."),
     WORKERS,
 )
-RENAMED = {"v": "verbosity"}
+RENAMED = {"v": "verbosity", "log-format": "logging_format"}
 _FIELDS = frozenset(field.name for field in dataclasses.fields(Config))
 _LISTS = ("strings", "stringArray")
 _MAPS = ("mapStringString", "stringToString", "colonSeparatedMultimapStringString")
@@ -127,6 +129,8 @@ def _check(flag: Flag, value: str) -> None:
         raise ValueError("must be a port number, from 0 to 65535")
     elif flag is WORKERS and not 1 <= _number(value) <= 64:
         raise ValueError("must be a number of processes, from 1 to 64")
+    elif flag.name in ("log-format", "logging-format") and value not in FORMATS:
+        raise ValueError(f"must be {' or '.join(FORMATS)}")
     elif flag.name == "service-cluster-ip-range":
         for part in value.split(","):
             ipaddress.ip_network(part.strip())

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import errno
 import gc
-import logging
 import signal
 import sys
 from collections.abc import Callable
@@ -18,14 +17,6 @@ if TYPE_CHECKING:
     from kubist.server import Server
 
 STOP_GRACE = 10.0
-
-
-def logging_at(verbosity: int) -> None:
-    """Log to standard error, one line a record."""
-    level = logging.DEBUG if verbosity >= 4 else logging.INFO if verbosity >= 1 else logging.WARNING
-    logging.basicConfig(
-        level=level, format="%(asctime)s %(levelname).1s %(name)s: %(message)s", stream=sys.stderr
-    )
 
 
 def run(make: Callable[[], Server], announce: Callable[[int], None]) -> int:

@@ -12,8 +12,9 @@ import socket
 import tempfile
 from pathlib import Path
 
+from kubist import logs
 from kubist.cli import flags, kubeconfig
-from kubist.cli.run import explain, fail, logging_at, run
+from kubist.cli.run import explain, fail, run
 from kubist.config import Config
 from kubist.server import Server, serving_names
 
@@ -52,7 +53,9 @@ FLAGS = (
     ),
     flags.Flag("event-ttl", "duration", "1h0m0s", "How long events are kept."),
     flags.WORKERS,
-    flags.Flag("v", "Level", "0", "How much to log."),
+    flags.Flag("v", "Level", "0", "How much to log; from 3 on every request."),
+    flags.Flag("log-format", "string", "text", "How to log: text or json."),
+    flags.Flag("logging-format", "string", "text", "The same, by kube-apiserver's name."),
 )
 TITLE = "A small Kubernetes control plane on this machine.\n\nUsage:\n  kubist serve [flags]"
 
@@ -78,7 +81,7 @@ def main(arguments: list[str]) -> int:
         config = flags.config(values, known, base)
     except flags.FlagError as error:
         return fail(str(error))
-    logging_at(config.verbosity)
+    logs.setup(config.verbosity, config.logging_format)
     if in_memory:
         with tempfile.TemporaryDirectory(prefix="kubist-") as temporary:
             return _serve(config, Path(temporary), target, merge, in_memory=True)

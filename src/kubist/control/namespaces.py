@@ -108,6 +108,11 @@ class Namespaces(Loop):
         collection = self.client.registry.collection(resource)
         await collection.ready()
         prefix = f"{resource.prefix}{namespace}/"
+        try:
+            self.client.registry.readable(collection, prefix)
+        except APIError as error:
+            left.errors.append(error)
+            return
         entries = iter(list(collection.below(prefix)))
 
         async def work() -> None:

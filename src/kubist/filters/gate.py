@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+import random
 from typing import Protocol
 
 from kubist.context import User
@@ -28,15 +28,23 @@ class Limits(Protocol):
 class Passage:
     """One request on its way: what its answer will carry besides the answer."""
 
-    __slots__ = ("audit_id", "headers", "info", "seat", "trail", "warnings")
+    __slots__ = ("audit_id", "done", "headers", "info", "request", "seat", "trail", "user", "warnings")
 
     def __init__(self, request: Request) -> None:
+        self.request = request
+        self.user = ""
+        self.done = False
         self.audit_id = request.headers.get("audit-id", "")
         self.info: RequestInfo | None = None
         self.warnings: list[str] = []
         self.headers: Headers = []
         self.seat: Seat | Counted | None = None
         self.trail: Trail | None = None
+
+    def identify(self) -> str:
+        """The audit id, which the answer will carry as well."""
+        self.audit_id = self.audit_id or audit_id()
+        return self.audit_id
 
     def leave(self) -> None:
         if self.seat is not None:
@@ -84,12 +92,14 @@ class Gate:
             if self.audit is not None:
                 self._begin_trail(request, attributes(NOBODY, info), passage)
             raise
+        passage.user = user.name
         asked = attributes(user, info)
         if self.audit is not None:
             self._begin_trail(request, asked, passage)
         wanted = wanted_user(request)
         if wanted is not None:
             asked.user, constraint = await self._impersonation.impersonate(wanted, asked)
+            passage.user = asked.user.name
             if passage.trail is not None:
                 passage.trail.impersonated(asked.user, constraint)
         if self._limits is not None:
@@ -107,5 +117,15 @@ class Gate:
 
     def _begin_trail(self, request: Request, asked: Attributes, passage: Passage) -> None:
         assert self.audit is not None
-        passage.audit_id = passage.audit_id or str(uuid.uuid4())
-        passage.trail = self.audit.begin(request, asked, passage.audit_id)
+        passage.trail = self.audit.begin(request, asked, passage.identify())
+
+
+def audit_id() -> str:
+    """A random UUID for an answer: unique, not secret, and a tenth of what `uuid.uuid4` costs."""
+    text = f"{random.getrandbits(128) & _UUID_MASK | _UUID_BITS:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+_UUID_BITS = 0x4 << 76 | 0x8 << 60
+"""Version 4, of the variant that everybody uses."""
+_UUID_MASK = (1 << 128) - 1 ^ (0xF << 76 | 0xC << 60)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Iterable
 
 from kubist.storage.collection import Collection, Follower, Subscriber
@@ -15,6 +16,8 @@ from kubist.storage.entry import Change, Entry, StoredKind
 from kubist.storage.store import Compacted, Event, Store, Unavailable
 
 __all__ = ["ROOT", "Cache", "Change", "Collection", "Entry", "Follower", "StoredKind", "Subscriber"]
+
+log = logging.getLogger("kubist.storage")
 
 ROOT = "/registry/"
 WINDOW_CHANGES = 10_000
@@ -107,14 +110,20 @@ class Cache:
                     await self._load()
                     lost = False
                 async for batch in self.store.watch(ROOT, self.revision):
-                    delay, self.problem = 0.05, ""
+                    delay = 0.05
+                    if self.problem:
+                        log.info("the store is followed again, from revision %d on", self.revision)
+                        self.problem = ""
                     if batch.events:
                         self._apply(batch.events)
                     self._reached(batch.revision)
                     live.set()
             except Compacted:
+                log.warning("changes were missed: the store keeps none after revision %d", self.revision)
                 lost = True
             except Unavailable as error:
+                if not self.problem:
+                    log.error("the store cannot be followed: %s", error)
                 self.problem = str(error)
                 await asyncio.sleep(delay)
                 delay = min(delay * 2, 2.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ from kubist.patch.errors import PatchFailed
 if TYPE_CHECKING:
     from kubist.admission.followed import Followed
     from kubist.registry import Registry
+
+log = logging.getLogger("kubist.admission")
 
 NAME = "MutatingAdmissionWebhook"
 AUDIT = "mutation.webhook.admission.k8s.io/"
@@ -80,6 +83,7 @@ class MutatingAdmissionWebhook(Plugin):
         except CallError as error:
             if not hook.ignores_failure:
                 raise status.internal_error(str(error)) from None
+            log.warning("went on without a webhook: %s", error)
             annotations[f"failed-open.{AUDIT}{where}"] = hook.name
         finally:
             said = {"configuration": hook.configuration, "webhook": hook.name, "mutated": changed}

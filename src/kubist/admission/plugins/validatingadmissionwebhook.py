@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ from kubist.meta import status
 if TYPE_CHECKING:
     from kubist.admission.followed import Followed
     from kubist.registry import Registry
+
+log = logging.getLogger("kubist.admission")
 
 AUDIT = "failed-open.validating.webhook.admission.k8s.io/"
 
@@ -57,6 +60,7 @@ async def _ask(hook: Hook, request: Attributes, target: Target, index: int) -> s
     except CallError as error:
         if not hook.ignores_failure:
             return status.internal_error(str(error))
+        log.warning("went on without a webhook: %s", error)
         request.ctx.audit_annotations[f"{AUDIT}round_0_index_{index}"] = hook.name
         return None
     except status.APIError as error:

@@ -1,0 +1,143 @@
+"""Log lines of a server: every request when asked for, slow ones always, never what is secret."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.processes import kubist, running
+from kubist import logs
+from live import Live, Pki, configmap
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+class Lines:
+    """What is logged, formatted as the server would."""
+
+    def __init__(self) -> None:
+        self._stream = io.StringIO()
+        self.handler = logging.StreamHandler(self._stream)
+        self.handler.setFormatter(logs.JsonFormatter())
+
+    @property
+    def text(self) -> str:
+        return self._stream.getvalue()
+
+    def of(self, logger: str) -> list[dict[str, Any]]:
+        return [line for line in map(json.loads, self.text.splitlines()) if line["logger"] == logger]
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    found = Lines()
+    root, level = logging.getLogger(), logs.access.level
+    before = root.level
+    root.addHandler(found.handler)
+    root.setLevel(logging.INFO)
+    logs.access.setLevel(logging.INFO)
+    yield found
+    root.removeHandler(found.handler)
+    root.setLevel(before)
+    logs.access.setLevel(level)
+
+
+def test_every_request_has_a_line_with_the_id_of_its_answer(lines: Lines, server_pki: Pki) -> None:
+    with Live(server_pki) as live:
+        live.client.post(MAPS, configmap("a", word="body-of-the-request"))
+        answer = live.client.ask("GET", f"{MAPS}/a?pretty=query-of-the-request")
+        missing = live.client.ask("GET", f"{MAPS}/b")
+        with live.client.watch(MAPS) as watch:
+            watch.take(1)
+    found = [line for line in lines.of("kubist.access") if line["path"].startswith(MAPS)]
+    assert [(line["verb"], line["status"]) for line in found] == [
+        ("create", 201),
+        ("get", 200),
+        ("get", 404),
+        ("watch", 200),
+    ]
+    assert [line["auditID"] for line in found[1:3]] == [
+        answer.headers["Audit-Id"],
+        missing.headers["Audit-Id"],
+    ]
+    assert found[1]["path"] == f"{MAPS}/a"
+    assert found[1]["user"] == "admin"
+    assert 0 < found[1]["duration"] < 10
+    for word in ("body-of-the-request", "query-of-the-request", "admin-token"):
+        assert word not in lines.text
+    messages = [line["message"] for line in lines.of("kubist")]
+    assert re.match(r"read \d+ objects at revision \d+", messages[0])
+    assert messages[-2:] == ["stopping", "stopped"]
+
+
+def test_a_slow_request_has_a_line_in_any_case(
+    lines: Lines, server_pki: Pki, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs.access.setLevel(logging.WARNING)
+    with Live(server_pki) as live:
+        live.client.get(MAPS)
+        assert lines.of("kubist.access") == []
+        monkeypatch.setattr(logs, "SLOW_SECONDS", 0.0)
+        live.client.get(MAPS)
+    (line,) = [line for line in lines.of("kubist.access") if line["path"] == MAPS]
+    assert (line["level"], line["message"], line["verb"]) == ("warning", "slow request", "list")
+
+
+def test_lines_while_a_request_is_under_way_belong_to_it(
+    lines: Lines, server_pki: Pki, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Live(server_pki) as live:
+
+        async def fail(*_: object, **__: object) -> None:
+            raise RuntimeError("on purpose")
+
+        monkeypatch.setattr(live.server.store, "create", fail)
+        answer = live.client.ask("POST", MAPS, configmap("a"))
+        monkeypatch.undo()
+        assert answer.status == 500
+    (failed, *_) = lines.of("kubist.api")
+    assert failed["auditID"] == answer.headers["Audit-Id"]
+    assert (failed["verb"], failed["path"], failed["user"]) == ("create", MAPS, "admin")
+    assert "RuntimeError: on purpose" in failed["exception"]
+    assert "auditID" not in lines.of("kubist")[-1]
+
+
+def test_the_same_trouble_is_not_told_all_the_time() -> None:
+    seldom = logs.Seldom(seconds=60, texts=2)
+    assert [seldom.may(text) for text in ("a", "a", "b", "a")] == [True, False, True, False]
+    assert seldom.may("c"), "and takes no more room than it has"
+
+
+def test_text_lines_stay_lines() -> None:
+    record = logging.LogRecord("kubist", logging.ERROR, "", 0, "it said %s", ("a\nforged",), None)
+    assert logs.TextFormatter().format(record).endswith(r"E kubist: it said a\nforged")
+
+
+@pytest.mark.parametrize("flag", ["--log-format=json", "--logging-format=json"])
+def test_the_command_logs_json(home: Path, flag: str) -> None:
+    arguments = ("apiserver", "--secure-port=0", "--bind-address=127.0.0.1", "--cert-dir=certs", flag)
+    with running(home, *arguments) as server:
+        server.wait_for(r"(serving on 127\.0\.0\.1)")
+        assert server.stop() == 0
+        lines = [json.loads(line) for line in server.output.splitlines()]
+    assert [set(line) for line in lines] == [{"time", "level", "logger", "message"}] * len(lines)
+    assert lines[-1]["message"] == "stopped"
+
+
+@pytest.mark.parametrize("command", ["serve", "apiserver"])
+def test_a_format_that_there_is_not_is_refused(home: Path, command: str) -> None:
+    done = kubist(command, "--log-format=xml", home=home)
+    assert done.returncode == 1
+    assert done.stderr == 'kubist: invalid argument "xml" for "--log-format" flag: must be text or json\n'
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path
