@@ -42,11 +42,11 @@ def kubist(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
 class Running:
     """A command that serves."""
 
-    def __init__(self, home: Path, *arguments: str) -> None:
+    def __init__(self, home: Path, *arguments: str, program: tuple[str, ...] = ("-m", "kubist")) -> None:
         self.log = home / f"log-{time.monotonic_ns()}"
         self._output = self.log.open("wb")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "kubist", *arguments],
+            [sys.executable, *program, *arguments],
             env=environment(home),
             stdout=self._output,
             stderr=subprocess.STDOUT,
@@ -77,8 +77,8 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(home: Path, *arguments: str) -> Iterator[Running]:
-    process = Running(home, *arguments)
+def running(home: Path, *arguments: str, program: tuple[str, ...] = ("-m", "kubist")) -> Iterator[Running]:
+    process = Running(home, *arguments, program=program)
     try:
         yield process
     finally:

@@ -1,0 +1,21 @@
+"""Nothing is missed: watchers that disconnect at random and resume hear of every change once, in order.
+
+`make soak` does the same with a million events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from live import Pki
+from watching import forgetful, watch_through
+
+WRITES, WATCHERS = 800, 40
+
+
+def test_resumed_watches_miss_nothing_and_hear_nothing_twice(server_pki: Pki, tmp_path: Path) -> None:
+    with forgetful(server_pki, tmp_path, window=30, history=60) as port:
+        report = asyncio.run(watch_through(port, server_pki, WRITES, WATCHERS, patience=1.0))
+    print(report)
+    assert report.resumed > WATCHERS
