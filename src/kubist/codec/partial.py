@@ -82,6 +82,7 @@ class PartialList(Metadata):
     """Lists. An empty one has null for items; what is no list cannot be shown so."""
 
     watchable = False
+    itemized = True
 
     def __init__(self, resource: Resource, version: str) -> None:
         super().__init__(resource)
@@ -98,6 +99,9 @@ class PartialList(Metadata):
             raise object_refused(self.resource)
         items = [_NAME + orjson.dumps(item["metadata"]) for item in obj["items"]]
         return b"".join(self._list(items, obj["metadata"]))
+
+    def item(self, entry: Entry) -> bytes:
+        return b"".join((self._item, self.bytes(entry), b"}"))
 
     def list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
         return self._list(self.all_bytes(entries), meta)

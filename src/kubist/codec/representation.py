@@ -7,7 +7,8 @@ and watches of the same representation share it. JSON, the stored form, needs no
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -22,8 +23,8 @@ Object = dict[str, Any]
 ListMeta = dict[str, Any]
 Chunks = list[bytes]
 
-CHUNK = 50
-"""How many entries are made ready before others get a turn on the event loop."""
+TURN = 0.005
+"""Seconds of work after which others get a turn on the event loop."""
 STATUS = ("v1", "Status")
 
 
@@ -34,6 +35,8 @@ class Representation:
     stream_type = "application/json"
     watchable = True
     """False: a watch in this representation ends before its first event."""
+    itemized = False
+    """A list is some fields and `items`, each of which `item` shows."""
 
     def __init__(self, resource: Resource) -> None:
         self.resource = resource
@@ -55,6 +58,10 @@ class Representation:
     def list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
         """A list as chunks of one answer."""
         raise AssertionError("every representation shows lists")
+
+    def item(self, entry: Entry) -> bytes:
+        """A stored version as it is in a list."""
+        raise AssertionError("lists of this representation are no items")
 
     def event(self, type: str, entry: Entry) -> bytes:
         """A watch event, complete with its framing."""
@@ -117,17 +124,19 @@ class Made(Representation):
         ]
 
     async def prepare(self, entries: Iterable[Entry]) -> None:
-        made = 0
+        begun = perf_counter()
         for entry in list(entries):
             if entry.reps is None or self.key not in entry.reps:
                 self.piece(entry)
-                made += 1
-                if made % CHUNK == 0:
+                if perf_counter() - begun > TURN:
                     await asyncio.sleep(0)
+                    begun = perf_counter()
 
 
 class Json(Made):
     """Plain JSON: constants around the stored bytes."""
+
+    itemized = True
 
     def __init__(self, resource: Resource) -> None:
         super().__init__(resource)
@@ -166,6 +175,9 @@ class Json(Made):
     def value(self, obj: Object) -> bytes:
         return orjson.dumps(obj, option=orjson.OPT_APPEND_NEWLINE)
 
+    def item(self, entry: Entry) -> bytes:
+        return self._item + self.tail(entry)
+
     def list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
         head = b"".join((self._list_head, orjson.dumps(meta), b',"items":['))
         if not entries:
@@ -186,29 +198,6 @@ class Json(Made):
 
     def event_value(self, type: str, obj: Object) -> bytes:
         return orjson.dumps({"type": type, "object": obj}, option=orjson.OPT_APPEND_NEWLINE)
-
-
-class Rewritten(Representation):
-    """What another representation shows as JSON, written differently: as YAML, or indented for people."""
-
-    def __init__(self, inner: Representation, content_type: str, write: Callable[[Any], bytes]) -> None:
-        super().__init__(inner.resource)
-        self.inner = inner
-        self.content_type = content_type
-        self.write = write
-
-    def object(self, entry: Entry) -> bytes:
-        return self.write(orjson.loads(self.inner.object(entry)))
-
-    def value(self, obj: Object) -> bytes:
-        return self.write(orjson.loads(self.inner.value(obj)))
-
-    def list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
-        return [self.write(orjson.loads(b"".join(self.inner.list(entries, meta))))]
-
-    async def whole_list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
-        await self.inner.prepare(entries)
-        return await asyncio.to_thread(self.list, entries, meta)
 
 
 def is_status(obj: Object) -> bool:

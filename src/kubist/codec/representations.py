@@ -6,7 +6,7 @@ import orjson
 
 from kubist.codec import negotiate
 from kubist.codec.negotiate import Endpoint, MediaType
-from kubist.codec.representation import Json, Representation, Rewritten
+from kubist.codec.representation import Json, Representation
 from kubist.resources import Resource
 
 _INCLUDED = ("", "Metadata", "Object", "None")
@@ -49,11 +49,13 @@ def _make(resource: Resource, media: MediaType, include: str) -> Representation:
         return _messages(resource, media)
     shown = _json(resource, media, include)
     if media.serializer == negotiate.YAML:
-        from kubist.codec import yaml
+        from kubist.codec.rewritten import Yaml
 
-        return Rewritten(shown, negotiate.YAML, yaml.dumps)
+        return Yaml(shown)
     if media.pretty:
-        return Rewritten(shown, negotiate.JSON, indented)
+        from kubist.codec.rewritten import Indented
+
+        return Indented(shown)
     return shown
 
 

@@ -8,29 +8,27 @@ from __future__ import annotations
 
 import re
 from copy import deepcopy
-from functools import cmp_to_key
-from io import BytesIO
 from typing import Any, NamedTuple
 
 import orjson
 import yaml
-from yaml._yaml import CEmitter, CParser
+from yaml._yaml import CParser
 from yaml.events import (
     AliasEvent,
-    DocumentEndEvent,
-    DocumentStartEvent,
     MappingEndEvent,
     MappingStartEvent,
     ScalarEvent,
     SequenceEndEvent,
     SequenceStartEvent,
     StreamEndEvent,
-    StreamStartEvent,
 )
 
 from kubist.codec.errors import DecodeError
 from kubist.codec.json import MAX_DEPTH, check_depth, may_repeat, quote
-from kubist.codec.yaml_scalars import Scalar, is_plain, key_text, natural_order, resolve
+from kubist.codec.yaml_emit import dumps
+from kubist.codec.yaml_scalars import Scalar, key_text, resolve
+
+__all__ = ["Document", "dumps", "parse"]
 
 
 class Document(NamedTuple):
@@ -51,18 +49,6 @@ def parse(body: bytes) -> Document:
         if not may_repeat(body, value):
             return Document(orjson.loads(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)), [])
     return _Builder().build(body)
-
-
-def dumps(value: Any) -> bytes:
-    """A value in block style, keys in natural order."""
-    buffer = BytesIO()
-    emitter = CEmitter(buffer, allow_unicode=True, width=80, encoding="utf-8")
-    emitter.emit(StreamStartEvent(encoding="utf-8"))
-    emitter.emit(DocumentStartEvent(explicit=False))
-    _emit(emitter, value)
-    emitter.emit(DocumentEndEvent(explicit=False))
-    emitter.emit(StreamEndEvent())
-    return buffer.getvalue()
 
 
 class _Collection:
@@ -220,23 +206,3 @@ def _where(error: yaml.MarkedYAMLError) -> str:
     elif error.context_mark is not None:
         line = error.context_mark.line
     return f"line {line}: " if line else ""
-
-
-def _emit(emitter: Any, value: Any) -> None:
-    if isinstance(value, dict):
-        emitter.emit(MappingStartEvent(None, None, True, flow_style=False))
-        for key in sorted(value, key=cmp_to_key(natural_order)):
-            _emit(emitter, key)
-            _emit(emitter, value[key])
-        emitter.emit(MappingEndEvent())
-    elif isinstance(value, list):
-        emitter.emit(SequenceStartEvent(None, None, True, flow_style=False))
-        for item in value:
-            _emit(emitter, item)
-        emitter.emit(SequenceEndEvent())
-    elif isinstance(value, str):
-        style = "|" if "\n" in value else None if is_plain(value) else '"'
-        emitter.emit(ScalarEvent(None, None, (True, True), value, style=style))
-    else:
-        text = orjson.dumps(value).decode()
-        emitter.emit(ScalarEvent(None, None, (True, True), text))

@@ -12,7 +12,7 @@ from typing import Any
 from kubist.codec.errors import DecodeError
 
 _PREFIX = "tag:yaml.org,2002:"
-_WORDS: dict[str, Any] = {
+WORDS: dict[str, Any] = {
     word: value
     for value, words in (
         (True, "y Y yes Yes YES true True TRUE on On ON"),
@@ -63,8 +63,8 @@ def resolve(tag: str | None, text: str, plain: bool) -> Any:
 
 
 def _implicit(text: str) -> Any:
-    if text in _WORDS:
-        return _WORDS[text]
+    if text in WORDS:
+        return WORDS[text]
     if not text or text[0] not in "+-.0123456789":
         return text
     if _INFINITE.fullmatch(text):
@@ -140,7 +140,8 @@ def natural_order(left: str, right: str) -> int:
 
 
 def _number_at(text: str, at: int) -> tuple[int, int]:
-    """The number that goes on at a place (its value and how long it is), counting what stands before it."""
+    """The number that goes on at a place (its value and how long it is), counting what stands before it.
+    As a signed number of 64 bits: long ones are out of order."""
     end = at
     while end < len(text) and text[end].isdigit():
         end += 1
@@ -148,4 +149,5 @@ def _number_at(text: str, at: int) -> tuple[int, int]:
     while text[at : at + 1] == "0" and begin > 0 and text[begin - 1].isdigit():
         begin -= 1
     digits = text[begin:end] if begin < at and text[begin:at].strip("0") else text[at:end]
-    return int(digits or "0") if digits.isascii() else 0, end - at
+    number = int(digits or "0") if digits.isascii() else 0
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63), end - at

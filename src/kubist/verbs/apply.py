@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.codec import yaml
 from kubist.codec.errors import DecodeError
 from kubist.http.messages import Response
 from kubist.kinds.strategy import Scale, Update
@@ -18,6 +17,8 @@ Object = dict[str, Any]
 
 
 async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
+    if len(call.request.body) > body.LENGTHY:
+        await body.look_ahead(call)
     configuration = read(call)
     wanted = body.expected(call.resource)
 
@@ -54,7 +55,7 @@ async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
 def read(call: Call) -> Object:
     """The configuration: YAML of the resource's kind and version."""
     try:
-        document = yaml.parse(call.request.body)
+        document = body.parse_yaml(call)
     except DecodeError as error:
         raise status.bad_request(f"error decoding YAML: {error}") from None
     value = document.value
@@ -136,6 +137,8 @@ async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Respo
     from kubist.schema.catalog import schema_for
     from kubist.verbs import scale as scales
 
+    if len(call.request.body) > body.LENGTHY:
+        await body.look_ahead(call)
     configuration = read(call)
     check_kind(configuration, managed.SCALE, "Scale")
     schema = schema_for("autoscaling", "v1", "Scale")

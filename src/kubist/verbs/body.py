@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubist.codec import json, negotiate
 from kubist.codec.errors import DecodeError
@@ -12,9 +12,15 @@ from kubist.schema.catalog import is_builtin, schema_for
 from kubist.schema.leaves import KEEP_EMPTY
 from kubist.schema.node import Schema
 from kubist.schema.strict import Decoded, decode_body, decode_value
+from kubist.turns import elsewhere
 from kubist.verbs.call import Call
 
+if TYPE_CHECKING:
+    from kubist.codec.yaml import Document
+
 Object = dict[str, Any]
+LENGTHY = 32 << 10
+"""Bytes of a body from which on reading it as YAML takes too long for the event loop."""
 
 
 class Expected:
@@ -66,6 +72,28 @@ def read(call: Call, wanted: Expected, *, offered: tuple[str, ...] = negotiate.A
     return obj
 
 
+async def look_ahead(call: Call) -> None:
+    """Parse a long YAML body off the event loop, for whoever reads it then."""
+    if "yaml" in call.request.headers.get("content-type", ""):
+        from kubist.codec import yaml
+
+        try:
+            call.document = await elsewhere(yaml.parse, call.request.body)
+        except DecodeError as error:
+            call.document = error
+
+
+def parse_yaml(call: Call) -> Document:
+    from kubist.codec import yaml
+
+    # Whoever gets the value may change it: it is given out once.
+    found: Document | DecodeError | None = call.document
+    call.document = None
+    if isinstance(found, DecodeError):
+        raise found
+    return found or yaml.parse(call.request.body)
+
+
 def complain(call: Call, wanted: Expected, complaints: list[str]) -> None:
     """Unknown and duplicate fields: silence, warnings, or a refusal."""
     if not complaints or call.context.field_validation == "Ignore":
@@ -89,9 +117,7 @@ def _decode(call: Call, wanted: Expected, serializer: str) -> Decoded:
         return _decode_protobuf(body, wanted)
     complaints: list[str] = []
     if serializer == negotiate.YAML:
-        from kubist.codec import yaml
-
-        document = yaml.parse(body)
+        document = parse_yaml(call)
         value, complaints = document.value, list(document.complaints)
     else:
         value = json.parse(body)

@@ -42,6 +42,8 @@ class Call:
     media: MediaType = PLAIN
     empties: bool = False
     """Whether the decoded body holds empty lists that are null once its owners are known."""
+    document: Any = None
+    """The YAML of a long body, or why it is none, where it was read ahead."""
     _context: Context | None = None
 
     @property

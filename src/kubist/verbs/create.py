@@ -30,6 +30,8 @@ async def create(call: Call) -> Response:
         return await _post(call, poster)
     shown = call.negotiate("object")
     _options(call)
+    if len(call.request.body) > body.LENGTHY:
+        await body.look_ahead(call)
     obj = body.read(call, body.expected(resource))
     strategy.default(obj)
     metadata = obj["metadata"]
@@ -56,6 +58,8 @@ async def _post(call: Call, poster: Create) -> Response:
 
     schema = schema_for(poster.group, poster.version, poster.kind)
     wanted = body.Expected(poster.group, poster.version, poster.kind, schema, accepts=poster.accepts)
+    if len(call.request.body) > body.LENGTHY:
+        await body.look_ahead(call)
     obj = body.read(call, wanted)
     poster.default(obj)
     metadata = obj["metadata"]

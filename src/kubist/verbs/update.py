@@ -32,6 +32,8 @@ async def update(call: Call) -> Response:
         return await scale.update(call, path)
     shown = call.negotiate("object")
     _options(call)
+    if len(call.request.body) > body.LENGTHY:
+        await body.look_ahead(call)
     obj = _sent(call)
     metadata = obj["metadata"]
     cleared = clears_managers(call, metadata)
