@@ -5,6 +5,7 @@ Each check returns what is wrong as a list of messages, empty when nothing is.
 
 from __future__ import annotations
 
+import functools
 import re
 import secrets
 
@@ -16,7 +17,6 @@ _LABEL_VALUE = r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
 _C_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 _CONFIG_KEY = "[-._a-zA-Z0-9]+"
 _ENV_VAR = "[-._a-zA-Z][-._a-zA-Z0-9]*"
-_PORT_NAME_CHARS = re.compile("^[-a-z0-9]+$")
 
 _label_match = re.compile(_LABEL).fullmatch
 _subdomain_match = re.compile(_SUBDOMAIN).fullmatch
@@ -27,6 +27,9 @@ _c_identifier_match = re.compile(_C_IDENTIFIER).fullmatch
 _config_key_match = re.compile(_CONFIG_KEY).fullmatch
 _env_var_match = re.compile(_ENV_VAR).fullmatch
 _relaxed_env_var_match = re.compile("[ -<>-~]+").fullmatch
+_port_name_match = re.compile("(?=[^a-z]*[a-z])[a-z0-9]+(?:-[a-z0-9]+)*").fullmatch
+_port_name_chars_match = re.compile("[-a-z0-9]+").fullmatch
+_lower_case_search = re.compile("[a-z]").search
 
 
 def regex_error(what: str, regex: str, *examples: str) -> str:
@@ -43,6 +46,7 @@ def max_length_error(limit: int) -> str:
     return f"must be no more than {limit} characters"
 
 
+_LONGEST_KEY = 253 + 1 + 63
 _MAX_63_BYTES = "must be no more than 63 bytes"
 """Of label keys and values; all other names count characters."""
 
@@ -81,13 +85,14 @@ _LABEL_VALUE_MESSAGE = regex_error(
 )
 
 
-def _unprefixed(name: str, prefix: bool) -> str:
+def _unprefixed(name: str) -> str:
     """A generateName may end in a dash that the suffix will make legal; it hides what stands before it."""
-    return name[:-2] + "a" if prefix and len(name) > 1 and name.endswith("-") else name
+    return name[:-2] + "a" if len(name) > 1 and name.endswith("-") else name
 
 
 def dns_label(name: str, prefix: bool = False) -> list[str]:
-    name = _unprefixed(name, prefix)
+    if prefix:
+        name = _unprefixed(name)
     if len(name) <= 63 and _label_match(name):
         return []
     errors = [max_length_error(63)] if len(name.encode()) > 63 else []
@@ -98,18 +103,19 @@ def dns_label(name: str, prefix: bool = False) -> list[str]:
 
 
 def dns_subdomain(name: str, prefix: bool = False) -> list[str]:
-    name = _unprefixed(name, prefix)
-    matches = _subdomain_match(name) is not None
-    if matches and len(name) <= 253:
+    if prefix:
+        name = _unprefixed(name)
+    if len(name) <= 253 and _subdomain_match(name):
         return []
     errors = [max_length_error(253)] if len(name.encode()) > 253 else []
-    if not matches:
+    if not _subdomain_match(name):
         errors.append(_SUBDOMAIN_MESSAGE)
     return errors
 
 
 def dns_1035_label(name: str, prefix: bool = False) -> list[str]:
-    name = _unprefixed(name, prefix)
+    if prefix:
+        name = _unprefixed(name)
     errors = [max_length_error(63)] if len(name.encode()) > 63 else []
     if not _dns_1035_match(name):
         errors.append(_DNS_1035_MESSAGE)
@@ -138,11 +144,20 @@ def path_segment(name: str, prefix: bool = False) -> list[str]:
     return errors + [f"may not contain '{char}'" for char in "/%" if char in name]
 
 
+@functools.lru_cache(maxsize=8192)
+def _is_qualified(name: str) -> bool:
+    head, slash, tail = name.rpartition("/")
+    if len(tail) > 63 or not _qualified_match(tail):
+        return False
+    return not slash or (len(head) <= 253 and _subdomain_match(head) is not None)
+
+
 def qualified_name(name: str) -> list[str]:
     """A label or annotation key: an optional DNS subdomain and a slash, then a name of at most 63."""
-    head, slash, tail = name.rpartition("/")
-    if len(tail) <= 63 and _qualified_match(tail) and not slash:
+    # The same keys come again and again: what is short enough to be one is looked at once.
+    if len(name) <= _LONGEST_KEY and _is_qualified(name):
         return []
+    head, slash, tail = name.rpartition("/")
     errors = []
     if "/" in head:
         return [
@@ -221,12 +236,14 @@ def env_var_name(name: str) -> list[str]:
 
 
 def port_name(name: str) -> list[str]:
+    if len(name) <= 15 and _port_name_match(name):
+        return []
     errors = []
     if len(name) > 15:
         errors.append(max_length_error(15))
-    if not _PORT_NAME_CHARS.match(name):
+    if not _port_name_chars_match(name):
         errors.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
-    if not re.search("[a-z]", name):
+    if not _lower_case_search(name):
         errors.append("must contain at least one letter (a-z)")
     if "--" in name:
         errors.append("must not contain consecutive hyphens")

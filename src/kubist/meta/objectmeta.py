@@ -68,7 +68,7 @@ def validate_create(
     if meta.get("generation", 0) < 0:
         errors.append(invalid(f"{path}.generation", meta["generation"], "must be greater than or equal to 0"))
     errors += _common(meta, path, finalizers=True)
-    if qualified_finalizers:
+    if qualified_finalizers and "finalizers" in meta:
         errors += _unqualified_finalizers(meta, path)
     return errors
 
@@ -94,7 +94,7 @@ def validate_update(
             value = new.get(name, "" if name in ("name", "namespace", "uid") else None)
             errors.append(invalid(f"{path}.{name}", value, FIELD_IMMUTABLE))
     errors += _common(new, path, finalizers=False)
-    if qualified_finalizers:
+    if qualified_finalizers and "finalizers" in new:
         errors += _unqualified_finalizers(new, path)
     return errors
 
@@ -225,7 +225,7 @@ def validate_managed_fields(entries: Sequence[dict[str, Any]], path: str) -> Err
         if fields_type and fields_type != "FieldsV1":
             errors.append(invalid(f"{path}[{i}].fieldsType", fields_type, "must be `FieldsV1`"))
         errors += validate_field_manager(entry.get("manager", ""), f"{path}[{i}].manager")
-        if len(entry.get("subresource", "").encode()) > SUBRESOURCE_LIMIT:
+        if "subresource" in entry and len(entry["subresource"].encode()) > SUBRESOURCE_LIMIT:
             errors.append(too_long(f"{path}[{i}].subresource", SUBRESOURCE_LIMIT))
     return errors
 

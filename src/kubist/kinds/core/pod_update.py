@@ -7,7 +7,7 @@ from typing import Any
 from kubist.kinds.core.pod_validation import validate_again, validate_metadata_again
 from kubist.kinds.core.podspec.affinity import REQUIRED
 from kubist.kinds.core.podspec.annotations import validate_annotations_update, validate_pod_annotations
-from kubist.kinds.core.podspec.containers import validate_image_padding
+from kubist.kinds.core.podspec.containers import validate_images_padding
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.resources import same
 from kubist.kinds.core.podspec.scheduling import validate_tolerations
@@ -43,7 +43,7 @@ def validate_update(new: Object, old: Object, options: Options) -> Errors:
         for index, container in enumerate(containers):
             if not container.get("image"):
                 errors.append(required(f"spec.{field}[{index}].image"))
-            errors += validate_image_padding(container, f"spec.{field}[{index}]")
+            errors += validate_images_padding([container], f"spec.{field}", first=index)
     found, stop = _deadline(spec.get("activeDeadlineSeconds"), old_spec.get("activeDeadlineSeconds"))
     errors += found
     if stop:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubist.kinds.core.podspec.annotations import validate_pod_annotations
-from kubist.kinds.core.podspec.containers import validate_image_padding
-from kubist.kinds.core.podspec.options import Options
+from kubist.kinds.core.podspec.containers import validate_images_padding
+from kubist.kinds.core.podspec.options import Options, current_options
 from kubist.kinds.core.podspec.profiles import validate_profiles_match
 from kubist.kinds.core.podspec.spec import validate_pod_spec
 from kubist.kinds.core.podspec.tolerated import options_for_update
@@ -19,7 +19,7 @@ def validate_new(pod: Object, *, allow_privileged: bool) -> Errors:
     """A pod that is created; the verb has looked at its metadata."""
     spec = pod["spec"]
     annotations = pod["metadata"].get("annotations") or {}
-    errors = _validate_pod(pod, Options(is_pod=True, allow_privileged=allow_privileged))
+    errors = _validate_pod(pod, current_options(is_pod=True, allow_privileged=allow_privileged))
     if spec.get("ephemeralContainers"):
         errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
     if spec.get("nodeName") and spec.get("schedulingGates"):
@@ -48,7 +48,7 @@ def validate_metadata_again(pod: Object, options: Options) -> Errors:
 
 def tolerantly(validate: Callable[[Options], Errors], old: Object, *, allow_privileged: bool) -> Errors:
     """Validate a change of the pod `old` by today's rules; if that fails, by those that `old` was held to."""
-    errors = validate(Options(is_pod=True, allow_privileged=allow_privileged))
+    errors = validate(current_options(is_pod=True, allow_privileged=allow_privileged))
     if errors:
         errors = validate(options_for_update(old, is_pod=True, allow_privileged=allow_privileged))
     return errors
@@ -61,7 +61,7 @@ def _validate_pod(pod: Object, options: Options) -> Errors:
     if annotations:
         errors += validate_pod_annotations(annotations, spec, "metadata.annotations", options)
     errors += validate_pod_spec(spec, meta, "spec", options)
-    if not spec.get("serviceAccountName"):
+    if "volumes" in spec and not spec.get("serviceAccountName"):
         errors += [
             forbidden(
                 f"spec.volumes[{index}].projected.sources[{position}].serviceAccountToken",
@@ -73,6 +73,6 @@ def _validate_pod(pod: Object, options: Options) -> Errors:
             if "serviceAccountToken" in source
         ]
     for field in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(field) or ()):
-            errors += validate_image_padding(container, f"spec.{field}[{index}]")
+        if field in spec:
+            errors += validate_images_padding(spec[field], f"spec.{field}")
     return errors

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.meta import names
+from kubist.meta import names, objectmeta
 from kubist.meta.fields import FieldError, forbidden, invalid, required
 
 Selector = dict[str, Any]
@@ -19,11 +19,7 @@ def validate_label_name(name: str, path: str) -> list[FieldError]:
 
 
 def validate_labels(labels: Labels | None, path: str) -> list[FieldError]:
-    errors = []
-    for key, value in (labels or {}).items():
-        errors += [invalid(path, key, message) for message in names.qualified_name(key)]
-        errors += [invalid(path, value, message) for message in names.label_value(value)]
-    return errors
+    return objectmeta.validate_labels(labels, path) if labels else []
 
 
 def validate_selector(

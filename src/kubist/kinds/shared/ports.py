@@ -8,6 +8,7 @@ from kubist.meta.fields import FieldError, invalid, not_supported, required
 Errors = list[FieldError]
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
+MAX_PORT = 65535
 
 
 def validate_port(number: int, path: str) -> Errors:

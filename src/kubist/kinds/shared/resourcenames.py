@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from kubist.meta import names
 from kubist.meta.fields import FieldError, invalid
 from kubist.meta.quantity import NANO, parse_quantity
@@ -97,6 +99,7 @@ def validate_quota_resource_name(name: str, path: str) -> Errors:
     return errors
 
 
+@functools.lru_cache(maxsize=4096)
 def is_whole(quantity: str) -> bool:
     """No fraction. Amounts too large to be counted in thousandths look as if, if written in binary."""
     amount = parse_quantity(quantity)

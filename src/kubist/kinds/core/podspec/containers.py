@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from kubist.kinds.core.podspec.env import validate_env, validate_env_from
 from kubist.kinds.core.podspec.mounts import validate_devices, validate_mounts
@@ -14,8 +13,8 @@ from kubist.kinds.core.podspec.resources import validate_requirements
 from kubist.kinds.core.podspec.restarts import validate_resize_policy, validate_restart_policy
 from kubist.kinds.core.podspec.security import validate_security_context
 from kubist.kinds.core.podspec.visit import restarts_always
-from kubist.kinds.core.podspec.volumesources import validate_pull_policy
-from kubist.kinds.shared.ports import validate_port, validate_protocol
+from kubist.kinds.core.podspec.volumesources import PULL_POLICIES, validate_pull_policy
+from kubist.kinds.shared.ports import MAX_PORT, PROTOCOLS, validate_port, validate_protocol
 from kubist.meta import names
 from kubist.meta.fields import (
     FieldError,
@@ -30,8 +29,10 @@ from kubist.meta.fields import (
 Object = dict[str, Any]
 Errors = list[FieldError]
 
+WINDOWS_OPTIONS = "windowsOptions"
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _SIDECAR_ONLY = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+_RUNNING = frozenset(_SIDECAR_ONLY)
 _NOT_EPHEMERAL = (
     "ports",
     "resources",
@@ -46,8 +47,7 @@ _NOT_EPHEMERAL = (
 """What an ephemeral container may not have, in the order of its fields."""
 
 
-@dataclass(slots=True, frozen=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """What rules about a container need to know of its pod."""
 
     volumes: dict[str, Object]
@@ -56,6 +56,8 @@ class Surroundings:
     restart_policy: str
     host_users: bool
     options: Options
+    noted: set[str]
+    """Filled by the walk over the containers: what some of them have that rules about the pod ask for."""
 
 
 def validate_containers(containers: list[Object] | None, around: Surroundings, path: str) -> Errors:
@@ -70,7 +72,8 @@ def validate_containers(containers: list[Object] | None, around: Surroundings, p
         if name in seen:
             errors.append(duplicate(f"{where}.name", name))
         seen.add(name)
-        errors += _running(container, around, where)
+        if not _RUNNING.isdisjoint(container):
+            errors += _running(container, around, where)
         if "restartPolicy" in container or "restartPolicyRules" in container:
             errors += validate_restart_policy(container, where)
     return errors + _host_port_conflicts(containers, path)
@@ -121,7 +124,7 @@ def validate_ephemeral_containers(
     for index, container in enumerate(containers):
         where = f"{path}[{index}]"
         errors += _common(container, around, where)
-        errors += validate_image_padding(container, where)
+        errors += validate_images_padding([container], path, first=index)
         name, target = container.get("name", ""), container.get("targetContainerName", "")
         if name in seen:
             errors.append(duplicate(f"{where}.name", name))
@@ -163,28 +166,29 @@ def _common(container: Object, around: Surroundings, path: str) -> Errors:
     if policy not in _MESSAGE_POLICIES:
         where = f"{path}.terminationMessagePolicy"
         errors.append(not_supported(where, policy, _MESSAGE_POLICIES) if policy else required(where))
-    if "ports" in container:
-        errors += _ports(container["ports"], f"{path}.ports")
-    if "env" in container:
-        errors += validate_env(container["env"], f"{path}.env")
+    if ports := container.get("ports"):
+        errors += _ports(ports, f"{path}.ports")
+    if variables := container.get("env"):
+        errors += validate_env(variables, f"{path}.env", around.noted)
     if "envFrom" in container:
         errors += validate_env_from(container["envFrom"], f"{path}.envFrom")
     if "volumeMounts" in container:
         errors += validate_mounts(container, around.volumes, f"{path}.volumeMounts")
     if "volumeDevices" in container:
         errors += validate_devices(container, around.volumes, f"{path}.volumeDevices")
-    errors += validate_pull_policy(container.get("imagePullPolicy", ""), f"{path}.imagePullPolicy")
-    if container.get("resources"):
-        errors += validate_requirements(
-            container["resources"], around.claims, f"{path}.resources", around.options
-        )
+    if container.get("imagePullPolicy") not in PULL_POLICIES:
+        errors += validate_pull_policy(container.get("imagePullPolicy", ""), f"{path}.imagePullPolicy")
+    if resources := container.get("resources"):
+        errors += validate_requirements(resources, around.claims, f"{path}.resources", around.options)
     if "resizePolicy" in container:
         errors += validate_resize_policy(
             container["resizePolicy"], around.restart_policy, f"{path}.resizePolicy"
         )
-    if "securityContext" in container:
+    if context := container.get("securityContext"):
+        if WINDOWS_OPTIONS in context:
+            around.noted.add(WINDOWS_OPTIONS)
         errors += validate_security_context(
-            container["securityContext"], around.host_users, f"{path}.securityContext", around.options
+            context, around.host_users, f"{path}.securityContext", around.options
         )
     return errors
 
@@ -193,22 +197,22 @@ def _ports(ports: list[Object], path: str) -> Errors:
     errors: Errors = []
     seen: set[str] = set()
     for index, port in enumerate(ports):
-        where = f"{path}[{index}]"
         name = port.get("name")
         if name:
             if problems := names.port_name(name):
-                errors += [invalid(f"{where}.name", name, problem) for problem in problems]
+                errors += [invalid(f"{path}[{index}].name", name, problem) for problem in problems]
             elif name in seen:
-                errors.append(duplicate(f"{where}.name", name))
+                errors.append(duplicate(f"{path}[{index}].name", name))
             else:
                 seen.add(name)
         if not port.get("containerPort"):
-            errors.append(required(f"{where}.containerPort"))
-        else:
-            errors += validate_port(port["containerPort"], f"{where}.containerPort")
+            errors.append(required(f"{path}[{index}].containerPort"))
+        elif not 1 <= port["containerPort"] <= MAX_PORT:
+            errors += validate_port(port["containerPort"], f"{path}[{index}].containerPort")
         if port.get("hostPort"):
-            errors += validate_port(port["hostPort"], f"{where}.hostPort")
-        errors += validate_protocol(port.get("protocol", ""), f"{where}.protocol")
+            errors += validate_port(port["hostPort"], f"{path}[{index}].hostPort")
+        if port.get("protocol") not in PROTOCOLS:
+            errors += validate_protocol(port.get("protocol", ""), f"{path}[{index}].protocol")
     return errors
 
 
@@ -216,7 +220,9 @@ def _host_port_conflicts(containers: list[Object], path: str) -> Errors:
     errors: Errors = []
     seen: set[str] = set()
     for index, container in enumerate(containers):
-        for position, port in enumerate(container.get("ports") or ()):
+        if "ports" not in container:
+            continue
+        for position, port in enumerate(container["ports"] or ()):
             if number := port.get("hostPort"):
                 key = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{number}"
                 if key in seen:
@@ -225,9 +231,11 @@ def _host_port_conflicts(containers: list[Object], path: str) -> Errors:
     return errors
 
 
-def validate_image_padding(container: Object, path: str) -> Errors:
+def validate_images_padding(containers: list[Object] | None, path: str, first: int = 0) -> Errors:
     """Templates may have an image of blanks as a placeholder; pods may not."""
-    image = container.get("image", "")
-    if image == image.strip():
-        return []
-    return [invalid(f"{path}.image", image, "must not have leading or trailing whitespace")]
+    why = "must not have leading or trailing whitespace"
+    return [
+        invalid(f"{path}[{index}].image", container["image"], why)
+        for index, container in enumerate(containers or (), first)
+        if "image" in container and container["image"] != container["image"].strip()
+    ]

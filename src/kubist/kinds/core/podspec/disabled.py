@@ -22,7 +22,9 @@ def drop_disabled_fields(spec: Object, old: Object | None = None) -> None:
                     if field in source and not _projects(old, field):
                         del source[field]
     for container in containers_of(spec):
-        if "stopSignal" in (container.get("lifecycle") or {}) and not _has_stop_signals(old):
+        if "lifecycle" not in container:
+            continue
+        if "stopSignal" in (container["lifecycle"] or {}) and not _has_stop_signals(old):
             del container["lifecycle"]["stopSignal"]
             if not container["lifecycle"]:
                 del container["lifecycle"]

@@ -30,6 +30,7 @@ VOLUME_FIELDS = (
     "metadata.namespace",
     "metadata.uid",
 )
+FILE_KEYS = "fileKeyRef"
 _KNOWN_FIELDS = {
     *ENV_FIELDS,
     *VOLUME_FIELDS,
@@ -52,18 +53,23 @@ _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "
 _subscripted = re.compile(r"(.+?)\['(.*)'\]", re.DOTALL).fullmatch
 
 
-def validate_env(variables: list[Object] | None, path: str) -> Errors:
+def validate_env(variables: list[Object], path: str, noted: set[str]) -> Errors:
+    """`noted` is told of variables that are read from files."""
+    given = [variable.get("name", "") for variable in variables]
+    computed = [variable for variable in variables if "valueFrom" in variable]
+    # What names are made of is not about their beginnings: they can be looked at as one.
+    if not computed and all(given) and not names.env_var_name("".join(given)):
+        return []
     errors: Errors = []
-    for index, variable in enumerate(variables or ()):
-        name = variable.get("name", "")
-        if "valueFrom" not in variable and name.isidentifier() and name.isascii():
-            continue
+    for index, (name, variable) in enumerate(zip(given, variables, strict=True)):
         if not name:
             errors.append(required(f"{path}[{index}].name"))
         elif problems := names.env_var_name(name):
             errors += [invalid(f"{path}[{index}].name", name, problem) for problem in problems]
         if "valueFrom" in variable:
             errors += _value_from(variable, f"{path}[{index}].valueFrom")
+            if FILE_KEYS in variable["valueFrom"]:
+                noted.add(FILE_KEYS)
     return errors
 
 
@@ -77,8 +83,8 @@ def _value_from(variable: Object, path: str) -> Errors:
     for field in ("configMapKeyRef", "secretKeyRef"):
         if field in source:
             errors += _key_ref(source[field], f"{path}.{field}")
-    if "fileKeyRef" in source:
-        errors += _file_key_ref(source["fileKeyRef"], f"{path}.fileKeyRef")
+    if FILE_KEYS in source:
+        errors += _file_key_ref(source[FILE_KEYS], f"{path}.{FILE_KEYS}")
     given = sum(field in source for field in _SOURCES)
     if not given:
         which = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"

@@ -5,6 +5,7 @@ Rules become stricter over the years; objects that were valid when they were wri
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 
@@ -27,3 +28,9 @@ class Options:
     restart_on_resize_of_init_containers: bool = False
     any_selinux_change_policy: bool = False
     devices_with_user_namespaces: bool = False
+
+
+@functools.cache
+def current_options(*, is_pod: bool, allow_privileged: bool) -> Options:
+    """Today's rules, without anything that an older version excuses."""
+    return Options(is_pod=is_pod, allow_privileged=allow_privileged)

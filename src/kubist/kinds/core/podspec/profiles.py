@@ -14,6 +14,7 @@ Errors = list[FieldError]
 SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
 SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 APP_ARMOR_CONTAINER = "container.apparmor.security.beta.kubernetes.io/"
+_PREFIXES = (SECCOMP_POD, SECCOMP_CONTAINER, APP_ARMOR_CONTAINER)
 _LOCALHOST = "localhost/"
 _TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
 _PATH_MAX = 4095
@@ -61,7 +62,7 @@ def validate_app_armor_profile(profile: Object, path: str) -> Errors:
 
 def validate_profile_annotations(annotations: dict[str, str], spec: Object, path: str) -> Errors:
     """The annotations alone: their values, and that the containers they name are there."""
-    if not _speak_of_profiles(annotations):
+    if not speak_of_profiles(annotations):
         return []
     errors: Errors = []
     if SECCOMP_POD in annotations:
@@ -80,8 +81,12 @@ def validate_profile_annotations(annotations: dict[str, str], spec: Object, path
     return errors
 
 
-def _speak_of_profiles(annotations: dict[str, str]) -> bool:
-    return any(key.startswith((SECCOMP_POD, SECCOMP_CONTAINER, APP_ARMOR_CONTAINER)) for key in annotations)
+def speak_of_profiles(annotations: dict[str, str]) -> bool:
+    """Whether there is any such annotation; most pods have none."""
+    for key in annotations:  # noqa: SIM110 -- every write of a pod asks this several times
+        if key.startswith(_PREFIXES):
+            return True
+    return False
 
 
 def _seccomp_annotation(value: str, path: str) -> Errors:
@@ -94,7 +99,7 @@ def _seccomp_annotation(value: str, path: str) -> Errors:
 
 def validate_profiles_match(annotations: dict[str, str], spec: Object, path: str) -> Errors:
     """Where both a field and its annotation are given they must say the same."""
-    if not _speak_of_profiles(annotations):
+    if not speak_of_profiles(annotations):
         return []
     errors: Errors = []
     context = spec.get("securityContext") or {}
@@ -149,7 +154,7 @@ def copy_app_armor_annotations(pod: Object) -> list[str]:
     """Put AppArmor annotations of a new pod into the fields that replaced them; warnings for those used."""
     spec = pod["spec"]
     annotations = (pod.get("metadata") or {}).get("annotations") or {}
-    if not _speak_of_profiles(annotations):
+    if not speak_of_profiles(annotations):
         return []
     if (spec.get("os") or {}).get("name") == "windows":
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.meta.quantity import ZERO, Quantity, parse_quantity
+from kubist.meta.quantity import Quantity, parse_quantity
 
 Object = dict[str, Any]
 
@@ -41,7 +41,7 @@ def _add(total: dict[str, Quantity], amounts: dict[str, str] | None) -> int:
     found = 0
     if amounts:
         for name in _COMPUTE:
-            if name in amounts and (amount := parse_quantity(amounts[name])) > ZERO:
+            if name in amounts and (amount := parse_quantity(amounts[name])).nanos > 0:
                 total[name] = total[name] + amount if name in total else amount
                 found += 1
     return found

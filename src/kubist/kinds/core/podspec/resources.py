@@ -77,7 +77,7 @@ def validate_requirements(
         for name, text in amounts.items():
             amount = parse_quantity(text)
             if name in ordinary and amount.nanos >= 0:
-                if field == "requests" and name in limits:
+                if amounts is requests and name in limits and limits[name] != text:
                     errors += _against_limit(name, amount, limits[name], path)
                 continue
             where = f"{path}.{field}[{name}]"
@@ -91,8 +91,8 @@ def validate_requirements(
             if is_huge_page(name) and not (options.indivisible_huge_pages or _is_divisible(name, amount)):
                 why = f"{amount} is not positive integer multiple of {name}"
                 errors.append(invalid(where, str(amount), why))
-    given = limits.keys() | requests.keys()
-    if given.isdisjoint(_COMPUTE) and any(is_huge_page(name) for name in given):
+    without_compute = _COMPUTE.isdisjoint(limits) and _COMPUTE.isdisjoint(requests)
+    if without_compute and any(is_huge_page(name) for name in (*limits, *requests)):
         errors.append(forbidden(path, "HugePages require cpu or memory"))
     if "claims" in requirements:
         errors += _claims(requirements["claims"], claims, f"{path}.claims")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.kinds.shared.labels import validate_label_name
 from kubist.meta import names
 from kubist.meta.fields import FieldError, duplicate, invalid, not_supported
 
@@ -17,32 +16,32 @@ TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 def validate_tolerations(tolerations: list[Object], path: str) -> Errors:
     errors: Errors = []
     for index, toleration in enumerate(tolerations):
-        where = f"{path}[{index}]"
         key, operator = toleration.get("key", ""), toleration.get("operator", "")
         value, effect = toleration.get("value", ""), toleration.get("effect", "")
         if key:
-            errors += validate_label_name(key, f"{where}.key")
+            if problems := names.qualified_name(key):
+                errors += [invalid(f"{path}[{index}].key", key, problem) for problem in problems]
         elif operator != "Exists":
             why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-            errors.append(invalid(f"{where}.operator", operator, why))
+            errors.append(invalid(f"{path}[{index}].operator", operator, why))
         if "tolerationSeconds" in toleration and effect != "NoExecute":
             why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            errors.append(invalid(f"{where}.effect", effect, why))
+            errors.append(invalid(f"{path}[{index}].effect", effect, why))
         match operator:
             case "" | "Equal":
                 if problems := names.label_value(value):
-                    errors.append(invalid(f"{where}.operator", value, ";".join(problems)))
+                    errors.append(invalid(f"{path}[{index}].operator", value, ";".join(problems)))
             case "Exists":
                 if value:
                     why = "value must be empty when `operator` is 'Exists'"
-                    errors.append(invalid(f"{where}.operator", value, why))
+                    errors.append(invalid(f"{path}[{index}].operator", value, why))
             case "Lt" | "Gt":
                 supported = ("Equal", "Exists", "Lt", "Gt")
-                errors.append(not_supported(f"{where}.operator", operator, supported))
+                errors.append(not_supported(f"{path}[{index}].operator", operator, supported))
             case _:
-                errors.append(not_supported(f"{where}.operator", operator, ("Equal", "Exists")))
+                errors.append(not_supported(f"{path}[{index}].operator", operator, ("Equal", "Exists")))
         if effect and effect not in TAINT_EFFECTS:
-            errors.append(not_supported(f"{where}.effect", effect, TAINT_EFFECTS))
+            errors.append(not_supported(f"{path}[{index}].effect", effect, TAINT_EFFECTS))
     return errors
 
 

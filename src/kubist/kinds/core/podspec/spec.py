@@ -7,17 +7,20 @@ from typing import Any
 
 from kubist.kinds.core.podspec.affinity import validate_affinity
 from kubist.kinds.core.podspec.containers import (
+    WINDOWS_OPTIONS,
     Surroundings,
     validate_containers,
     validate_ephemeral_containers,
     validate_init_containers,
 )
 from kubist.kinds.core.podspec.dns import (
+    POLICIES,
     validate_dns_config,
     validate_dns_policy,
     validate_host_aliases,
     validate_hostname_override,
 )
+from kubist.kinds.core.podspec.env import FILE_KEYS
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.resources import (
     validate_pod_resources,
@@ -31,7 +34,7 @@ from kubist.kinds.core.podspec.scheduling import (
 )
 from kubist.kinds.core.podspec.security import validate_pod_security_context
 from kubist.kinds.core.podspec.spread import validate_spread
-from kubist.kinds.core.podspec.visit import containers_of, with_paths
+from kubist.kinds.core.podspec.visit import with_paths
 from kubist.kinds.core.podspec.volumes import validate_volumes
 from kubist.kinds.core.podspec.windows import (
     validate_host_process,
@@ -44,6 +47,7 @@ from kubist.meta.fields import FieldError, forbidden, invalid, not_found, not_su
 
 Object = dict[str, Any]
 Errors = list[FieldError]
+Rule = Callable[[Object, str, Options], Errors]
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
@@ -56,29 +60,35 @@ def validate_pod_spec(spec: Object, meta: Object | None, path: str, options: Opt
     grace = spec.get("terminationGracePeriodSeconds")
     if grace is None:
         errors.append(required(f"{path}.terminationGracePeriodSeconds"))
-    pod_name = (meta or {}).get("name") or ""
-    volumes, found = validate_volumes(spec.get("volumes"), pod_name, f"{path}.volumes", options)
-    errors += found
-    claims = spec.get("resourceClaims") or []
-    if claims:
+    volumes: dict[str, Object] = {}
+    if "volumes" in spec:
+        pod_name = (meta or {}).get("name") or ""
+        volumes, found = validate_volumes(spec["volumes"], pod_name, f"{path}.volumes", options)
+        errors += found
+    claims: set[str] = set()
+    if given := spec.get("resourceClaims"):
         annotations = (meta or {}).get("annotations") or {}
-        errors += validate_resource_claims(claims, annotations, f"{path}.resourceClaims")
+        errors += validate_resource_claims(given, annotations, f"{path}.resourceClaims")
+        claims = {claim["name"] for claim in given if claim.get("name")}
     around = Surroundings(
         volumes=volumes,
-        claims={claim["name"] for claim in claims if claim.get("name")},
+        claims=claims,
         grace=grace,
         restart_policy=spec.get("restartPolicy", ""),
         host_users=spec.get("hostUsers") is not False,
         options=options,
+        noted=set(),
     )
     errors += _containers(spec, around, path)
     errors += _policies(spec, path)
-    errors += validate_pod_security_context(spec, f"{path}.securityContext", options)
+    if spec.get("securityContext") or "shareProcessNamespace" in spec:
+        errors += validate_pod_security_context(spec, f"{path}.securityContext", options)
     errors += _placement(spec, path, options)
-    errors += _system(spec, path, options)
-    errors += _identity(spec, path)
-    errors += _classes(spec, path, options)
-    errors += _file_key_volumes(spec, path)
+    errors += _system(spec, path, around)
+    for field in [field for field in _IDENTITY if field in spec]:
+        errors += _IDENTITY[field](spec, path, options)
+    if FILE_KEYS in around.noted:
+        errors += _file_key_volumes(spec, path)
     return errors
 
 
@@ -116,7 +126,8 @@ def _policies(spec: Object, path: str) -> Errors:
     if policy not in RESTART_POLICIES:
         where = f"{path}.restartPolicy"
         errors.append(not_supported(where, policy, RESTART_POLICIES) if policy else required(where))
-    errors += validate_dns_policy(spec.get("dnsPolicy", ""), f"{path}.dnsPolicy")
+    if spec.get("dnsPolicy") not in POLICIES:
+        errors += validate_dns_policy(spec.get("dnsPolicy", ""), f"{path}.dnsPolicy")
     if "nodeSelector" in spec:
         errors += validate_labels(spec["nodeSelector"], f"{path}.nodeSelector")
     return errors
@@ -126,7 +137,8 @@ def _placement(spec: Object, path: str, options: Options) -> Errors:
     errors: Errors = []
     if "affinity" in spec:
         errors += validate_affinity(spec["affinity"], f"{path}.affinity", options)
-    errors += validate_dns_config(spec.get("dnsConfig"), spec.get("dnsPolicy", ""), f"{path}.dnsConfig")
+    if "dnsConfig" in spec or spec.get("dnsPolicy") == "None":
+        errors += validate_dns_config(spec.get("dnsConfig"), spec.get("dnsPolicy", ""), f"{path}.dnsConfig")
     if "readinessGates" in spec:
         errors += validate_readiness_gates(spec["readinessGates"], f"{path}.readinessGates")
     if "schedulingGates" in spec:
@@ -137,77 +149,101 @@ def _placement(spec: Object, path: str, options: Options) -> Errors:
     return errors
 
 
-def _system(spec: Object, path: str, options: Options) -> Errors:
-    """What touches the host: processes of it on Windows, users of its own on Linux, its name."""
-    errors = validate_host_process(spec, path, options)
+def _system(spec: Object, path: str, around: Surroundings) -> Errors:
+    """What touches the host: processes of it on Windows, users of its own on Linux."""
+    errors: Errors = []
+    if WINDOWS_OPTIONS in around.noted or WINDOWS_OPTIONS in (spec.get("securityContext") or ()):
+        errors += validate_host_process(spec, path, around.options)
     if spec.get("hostUsers") is False:
         why = "when `hostUsers` is false"
         for field, shown in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
             if spec.get(field):
                 errors.append(forbidden(f"{path}.{shown}", why))
-        if not options.devices_with_user_namespaces:
+        if not around.options.devices_with_user_namespaces:
             errors += [
                 forbidden(f"{where}.volumeDevices", why)
                 for container, where in with_paths(spec, path)
                 if container.get("volumeDevices")
             ]
-    if "hostnameOverride" in spec:
-        errors += validate_hostname_override(spec, f"{path}.hostnameOverride")
     return errors
 
 
-def _named(spec: Object, path: str, field: str, rule: Callable[[str], list[str]]) -> Errors:
-    """A field that, if it is there, is the name of something."""
-    value = spec.get(field)
-    return [invalid(f"{path}.{field}", value, problem) for problem in rule(value)] if value else []
+def _named(field: str, rule: Callable[[str], list[str]], *, optional: bool = True) -> Rule:
+    """A field that is the name of something, or empty if it is `optional`."""
+
+    def validate(spec: Object, path: str, options: Options) -> Errors:
+        value = spec[field]
+        if optional and not value:
+            return []
+        return [invalid(f"{path}.{field}", value, problem) for problem in rule(value)]
+
+    return validate
 
 
-def _identity(spec: Object, path: str) -> Errors:
-    """As whom, where, for how long and under which names the pod runs, and what it puts up with."""
-    errors = _named(spec, path, "serviceAccountName", names.dns_subdomain)
-    errors += _named(spec, path, "nodeName", names.dns_subdomain)
-    deadline = spec.get("activeDeadlineSeconds")
-    if deadline is not None and not 1 <= deadline <= _MAX_INT32:
-        why = f"must be between 1 and {_MAX_INT32}, inclusive"
-        errors.append(invalid(f"{path}.activeDeadlineSeconds", deadline, why))
-    errors += _named(spec, path, "hostname", names.dns_label)
-    errors += _named(spec, path, "subdomain", names.dns_label)
-    if "tolerations" in spec:
-        errors += validate_tolerations(spec["tolerations"], f"{path}.tolerations")
-    if "hostAliases" in spec:
-        errors += validate_host_aliases(spec["hostAliases"], f"{path}.hostAliases")
-    return errors
+def _hostname_override(spec: Object, path: str, options: Options) -> Errors:
+    return validate_hostname_override(spec, f"{path}.hostnameOverride")
 
 
-def _classes(spec: Object, path: str, options: Options) -> Errors:
-    """Priority, runtime and operating system."""
-    errors = _named(spec, path, "priorityClassName", names.dns_subdomain)
-    if "runtimeClassName" in spec:
-        value = spec["runtimeClassName"]
-        errors += [invalid(f"{path}.runtimeClassName", value, m) for m in names.dns_subdomain(value)]
-    policy = spec.get("preemptionPolicy")
-    if policy is not None and policy not in _PREEMPTION_POLICIES:
-        where = f"{path}.preemptionPolicy"
-        errors.append(not_supported(where, policy, _PREEMPTION_POLICIES) if policy else required(where))
-    if "overhead" in spec:
-        errors += validate_requirements({"limits": spec["overhead"]}, set(), f"{path}.overhead", options)
-    if "os" in spec:
-        match spec["os"].get("name", ""):
-            case "":
-                errors.append(required(f"{path}.os.name"))
-            case "linux":
-                errors += validate_linux_pod(spec, path)
-            case "windows":
-                errors += validate_windows_pod(spec, path)
-            case other:
-                errors.append(not_supported(f"{path}.os", other, ("linux", "windows")))
-    return errors
+def _deadline(spec: Object, path: str, options: Options) -> Errors:
+    deadline = spec["activeDeadlineSeconds"]
+    if deadline is None or 1 <= deadline <= _MAX_INT32:
+        return []
+    why = f"must be between 1 and {_MAX_INT32}, inclusive"
+    return [invalid(f"{path}.activeDeadlineSeconds", deadline, why)]
+
+
+def _tolerations(spec: Object, path: str, options: Options) -> Errors:
+    return validate_tolerations(spec["tolerations"], f"{path}.tolerations")
+
+
+def _host_aliases(spec: Object, path: str, options: Options) -> Errors:
+    return validate_host_aliases(spec["hostAliases"], f"{path}.hostAliases")
+
+
+def _preemption(spec: Object, path: str, options: Options) -> Errors:
+    policy, where = spec["preemptionPolicy"], f"{path}.preemptionPolicy"
+    if policy is None or policy in _PREEMPTION_POLICIES:
+        return []
+    return [not_supported(where, policy, _PREEMPTION_POLICIES) if policy else required(where)]
+
+
+def _overhead(spec: Object, path: str, options: Options) -> Errors:
+    return validate_requirements({"limits": spec["overhead"]}, set(), f"{path}.overhead", options)
+
+
+def _operating_system(spec: Object, path: str, options: Options) -> Errors:
+    match spec["os"].get("name", ""):
+        case "":
+            return [required(f"{path}.os.name")]
+        case "linux":
+            return validate_linux_pod(spec, path)
+        case "windows":
+            return validate_windows_pod(spec, path)
+        case other:
+            return [not_supported(f"{path}.os", other, ("linux", "windows"))]
+
+
+_IDENTITY: dict[str, Rule] = {
+    "hostnameOverride": _hostname_override,
+    "serviceAccountName": _named("serviceAccountName", names.dns_subdomain),
+    "nodeName": _named("nodeName", names.dns_subdomain),
+    "activeDeadlineSeconds": _deadline,
+    "hostname": _named("hostname", names.dns_label),
+    "subdomain": _named("subdomain", names.dns_label),
+    "tolerations": _tolerations,
+    "hostAliases": _host_aliases,
+    "priorityClassName": _named("priorityClassName", names.dns_subdomain),
+    "runtimeClassName": _named("runtimeClassName", names.dns_subdomain, optional=False),
+    "preemptionPolicy": _preemption,
+    "overhead": _overhead,
+    "os": _operating_system,
+}
+"""As whom, where, for how long and under which names the pod runs, what it puts up with, and of which classes
+it is: each rule is for a spec that has its field."""
 
 
 def _file_key_volumes(spec: Object, path: str) -> Errors:
     """Environment variables are read from files of emptyDir volumes only."""
-    if not any(_file_key_refs(container) for container in containers_of(spec)):
-        return []
     errors: Errors = []
     sources = {volume.get("name", ""): volume for volume in spec.get("volumes") or ()}
     for container, where in with_paths(spec, path):

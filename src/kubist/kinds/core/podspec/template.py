@@ -6,7 +6,7 @@ from typing import Any
 
 from kubist.kinds.core.podspec.annotations import validate_pod_annotations
 from kubist.kinds.core.podspec.disabled import drop_disabled_fields
-from kubist.kinds.core.podspec.options import Options
+from kubist.kinds.core.podspec.options import Options, current_options
 from kubist.kinds.core.podspec.profiles import validate_profiles_match
 from kubist.kinds.core.podspec.spec import validate_pod_spec
 from kubist.kinds.core.podspec.tolerated import options_for_update
@@ -23,7 +23,7 @@ def validate_pod_template(
 ) -> Errors:
     """All that is wrong with a template. What `old`, the template that it replaces, already had wrong may
     stay where compatibility wants it. `allow_privileged` is the configuration's."""
-    errors = _validate(template, path, Options(allow_privileged=allow_privileged))
+    errors = _validate(template, path, current_options(is_pod=False, allow_privileged=allow_privileged))
     if errors and old is not None:
         options = options_for_update(old, is_pod=False, allow_privileged=allow_privileged)
         errors = _validate(template, path, options)

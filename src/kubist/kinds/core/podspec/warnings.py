@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -14,6 +14,7 @@ from kubist.kinds.core.podspec.profiles import (
     SECCOMP_POD,
     app_armor_profile_of,
     app_armor_warning,
+    speak_of_profiles,
 )
 from kubist.kinds.core.podspec.visit import with_paths
 from kubist.kinds.shared.ip import ip_warnings
@@ -23,6 +24,8 @@ from kubist.meta import names
 from kubist.meta.fields import quoted
 
 Object = dict[str, Any]
+Rule = Callable[[Any, str], Iterable[str]]
+"""Warnings about the value of a field, at its path."""
 
 _MOST = 128
 """Of every two ports that are the same one is warned of; an answer has no room for more than this anyway."""
@@ -55,59 +58,62 @@ _BYTES = ("memory", "ephemeral-storage")
 def pod_spec_warnings(spec: Object, meta: Object, path: str = "") -> list[str]:
     """Warnings for a spec and its metadata; `path` is the template's, empty for a pod."""
     prefix = f"{path}." if path else ""
-    annotations = meta.get("annotations") or {}
     at = f"{prefix}spec"
-    containers = with_paths(spec, at)
-    warnings = [*_node_labels(spec, at)]
-    warnings += _annotations(annotations, f"{prefix}metadata.annotations")
-    if "volumes" in spec:
-        warnings += _volumes(spec["volumes"], f"{at}.volumes")
-    warnings += _duplicates(spec, at)
-    if "overhead" in spec:
-        amounts = spec["overhead"]
-        fractions = [name for name in _BYTES if name in amounts and not is_whole(amounts[name])]
-        warnings += [_fraction(amounts[name], f"{at}.overhead[{name}]") for name in fractions]
+    warnings = [*_about(spec, _PLACEMENT, at)]
+    annotations = meta.get("annotations") or {}
+    if annotations:
+        warnings += _annotations(annotations, f"{prefix}metadata.annotations")
+    warnings += _about(spec, _REFERENCES, at)
     if SECCOMP_POD in annotations and "seccompProfile" not in (spec.get("securityContext") or {}):
         warnings.append(f"{prefix}metadata.annotations[{SECCOMP_POD}]: {_SECCOMP}")
+    containers = with_paths(spec, at)
+    profiles = speak_of_profiles(annotations)
     for container, where in containers:
-        if annotations:
+        if profiles:
             warnings += _profiles(container, spec, annotations, f"{prefix}metadata.annotations", bool(path))
-        warnings += _resources(container, where)
-        if len(container.get("env") or ()) > 1:
-            warnings += _hidden_variables(container["env"], f"{where}.env")
-    if any("ports" in container for container, _ in containers):
+        if resources := container.get("resources"):
+            warnings += _resources(resources, f"{where}.resources")
+        if variables := container.get("env"):
+            warnings += _hidden_variables(variables, f"{where}.env")
+    if not _distinct_ports(containers):
         warnings += islice(_ports(containers), _MOST)
-    if spec.get("terminationGracePeriodSeconds", 0) < 0:
-        why = "must be >= 0; negative values are invalid and will be treated as 1"
-        warnings.append(f"{at}.terminationGracePeriodSeconds: {why}")
-    if "affinity" in spec:
-        warnings += _selectors(spec["affinity"], f"{at}.affinity")
-    for index, server in enumerate((spec.get("dnsConfig") or {}).get("nameservers") or ()):
-        warnings += ip_warnings(server, f"{at}.dnsConfig.nameservers[{index}]")
-    for index, alias in enumerate(spec.get("hostAliases") or ()):
-        warnings += ip_warnings(alias.get("ip", ""), f"{at}.hostAliases[{index}].ip")
-    return warnings
+    return warnings + _about(spec, _REST, at)
 
 
-def _node_labels(spec: Object, path: str) -> Iterator[str]:
+def _about(spec: Object, rules: dict[str, Rule], path: str) -> list[str]:
+    """What the rules of those fields say that the spec has."""
+    return [
+        warning
+        for field in rules
+        if field in spec
+        for warning in rules[field](spec[field] or (), f"{path}.{field}")
+    ]
+
+
+def _node_selector(selector: dict[str, str], path: str) -> Iterator[str]:
     """Labels of nodes that have been replaced by others."""
-    for label in spec.get("nodeSelector") or ():
+    for label in selector:
         if label in DEPRECATED:
-            yield f"{path}.nodeSelector[{label}]: {DEPRECATED[label]}"
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    where = f"{path}.affinity.nodeAffinity"
-    for index, term in enumerate((affinity.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()):
+            yield f"{path}[{label}]: {DEPRECATED[label]}"
+
+
+def _node_affinity(affinity: Object, path: str) -> Iterator[str]:
+    rules = (affinity or {}).get("nodeAffinity") or {}
+    where = f"{path}.nodeAffinity"
+    for index, term in enumerate((rules.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()):
         yield from _node_term(term, f"{where}.{REQUIRED}.nodeSelectorTerms[{index}]", check_values=False)
-    for index, weighted in enumerate(affinity.get(PREFERRED) or ()):
+    for index, weighted in enumerate(rules.get(PREFERRED) or ()):
         term = weighted.get("preference") or {}
         yield from _node_term(term, f"{where}.{PREFERRED}[{index}].preference", check_values=True)
-    for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
-        where = f"{path}.topologySpreadConstraints[{index}]"
+
+
+def _spread(constraints: list[Object], path: str) -> Iterator[str]:
+    for index, constraint in enumerate(constraints):
         key = constraint.get("topologyKey", "")
         if key in DEPRECATED:
-            yield f"{where}.topologyKey: {key} is {DEPRECATED[key]}"
+            yield f"{path}[{index}].topologyKey: {key} is {DEPRECATED[key]}"
         if "labelSelector" not in constraint:
-            yield f"{where}.labelSelector: {_NO_SELECTOR}"
+            yield f"{path}[{index}].labelSelector: {_NO_SELECTOR}"
 
 
 def _node_term(term: Object, path: str, *, check_values: bool) -> Iterator[str]:
@@ -131,8 +137,11 @@ def _volumes(volumes: list[Object], path: str) -> list[str]:
 
     warnings = []
     for index, volume in enumerate(volumes):
-        for source in _VOLUMES.keys() & volume.keys():
-            warnings.append(f"{path}[{index}].{_SHOWN.get(source, source)}: {_VOLUMES[source]}")
+        warnings += [
+            f"{path}[{index}].{_SHOWN.get(source, source)}: {why}"
+            for source, why in _VOLUMES.items()
+            if source in volume
+        ]
         claim = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
         if claim is not None:
             where = f"{path}[{index}].ephemeral.volumeClaimTemplate.spec"
@@ -140,17 +149,29 @@ def _volumes(volumes: list[Object], path: str) -> list[str]:
     return warnings + overlapping_paths(volumes)
 
 
-def _duplicates(spec: Object, path: str) -> Iterator[str]:
-    for field, key in (("hostAliases", "ip"), ("imagePullSecrets", "name")):
-        seen: set[str] = set()
-        for index, item in enumerate(spec.get(field) or ()):
-            value = item.get(key, "")
-            if value in seen:
-                yield f"{path}.{field}[{index}].{key}: duplicate {key} {quoted(value)}"
-            seen.add(value)
-    for index, secret in enumerate(spec.get("imagePullSecrets") or ()):
+def _duplicates(items: list[Object], path: str, key: str) -> Iterator[str]:
+    seen: set[str] = set()
+    for index, item in enumerate(items):
+        value = item.get(key, "")
+        if value in seen:
+            yield f"{path}[{index}].{key}: duplicate {key} {quoted(value)}"
+        seen.add(value)
+
+
+def _aliases(aliases: list[Object], path: str) -> Iterator[str]:
+    return _duplicates(aliases, path, "ip")
+
+
+def _pull_secrets(secrets: list[Object], path: str) -> Iterator[str]:
+    yield from _duplicates(secrets, path, "name")
+    for index, secret in enumerate(secrets):
         if not secret.get("name"):
-            yield f'{path}.imagePullSecrets[{index}].name: invalid empty name ""'
+            yield f'{path}[{index}].name: invalid empty name ""'
+
+
+def _overhead(amounts: dict[str, str], path: str) -> list[str]:
+    fractions = [name for name in _BYTES if name in amounts and not is_whole(amounts[name])]
+    return [_fraction(amounts[name], f"{path}[{name}]") for name in fractions]
 
 
 def _fraction(text: str, path: str) -> str:
@@ -158,12 +179,9 @@ def _fraction(text: str, path: str) -> str:
     return f"{path}: fractional byte value {quoted(text)} is invalid, must be an integer"
 
 
-def _resources(container: Object, path: str) -> list[str]:
-    resources = container.get("resources")
-    if not resources:
-        return []
+def _resources(resources: Object, path: str) -> list[str]:
     return [
-        _fraction(resources[field][name], f"{path}.resources.{field}[{name}]")
+        _fraction(resources[field][name], f"{path}.{field}[{name}]")
         for name in _BYTES
         for field in ("limits", "requests")
         if field in resources and name in resources[field] and not is_whole(resources[field][name])
@@ -185,6 +203,8 @@ def _profiles(
 
 
 def _hidden_variables(variables: list[Object], path: str) -> Iterator[str]:
+    if len({variable.get("name") for variable in variables}) == len(variables):
+        return
     seen: set[str] = set()
     for index, variable in enumerate(variables):
         name, value = variable.get("name", ""), variable.get("value", "")
@@ -197,6 +217,14 @@ def _hidden_variables(variables: list[Object], path: str) -> Iterator[str]:
                     "which may be dropped when using apply"
                 )
         seen.add(name)
+
+
+def _distinct_ports(containers: list[tuple[Object, str]]) -> bool:
+    """Whether no two ports have anything in common, and none speaks of its host's address."""
+    ports = [port for container, _ in containers if "ports" in container for port in container["ports"] or ()]
+    numbers = {(port.get("containerPort"), port.get("protocol")) for port in ports}
+    names = {port.get("name") or number for number, port in enumerate(ports)}
+    return len(numbers) == len(names) == len(ports) and not any("hostIP" in port for port in ports)
 
 
 def _ports(containers: list[tuple[Object, str]]) -> Iterator[str]:
@@ -239,7 +267,7 @@ def _shown(port: Object) -> str:
 
 def _selectors(affinity: Object, path: str) -> Iterator[str]:
     for kind in ("podAffinity", "podAntiAffinity"):
-        rules = affinity.get(kind) or {}
+        rules = (affinity or {}).get(kind) or {}
         for index, term in enumerate(rules.get(REQUIRED) or ()):
             if "labelSelector" not in term:
                 yield f"{path}.{kind}.{REQUIRED}[{index}].labelSelector: {_NO_SELECTOR}"
@@ -247,3 +275,37 @@ def _selectors(affinity: Object, path: str) -> Iterator[str]:
             if "labelSelector" not in (weighted.get("podAffinityTerm") or {}):
                 where = f"{path}.{kind}.{PREFERRED}[{index}].podAffinityTerm"
                 yield f"{where}.labelSelector: {_NO_SELECTOR}"
+
+
+def _grace(seconds: int, path: str) -> Iterator[str]:
+    if seconds and seconds < 0:
+        yield f"{path}: must be >= 0; negative values are invalid and will be treated as 1"
+
+
+def _name_servers(config: Object, path: str) -> Iterator[str]:
+    for index, server in enumerate((config or {}).get("nameservers") or ()):
+        yield from ip_warnings(server, f"{path}.nameservers[{index}]")
+
+
+def _alias_addresses(aliases: list[Object], path: str) -> Iterator[str]:
+    for index, alias in enumerate(aliases):
+        yield from ip_warnings(alias.get("ip", ""), f"{path}[{index}].ip")
+
+
+_PLACEMENT: dict[str, Rule] = {
+    "nodeSelector": _node_selector,
+    "affinity": _node_affinity,
+    "topologySpreadConstraints": _spread,
+}
+_REFERENCES: dict[str, Rule] = {
+    "volumes": _volumes,
+    "hostAliases": _aliases,
+    "imagePullSecrets": _pull_secrets,
+    "overhead": _overhead,
+}
+_REST: dict[str, Rule] = {
+    "terminationGracePeriodSeconds": _grace,
+    "affinity": _selectors,
+    "dnsConfig": _name_servers,
+    "hostAliases": _alias_addresses,
+}
