@@ -1,9 +1,10 @@
 """What a server process can do: rate, latency, CPU and memory per workload, beside a bare server.
 
-    python benchmarks/bench.py [--quick] [--objects N] [--only create,get,…]
+    python benchmarks/bench.py [--quick] [--objects N] [--only create,get,…] [--workers N] [--bare own|uvicorn]
 
 Starts `kubist apiserver` on SQLite (durable before the answer) and the bare server, both with TLS, and gives
-both the same requests; the bare one answers the same number of bytes without doing anything for them.
+both the same requests; the bare one answers the same number of bytes without doing anything for them, on
+Kubist's own transport or on uvicorn.
 Ratios within one run say more than rates, which move with the machine.
 """
 
@@ -18,7 +19,7 @@ from pathlib import Path
 import uvloop
 import workloads
 from loader import Sample
-from servers import Server, start_bare, start_kubist
+from servers import BARE, Server, start_bare, start_kubist
 from workloads import WORKLOADS, Target, Workload
 
 HEADER = (
@@ -53,13 +54,13 @@ async def compare(name: str, kubist: Server, bare: Server, objects: int) -> bool
     return not sample.failures
 
 
-async def bench(names: list[str], objects: int) -> bool:
+async def bench(names: list[str], objects: int, workers: int, transport: str) -> bool:
     with tempfile.TemporaryDirectory(prefix="kubist-bench-") as where:
         directory = Path(where)
-        first = await start_kubist(directory)
+        first = await start_kubist(directory, workers)
         first.stop()
-        kubist = await start_kubist(directory)
-        bare = await start_bare()
+        kubist = await start_kubist(directory, workers)
+        bare = await start_bare(transport)
         try:
             ready = f"start to ready {kubist.ready:.2f} s, {kubist.cpu():.2f} s of CPU"
             print(
@@ -80,13 +81,15 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="500 objects: to see that it works")
     parser.add_argument("--objects", type=int, default=5000)
     parser.add_argument("--only", default="", help="workloads, separated by commas: " + ",".join(WORKLOADS))
+    parser.add_argument("--workers", type=int, default=1, help="processes of the server")
+    parser.add_argument("--bare", choices=list(BARE), default="own", help="the bare server's transport")
     options = parser.parse_args()
     wanted = options.only.split(",") if options.only else list(WORKLOADS)
     if unknown := [name for name in wanted if name not in WORKLOADS]:
         parser.error(f"no such workload: {', '.join(unknown)}")
     names = [name for name in WORKLOADS if name in wanted]
     objects = min(500, options.objects) if options.quick else options.objects
-    if not uvloop.run(bench(names, objects)):
+    if not uvloop.run(bench(names, objects, options.workers, options.bare)):
         raise SystemExit(1)
 
 

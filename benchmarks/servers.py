@@ -18,7 +18,11 @@ from workloads import TOKEN
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _PATIENCE = 120.0
-_BARE = Path(__file__).with_name("bare.py")
+BARE = {
+    "own": (str(Path(__file__).with_name("bare.py")), "--http1"),
+    "uvicorn": (str(Path(__file__).with_name("bare_uvicorn.py")),),
+}
+"""Yardsticks by the transport that they are on."""
 
 
 class Server:
@@ -29,17 +33,29 @@ class Server:
         self.port = port
         self.ready = ready
 
+    def _processes(self) -> list[Path]:
+        """It and its workers, if it has any."""
+        parent = Path(f"/proc/{self.process.pid}")
+        children = (parent / f"task/{self.process.pid}/children").read_text().split()
+        return [parent, *(Path(f"/proc/{child}") for child in children)]
+
     def cpu(self) -> float:
-        """Seconds of CPU it has used so far, of all its threads."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICK
+        """Seconds of CPU it has used so far, of all its threads and processes."""
+        ticks = 0
+        for process in self._processes():
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / _TICK
 
     def memory(self) -> float:
-        """Resident memory in MB."""
-        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1000
-        return 0.0
+        """Resident memory in MB; of several processes, with the pages that they share counted once."""
+        total, processes = 0, self._processes()
+        wanted = "Rss:" if len(processes) == 1 else "Pss:"
+        for process in processes:
+            for line in (process / "smaps_rollup").read_text().splitlines():
+                if line.startswith(wanted):
+                    total += int(line.split()[1])
+        return total / 1000
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
@@ -57,7 +73,7 @@ def free_port() -> int:
         return port
 
 
-async def start_kubist(directory: Path) -> Server:
+async def start_kubist(directory: Path, workers: int = 1) -> Server:
     """`kubist apiserver` on SQLite in `directory`, where its first start leaves what later ones find."""
     tokens = directory / "tokens"
     tokens.write_text(f'{TOKEN},bench,u-bench,"system:masters"\n')
@@ -66,13 +82,14 @@ async def start_kubist(directory: Path) -> Server:
         *(sys.executable, "-m", "kubist", "apiserver", f"--secure-port={port}", "--bind-address=127.0.0.1"),
         *(f"--cert-dir={directory}", f"--data-dir={directory}", f"--token-auth-file={tokens}"),
         *("--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount", "--v=0"),
+        f"--workers={workers}",
     ]
     return await _started(command, port, "/readyz")
 
 
-async def start_bare() -> Server:
+async def start_bare(transport: str = "own") -> Server:
     port = free_port()
-    return await _started([sys.executable, str(_BARE), f"--port={port}", "--http1"], port, "/")
+    return await _started([sys.executable, *BARE[transport], f"--port={port}"], port, "/")
 
 
 async def _started(command: list[str], port: int, path: str) -> Server:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -28,6 +30,16 @@ def live(server_pki: Pki) -> Iterator[Live]:
     """A server that only one test uses, in memory."""
     with Live(server_pki) as running:
         yield running
+
+
+@pytest.fixture
+def swept() -> Iterator[None]:
+    """For tests of client libraries: these leave sockets to the garbage collector, which must not find them in
+    the middle of a test of ours, where an unclosed socket is an error."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture

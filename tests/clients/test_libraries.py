@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::DeprecationWarning",
-    "ignore:Kubernetes version .* is not supported",
-    "ignore::ResourceWarning",
-    "ignore::pytest.PytestUnraisableExceptionWarning",
-)
+pytestmark = [
+    pytest.mark.usefixtures("swept"),
+    pytest.mark.filterwarnings(
+        "ignore::DeprecationWarning",
+        "ignore:Kubernetes version .* is not supported",
+        "ignore::ResourceWarning",
+        "ignore::pytest.PytestUnraisableExceptionWarning",
+    ),
+]
 
 
 def test_kubernetes(namespace: str, widgets: str, kubeconfig: Path) -> None:

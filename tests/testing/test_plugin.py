@@ -65,6 +65,7 @@ def test_the_default_service_account_is_there_from_the_start(cluster: Cluster) -
     assert "BEGIN CERTIFICATE" in cluster.get("cm/kube-root-ca.crt")["data"]["ca.crt"]
 
 
+@pytest.mark.usefixtures("swept")
 def test_kubeconfig_serves_real_clients(cluster: Cluster) -> None:
     kubernetes = pytest.importorskip("kubernetes")
     core = kubernetes.client.CoreV1Api(cluster.clients.kubernetes)
