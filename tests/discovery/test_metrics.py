@@ -17,6 +17,8 @@ class _Nothing:
         collections: dict[str, object] = {}  # noqa: RUF012
         revision = 7
 
+    encrypted = None
+
     resources = Resources()
 
 

@@ -52,6 +52,9 @@ class DatabaseFile:
                 self.writer.deserialize(image)
             self._prepare()
             self.reader = self.writer if path is None else self._connect()
+            # From now on statements run where others are waiting: who finds a lock comes again later.
+            for connection in self._connections:
+                connection.execute("PRAGMA busy_timeout = 0")
         except sqlite3.Error as error:
             self.close()
             raise OpenFailed(f"{self} cannot be opened: {error}") from error

@@ -19,6 +19,10 @@ from .store import Conflict, Event, Unavailable
 BATCH_WRITES = 512
 """Writes in one transaction, so that the loop is not held longer than some milliseconds."""
 
+BUSY_RETRY = 0.02
+BUSY_SECONDS = 5.0
+"""How long writes wait for another process to let go of the file; after that they fail until it does."""
+
 EXPIRY_RETRY = 1.0
 """Seconds until expired keys are tried again after a failed transaction."""
 
@@ -53,6 +57,8 @@ class Writer:
         # The transaction that is open, if `_busy`.
         self._busy = False
         self._scheduled = False
+        self._blocked: float | None = None
+        """Since when another process holds the file."""
         self._batch: list[_Write] = []
         self._events: list[Event] = []
         self._sweep = 0
@@ -105,12 +111,26 @@ class Writer:
         try:
             self._execute()
         except sqlite3.Error as error:
-            self._end(error)
+            if not (_busy(error) and self._come_again()):
+                self._end(error)
             return
+        self._blocked = None
         if self._thread is None or (not self._events and self._sweep == self._swept and not self._expired):
             self._end(commit(self._connection))
         else:
             self._thread.commit(self._end)
+
+    def _come_again(self) -> bool:
+        """Another process holds the file: try later, with the same writes and more. False: for too long."""
+        now = self._loop.time()
+        self._blocked = self._blocked or now
+        if now - self._blocked >= BUSY_SECONDS:
+            return False
+        self._queue = self._batch + self._queue
+        self._batch = []
+        self._busy, self._scheduled = False, True
+        self._loop.call_later(BUSY_RETRY, self._begin)
+        return True
 
     def _execute(self) -> None:
         connection = self._connection
@@ -220,3 +240,7 @@ class Writer:
                 done.set_result(None)
             else:
                 self._compactions.append((revision, done))
+
+
+def _busy(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY

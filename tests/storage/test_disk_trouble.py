@@ -1,0 +1,234 @@
+"""A disk that is full, read-only or broken, and a file that another process holds: writes fail in words, reads
+and watches go on, and when it is over so do writes, without a restart and with nothing lost."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from cli.processes import running
+from kubist.storage import sqlite_writer
+from live import Answer, Client, Live, Pki, configmap, seen
+
+from . import faults
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def disk(server_pki: Pki, data: Path) -> Iterator[Live]:
+    with Live(server_pki, data_dir=str(data)) as running_:
+        yield running_
+
+
+def create(client: Client, name: str) -> Answer:
+    return client.ask("POST", MAPS, configmap(name))
+
+
+def refused(answer: Answer, why: str) -> None:
+    assert answer.status == 503, answer
+    assert answer.headers["Retry-After"] == "1"
+    assert answer.json["reason"] == "ServiceUnavailable"
+    assert why in answer.json["message"]
+
+
+def names(client: Client) -> list[str]:
+    return [item["metadata"]["name"] for item in client.get(MAPS)["items"] if item["metadata"]["name"] < "k"]
+
+
+def goes_through(live: Live, trouble: AbstractContextManager[object], why: str) -> None:
+    client = live.client
+    first = client.post(MAPS, configmap("a"))
+    with client.watch(f"{MAPS}?resourceVersion={first['metadata']['resourceVersion']}") as watch:
+        with trouble:
+            refused(create(client, "b"), why)
+            refused(
+                client.ask("PATCH", f"{MAPS}/a", {"data": {"x": "y"}}, "application/merge-patch+json"), why
+            )
+            refused(client.ask("DELETE", f"{MAPS}/a"), why)
+            assert client.get(f"{MAPS}/a") == first
+            assert names(client) == ["a"]
+            assert client.ask("GET", "/livez").status == 200
+        for name in ("c", "d"):
+            client.post(MAPS, configmap(name))
+        client.delete(f"{MAPS}/a")
+        assert [event[:2] for event in map(seen, watch.take(3))] == [
+            ("ADDED", "c"),
+            ("ADDED", "d"),
+            ("DELETED", "a"),
+        ]
+
+
+@pytest.mark.skipif(not faults.possible(), reason="SQLite's system calls cannot be replaced here")
+@pytest.mark.parametrize(
+    ("number", "why"),
+    [
+        (errno.ENOSPC, "database or disk is full"),
+        (errno.EROFS, "disk I/O error"),
+        (errno.EIO, "disk I/O error"),
+    ],
+)
+def test_writes_that_the_disk_refuses_are_503_until_it_takes_them(
+    disk: Live, data: Path, server_pki: Pki, number: int, why: str
+) -> None:
+    goes_through(disk, faults.failing_writes(number), why)
+    disk.client.post(MAPS, configmap("e"))
+    with Live(server_pki, data_dir=str(self_copy(data))) as again:
+        assert names(again.client) == ["c", "d", "e"], (
+            "what was acknowledged is in the file, and nothing else"
+        )
+
+
+def self_copy(data: Path) -> Path:
+    """The files as they are now: what another process would find if this one were killed."""
+    copy = data.with_name("copy")
+    shutil.copytree(data, copy)
+    return copy
+
+
+@contextlib.contextmanager
+def commits_that_fail(live: Live, monkeypatch: pytest.MonkeyPatch, *, in_fact: bool) -> Iterator[None]:
+    """As when the disk cannot be flushed: what was written may be there or not."""
+    from kubist.storage import sqlite_commit
+
+    def commit(connection: sqlite3.Connection) -> sqlite3.Error:
+        if not in_fact:
+            connection.execute("COMMIT")
+        return sqlite3.OperationalError("disk I/O error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite_commit, "commit", commit)
+        yield
+
+
+def test_a_flush_that_fails_is_503_and_leaves_nothing_behind(
+    disk: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_through(disk, commits_that_fail(disk, monkeypatch, in_fact=True), "disk I/O error")
+
+
+def test_a_change_that_was_made_though_its_commit_failed_is_seen_by_all(
+    disk: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = disk.client
+    first = client.post(MAPS, configmap("a"))
+    with client.watch(f"{MAPS}?resourceVersion={first['metadata']['resourceVersion']}") as watch:
+        with commits_that_fail(disk, monkeypatch, in_fact=False):
+            refused(create(client, "b"), "disk I/O error")
+        client.post(MAPS, configmap("c"))
+        assert [event[:2] for event in map(seen, watch.take(2))] == [("ADDED", "b"), ("ADDED", "c")]
+        assert names(client) == ["a", "b", "c"]
+
+
+@contextlib.contextmanager
+def held(file: Path) -> Iterator[None]:
+    """Another process has a transaction open."""
+    script = (
+        "import sqlite3, sys\n"
+        "c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "c.execute('BEGIN IMMEDIATE')\n"
+        "print('held', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", script, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert holder.stdin is not None and holder.stdout is not None
+    try:
+        assert holder.stdout.readline() == b"held\n"
+        yield
+    finally:
+        holder.stdin.close()
+        holder.wait(10)
+        holder.stdout.close()
+
+
+def test_writes_wait_for_a_file_that_is_held_for_a_moment(disk: Live, data: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor() as threads:
+        with held(data / "kubist.db"):
+            waiting = threads.submit(create, disk.client, "a")
+            began = time.monotonic()
+            assert disk.client.get("/api/v1/namespaces/default")["metadata"]["name"] == "default"
+            assert time.monotonic() - began < 3, "reads do not wait"
+            time.sleep(0.2)
+            assert not waiting.done()
+        assert waiting.result(10).status == 201
+
+
+def test_writes_to_a_file_that_is_held_for_long_are_503(
+    disk: Live, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_writer, "BUSY_SECONDS", 0.3)
+    goes_through(disk, held(data / "kubist.db"), "database is locked")
+
+
+@contextlib.contextmanager
+def small_disk(where: Path) -> Iterator[Path]:
+    """A real file system of two megabytes."""
+    where.mkdir()
+    mount = shutil.which("mount")
+    options = ["-t", "tmpfs", "-o", "size=2m", "kubist-test", str(where)]
+    if mount is None or subprocess.run([mount, *options], capture_output=True, check=False).returncode:
+        pytest.skip("file systems cannot be mounted here")
+    try:
+        yield where
+    finally:
+        subprocess.run(["umount", "--lazy", str(where)], check=True)
+
+
+@contextlib.contextmanager
+def filled(where: Path) -> Iterator[None]:
+    ballast = where / "ballast"
+    with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
+    yield
+    ballast.unlink()
+
+
+def test_a_disk_that_is_full_in_fact(server_pki: Pki, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as where, Live(server_pki, data_dir=str(where / "data")) as live:
+        live.client.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "before"}})
+        goes_through_when_full(live, where)
+
+
+def goes_through_when_full(live: Live, where: Path) -> None:
+    client = live.client
+    with filled(where):
+        made = []
+        for number in range(400):  # the log may have room for some
+            answer = client.ask("POST", MAPS, configmap(f"b{number}", pad="x" * 4000))
+            if answer.status != 201:
+                break
+            made.append(f"b{number}")
+        refused(answer, "is not available")
+        assert sorted(names(client)) == sorted(made)
+    assert create(client, "c").status == 201
+    assert sorted(names(client)) == sorted([*made, "c"])
+
+
+def test_a_read_only_disk_is_one_line_at_the_start(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as where:
+        subprocess.run(["mount", "-o", "remount,ro", str(where)], check=True)
+        arguments = ("apiserver", "--secure-port=0", "--bind-address=127.0.0.1", "--cert-dir=certs")
+        with running(tmp_path, *arguments, f"--data-dir={where}") as server:
+            assert server.process.wait(60) == 1
+            line = server.output.strip().splitlines()[-1]
+        assert line == f"kubist: {where}/kubist.db cannot be opened: Read-only file system"
