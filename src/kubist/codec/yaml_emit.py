@@ -148,7 +148,7 @@ class _Writer:
             raise _Uncommon
         shown = _literal(text, indent) if "\n" in text else None
         if shown is None:
-            shown = _flow(text)
+            shown = flow(text)
             if " " in text and column + len(shown) > WIDTH:
                 shown = _folded(shown, column, indent)
         self.out.append(shown)
@@ -170,10 +170,10 @@ _remembered = lru_cache(maxsize=2048)(_order)
 def _key(key: str) -> str:
     if _BREAKS.search(key):
         raise _Uncommon
-    return _flow(key) if len(key.encode()) <= LONGEST_KEY else ""
+    return flow(key) if len(key.encode()) <= LONGEST_KEY else ""
 
 
-def _flow(text: str) -> str:
+def flow(text: str) -> str:
     """A string on one line, with the quotes that it needs."""
     if _UNPRINTABLE.search(text) or "\n" in text or not is_plain(text):
         escaped = _ESCAPED if text[:1] != BYTE_ORDER_MARK else _ANY

@@ -27,11 +27,18 @@ Object = dict[str, Any]
 
 JSON = "application/json"
 V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-FORMS = {
+V3_PROTOBUF = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
+V2_FORMS = {
     JSON: JSON,
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf": V2_PROTOBUF,
     V2_PROTOBUF: V2_PROTOBUF,
 }
+V3_FORMS = {
+    JSON: JSON,
+    "application/com.github.proto-openapi.spec.v3@v1.0+protobuf": V3_PROTOBUF,
+    V3_PROTOBUF: V3_PROTOBUF,
+}
+"""What can be asked for, and what it is called in the answer."""
 YEAR = 365 * 86400
 
 
@@ -108,9 +115,11 @@ class OpenAPI:
         if document is None:
             return Response(404, [])
         vary = (b"Vary", b"Accept")
-        if _form(request, (JSON,)) is None:
+        form = _form(request, tuple(V3_FORMS))
+        if form is None:
             return Response(406, [vary])
-        headers: Headers = [(b"Content-Type", b"application/json"), vary]
+        kind = V3_FORMS[form]
+        headers: Headers = [(b"Content-Type", kind.encode()), vary]
         asked = query.get("hash")
         if asked:
             if asked != document.tag:
@@ -120,6 +129,8 @@ class OpenAPI:
             expires = formatdate(time.time() + YEAR, usegmt=True).encode()
             headers += [(b"Cache-Control", b"public, immutable"), (b"Expires", expires)]
         body = await self._made(document, JSON, lambda: self._write_v3(name))
+        if kind != JSON:
+            body = await self._made(document, kind, lambda: _protobuf_v3(document.forms[JSON]))
         return conditional(request, headers, body, document.tag, document.made)
 
     def _write_v3(self, name: str) -> bytes:
@@ -143,10 +154,10 @@ class OpenAPI:
 
     async def _serve_v2(self, request: Request) -> Response:
         vary = (b"Vary", b"Accept")
-        form = _form(request, tuple(FORMS))
+        form = _form(request, tuple(V2_FORMS))
         if form is None:
             return Response(406, [vary])
-        document, kind = self._v2, FORMS[form]
+        document, kind = self._v2, V2_FORMS[form]
         body = await self._made(document, JSON, self._write_v2)
         if kind != JSON:
             body = await self._made(document, kind, lambda: _protobuf_v2(document.forms[JSON]))
@@ -226,7 +237,13 @@ def _built_in_paths() -> Iterable[Path]:
 
 
 def _protobuf_v2(document: bytes) -> bytes:
-    from kubist.discovery.openapi_gnostic import encode
+    from kubist.discovery.gnostic_v2 import encode
+
+    return encode(orjson.loads(document))
+
+
+def _protobuf_v3(document: bytes) -> bytes:
+    from kubist.discovery.gnostic_v3 import encode
 
     return encode(orjson.loads(document))
 
