@@ -72,8 +72,9 @@ class Kind:
 
     def stored(self, given: str | Object) -> Object:
         """A new object that must be fine, as it is kept."""
-        assert self.refused(given) == []
-        return self.create(given)
+        obj = self.create(given)
+        assert causes(self.strategy.validate_create(self.context, obj)) == []
+        return obj
 
     def changed(self, old: Object, how: Callable[[Object], Any], subresource: str = "") -> Object:
         """What becomes of an object that a client changes in place."""

@@ -176,3 +176,13 @@ def test_writing_an_event_through_another_group_forgets_who_owned_what_through_t
     live.client.post("/api/v1/namespaces/default/events?fieldManager=a", event)
     path = "/apis/events.k8s.io/v1/namespaces/default/events/e?fieldManager=b"
     assert list(owned(live.client.patch(path, {"metadata": {"labels": {"x": "y"}}}))) == ["b"]
+
+
+def test_a_budget_is_held_to_its_own_rules_before_those_of_metadata(live: Live) -> None:
+    path = f"/apis/policy/v1/{DEFAULT}/poddisruptionbudgets"
+    odd = {"name": "Any_Name", "labels": {"a b": "c"}}
+    refused = live.client.ask("POST", path, {"metadata": odd, "spec": {"minAvailable": -1}}).json
+    assert [cause["field"] for cause in refused["details"]["causes"]] == ["spec.minAvailable"]
+    refused = live.client.ask("POST", path, {"metadata": odd, "spec": {}}).json
+    assert [cause["field"] for cause in refused["details"]["causes"]] == ["metadata.labels"]
+    assert live.client.post(path, {"metadata": {"name": "Any_Name"}})["metadata"]["name"] == "Any_Name"

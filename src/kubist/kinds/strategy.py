@@ -125,7 +125,8 @@ class Strategy(Update):
     qualified_finalizers = True
     """Finalizers must belong to a domain. Not so for custom resources and a few other kinds."""
     lenient_metadata = False
-    """True for events: their own rules come first, and metadata is held to no more than every object's is."""
+    """True for kinds whose own rules come first (events, budgets): metadata is then held to no more than every
+    object's is."""
     ttl_flag = ""
     """Name of the configuration value (seconds) after which objects of the kind expire: `event_ttl`."""
 
@@ -215,6 +216,10 @@ class Strategy(Update):
 
     def decode(self, value: Object) -> tuple[Object, list[str]]:
         """A parsed body of a custom resource as an object, and a complaint for each unknown field."""
+        raise AssertionError("built-in kinds are decoded by their schema")
+
+    def adopt(self, merged: Object) -> Object:
+        """What an apply made of a custom resource as an object."""
         raise AssertionError("built-in kinds are decoded by their schema")
 
     def convert(self, obj: Object, api_version: str) -> Object:

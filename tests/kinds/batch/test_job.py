@@ -39,6 +39,12 @@ def test_pods_are_told_apart_by_the_uid_of_their_job(jobs: Any) -> None:
     assert new["metadata"]["labels"] == labels
 
 
+def test_generated_labels_are_refused_where_they_were_generated(jobs: Any) -> None:
+    long = {**job(), "metadata": {"name": "x" * 64, "uid": "8f2b"}}
+    assert jobs.refused(long) == [("spec.template.labels", "Invalid")] * 2
+    assert "labels" not in jobs.create(long)["metadata"]
+
+
 def test_own_labels_stay_alone(jobs: Any) -> None:
     mine = job({"pod": "label"})
     mine["metadata"]["labels"] = {"job": "label"}

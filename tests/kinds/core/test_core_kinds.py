@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 CLAIM = "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}"
+AVOID_PODS = "metadata.annotations.scheduler.alpha.kubernetes.io/preferAvoidPods"
 VOLUME = "spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /x}}"
 
 
@@ -129,6 +130,34 @@ REFUSED: list[tuple[str, str, list[tuple[str, str]]]] = [
             ("status.capacity.cpu", "Invalid"),
             ("status.capacity.example.com/gpu", "Invalid"),
         ],
+    ),
+    (
+        "Node",
+        "{status: {nodeInfo: {swap: {capacity: 0}}}}",
+        [("metadata.nodeSwapStatus.capacity", "Invalid")],
+    ),
+    (
+        "Node",
+        "{metadata: {annotations: {scheduler.alpha.kubernetes.io/preferAvoidPods: nope, "
+        'scheduler.alpha.kubernetes.io/taints: \'[{"key": "a"}]\'}}}',
+        [
+            ("metadata.annotations.scheduler.alpha.kubernetes.io/taints[0].effect", "Required"),
+            ("metadata.annotations.AvoidPods", "Invalid"),
+        ],
+    ),
+    (
+        "Node",
+        '{metadata: {annotations: {scheduler.alpha.kubernetes.io/preferAvoidPods: \'{"preferAvoidPods": '
+        '[{}, {"podSignature": {"podController": {"controller": false}}}]}\'}}}',
+        [
+            (f"{AVOID_PODS}[0].PodSignature", "Required"),
+            (f"{AVOID_PODS}[1].PodSignature.PodController.Controller", "Invalid"),
+        ],
+    ),
+    (
+        "LimitRange",
+        "{spec: {limits: [{type: Pod, min: {cpu: -1}, max: {cpu: 4}, maxLimitRequestRatio: {cpu: 4}}]}}",
+        [("spec.limits[0].maxLimitRequestRatio[cpu]", "Invalid")],
     ),
     ("PersistentVolume", VOLUME, []),
     (

@@ -14,7 +14,7 @@ def slices(kind_of: Any) -> Any:
         ("{addressType: IPv4, endpoints: [{addresses: [10.0.0.1]}], ports: [{port: 80}]}", []),
         (
             "{endpoints: [{addresses: []}]}",
-            [("endpoints[0].addresses", "Required"), ("addressType", "Required")],
+            [("addressType", "Required"), ("endpoints[0].addresses", "Required")],
         ),
         (
             "{addressType: IPv4, endpoints: [{addresses: ['fd00::1']}]}",
@@ -32,6 +32,7 @@ def slices(kind_of: Any) -> Any:
             [("endpoints[0].addresses[0]", "Invalid")],
         ),
         ("{addressType: IPv4, ports: [{}, {}]}", [("ports[1].name", "Duplicate")]),
+        ("{addressType: IPv4, ports: [{protocol: ''}]}", [("ports[0].protocol", "NotSupported")]),
         (
             "{addressType: IPv4, endpoints: [{addresses: [10.0.0.1], hints: {forZones: [{name: a}, "
             "{name: a}]}}]}",
@@ -52,3 +53,11 @@ def test_labels_count_for_the_generation(slices: Any) -> None:
     old = "{metadata: {generation: 3}, addressType: IPv4}"
     new = "{metadata: {generation: 3, labels: {a: b}}, addressType: IPv4}"
     assert slices.update(old, new)["metadata"]["generation"] == 4
+
+
+def test_a_dropped_topology_counts_for_the_generation(slices: Any) -> None:
+    old = "{metadata: {generation: 3}, addressType: IPv4, endpoints: [{addresses: [10.0.0.1]}]}"
+    new = old.replace("}]}", ", deprecatedTopology: {zone: a}}]}")
+    updated = slices.update(old, new)
+    assert updated["metadata"]["generation"] == 4
+    assert updated["endpoints"] == [{"addresses": ["10.0.0.1"], "conditions": {}}]

@@ -32,11 +32,6 @@ def test_budgets(budgets: Any, spec: Object, causes: list[tuple[str, str]]) -> N
     assert budgets.refused({"spec": spec}) == causes
 
 
-def test_names_need_only_fit_into_a_path(budgets: Any) -> None:
-    assert budgets.strategy.validate_name("Any_Name", False) == []
-    assert budgets.strategy.validate_name("a/b", False) != []
-
-
 def test_status_counts_are_not_negative(budgets: Any) -> None:
     old = budgets.stored({"spec": {"minAvailable": 1}})
     assert old["status"]["disruptionsAllowed"] == 0

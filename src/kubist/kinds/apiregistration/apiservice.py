@@ -26,7 +26,7 @@ class APIServiceStatus(Update):
         )
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
+        errors = objectmeta.validate_update(new["metadata"], old["metadata"], qualified_finalizers=False)
         for index, condition in enumerate((new.get("status") or {}).get("conditions") or ()):
             if condition.get("status") not in _STATUSES:
                 path = f"status.conditions[{index}].status"
@@ -36,11 +36,9 @@ class APIServiceStatus(Update):
 
 class APIServiceStrategy(Strategy):
     unconditional_update = False
+    lenient_metadata = True
     reset_fields = ("status",)
     subresources: ClassVar = {"status": APIServiceStatus()}
-
-    def validate_name(self, name: str, prefix: bool) -> list[str]:
-        return names.path_segment(name, prefix)
 
     def default(self, obj: Object) -> None:
         service = (obj.get("spec") or {}).get("service")
@@ -63,24 +61,25 @@ class APIServiceStrategy(Strategy):
         keep(new, old, "status")
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate_own_name(obj) + _validate_spec(obj.get("spec") or {})
+        return _validate_metadata(obj) + _validate_spec(obj.get("spec") or {})
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        errors += objectmeta.validate_create(
-            new["metadata"], namespaced=False, validate_name=self.validate_name
-        )
+        errors = objectmeta.validate_update(new["metadata"], old["metadata"], qualified_finalizers=False)
         return errors + self.validate_create(ctx, new)
 
 
-def _validate_own_name(obj: Object) -> Errors:
-    name = obj["metadata"].get("name", "")
+def _validate_metadata(obj: Object) -> Errors:
+    """The name is no choice: it says which group and version are served."""
     spec = obj.get("spec") or {}
     wanted = f"{spec.get('version', '')}.{spec.get('group', '')}"
-    if name == wanted or names.path_segment(name):
-        return []
-    why = f'must be `spec.version+"."+spec.group`: {fields.quoted(wanted)}'
-    return [fields.invalid("metadata.name", name, why)]
+
+    def validate_name(name: str, prefix: bool) -> list[str]:
+        why = f'must be `spec.version+"."+spec.group`: {fields.quoted(wanted)}'
+        return names.path_segment(name) or ([] if name == wanted else [why])
+
+    return objectmeta.validate_create(
+        obj["metadata"], namespaced=False, validate_name=validate_name, qualified_finalizers=False
+    )
 
 
 def _validate_spec(spec: Object) -> Errors:

@@ -49,10 +49,12 @@ class JobStrategy(Workload):
         if not obj["spec"]["manualSelector"]:
             _generate_selector(obj)
         super().prepare_for_create(ctx, obj)
-        default_labels(obj)
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate(ctx, obj, None)
+        errors = _validate(ctx, obj, None)
+        # Generated labels are the job's own only now: they are held to their form where they were generated.
+        default_labels(obj)
+        return errors
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
         errors = objectmeta.validate_create(

@@ -124,7 +124,7 @@ def _validate_amounts(name: str, amounts: dict[str, Quantity], path: str) -> Err
     where = f"{path}.maxLimitRequestRatio[{name}]"
     if ratio is not None and ratio < _ONE:
         errors.append(invalid(where, str(ratio), f"ratio {ratio} is less than 1"))
-    if ratio is not None and low is not None and high is not None and low.nanos > 0:
+    if ratio is not None and low is not None and high is not None and low.nanos:
         most = high.nanos / low.nanos
         if ratio.nanos / _ONE.nanos > most:
             errors.append(invalid(where, str(ratio), f"ratio {ratio} is greater than max/min = {most:f}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -19,6 +20,8 @@ from kubist.meta.fields import duplicate, forbidden, internal, invalid, not_supp
 if TYPE_CHECKING:
     from kubist.context import Context
 
+TAINTS_ANNOTATION = "scheduler.alpha.kubernetes.io/taints"
+AVOID_PODS_ANNOTATION = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _feature = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*").fullmatch
 
@@ -104,9 +107,53 @@ def validate_taints(taints: list[dict[str, Any]], path: str) -> Errors:
     return errors
 
 
+def _validate_annotations(annotations: dict[str, str]) -> Errors:
+    """Taints and pods to avoid were annotations once, and are still held to their form."""
+    errors: Errors = []
+    path = "metadata.annotations"
+    if given := annotations.get(TAINTS_ANNOTATION):
+        taints, problem = _unmarshal(given, list)
+        if problem:
+            errors.append(invalid(path, TAINTS_ANNOTATION, problem))
+        else:
+            errors += validate_taints(taints, f"{path}.{TAINTS_ANNOTATION}")
+    if given := annotations.get(AVOID_PODS_ANNOTATION):
+        avoid, problem = _unmarshal(given, dict)
+        if problem:
+            errors.append(invalid(f"{path}.AvoidPods", AVOID_PODS_ANNOTATION, problem))
+            return errors
+        for i, entry in enumerate(avoid.get("preferAvoidPods") or ()):
+            where = f"{path}.{AVOID_PODS_ANNOTATION}[{i}].PodSignature"
+            controller = (entry.get("podSignature") or {}).get("podController")
+            if controller is None:
+                errors.append(required(where))
+            elif not controller.get("controller"):
+                detail = "must point to a controller"
+                errors.append(invalid(f"{where}.PodController.Controller", False, detail))
+    return errors
+
+
+def _unmarshal(text: str, kind: type) -> tuple[Any, str]:
+    """The value of an annotation in JSON, or what is wrong with it."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None, f"invalid character {text[:1]!r} looking for beginning of value"
+    if value is None:
+        return kind(), ""
+    items = value if isinstance(value, list) else [value]
+    if not isinstance(value, kind) or not all(isinstance(item, dict) for item in items):
+        return None, f"json: cannot unmarshal {type(value).__name__} into Go value"
+    return value, ""
+
+
 def _validate(node: Object) -> Errors:
-    errors = validate_taints(node["spec"].get("taints") or [], "metadata.taints")
+    errors = _validate_annotations(node["metadata"].get("annotations") or {})
+    errors += validate_taints(node["spec"].get("taints") or [], "metadata.taints")
     errors += _validate_resources(node["status"])
+    swap = ((node["status"].get("nodeInfo") or {}).get("swap") or {}).get("capacity", 1)
+    if swap <= 0:
+        errors.append(invalid("metadata.nodeSwapStatus.capacity", swap, "must be greater than zero"))
     errors += _validate_features(node["status"])
     cidrs = node["spec"].get("podCIDRs") or []
     for i, cidr in enumerate(cidrs):
@@ -161,6 +208,7 @@ def _feature_problem(feature: str) -> str:
 
 def _validate_change(new: Object, old: Object) -> Errors:
     errors = objectmeta.validate_update(new["metadata"], old["metadata"])
+    errors += _validate_annotations(new["metadata"].get("annotations") or {})
     spec, before, status = new["spec"], old["spec"], new["status"]
     errors += _validate_resources(status)
     errors += _validate_features(status)

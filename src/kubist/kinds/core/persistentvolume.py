@@ -273,7 +273,7 @@ def _same_affinity(new: Any, old: Any) -> bool:
     if isinstance(new, dict) and isinstance(old, dict):
         if new.keys() != old.keys():
             return False
-        if "key" in old and new["key"] == _NEWER_LABELS.get(old["key"]):
+        if "key" in old and new["key"] == _NEWER_LABELS.get(old["key"], ""):
             old = {**old, "key": new["key"]}
         return all(_same_affinity(new[key], old[key]) for key in new)
     if isinstance(new, list) and isinstance(old, list):

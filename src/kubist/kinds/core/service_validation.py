@@ -142,7 +142,7 @@ def _validate_type_fields(spec: Spec) -> Errors:
         errors += [
             forbidden(f"spec.{field}", "may not be set for ExternalName services")
             for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy")
-            if spec.get(field)
+            if spec.get(field) or (field == "ipFamilyPolicy" and field in spec)
         ]
         external_name = spec.get("externalName", "").removesuffix(".")
         if external_name:

@@ -13,7 +13,7 @@ from kubist.kinds.shared.ip import (
     validate_ip,
 )
 from kubist.kinds.shared.labels import validate_labels
-from kubist.kinds.shared.ports import validate_protocol
+from kubist.kinds.shared.ports import PROTOCOLS
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import names, objectmeta
@@ -45,22 +45,23 @@ class EndpointSliceStrategy(Strategy):
         _drop_topology(obj, None)
 
     def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        """Labels say whose slice it is: their change counts as well."""
-        if new["metadata"].get("labels") != old["metadata"].get("labels"):
+        """Labels say whose slice it is: their change counts as well, and a topology that is then dropped."""
+        changed = new.get("endpoints") != old.get("endpoints")
+        if changed or new["metadata"].get("labels") != old["metadata"].get("labels"):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        if new.get("endpoints") != old.get("endpoints"):
+        if changed:
             _drop_topology(new, old)
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return [*_validate_ports(obj), *_validate_endpoints(obj), *_validate_declared(obj)]
+        return [*_validate_address_type(obj), *_validate_ports(obj), *_validate_endpoints(obj)]
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
         unchanged = new.get("endpoints") == old.get("endpoints")
         return [
             *objectmeta.validate_create(new["metadata"], namespaced=True, validate_name=self.validate_name),
+            *_validate_address_type(new),
             *_validate_ports(new),
             *([] if unchanged else _validate_endpoints(new)),
-            *_validate_declared(new),
             *immutable(new.get("addressType"), old.get("addressType"), "addressType"),
         ]
 
@@ -86,8 +87,7 @@ def _drop_topology(new: Object, old: Object | None) -> None:
             endpoint["nodeName"] = name
 
 
-def _validate_declared(slice_: Object) -> Errors:
-    """What is checked last: the address type, and that endpoints have addresses."""
+def _validate_address_type(slice_: Object) -> Errors:
     kind = slice_.get("addressType", "")
     if not kind:
         return [required("addressType")]
@@ -107,7 +107,8 @@ def _validate_ports(slice_: Object) -> Errors:
         if name in seen:
             errors.append(duplicate(f"{path}.name", name))
         seen.add(name)
-        errors += validate_protocol(port.get("protocol") or "", f"{path}.protocol")
+        if port["protocol"] not in PROTOCOLS:
+            errors.append(not_supported(f"{path}.protocol", port["protocol"], PROTOCOLS))
         if (protocol := port.get("appProtocol")) is not None:
             messages = names.qualified_name(protocol)
             errors += [invalid(f"{path}.appProtocol", protocol, message) for message in messages]

@@ -9,7 +9,6 @@ from kubist.kinds.shared.intstr import validate_at_most_100_percent, validate_in
 from kubist.kinds.shared.labels import validate_selector
 from kubist.kinds.shared.numbers import nonnegative_fields
 from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
-from kubist.meta import names
 from kubist.meta.fields import invalid, not_supported
 
 if TYPE_CHECKING:
@@ -28,15 +27,12 @@ class PodDisruptionBudgetStatus(Status):
 
 class PodDisruptionBudgetStrategy(Strategy):
     unconditional_update = False
-    qualified_finalizers = False
+    lenient_metadata = True
     reset_fields: ClassVar[tuple[str, ...]] = ("status",)
     generation: ClassVar[tuple[str, ...]] = ("spec",)
     subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
         "status": PodDisruptionBudgetStatus()
     }
-
-    def validate_name(self, name: str, prefix: bool) -> list[str]:
-        return names.path_segment(name, prefix)
 
     def default(self, obj: Object) -> None:
         obj.setdefault("spec", {})
