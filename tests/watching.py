@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import re
 import ssl
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -43,30 +44,37 @@ class Connection:
 
     def __init__(self, port: int, tls: ssl.SSLContext) -> None:
         self._port, self._tls = port, tls
+        self.token = TOKEN
         self._reader: asyncio.StreamReader | None = None
         self.writer: asyncio.StreamWriter | None = None
 
-    async def send(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> int:
+    async def send(self, method: str, path: str, data: bytes = b"", kind: str = "application/json") -> int:
+        """The status; the rest of the answer is still to be read."""
         if self.writer is None:
             self._reader, self.writer = await asyncio.open_connection(
                 "127.0.0.1", self._port, ssl=self._tls, limit=1 << 24
             )
-        data = orjson.dumps(body) if body is not None else b""
-        head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: {kind}\r\n"
-        self.writer.write(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
+        head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.token}\r\n"
+        head += f"Content-Type: {kind}\r\nContent-Length: {len(data)}\r\n\r\n"
+        self.writer.write(head.encode() + data)
         assert self._reader is not None
-        top = await self._reader.readuntil(b"\r\n\r\n")
-        self._length = next(
-            (int(line[15:]) for line in top.lower().split(b"\r\n") if line.startswith(b"content-length:")), -1
-        )
-        return int(top[9:12])
+        self._head = (await self._reader.readuntil(b"\r\n\r\n")).lower()
+        return int(self._head[9:12])
+
+    async def exchange(
+        self, method: str, path: str, data: bytes = b"", kind: str = "application/json"
+    ) -> tuple[int, bytes, bytes]:
+        """Status, head and body."""
+        status = await self.send(method, path, data, kind)
+        length = re.search(rb"content-length: (\d+)", self._head)
+        assert length is not None and self._reader is not None
+        return status, self._head, await self._reader.readexactly(int(length[1]))
 
     async def ask(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
-        status = await self.send(method, path, body, kind)
-        assert self._reader is not None and self._length >= 0
-        answer = orjson.loads(await self._reader.readexactly(self._length))
+        data = orjson.dumps(body) if body is not None else b""
+        status, _, answer = await self.exchange(method, path, data, kind)
         assert status in (200, 201), answer
-        return answer
+        return orjson.loads(answer)
 
     async def events(self) -> AsyncIterator[Any]:
         """The events of a watch, until the server ends it or the connection is lost."""

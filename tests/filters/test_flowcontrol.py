@@ -11,7 +11,15 @@ from askers import Object, ask
 
 from kubist.context import User
 from kubist.filters.attributes import Attributes
-from kubist.filters.flowcontrol import TURNS, FlowControl, InFlight, Level, TooManyRequests, long_running
+from kubist.filters.flowcontrol import (
+    ALL_TURNS,
+    TURNS,
+    FlowControl,
+    InFlight,
+    Level,
+    TooManyRequests,
+    long_running,
+)
 from kubist.filters.flowschemas import FlowSchema
 from live import Client, Live, Pki
 
@@ -232,6 +240,23 @@ def test_user_gets_a_few_turns_before_others_are_looked_at() -> None:
         return at_once, quiet is not None and quiet.turn is None
 
     assert run(main()) == (TURNS, True)
+
+
+def test_many_users_together_take_a_few_turns_at_a_time() -> None:
+    async def main() -> list[int]:
+        flows = Levels(1000, **QUEUED).control
+        seats = [flows.seat(asked(f"user-{number % 20}")) for number in range(40)]
+        begun = []
+        waiting = [seat.turn for seat in seats if seat is not None and seat.turn is not None]
+        begun.append(len(seats) - len(waiting))
+        while not all(turn.done() for turn in waiting):
+            before = sum(turn.done() for turn in waiting)
+            await asyncio.sleep(0)
+            begun.append(sum(turn.done() for turn in waiting) - before)
+        return begun
+
+    begun = run(main())
+    assert max(begun) == ALL_TURNS and sum(begun) == 40
 
 
 def test_long_running_requests_take_no_seat() -> None:

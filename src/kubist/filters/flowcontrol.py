@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 TURNS = 4
 """Requests of one user that are begun before the event loop looks at other connections again."""
+ALL_TURNS = 8
+"""Requests of all users: no more than these are between a health check and its answer."""
 LONG_RUNNING = frozenset(("attach", "exec", "log", "portforward", "proxy"))
 TOO_MANY = Response(
     429,
@@ -163,6 +165,8 @@ class FlowControl:
         self._levels: dict[str, Level] = {}
         self._headers: dict[tuple[str, str], Headers] = {}
         self._begun: dict[str, int] = {}
+        self._turns = 0
+        """Requests begun in this turn of the event loop: of each user, and in all."""
         self._later: dict[str, deque[asyncio.Future[None]]] = {}
 
     def seat(self, asked: Attributes) -> Seat | None:
@@ -267,25 +271,32 @@ class FlowControl:
         if not begun:
             asyncio.get_running_loop().call_soon(self._next_turn)
         count = begun.get(user, 0)
-        if count < TURNS and user not in self._later:
+        if count < TURNS and self._turns < ALL_TURNS and user not in self._later:
             begun[user] = count + 1
+            self._turns += 1
             return None
         future = asyncio.get_running_loop().create_future()
         self._later.setdefault(user, deque()).append(future)
         return future
 
     def _next_turn(self) -> None:
-        self._begun = {}
-        if not self._later:
+        """Let those who wait begin: one of each user after the other, where the last turn ended."""
+        self._begun, self._turns = {}, 0
+        begun, later = self._begun, self._later
+        if not later:
             return
-        for user, waiting in list(self._later.items()):
-            for _ in range(min(TURNS, len(waiting))):
-                future = waiting.popleft()
-                if not future.done():
-                    future.set_result(None)
-            self._begun[user] = TURNS
-            if not waiting:
-                del self._later[user]
+        while later and self._turns < ALL_TURNS:
+            user = next(iter(later))
+            if begun.get(user) == TURNS:
+                break
+            waiting = later.pop(user)
+            future = waiting.popleft()
+            if waiting:
+                later[user] = waiting
+            if not future.done():
+                future.set_result(None)
+                self._turns += 1
+            begun[user] = begun.get(user, 0) + 1
         asyncio.get_running_loop().call_soon(self._next_turn)
 
 

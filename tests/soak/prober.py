@@ -1,0 +1,31 @@
+"""Asks a server for its health twenty times a second, on a kept connection, until it is told to end.
+
+Run with a port and the file of the authority; prints one latency in milliseconds a line. A process of its own, so that
+it does not wait for those who make the load.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+import sys
+import threading
+import time
+
+
+def probe(port: int, authority: str, ended: threading.Event) -> None:
+    context = ssl.create_default_context(cafile=authority)
+    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=60, context=context)
+    connection.connect()
+    while not ended.wait(0.05):
+        begin = time.perf_counter()
+        connection.request("GET", "/healthz")
+        answer = connection.getresponse()
+        assert answer.read() == b"ok" and answer.status == 200
+        print((time.perf_counter() - begin) * 1000)
+
+
+if __name__ == "__main__":
+    ended = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+    probe(int(sys.argv[1]), sys.argv[2], ended)

@@ -1,0 +1,175 @@
+"""Overload: 1,000 idle watches and 200 writers at once. Health is answered, nobody starves, too much is refused.
+
+`KUBIST_SOAK_SECONDS` says for how long they write (30).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import ssl
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from cli.processes import Running, running
+from live import TOKEN, Pki
+from watching import Connection
+
+SECONDS = float(os.environ.get("KUBIST_SOAK_SECONDS", "30"))
+WATCHES, WRITERS, USERS = 1000, 200, 10
+MAPS = "/api/v1/namespaces/default/configmaps"
+PROBER = Path(__file__).with_name("prober.py")
+
+
+@contextlib.contextmanager
+def serving(home: Path, pki: Pki, *flags: str) -> Iterator[tuple[Running, int]]:
+    users = [f'user-{number},user-{number},u-{number},"writers"' for number in range(USERS)]
+    (home / "tokens").write_text("\n".join([f'{TOKEN},admin,u-admin,"system:masters"', *users, ""]))
+    common = ["--secure-port=0", "--bind-address=127.0.0.1", "--token-auth-file=tokens", "--data-dir=data"]
+    common += [f"--tls-cert-file={pki.path('tls.crt')}", f"--tls-private-key-file={pki.path('tls.key')}"]
+    with running(home, "apiserver", *common, "--authorization-mode=RBAC", *flags) as server:
+        yield server, int(server.wait_for(r"serving on 127\.0\.0\.1:(\d+)", 120))
+
+
+class Prober:
+    def __init__(self, port: int, pki: Pki) -> None:
+        command = [sys.executable, str(PROBER), str(port), str(pki.path("ca.crt"))]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def end(self) -> list[float]:
+        output, _ = self._process.communicate()
+        assert self._process.returncode == 0
+        return sorted(map(float, output.split()))
+
+
+def quantile(latencies: list[float], part: float) -> float:
+    return latencies[int((len(latencies) - 1) * part)]
+
+
+def told(name: str, latencies: list[float]) -> str:
+    p50, p99 = quantile(latencies, 0.5), quantile(latencies, 0.99)
+    return f"{name}: {len(latencies)} probes, p50 {p50:.1f}, p99 {p99:.1f}, most {latencies[-1]:.1f} ms"
+
+
+def memory(server: Running) -> float:
+    for line in Path(f"/proc/{server.process.pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1000
+    return 0.0
+
+
+class Load:
+    """The watches, the writers and what they were answered."""
+
+    def __init__(self, port: int, pki: Pki) -> None:
+        self._port = port
+        self._tls = ssl.create_default_context(cafile=str(pki.path("ca.crt")))
+        self.codes: Counter[int] = Counter()
+        self.served: Counter[int] = Counter()
+        self.slowest = 0.0
+        self._idle: list[Connection] = []
+
+    async def prepare(self) -> None:
+        admin = Connection(self._port, self._tls)
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+        who = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "writers"}
+        binding: Any = {"metadata": {"name": "writers"}, "roleRef": role, "subjects": [who]}
+        await admin.ask("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
+        admin.cut()
+
+    async def watch(self) -> None:
+        """Open watches of what does not change."""
+        room = asyncio.Semaphore(20)
+
+        async def open_one() -> None:
+            async with room:
+                connection = Connection(self._port, self._tls)
+                path = "/api/v1/services?watch=1&resourceVersion=0&timeoutSeconds=3600"
+                assert await connection.send("GET", path) == 200
+                self._idle.append(connection)
+
+        await asyncio.gather(*(open_one() for _ in range(WATCHES)))
+
+    async def write(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+
+        async def write_on(number: int) -> None:
+            connection = Connection(self._port, self._tls)
+            connection.token = f"user-{number % USERS}"
+            step = 0
+            while time.monotonic() < until:
+                step += 1
+                body = {"metadata": {"name": f"w{number}-{step}"}, "data": {"a": "x" * 500}}
+                begin = time.monotonic()
+                code, headers, answer = await connection.exchange("POST", MAPS, orjson.dumps(body))
+                self.slowest = max(self.slowest, time.monotonic() - begin)
+                self.codes[code] += 1
+                if code == 429:
+                    assert b"retry-after: 1" in headers.lower(), headers
+                    await asyncio.sleep(0.1)
+                else:
+                    assert code == 201, answer
+                    self.served[number] += 1
+            connection.cut()
+
+        await asyncio.gather(*map(write_on, range(WRITERS)))
+
+    def end(self) -> None:
+        for connection in self._idle:
+            connection.cut()
+
+
+async def overload(port: int, pki: Pki, server: Running) -> tuple[Load, list[float], list[float]]:
+    load = Load(port, pki)
+    await load.prepare()
+    before = Prober(port, pki)
+    await asyncio.sleep(5)
+    quiet = await asyncio.to_thread(before.end)
+    await load.watch()
+    start = memory(server)
+    during = Prober(port, pki)
+    await load.write(SECONDS)
+    busy = await asyncio.to_thread(during.end)
+    load.end()
+    counts = [load.served[number] for number in range(WRITERS)]
+    print(told("health before", quiet))
+    print(told("health under load", busy))
+    print(f"answers {dict(load.codes)}; writes of a writer: least {min(counts)}, median", end=" ")
+    print(
+        f"{statistics.median(counts):.0f}, most {max(counts)}; slowest answer {load.slowest:.2f} s", end="; "
+    )
+    print(f"{start:.0f} MB with the watches open, {memory(server):.0f} MB at the end")
+    return load, quiet, busy
+
+
+def test_health_is_answered_and_nobody_starves(server_pki: Pki, tmp_path: Path) -> None:
+    with serving(tmp_path, server_pki) as (server, port):
+        load, quiet, busy = asyncio.run(overload(port, server_pki, server))
+        assert server.process.poll() is None
+    # What the machine adds by itself is known from before.
+    assert quantile(busy, 0.99) <= 100 + quantile(quiet, 0.99)
+    counts = [load.served[number] for number in range(WRITERS)]
+    assert min(counts) >= 0.5 * statistics.median(counts)
+
+
+@pytest.mark.parametrize(
+    "flags", [("--enable-priority-and-fairness=false", "--max-mutating-requests-inflight=10")]
+)
+def test_too_much_is_refused_with_a_time_to_come_back(
+    server_pki: Pki, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    with serving(tmp_path, server_pki, *flags) as (server, port):
+        load, quiet, busy = asyncio.run(overload(port, server_pki, server))
+        assert server.process.poll() is None
+    assert load.codes[429] and load.codes[201]
+    assert quantile(busy, 0.99) <= 100 + quantile(quiet, 0.99)
