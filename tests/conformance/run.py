@@ -1,9 +1,9 @@
 """Replays the recorded conversations against a fresh server per area, and says what differs.
 
-    python tests/conformance/run.py [AREA | SCENARIO | PATTERN …] [-v] [--server URL] [--raise-floor]
+    python tests/conformance/run.py [AREA | SCENARIO | PATTERN …] [-v] [--server URL] [--workers N] [--raise-floor]
 
-Without --server one is started for each area, in memory, the way the reference was. `fidelity.py` beside
-this file is the tool underneath and can be used by hand as well.
+Without --server one is started for each area, in memory, the way the reference was; with --workers it has so many
+processes. `fidelity.py` beside this file is the tool underneath and can be used by hand as well.
 """
 
 from __future__ import annotations
@@ -12,13 +12,18 @@ import argparse
 import asyncio
 import contextlib
 import json
+import os
 import re
+import signal
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kubist.config import Config
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -40,10 +45,9 @@ def area_of(scenario: str) -> str:
 
 
 @contextlib.contextmanager
-def server() -> Iterator[str]:
+def server(workers: int = 1) -> Iterator[str]:
     """A server as the reference was started; its URL."""
     from kubist.config import Config
-    from kubist.server import Server
 
     with tempfile.TemporaryDirectory() as where:
         directory = Path(where)
@@ -60,19 +64,49 @@ def server() -> Iterator[str]:
             service_account_issuer=("https://kubernetes.default.svc",),
             service_account_signing_key_file=_signing_key(directory),
             service_account_key_file=(str(directory / "sa.key"),),
+            workers=workers,
         )
-        instance = Server(config)
-        loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=loop.run_forever, daemon=True)
-        thread.start()
-        try:
-            asyncio.run_coroutine_threadsafe(instance.start(), loop).result(30)
-            yield f"https://127.0.0.1:{instance.port}"
-        finally:
-            asyncio.run_coroutine_threadsafe(instance.stop(1), loop).result(30)
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
+        with one_process(config) if workers == 1 else several_processes(config) as port:
+            yield f"https://127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def one_process(config: Config) -> Iterator[int]:
+    """A server in a thread; its port."""
+    from kubist.server import Server
+
+    instance = Server(config)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(instance.start(), loop).result(30)
+        yield instance.port
+    finally:
+        asyncio.run_coroutine_threadsafe(instance.stop(1), loop).result(30)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+@contextlib.contextmanager
+def several_processes(config: Config) -> Iterator[int]:
+    """A server whose workers are forked off a process of their own; its port."""
+    from kubist.workers.supervisor import supervise
+
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os._exit(
+            supervise(config, lambda port: os.close(writing) if os.write(writing, b"%d" % port) else None)
+        )
+    os.close(writing)
+    try:
+        yield int(os.read(reading, 16))
+    finally:
+        os.close(reading)
+        os.kill(pid, signal.SIGTERM)
+        os.waitpid(pid, 0)
 
 
 def _signing_key(directory: Path) -> str:
@@ -144,6 +178,7 @@ def main() -> None:
     parser.add_argument("-v", action="store_true", help="every difference of every step")
     parser.add_argument("-q", action="store_true", help="only the totals")
     parser.add_argument("--server", help="a running server instead of fresh ones")
+    parser.add_argument("--workers", type=int, default=1, help="processes of the fresh servers")
     parser.add_argument("--json", type=Path, help="write how many steps of each scenario passed")
     parser.add_argument("--raise-floor", action="store_true", help="keep what passed now as the new minimum")
     arguments = parser.parse_args()
@@ -151,7 +186,7 @@ def main() -> None:
     passed: dict[str, int] = {}
     for area, scenarios in chosen(arguments.patterns).items():
         area_same = area_total = 0
-        running = contextlib.nullcontext(arguments.server) if arguments.server else server()
+        running = contextlib.nullcontext(arguments.server) if arguments.server else server(arguments.workers)
         with running as url:
             for name, scenario in scenarios:
                 result = check(url, name, scenario)

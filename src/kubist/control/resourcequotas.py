@@ -5,6 +5,7 @@ Admission charges what is created; what is deleted, finished or changed otherwis
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from kubist.admission import amounts
@@ -21,6 +22,8 @@ Object = dict[str, Any]
 
 SETTLE_SECONDS = 0.05
 """Changes in a namespace that come together are counted together."""
+QUIET_SECONDS = 0.5
+"""Usage is lowered when nothing was charged for so long: what was charged a moment ago may be there in a moment."""
 
 
 class ResourceQuotas(Loop):
@@ -30,6 +33,8 @@ class ResourceQuotas(Loop):
         super().__init__(client)
         self._namespaces: dict[str, set[str]] = {}
         """The quotas of each namespace that has any."""
+        self._charged: dict[tuple[str, str], float] = {}
+        """When their usage was last seen to change."""
 
     def follow(self) -> None:
         self.watch("resourcequotas", self._quota_changed)
@@ -43,10 +48,13 @@ class ResourceQuotas(Loop):
         entry = change.new or change.old
         assert entry is not None
         names = self._namespaces.setdefault(entry.namespace, set())
+        key = (entry.namespace, entry.name)
         if change.new is not None:
             names.add(entry.name)
-            self.queue.add((entry.namespace, entry.name))
+            self._charged[key] = time.monotonic()
+            self.queue.add(key)
             return
+        self._charged.pop(key, None)
         names.discard(entry.name)
         if not names:
             del self._namespaces[entry.namespace]
@@ -75,6 +83,11 @@ class ResourceQuotas(Loop):
             for obj in self.client.list(resource.resource, namespace, group=resource.group):
                 if evaluator.matches(probe, obj):
                     amounts.add(used, amounts.mask(evaluator.usage(obj), hard))
+        held = amounts.read((quota.get("status") or {}).get("used"))
+        quiet = self._charged.get(key, 0.0) + QUIET_SECONDS - time.monotonic()
+        if quiet > 0 and any(held.get(counted, ZERO) > amount for counted, amount in used.items()):
+            used = {counted: max(held.get(counted, ZERO), amount) for counted, amount in used.items()}
+            self.queue.add_after(key, quiet)
         wanted = {"hard": hard, "used": amounts.write(used)} if hard else {}
         if quota.get("status") == wanted:
             return

@@ -69,6 +69,7 @@ class _Connection:
     def __init__(self, server: StoreServer) -> None:
         self._server = server
         self._store = server.store
+        self._loop = asyncio.get_running_loop()
         self.frames = wire.Frames(self._asked, self._lost)
         self._tasks: set[asyncio.Task[None]] = set()
         server.joined(self)
@@ -81,7 +82,7 @@ class _Connection:
             self._spawn(self._answer(number, getattr(self, f"_{verb}")(*arguments)))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
+        task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -37,12 +37,16 @@ def frame(*message: Any) -> bytes:
 
 
 class Frames(asyncio.Protocol):
-    """One end of a connection: hands whole messages on, and says when what was written has been taken."""
+    """One end of a connection: hands whole messages on, and says when what was written has been taken.
+
+    What is sent in one turn of the loop goes out together: a system call costs more than all that is done for a frame.
+    """
 
     def __init__(self, received: Callable[[Message], None], lost: Callable[[], None]) -> None:
         self._received = received
         self._lost = lost
         self._held = bytearray()
+        self._sending: list[bytes] = []
         self._transport: asyncio.Transport | None = None
         self._room: asyncio.Future[None] | None = None
 
@@ -59,12 +63,19 @@ class Frames(asyncio.Protocol):
         self._lost()
 
     def close(self) -> None:
+        self._flush()
         if self._transport is not None:
             self._transport.close()
 
     def send(self, data: bytes) -> None:
-        if self._transport is not None:
-            self._transport.write(data)
+        if not self._sending:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._sending.append(data)
+
+    def _flush(self) -> None:
+        sending, self._sending = self._sending, []
+        if self._transport is not None and sending:
+            self._transport.writelines(sending)
 
     def pause_writing(self) -> None:
         self._room = asyncio.get_running_loop().create_future()

@@ -1,0 +1,206 @@
+"""The processes of a server with several workers: what dies is started again, and all of them end together."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import random
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.processes import running
+from storage.etcd_server import EtcdServer
+
+from .crew import MERGE, PATIENCE, Crew, alive, children, crew
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+KILLS = int(os.environ.get("KUBIST_WORKER_KILLS", "4"))
+
+
+@pytest.fixture
+def own_etcd(tmp_path: Path) -> Iterator[EtcdServer]:
+    """An etcd for one test: `serve` has no prefix."""
+    if (reason := EtcdServer.missing()) is not None:
+        pytest.skip(reason)
+    server = EtcdServer(tmp_path)
+    server.start()
+    server.wait()
+    yield server
+    server.stop()
+
+
+def until(true: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+class Writer(threading.Thread):
+    """Counts up in an object of its own, whatever happens to the connection."""
+
+    def __init__(self, crew: Crew, number: int) -> None:
+        super().__init__(daemon=True)
+        self._crew = crew
+        self._path = f"{MAPS}/w{number}"
+        self.answered = -1
+        """The last count that was answered; the next one is in doubt."""
+        self.asked = -1
+        self.versions: list[int] = []
+        self.unavailable = 0
+        self.going = True
+
+    def run(self) -> None:
+        while self.going:
+            try:
+                connection = self._crew.connect()
+                while self.going:
+                    self._step(connection)
+            except (OSError, http.client.HTTPException, StopIteration, AssertionError, ValueError):
+                continue
+
+    def _step(self, connection: Any) -> None:
+        self.asked += 1
+        body = {"data": {"count": str(self.asked)}}
+        code, answer = connection.ask("PATCH", self._path, body, MERGE)
+        if code == 200:
+            self.answered = self.asked
+            self.versions.append(int(answer["metadata"]["resourceVersion"]))
+        else:
+            assert code == 503, answer
+            self.unavailable += 1
+
+
+def kill_under_writes(crew: Crew, victim: Callable[[], int]) -> None:
+    """Kill again and again while 16 write; nothing answered may be missing then."""
+    connection = crew.connect()
+    writers = [Writer(crew, number) for number in range(16)]
+    for number in range(len(writers)):
+        connection.post(MAPS, {"metadata": {"name": f"w{number}"}})
+    count = len(crew.pids)
+    for writer in writers:
+        writer.start()
+    for _ in range(KILLS):
+        time.sleep(0.2 + random.random() * 0.3)
+        os.kill(victim(), signal.SIGKILL)
+        until(lambda: len(crew.pids) == count)
+        before = [writer.answered for writer in writers]
+        until(lambda before=before: all(w.answered > b for w, b in zip(writers, before, strict=True)))
+    for writer in writers:
+        writer.going = False
+    for writer in writers:
+        writer.join()
+    for reader in crew.one_each(count - 1):
+        listed = reader.get(MAPS)
+        held = {item["metadata"]["name"]: item for item in listed["items"]}
+        for number, writer in enumerate(writers):
+            assert int(held[f"w{number}"]["data"]["count"]) in range(writer.answered, writer.asked + 1)
+            assert writer.versions == sorted(set(writer.versions))
+            assert int(listed["metadata"]["resourceVersion"]) >= writer.versions[-1]
+
+
+def test_killed_worker_is_replaced_and_nothing_answered_is_lost(tmp_path: Path) -> None:
+    with crew(tmp_path, 3) as running:
+        owner = running.pids[0]
+        kill_under_writes(running, lambda: random.choice([pid for pid in running.pids if pid != owner]))
+        assert running.pids[0] == owner
+        assert running.process.output.count("is started again") == KILLS
+
+
+def test_killed_owner_of_the_store_is_replaced_and_nothing_answered_is_lost(tmp_path: Path) -> None:
+    with crew(tmp_path, 2) as running:
+        workers = running.pids[1:]
+        reader = running.connect()
+
+        def owner() -> int:
+            return next(pid for pid in running.pids if pid not in workers)
+
+        kill_under_writes(running, owner)
+        assert set(workers) < set(running.pids)
+        assert reader.ask("GET", "/readyz")[0] == 200
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stop_ends_watches_and_every_process(tmp_path: Path, number: signal.Signals) -> None:
+    with crew(tmp_path, 3) as running:
+        pids = running.pids
+        assert len(pids) == 4
+        streams = [connection.send("GET", f"{MAPS}?watch=true") for connection in running.one_each(3)]
+        running.process.stop(number)
+        for stream in streams:
+            stream.read()
+        assert running.process.process.returncode == 0
+        assert alive(pids) == []
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", running.port))
+
+
+def test_interrupt_of_the_whole_group_is_an_orderly_stop(tmp_path: Path) -> None:
+    """As Ctrl-C does it."""
+    with crew(tmp_path, 2) as running:
+        pids = running.pids
+        connection = running.connect()
+        connection.post(MAPS, {"metadata": {"name": "kept"}})
+        for pid in [*pids, running.process.process.pid]:
+            os.kill(pid, signal.SIGINT)
+        assert running.process.process.wait(PATIENCE) == 0
+        assert alive(pids) == []
+    with crew(tmp_path, 2) as again:
+        assert again.connect().get(f"{MAPS}/kept")["metadata"]["name"] == "kept"
+
+
+def test_children_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+    with crew(tmp_path, 2) as running:
+        pids = running.pids
+        running.process.stop(signal.SIGKILL)
+        until(lambda: not alive(pids))
+    with crew(tmp_path, 2) as again:
+        assert again.connect().ask("GET", "/readyz")[0] == 200
+
+
+def test_in_memory_store_is_shared_and_its_end_is_the_end(tmp_path: Path) -> None:
+    with running(tmp_path, "serve", "--in-memory", "--secure-port=0", "--workers=2") as process:
+        process.wait_for(r"on https://127\.0\.0\.1:(\d+)", PATIENCE)
+        pids = children(process.process.pid)
+        os.kill(pids[0], signal.SIGKILL)
+        assert process.process.wait(PATIENCE) == 1
+        assert "kubist: the process of the store was ended by signal 9" in process.output
+        assert alive(pids) == []
+
+
+def test_what_is_in_the_way_is_one_line(tmp_path: Path) -> None:
+    with crew(tmp_path, 2) as first:
+        for flags, why in (
+            (("--data-dir=data", "--secure-port=0"), "is in use by another process"),
+            (("--data-dir=other", f"--secure-port={first.port}"), "is taken"),
+        ):
+            with running(tmp_path, "serve", "--workers=2", *flags) as second:
+                assert second.process.wait(PATIENCE) == 1
+                assert why in second.output
+                assert len(second.output.splitlines()) == 1, second.output
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "many", "65"])
+def test_number_of_workers_has_to_make_sense(tmp_path: Path, number: str) -> None:
+    with running(tmp_path, "apiserver", f"--workers={number}") as process:
+        assert process.process.wait(PATIENCE) == 1
+        assert f'invalid argument "{number}" for "--workers" flag' in process.output
+
+
+@pytest.mark.etcd
+def test_workers_on_etcd_need_no_owner(tmp_path: Path, own_etcd: EtcdServer) -> None:
+    with crew(tmp_path, 2, f"--etcd-servers={own_etcd.endpoint}") as running:
+        assert len(running.pids) == 2
+        here, there = running.one_each(2)
+        for step in range(20):
+            here.post(MAPS, {"metadata": {"name": f"m{step}"}})
+            assert there.ask("GET", f"{MAPS}/m{step}")[0] == 200
+        assert there.ask("DELETE", f"{MAPS}/m0")[0] == 200
+        here.post(MAPS, {"metadata": {"name": "m0"}})
