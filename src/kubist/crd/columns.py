@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from kubist.crd.jsonpath import JsonPath, PathError
+from kubist.crd.numerals import canonical, go_float
 
 Object = dict[str, Any]
 
@@ -72,7 +73,7 @@ def cell(column: Column, obj: Object, now: datetime.datetime | None = None) -> A
     if column.type == "integer" and isinstance(value, (int, float)) and not isinstance(value, bool):
         return int(value)
     if column.type == "number" and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return value
+        return canonical(float(value))
     if column.type == "boolean" and isinstance(value, bool):
         return value
     if column.type == "date" and isinstance(value, str):
@@ -89,25 +90,6 @@ def printed(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return go_float(value) if isinstance(value, float) else str(value)
-
-
-def go_float(value: float) -> str:
-    """A float as Go's `%v` prints it."""
-    if value != value or value in (float("inf"), float("-inf")):
-        return {"nan": "NaN", "inf": "+Inf", "-inf": "-Inf"}[str(value)]
-    exponent = 0 if value == 0 else int(f"{value:e}".partition("e")[2])
-    if -5 < exponent < 21:
-        text = repr(value)
-        if "e" in text:
-            text = f"{value:f}".rstrip("0")
-        return text.removesuffix(".0").removesuffix(".")
-    mantissa, _, power = repr(value).partition("e")
-    if not power:
-        mantissa, _, power = f"{value:e}".partition("e")
-        mantissa = mantissa.rstrip("0").rstrip(".")
-    return (
-        f"{mantissa.removesuffix('.0')}e{power[0] if power[0] in '+-' else '+'}{power.lstrip('+-').zfill(2)}"
-    )
 
 
 def age(text: str, now: datetime.datetime | None = None) -> str:

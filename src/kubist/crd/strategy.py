@@ -4,20 +4,20 @@ definition. One strategy for each version; objects are in that version."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kubist.crd import columns
 from kubist.crd.conversion import Conversion
+from kubist.crd.scalepaths import scale_spec_errors, scale_status_errors
 from kubist.crd.validation.explain import OldValue
-from kubist.crd.version import Version
+from kubist.crd.version import Version, typed_metadata
 from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Strategy, Update
-from kubist.meta import fields, objectmeta, status
+from kubist.meta import objectmeta, status
 from kubist.meta.fields import FieldError
 
 if TYPE_CHECKING:
     from kubist.context import Context
 
-MAX_REPLICAS = (1 << 31) - 1
 BLOCKING = frozenset(
     (
         "FieldValueNotSupported",
@@ -124,6 +124,10 @@ class CustomStrategy(Strategy):
         """An object that a client sent, pruned; with a complaint for each field that the schema does not know."""
         return self.version.decode(value)
 
+    def adopt(self, merged: Object) -> Object:
+        """An object that an apply made: of its type already, so nothing goes, not even nulls."""
+        return self.version.framed(merged, typed_metadata(merged.get("metadata"))[0])
+
     def default(self, obj: Object) -> None:
         self.version.default(obj)
 
@@ -199,49 +203,3 @@ def rule_errors(
     for warning in warnings:
         ctx.warn(warning)
     return found
-
-
-def _integer_at(obj: Object, path: str) -> tuple[int, str]:
-    """The integer at a path, or why there is none."""
-    found: Any = obj
-    walked = ""
-    for part in path.removeprefix(".").split("."):
-        if not isinstance(found, dict):
-            return 0, f"{walked} accessor error: {found} is of the type {type(found).__name__}, expected map"
-        walked += f".{part}"
-        if part not in found:
-            return 0, ""
-        found = found[part]
-    if isinstance(found, bool) or not isinstance(found, int):
-        return 0, f"{walked} accessor error: {found} is of the type {type(found).__name__}, expected int64"
-    return found, ""
-
-
-def _replica_errors(obj: Object, path: str) -> Errors:
-    count, problem = _integer_at(obj, path)
-    if problem:
-        return [fields.invalid(path, count, problem)]
-    if count < 0:
-        return [fields.invalid(path, count, "should be a non-negative integer")]
-    if count > MAX_REPLICAS:
-        return [fields.invalid(path, count, f"should be less than or equal to {MAX_REPLICAS}")]
-    return []
-
-
-def scale_spec_errors(version: Version, obj: Object) -> Errors:
-    return _replica_errors(obj, version.scale["specReplicasPath"]) if version.scale is not None else []
-
-
-def scale_status_errors(version: Version, obj: Object) -> Errors:
-    if version.scale is None:
-        return []
-    errors = _replica_errors(obj, version.scale["statusReplicasPath"])
-    selector = version.scale.get("labelSelectorPath")
-    if selector:
-        found: Any = obj
-        for part in selector.removeprefix(".").split("."):
-            found = found.get(part) if isinstance(found, dict) else None
-        if found is not None and not isinstance(found, str):
-            why = f"{selector} accessor error: {found} is not a string"
-            errors.append(fields.invalid(selector, "", why))
-    return errors

@@ -6,14 +6,13 @@ Made from a definition when it is served, compiled on first use, and immutable.
 from __future__ import annotations
 
 import functools
-import re
-from decimal import Decimal
 from typing import Any
 
 import orjson
 
 from kubist.codec.errors import DecodeError
 from kubist.crd import definition, embedded, listtypes, node
+from kubist.crd.numerals import odd_number, rounded
 from kubist.crd.rules.objects import Rules, compile_rules
 from kubist.crd.validation.schema import Validator, compile_schema
 from kubist.meta import fields, status
@@ -106,11 +105,12 @@ class Version:
             value = rounded(value)
         value = dict(value)  # a patch that changes nothing gives the live object itself
         unknown = self.coerce(value)
-        metadata = value.pop("metadata", None) or {}
-        value.pop("kind", None)
-        value.pop("apiVersion", None)
-        obj = {"kind": self.kind, "apiVersion": self.api_version, "metadata": metadata, **value}
-        return obj, [f'unknown field "{path}"' for path in unknown]
+        return self.framed(value, value.get("metadata")), [f'unknown field "{path}"' for path in unknown]
+
+    def framed(self, value: Object, metadata: Any) -> Object:
+        """An object that begins as stored ones do."""
+        frame = {"kind": self.kind, "apiVersion": self.api_version, "metadata": metadata or {}}
+        return frame | {key: inner for key, inner in value.items() if key not in frame}
 
     def default(self, obj: Object) -> None:
         if "default" in self._keywords:
@@ -149,33 +149,6 @@ def typed_metadata(value: Any, *, lenient: bool = False) -> tuple[Object, list[s
             raise
         return _fitting(value), []
     return decoded.object, [_path(complaint) for complaint in decoded.complaints]
-
-
-odd_number = re.compile(rb"[:\[,]-?\d+(?:\.|e|\d{18})").search
-"""Whether JSON may hold a number that is not written as it is read: 1.0, 1e3, or beyond 64 bits."""
-
-
-def rounded(value: Any) -> Any:
-    """A value in which integers beyond 64 bits are floats, as decoding makes them."""
-    if isinstance(value, dict):
-        return {key: rounded(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [rounded(inner) for inner in value]
-    if isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < 1 << 63:
-        return float(value)
-    return value
-
-
-def canonical(value: Any) -> Any:
-    """A value with its whole numbers as integers, as they are written."""
-    if isinstance(value, dict):
-        return {key: canonical(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [canonical(inner) for inner in value]
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
-        whole = int(Decimal(repr(value)))
-        return whole if -(1 << 63) <= whole < 1 << 64 else value
-    return value
 
 
 def _path(complaint: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubist.meta.fields import quoted
+
 
 def equal(left: Any, right: Any) -> bool:
     """Equal as JSON texts: 1, 1.0 and true are three values."""
@@ -49,3 +51,15 @@ def shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.17g}" if value != int(value) else f"{value:g}"
     return str(value)
+
+
+def go_syntax(value: Any) -> str:
+    """A value as messages show it that spell types out: `map[string]interface {}{"a":1}`."""
+    if isinstance(value, dict):
+        inner = ", ".join(f"{quoted(key)}:{go_syntax(value[key])}" for key in sorted(value))
+        return f"{_GO_TYPES[dict]}{{{inner}}}"
+    if isinstance(value, list):
+        return f"{_GO_TYPES[list]}{{{', '.join(map(go_syntax, value))}}}"
+    if value is None:
+        return "interface {}(nil)"
+    return quoted(value) if isinstance(value, str) else shown(value)

@@ -103,6 +103,8 @@ def check_kind(configuration: Object, api_version: str, kind: str) -> None:
 
 def _decoded(merged: Object, wanted: body.Expected) -> Object:
     try:
+        if wanted.custom is not None:
+            return wanted.custom.strategy.adopt(merged)
         obj: Object = body.decode_parsed(merged, [], wanted, WRAP).object
     except DecodeError as error:
         raise status.plain_error(

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from kubist.crd import regex
+from kubist.crd.numerals import go_float
 from kubist.crd.validation import numbers
 from kubist.crd.validation.formats import FORMATS, format_of, types_of
 from kubist.meta import fields
@@ -29,6 +30,7 @@ class OldValue:
         self.old = old
         self.props = props or {}
         self._equal: bool | None = None
+        self._by_identity: dict[bytes | None, Any] | None = None
 
     @property
     def unchanged(self) -> bool:
@@ -58,11 +60,12 @@ class OldValue:
         kind = self.props.get("x-kubernetes-list-type")
         if kind == "map":
             keys = tuple(self.props.get("x-kubernetes-list-map-keys") or ())
+            if self._by_identity is None:
+                self._by_identity = {_identity(item, keys): item for item in reversed(self.old)}
             wanted = _identity(self.new[position], keys)
-            for candidate in self.old:
-                if wanted is not None and _identity(candidate, keys) == wanted:
-                    return OldValue(self.new[position], candidate, items)
-            return None
+            if wanted is None or wanted not in self._by_identity:
+                return None
+            return OldValue(self.new[position], self._by_identity[wanted], items)
         if kind == "set" or position >= len(self.old) or not self.unchanged:
             return None
         return OldValue(self.new[position], self.old[position], items)
@@ -88,7 +91,11 @@ class _Result:
         self.errors.setdefault((path, key or body), FieldError(reason, where, body))
 
     def invalid(self, path: str, value: Any, message: str) -> None:
-        self.add("FieldValueInvalid", path, fields.invalid("", value, message).body, key=message)
+        if isinstance(value, float):
+            body = f"Invalid value: {go_float(value)}: {message}"
+        else:
+            body = fields.invalid("", value, message).body
+        self.add("FieldValueInvalid", path, body, key=message)
 
     def nowhere(self, message: str) -> None:
         self.errors.setdefault(
@@ -146,7 +153,12 @@ def _explain(props: Props, value: Any, path: str, old: OldValue | None) -> _Resu
         if numbers.fits_type(value, types, format_):
             result.fitted += 1
         else:
-            _wrong_type(result, path, types or (format_,), numbers.TYPE_NAMES[value.__class__])
+            kind = value.__class__
+            held = _VALUE_FORMATS.get(kind, "")
+            if format_ and kind not in (str, list) and held != format_:
+                _wrong_type(result, path, (format_,), held)
+            else:
+                _wrong_type(result, path, types or (format_,), numbers.TYPE_NAMES[kind])
         result.fitted += 1
     _junctors(props, value, path, result, old)
     result.fitted += 2
@@ -171,6 +183,9 @@ def _explain(props: Props, value: Any, path: str, old: OldValue | None) -> _Resu
         result.fitted += 1
     result.fitted += 1
     return result
+
+
+_VALUE_FORMATS = {int: "int64", float: "float64"}
 
 
 def _wrong_type(result: _Result, path: str, types: tuple[str, ...], found: str) -> None:

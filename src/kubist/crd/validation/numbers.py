@@ -6,6 +6,8 @@ import math
 import struct
 from typing import Any
 
+from kubist.crd.numerals import go_float
+
 Props = dict[str, Any]
 
 _MAX_JSON_INTEGER = float((1 << 53) - 1)
@@ -73,7 +75,8 @@ def problems(
     """What is wrong with a number: (code, message), the code empty if no field is named for it."""
     value = native(value)
     found: list[tuple[str, str]] = []
-    expected = f"{types[0]} with format {format_}" if types and format_ else (types[0] if types else "number")
+    form = f"with format {format_}" if format_ else "(default format)"
+    expected = f"{types[0]} {form}" if types else "number"
 
     def ranged(number: Any, word: str) -> bool:
         if in_range(number, types, format_):
@@ -86,23 +89,23 @@ def problems(
     if factor is not None:
         exact = ranged(factor, "MultipleOf") and isinstance(value, int)
         if not _multiple(value, factor, exact):
-            found.append(("multipleOf", f"{path} in body should be a multiple of {shown(factor)}"))
+            found.append(("multipleOf", f"{path} in body should be a multiple of {shown(factor, exact)}"))
     least = props.get("minimum")
     if least is not None:
         native_limit = ranged(least, "Minimum boundary") and isinstance(value, int)
-        limit = int(least) if native_limit else least
+        limit = int(least) if native_limit else float(least)
         exclusive = bool(props.get("exclusiveMinimum"))
         if value < limit or (exclusive and value == limit):
             word = "greater than" if exclusive else "greater than or equal to"
-            found.append(("minimum", f"{path} in body should be {word} {shown(limit)}"))
+            found.append(("minimum", f"{path} in body should be {word} {shown(limit, native_limit)}"))
     most = props.get("maximum")
     if most is not None:
         native_limit = ranged(most, "Maximum boundary") and isinstance(value, int)
-        limit = int(most) if native_limit else most
+        limit = int(most) if native_limit else float(most)
         exclusive = bool(props.get("exclusiveMaximum"))
         if value > limit or (exclusive and value == limit):
             word = "less than" if exclusive else "less than or equal to"
-            found.append(("maximum", f"{path} in body should be {word} {shown(limit)}"))
+            found.append(("maximum", f"{path} in body should be {word} {shown(limit, native_limit)}"))
     return found
 
 
@@ -115,10 +118,8 @@ def _multiple(value: float, factor: float, exact: bool) -> bool:
     return is_integer(1 / factor * value if factor < 1 else value / factor)
 
 
-def shown(value: float) -> str:
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
-        return str(int(value))
-    return str(value)
+def shown(limit: float, exact: bool) -> str:
+    return str(int(limit)) if exact else go_float(float(limit))
 
 
 def is_one_of(value: Any, enum: list[Any]) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from kubist.patch.apply import paths
 from kubist.patch.apply.typed import BadValue, ListType, MapType, Type
-from kubist.patch.values import go_type, shown
+from kubist.patch.values import go_syntax, go_type, shown
 
 
 def problems(kind: Type, value: Any, *, duplicates: bool = False) -> str:
@@ -48,14 +48,18 @@ def _check_scalar(scalar: str, value: Any, path: str, found: list[tuple[str, str
         return
     match scalar:
         case "string":
-            shape = f'"{value}"' if isinstance(value, str) else shown(value)
-            found.append((path, f"expected string, got &value.valueUnstructured{{Value:{shape}}}"))
+            found.append((path, f"expected string, got &value.valueUnstructured{{Value:{go_syntax(value)}}}"))
         case "numeric":
             found.append((path, f"expected numeric (int or float), got {go_type(value)}"))
         case "boolean":
             found.append((path, f"expected boolean, got &{{{shown(value)}}}"))
         case _:
             found.append((path, f"expected any scalar, got &{{{shown(value)}}}"))
+
+
+def _plainly_fits(kind: Type, value: Any) -> bool:
+    """Whether a scalar is what it should be: seen without knowing where it is."""
+    return type(value) is str and kind.scalar in ("string", "untyped")
 
 
 def _check_map(split: MapType, value: dict[str, Any], path: str, found: list[tuple[str, str]]) -> None:
@@ -80,4 +84,5 @@ def _check_list(items: ListType, values: list[Any], path: str, found: list[tuple
             if element in seen:
                 found.append((path, _DUPLICATE + paths.shown([element])))
             seen.add(element)
-        _check(items.element, item, f"{path}{paths.shown([element])}", found)
+        if not _plainly_fits(items.element, item):
+            _check(items.element, item, f"{path}{paths.shown([element])}", found)

@@ -1,0 +1,52 @@
+"""Numbers as they are written: which are not written as they were read, and how texts show them."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any
+
+odd_number = re.compile(rb"[:\[,]-?\d+(?:\.|e|\d{18})").search
+"""Whether JSON may hold a number that is not written as it is read: 1.0, 1e3, or beyond 64 bits."""
+
+
+def rounded(value: Any) -> Any:
+    """A value in which integers beyond 64 bits are floats, as decoding makes them."""
+    if isinstance(value, dict):
+        return {key: rounded(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [rounded(inner) for inner in value]
+    if isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < 1 << 63:
+        return float(value)
+    return value
+
+
+def canonical(value: Any) -> Any:
+    """A value with its whole numbers as integers, as they are written."""
+    if isinstance(value, dict):
+        return {key: canonical(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [canonical(inner) for inner in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        whole = int(Decimal(repr(value)))
+        return whole if -(1 << 63) <= whole < 1 << 64 else value
+    return value
+
+
+PLAIN_POWERS = range(-4, 6)
+"""Beyond these powers of ten a number has an exponent."""
+
+
+def go_float(value: float) -> str:
+    """A float as Go's `%v` prints it."""
+    if value != value or value in (float("inf"), float("-inf")):
+        return {"nan": "NaN", "inf": "+Inf", "-inf": "-Inf"}[str(value)]
+    exponent = Decimal(repr(value)).adjusted() if value else 0
+    if exponent in PLAIN_POWERS:
+        text = repr(value)
+        if "e" in text:
+            text = f"{value:f}".rstrip("0")
+        return text.removesuffix(".0").removesuffix(".")
+    sign, digits, _ = Decimal(repr(value)).normalize().as_tuple()
+    mantissa = f"{digits[0]}.{''.join(map(str, digits[1:]))}".removesuffix(".")
+    return f"{'-' * sign}{mantissa}e{exponent:+03d}"

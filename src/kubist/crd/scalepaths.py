@@ -1,0 +1,73 @@
+"""What stands at the paths of a custom resource's scale: numbers of replicas, and a selector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.crd.version import Version
+from kubist.kinds.strategy import Errors
+from kubist.meta import fields
+from kubist.patch.values import go_type, shown
+
+Object = dict[str, Any]
+MAX_REPLICAS = (1 << 31) - 1
+
+
+def scale_spec_errors(version: Version, obj: Object) -> Errors:
+    return _replica_errors(obj, version.scale["specReplicasPath"]) if version.scale is not None else []
+
+
+def scale_status_errors(version: Version, obj: Object) -> Errors:
+    if version.scale is None:
+        return []
+    errors = _replica_errors(obj, version.scale["statusReplicasPath"])
+    selector = version.scale.get("labelSelectorPath")
+    if selector:
+        try:
+            _found(obj, selector, str)
+        except _Unfit as error:
+            errors.append(fields.invalid(selector, "", str(error)))
+    return errors
+
+
+def _replica_errors(obj: Object, path: str) -> Errors:
+    try:
+        count = _found(obj, path, int)
+    except _Unfit as error:
+        return [fields.invalid(path, 0, str(error))]
+    if count is None:
+        return []
+    if count < 0:
+        return [fields.invalid(path, count, "should be a non-negative integer")]
+    if count > MAX_REPLICAS:
+        return [fields.invalid(path, count, f"should be less than or equal to {MAX_REPLICAS}")]
+    return []
+
+
+class _Unfit(Exception):
+    """Something at a path is not of the type that it should be of."""
+
+
+_TYPES = {dict: "map[string]interface{}", int: "int64", str: "string"}
+
+
+def _found(obj: Object, path: str, kind: type) -> Any:
+    """The value at a path; None where there is none."""
+    parts = path.removeprefix(".").split(".")
+    found: Any = obj
+    for depth, part in enumerate(parts, 1):
+        if found is None:
+            return None
+        _expect(found, dict, parts[:depth])
+        if part not in found:
+            return None
+        found = found[part]
+    _expect(found, kind, parts)
+    return found
+
+
+def _expect(value: Any, kind: type, parts: list[str]) -> None:
+    if type(value) is not kind:
+        what = "<nil>" if value is None else go_type(value)
+        where = "." + ".".join(parts)
+        raise _Unfit(f"{where} accessor error: {shown(value)} is of the type {what}, expected {_TYPES[kind]}")
