@@ -77,6 +77,14 @@ def validate_update(
     new: Meta, old: Meta, path: str = "metadata", *, qualified_finalizers: bool = True
 ) -> Errors:
     """All that is wrong with a change of metadata, as the rules of a kind see it."""
+    errors = _changes(new, old, path) + _common(new, path, finalizers=False)
+    if qualified_finalizers and "finalizers" in new:
+        errors += _unqualified_finalizers(new, path)
+    return errors
+
+
+def _changes(new: Meta, old: Meta, path: str) -> Errors:
+    """What is wrong with the change alone."""
     errors: Errors = []
     if old.get("deletionTimestamp"):
         extra = sorted(set(new.get("finalizers") or ()).difference(old.get("finalizers") or ()))
@@ -93,17 +101,17 @@ def validate_update(
         if new.get(name) != old.get(name):
             value = new.get(name, "" if name in ("name", "namespace", "uid") else None)
             errors.append(invalid(f"{path}.{name}", value, FIELD_IMMUTABLE))
-    errors += _common(new, path, finalizers=False)
-    if qualified_finalizers and "finalizers" in new:
-        errors += _unqualified_finalizers(new, path)
     return errors
 
 
 def validate_any_update(new: Meta, old: Meta, *, namespaced: bool, path: str = "metadata") -> Errors:
     """What every update is checked for before the rules of its kind are: this is why causes come repeated."""
-    return validate_create(
+    errors = validate_create(
         new, namespaced=namespaced, validate_name=names.path_segment, path=path, qualified_finalizers=False
-    ) + validate_update(new, old, path, qualified_finalizers=False)
+    )
+    if not errors:
+        return _changes(new, old, path)
+    return errors + validate_update(new, old, path, qualified_finalizers=False)
 
 
 def _common(meta: Meta, path: str, *, finalizers: bool) -> Errors:
@@ -224,14 +232,20 @@ def validate_managed_fields(entries: Sequence[dict[str, Any]], path: str) -> Err
         fields_type = entry.get("fieldsType", "")
         if fields_type and fields_type != "FieldsV1":
             errors.append(invalid(f"{path}[{i}].fieldsType", fields_type, "must be `FieldsV1`"))
-        errors += validate_field_manager(entry.get("manager", ""), f"{path}[{i}].manager")
+        manager = entry.get("manager", "")
+        if not _manager_fits(manager):
+            errors += validate_field_manager(manager, f"{path}[{i}].manager")
         if "subresource" in entry and len(entry["subresource"].encode()) > SUBRESOURCE_LIMIT:
             errors.append(too_long(f"{path}[{i}].subresource", SUBRESOURCE_LIMIT))
     return errors
 
 
+def _manager_fits(manager: str) -> bool:
+    return manager.isascii() and manager.isprintable() and len(manager) <= FIELD_MANAGER_LIMIT
+
+
 def validate_field_manager(manager: str, path: str) -> Errors:
-    if manager.isascii() and manager.isprintable() and len(manager) <= FIELD_MANAGER_LIMIT:
+    if _manager_fits(manager):
         return []
     errors: Errors = []
     if len(manager.encode()) > FIELD_MANAGER_LIMIT:

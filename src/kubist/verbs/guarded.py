@@ -126,6 +126,14 @@ def carry_over(new: Object, old: Object) -> None:
     metadata.setdefault("name", before["name"])
 
 
+def share_unchanged(new: Object, old: Object) -> None:
+    """Let `new` hold the very parts of `old` that it has unchanged: once it is prepared nothing but its metadata is
+    changed in place, and whoever compares the parts again sees at once that they are the same."""
+    for field, value in old.items():
+        if field != "metadata" and field in new and new[field] == value:
+            new[field] = value
+
+
 def raise_generation(call: Call, new: Object, old: Object) -> None:
     watched = call.resource.strategy.generation
     if watched and any(new.get(field) != old.get(field) for field in watched):
@@ -139,6 +147,7 @@ async def _write(call: Call, path: Update, entry: Entry, new: Object, old: Objec
     undo = await path.before_update(context, new, old)
     try:
         path.prepare_for_update(context, new, old)
+        share_unchanged(new, old)
         raise_generation(call, new, old)
         errors = objectmeta.validate_any_update(
             new["metadata"], old["metadata"], namespaced=resource.namespaced

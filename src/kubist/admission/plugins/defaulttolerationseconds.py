@@ -16,7 +16,10 @@ class DefaultTolerationSeconds(Plugin):
     async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
         spec = new["spec"]
-        held = spec.get("tolerations") or []
+        held = spec.get("tolerations")
+        if not held:
+            spec["tolerations"] = [_toleration(taint) for taint in TAINTS]
+            return
         tolerated = {t.get("key", "") for t in held if t.get("effect", "") in ("", "NoExecute")}
         if "" in tolerated:
             return

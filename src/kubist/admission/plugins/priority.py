@@ -21,6 +21,8 @@ class Priority(Plugin):
 
     def start(self, registry: Registry) -> None:
         self._classes = Followed(registry, GROUP, "priorityclasses", dict)
+        self._seen = -1
+        self._chosen: Object | None = None
 
     async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         if new is None or ctx.resource.resource != "pods":
@@ -66,8 +68,12 @@ class Priority(Plugin):
 
     def _default(self) -> Object | None:
         """The class for pods that name none: should there be several, the lowest."""
-        classes = [found for found in self._classes.items if found.get("globalDefault")]
-        return min(classes, key=lambda found: found.get("value", 0)) if classes else None
+        classes = self._classes.items
+        if self._classes.generation != self._seen:
+            self._seen = self._classes.generation
+            defaults = [found for found in classes if found.get("globalDefault")]
+            self._chosen = min(defaults, key=lambda found: found.get("value", 0), default=None)
+        return self._chosen
 
 
 def _computed(ctx: Context, new: Object, what: str, value: int | str) -> Exception:

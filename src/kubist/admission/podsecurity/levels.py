@@ -39,7 +39,7 @@ class Policy:
 
     @property
     def privileged(self) -> bool:
-        return all(mode.level == PRIVILEGED for mode in (self.enforce, self.audit, self.warn))
+        return self.enforce.level == self.audit.level == self.warn.level == PRIVILEGED
 
 
 def policy_of(

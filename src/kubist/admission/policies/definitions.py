@@ -71,7 +71,10 @@ class Definitions(Generic[P]):
     @property
     def bound(self) -> Iterable[tuple[P, list[Binding]]]:
         """By the policies' names."""
-        bindings, policies = self._bindings.items, self._policies.items
+        bindings = self._bindings.items
+        if not bindings:
+            return ()
+        policies = self._policies.items
         seen = (self._bindings.generation, self._policies.generation)
         if seen != self._seen:
             self._seen = seen

@@ -30,7 +30,7 @@ _UPDATABLE = ",".join(
 def validate_update(new: Object, old: Object, options: Options) -> Errors:
     errors = objectmeta.validate_update(new["metadata"], old["metadata"])
     spec, old_spec = new["spec"], old["spec"]
-    if spec == old_spec and "resourceClaims" not in spec:
+    if (spec is old_spec or spec == old_spec) and "resourceClaims" not in spec:
         # A spec that is stored was found valid, and most changes of pods are not about it.
         errors += validate_metadata_again(new, options)
         return errors + validate_annotations(new, old, options)

@@ -18,6 +18,7 @@ Annotations = dict[str, str]
 
 MIRROR_POD = "kubernetes.io/config.mirror"
 _TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
+_SETTLED = (APP_ARMOR_CONTAINER, MIRROR_POD)
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _is_cost = re.compile("0|-[0-9]+|[1-9][0-9]*").fullmatch
 
@@ -58,6 +59,8 @@ def has_invalid_deletion_cost(meta: Object) -> bool:
 
 def validate_annotations_update(new: Annotations, old: Annotations, path: str) -> Errors:
     """Annotations of a pod that are settled at its creation."""
+    if not any(key.startswith(_SETTLED) for annotations in (old, new) for key in annotations):
+        return []
     errors: Errors = []
     for key in sorted(old):
         if new.get(key) != old[key]:
