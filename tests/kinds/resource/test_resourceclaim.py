@@ -149,3 +149,23 @@ def test_specs_of_claims_and_templates_are_fixed(kind_of: Any, claims: Any, clai
     assert templates.refused("spec: {metadata: {name: n}, spec: {devices: {}}}") == [
         ("spec.metadata.name", "Forbidden")
     ]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ({"labels": {"a": "b"}, "annotations": {"c": "d"}}, []),
+        (
+            {"name": "x", "uid": "u"},
+            [("spec.metadata.name", "Forbidden"), ("spec.metadata.uID", "Forbidden")],
+        ),
+        ({"deletionGracePeriodSeconds": 0}, [("spec.metadata.deletionGracePeriodSeconds", "Forbidden")]),
+        ({"labels": {"a b": ""}}, [("spec.metadata.labels", "Invalid")]),
+    ],
+)
+def test_a_template_says_only_labels_and_annotations_of_its_claims(
+    kind_of: Any, metadata: Any, expected: list[tuple[str, str]]
+) -> None:
+    request = {"name": "r", "exactly": {"deviceClassName": "c"}}
+    spec = {"metadata": metadata, "spec": {"devices": {"requests": [request]}}}
+    assert kind_of("resource.k8s.io/v1", "ResourceClaimTemplate").refused({"spec": spec}) == expected

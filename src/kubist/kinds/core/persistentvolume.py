@@ -225,7 +225,7 @@ def _validate_classes(spec: dict[str, Any], path: str, inline: bool) -> Errors:
             errors.append(forbidden(f"{path}.volumeMode", detail))
     elif mode is not None and mode not in VOLUME_MODES:
         errors.append(not_supported(f"{path}.volumeMode", mode, VOLUME_MODES))
-    if (name := spec.get("volumeAttributesClassName")) is not None:
+    if not inline and (name := spec.get("volumeAttributesClassName")) is not None:
         where = f"{path}.volumeAttributesClassName"
         if name:
             errors += validate_class_name(name, where)

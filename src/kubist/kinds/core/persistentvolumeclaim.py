@@ -15,6 +15,7 @@ from kubist.kinds.core.persistentvolume import (
 from kubist.kinds.core.podspec.resources import round_up_to_milli
 from kubist.kinds.shared.labels import validate_selector
 from kubist.kinds.shared.resourcenames import is_native, validate_positive_quantity, validate_quantity
+from kubist.kinds.shared.template import validate_template_metadata
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
 from kubist.meta import names, objectmeta
@@ -33,7 +34,6 @@ RESIZE_STATUSES = (
     "NodeResizeInfeasible",
     "NodeResizePending",
 )
-_TEMPLATE_METADATA = frozenset({"annotations", "labels"})
 
 
 class PersistentVolumeClaimStatus(Status):
@@ -128,16 +128,7 @@ def _is_claim_or_snapshot(source: dict[str, Any] | None) -> bool:
 
 def validate_claim_template(template: Object, path: str) -> Errors:
     """The claim that a pod's ephemeral volume or a stateful set will make."""
-    metadata = template.get("metadata") or {}
-    errors: Errors = []
-    if annotations := metadata.get("annotations"):
-        errors += objectmeta.validate_annotations(annotations, f"{path}.metadata.annotations")
-    if labels := metadata.get("labels"):
-        errors += objectmeta.validate_labels(labels, f"{path}.metadata.labels")
-    for field in metadata:
-        if field not in _TEMPLATE_METADATA and metadata[field]:
-            shown = "uID" if field == "uid" else field
-            errors.append(forbidden(f"{path}.metadata.{shown}", "cannot be set"))
+    errors = validate_template_metadata(template.get("metadata") or {}, f"{path}.metadata")
     return errors + validate_claim_spec(template.get("spec") or {}, f"{path}.spec")
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from kubist.context import Context
 from kubist.kinds.resource.claims import default_claim, validate_admin_request, validate_claim
-from kubist.kinds.shared.labels import validate_labels
+from kubist.kinds.shared.template import validate_template_metadata
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.strategy import Errors, Object, Strategy
-from kubist.meta import fields, objectmeta
-
-_TEMPLATE_METADATA = ("annotations", "labels")
+from kubist.meta import objectmeta
 
 
 class ResourceClaimTemplateStrategy(Strategy):
@@ -33,15 +31,7 @@ class ResourceClaimTemplateStrategy(Strategy):
 
 
 def _validate(spec: Object) -> Errors:
-    metadata = spec.get("metadata") or {}
-    path = "spec.metadata"
-    errors = objectmeta.validate_annotations(metadata.get("annotations") or {}, f"{path}.annotations")
-    errors += validate_labels(metadata.get("labels"), f"{path}.labels")
-    errors += [
-        fields.forbidden(f"{path}.{name}", "cannot be set")
-        for name, value in metadata.items()
-        if value and name not in _TEMPLATE_METADATA
-    ]
+    errors = validate_template_metadata(spec.get("metadata") or {}, "spec.metadata")
     return errors + validate_claim(spec.get("spec") or {}, "spec.spec")
 
 
