@@ -1,13 +1,14 @@
 """A server process that forgets early, for tests of watches: small windows in memory, little history in the store.
 
-Run with the directory of the certificates, how many changes a collection keeps, and how many the store does; the
-store is in the working directory.
+Run with the directory of the certificates, how many changes a collection keeps, and for how many seconds the store
+does; the store is in the working directory.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from collections import deque
 from pathlib import Path
 
 import uvloop
@@ -16,7 +17,7 @@ from kubist.server import Server
 from live import Pki
 
 
-async def main(directory: str, window: int, history: int) -> None:
+async def main(directory: str, window: int, history: float) -> None:
     pki = Pki.__new__(Pki)
     pki.directory = Path(directory)
     server = Server(pki.config(data_dir="data"))
@@ -24,12 +25,13 @@ async def main(directory: str, window: int, history: int) -> None:
     cache = server.registry.cache
     cache.window_changes = window
     print(f"serving on {server.port}", flush=True)
+    marks: deque[int] = deque(maxlen=10)
     while True:
-        await asyncio.sleep(0.2)
-        target = cache.revision - history
-        if target > 0:
-            await server.registry.store.compact(target)
+        marks.append(cache.revision)
+        await asyncio.sleep(history / 10)
+        if len(marks) == 10:
+            await server.registry.store.compact(marks[0])
 
 
 if __name__ == "__main__":
-    uvloop.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+    uvloop.run(main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3])))

@@ -31,8 +31,8 @@ Seen = tuple[int, str, str]
 
 
 @contextlib.contextmanager
-def forgetful(pki: Pki, home: Path, window: int, history: int) -> Iterator[int]:
-    """The port of a server that keeps so many changes of a collection in memory, and so many in its store."""
+def forgetful(pki: Pki, home: Path, window: int, history: float) -> Iterator[int]:
+    """The port of a server that keeps so many changes of a collection in memory, and all for so many seconds."""
     program = (str(Path(__file__).with_name("forgetful_server.py")),)
     arguments = (str(pki.directory), str(window), str(history))
     with running(home, *arguments, program=program) as server:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import ssl
 import statistics
@@ -14,31 +13,21 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from soaked import USERS, memory, serving
 
-from cli.processes import Running, running
-from live import TOKEN, Pki
+from cli.processes import Running
+from live import Pki
 from watching import Connection
 
 SECONDS = float(os.environ.get("KUBIST_SOAK_SECONDS", "30"))
-WATCHES, WRITERS, USERS = 1000, 200, 10
+WATCHES, WRITERS = 1000, 200
 MAPS = "/api/v1/namespaces/default/configmaps"
 PROBER = Path(__file__).with_name("prober.py")
-
-
-@contextlib.contextmanager
-def serving(home: Path, pki: Pki, *flags: str) -> Iterator[tuple[Running, int]]:
-    users = [f'user-{number},user-{number},u-{number},"writers"' for number in range(USERS)]
-    (home / "tokens").write_text("\n".join([f'{TOKEN},admin,u-admin,"system:masters"', *users, ""]))
-    common = ["--secure-port=0", "--bind-address=127.0.0.1", "--token-auth-file=tokens", "--data-dir=data"]
-    common += [f"--tls-cert-file={pki.path('tls.crt')}", f"--tls-private-key-file={pki.path('tls.key')}"]
-    with running(home, "apiserver", *common, "--authorization-mode=RBAC", *flags) as server:
-        yield server, int(server.wait_for(r"serving on 127\.0\.0\.1:(\d+)", 120))
 
 
 class Prober:
@@ -59,13 +48,6 @@ def quantile(latencies: list[float], part: float) -> float:
 def told(name: str, latencies: list[float]) -> str:
     p50, p99 = quantile(latencies, 0.5), quantile(latencies, 0.99)
     return f"{name}: {len(latencies)} probes, p50 {p50:.1f}, p99 {p99:.1f}, most {latencies[-1]:.1f} ms"
-
-
-def memory(server: Running) -> float:
-    for line in Path(f"/proc/{server.process.pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1000
-    return 0.0
 
 
 class Load:
@@ -136,7 +118,7 @@ async def overload(port: int, pki: Pki, server: Running) -> tuple[Load, list[flo
     await asyncio.sleep(5)
     quiet = await asyncio.to_thread(before.end)
     await load.watch()
-    start = memory(server)
+    start = memory(server.process.pid)
     during = Prober(port, pki)
     await load.write(SECONDS)
     busy = await asyncio.to_thread(during.end)
@@ -148,7 +130,7 @@ async def overload(port: int, pki: Pki, server: Running) -> tuple[Load, list[flo
     print(
         f"{statistics.median(counts):.0f}, most {max(counts)}; slowest answer {load.slowest:.2f} s", end="; "
     )
-    print(f"{start:.0f} MB with the watches open, {memory(server):.0f} MB at the end")
+    print(f"{start:.0f} MB with the watches open, {memory(server.process.pid):.0f} MB at the end")
     return load, quiet, busy
 
 

@@ -15,7 +15,7 @@ WRITES, WATCHERS = 800, 40
 
 
 def test_resumed_watches_miss_nothing_and_hear_nothing_twice(server_pki: Pki, tmp_path: Path) -> None:
-    with forgetful(server_pki, tmp_path, window=30, history=60) as port:
+    with forgetful(server_pki, tmp_path, window=30, history=0.5) as port:
         report = asyncio.run(watch_through(port, server_pki, WRITES, WATCHERS, patience=1.0))
     print(report)
     assert report.resumed > WATCHERS

@@ -1,0 +1,36 @@
+"""A server process of its own for the long tests, and what the operating system says of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from cli.processes import Running, running
+from live import TOKEN, Pki
+
+USERS = 10
+
+
+@contextlib.contextmanager
+def serving(home: Path, pki: Pki, *flags: str) -> Iterator[tuple[Running, int]]:
+    """`kubist apiserver` on SQLite, with an admin and a few users in the group `writers`; it and its port."""
+    users = [f'user-{number},user-{number},u-{number},"writers"' for number in range(USERS)]
+    (home / "tokens").write_text("\n".join([f'{TOKEN},admin,u-admin,"system:masters"', *users, ""]))
+    common = ["--secure-port=0", "--bind-address=127.0.0.1", "--token-auth-file=tokens", "--data-dir=data"]
+    common += [f"--tls-cert-file={pki.path('tls.crt')}", f"--tls-private-key-file={pki.path('tls.key')}"]
+    with running(home, "apiserver", *common, "--authorization-mode=RBAC", *flags) as server:
+        yield server, int(server.wait_for(r"serving on 127\.0\.0\.1:(\d+)", 120))
+
+
+def memory(pid: int) -> float:
+    """Resident memory in MB."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1000
+    return 0.0
+
+
+def descriptors(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
