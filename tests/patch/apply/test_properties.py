@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubist.patch.apply import paths, sets
-from kubist.patch.apply.fields import claimed, everything, with_structs
+from kubist.patch.apply.fields import claimed, with_structs
 from kubist.patch.apply.merge import merge, remove
 from kubist.patch.apply.typed import type_of
 from kubist.patch.apply.validate import problems
+from kubist.patch.apply.whole import everything
 
 from .thing import THING, World
 

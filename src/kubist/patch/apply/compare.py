@@ -2,61 +2,58 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
-from kubist.patch.apply.fields import everything
 from kubist.patch.apply.sets import LEAF, SELF, Set, ordered, recursive_difference, union
 from kubist.patch.apply.typed import ListType, MapType, Type
+from kubist.patch.apply.whole import elements, everything, members
 
 
-@dataclass
 class Comparison:
-    added: Set = field(default_factory=dict)
-    modified: Set = field(default_factory=dict)
-    removed: Set = field(default_factory=dict)
+    __slots__ = ("_changed", "added", "modified", "removed")
+
+    def __init__(self, added: Set = LEAF, modified: Set = LEAF, removed: Set = LEAF) -> None:
+        self.added = added
+        self.modified = modified
+        self.removed = removed
+        self._changed: Set | None = None
 
     def without(self, fields: Set) -> Comparison:
         """Leave out `fields` and all below them."""
         if not fields:
             return self
         return Comparison(
-            *(recursive_difference(s, fields) for s in (self.added, self.modified, self.removed))
+            recursive_difference(self.added, fields),
+            recursive_difference(self.modified, fields),
+            recursive_difference(self.removed, fields),
         )
 
-    @cached_property
+    @property
     def changed(self) -> Set:
-        return union(self.modified, self.added)
+        if self._changed is None:
+            self._changed = union(self.modified, self.added)
+        return self._changed
 
 
 def compare(kind: Type, old: dict[str, Any], new: dict[str, Any]) -> Comparison:
-    comparison = Comparison()
     assert kind.map is not None
-    _compare_maps(kind.map, old, new, comparison)
-    return comparison
+    return _compare_maps(kind.map, old, new)
 
 
 def _compare(kind: Type, element: str, old: Any, new: Any, into: Comparison) -> None:
     """Two values, both there and not equal. Null stands for an empty container if the other is one."""
-    inner = Comparison()
-    plain = False
+    inner = _NOTHING
+    plain = True
     if isinstance(old, dict) or isinstance(new, dict):
         split = kind.map
-        if split is None or split.atomic or not (old or new):
-            plain = True
-        else:
-            plain = not (isinstance(old, dict | None) and isinstance(new, dict | None))
-            _compare_maps(split, _map(old), _map(new), inner)
+        if split is not None and not split.atomic and (old or new):
+            plain = _other(old, dict) or _other(new, dict)
+            inner = _compare_maps(split, _map(old), _map(new))
     elif isinstance(old, list) or isinstance(new, list):
         items = kind.list
-        if items is None or items.atomic or not (old or new):
-            plain = True
-        else:
-            plain = not (isinstance(old, list | None) and isinstance(new, list | None))
-            _compare_lists(items, _list(old), _list(new), inner)
-    else:
-        plain = True
+        if items is not None and not items.atomic and (old or new):
+            plain = _other(old, list) or _other(new, list)
+            inner = _compare_lists(items, _list(old), _list(new))
     if inner.added:
         into.added[element] = inner.added
     if inner.removed:
@@ -67,6 +64,13 @@ def _compare(kind: Type, element: str, old: Any, new: Any, into: Comparison) -> 
         into.modified[element] = inner.modified
 
 
+_NOTHING = Comparison()
+
+
+def _other(value: Any, form: type) -> bool:
+    return value is not None and not isinstance(value, form)
+
+
 def _map(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
@@ -75,7 +79,16 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _compare_maps(split: MapType, old: dict[str, Any], new: dict[str, Any], into: Comparison) -> None:
+def _compare_maps(split: MapType, old: dict[str, Any], new: dict[str, Any]) -> Comparison:
+    added = [key for key in new if key not in old]
+    removed = [key for key in old if key not in new]
+    made = Comparison(
+        members(split, new, tuple(added)) if added else {},
+        {},
+        members(split, old, tuple(removed)) if removed else {},
+    )
+    if len(added) == len(new):
+        return made
     for key, value in new.items():
         if key in old:
             before = old[key]
@@ -83,20 +96,16 @@ def _compare_maps(split: MapType, old: dict[str, Any], new: dict[str, Any], into
                 continue
             child = split.child(key)
             if child is not None:
-                _compare(child[1], child[0], before, value, into)
-        else:
-            child = split.child(key)
-            if child is not None:
-                into.added[child[0]] = everything(child[1], value)
-    for key, before in old.items():
-        if key not in new:
-            child = split.child(key)
-            if child is not None:
-                into.removed[child[0]] = everything(child[1], before)
-    _order(into)
+                _compare(child[1], child[0], before, value, made)
+    return _ordered(made)
 
 
-def _compare_lists(items: ListType, old: list[Any], new: list[Any], into: Comparison) -> None:
+def _compare_lists(items: ListType, old: list[Any], new: list[Any]) -> Comparison:
+    if not old:
+        return Comparison(elements(items, new))
+    if not new:
+        return Comparison(removed=elements(items, old))
+    made = Comparison({}, {}, {})
     before, after = _named(items, old), _named(items, new)
     for element in {**before, **after}:
         left, right = before.get(element, []), after.get(element, [])
@@ -104,22 +113,22 @@ def _compare_lists(items: ListType, old: list[Any], new: list[Any], into: Compar
             continue
         if len(left) <= 1 and len(right) <= 1:
             if not left:
-                into.added[element] = everything(items.element, right[0])
+                made.added[element] = everything(items.element, right[0])
             elif not right:
-                into.removed[element] = everything(items.element, left[0])
+                made.removed[element] = everything(items.element, left[0])
             else:
-                _compare(items.element, element, left[0], right[0], into)
+                _compare(items.element, element, left[0], right[0], made)
         elif len(left) > 1 and len(right) > 1:
-            into.modified[element] = LEAF
+            made.modified[element] = LEAF
         elif len(left) > 1:
             if right:
-                into.added[element] = everything(items.element, right[0])
-            into.removed[element] = LEAF
+                made.added[element] = everything(items.element, right[0])
+            made.removed[element] = LEAF
         else:
             if left:
-                into.removed[element] = everything(items.element, left[0])
-            into.added[element] = LEAF
-    _order(into)
+                made.removed[element] = everything(items.element, left[0])
+            made.added[element] = LEAF
+    return _ordered(made)
 
 
 def _named(items: ListType, values: list[Any]) -> dict[str, list[Any]]:
@@ -130,10 +139,11 @@ def _named(items: ListType, values: list[Any]) -> dict[str, list[Any]]:
     return named
 
 
-def _order(comparison: Comparison) -> None:
+def _ordered(comparison: Comparison) -> Comparison:
     if comparison.added:
         comparison.added = ordered(comparison.added)
     if comparison.modified:
         comparison.modified = ordered(comparison.modified)
     if comparison.removed:
         comparison.removed = ordered(comparison.removed)
+    return comparison

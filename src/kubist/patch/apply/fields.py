@@ -1,15 +1,11 @@
-"""The fields that a value holds: as an applied configuration claims them, or each with all its containers."""
+"""The fields that an applied configuration claims, and what schemas make of sets. All that a value holds: `whole`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kubist.patch.apply.sets import LEAF, SELF, Set, is_member, ordered
-from kubist.patch.apply.typed import FREE, ListType, MapType, Type
-
-MAX_SHAPES = 64
-
-_SEVERAL: Any = object()
+from kubist.patch.apply.sets import LEAF, SELF, Set, is_member
+from kubist.patch.apply.typed import FREE, MapType, Type
 
 
 def claimed(kind: Type, obj: dict[str, Any]) -> Set:
@@ -41,61 +37,10 @@ def _claimed(kind: Type, value: Any, member: bool) -> Set | None:
         if not value:
             return LEAF if member else None
         node = {SELF: LEAF} if member else {}
-        for element, item in _single(items, value).items():
-            node[element] = LEAF if item is _SEVERAL else _claimed(items.element, item, member=True)
-        return ordered(node)
-    return LEAF
-
-
-def _single(items: ListType, values: list[Any]) -> dict[str, Any]:
-    """Elements by name; those of one name are one thing, into which nobody looks."""
-    name = items.name
-    named = {name(item): item for item in values}
-    if len(named) < len(values):
-        seen: set[str] = set()
-        for element in map(name, values):
-            if element in seen:
-                named[element] = _SEVERAL
-            seen.add(element)
-    return named
-
-
-def everything(kind: Type, value: Any) -> Set:
-    """The node of a value that is new (or gone) as a whole: it and all that it holds."""
-    if type(value) is dict:
-        split = kind.map
-        if not value or split is None or split.atomic:
-            return LEAF
-        # Most structs are small, hold scalars only, and look like others: one node serves them all.
-        shape = (*value, *map(type, value.values()))
-        known: Set | None = split.shapes.get(shape)
-        if known is not None:
-            return known
-        node: Set = {SELF: LEAF}
-        child = split.child
-        plain = split.element is None
-        for key in sorted(value):
-            field = child(key)
-            if field is None:
-                continue
-            inner = value[key]
-            held = type(inner)
-            if held is dict or held is list:
-                node[field[0]] = everything(field[1], inner)
-                plain = False
-            else:
-                node[field[0]] = LEAF
-        if plain and len(split.shapes) < MAX_SHAPES:
-            split.shapes[shape] = node
+        named, repeated = items.by_name(value)
+        for element, item in named.items():
+            node[element] = LEAF if element in repeated else _claimed(items.element, item, member=True)
         return node
-    if type(value) is list:
-        items = kind.list
-        if not value or items is None or items.atomic:
-            return LEAF
-        node = {SELF: LEAF}
-        for element, item in _single(items, value).items():
-            node[element] = LEAF if item is _SEVERAL else everything(items.element, item)
-        return ordered(node)
     return LEAF
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -29,8 +28,7 @@ NEVER_OWNED = dotted(
 )
 
 
-@dataclass(slots=True, frozen=True)
-class Identity:
+class Identity(NamedTuple):
     """Who: a manager is another one for each operation and sub-resource, an updater also for each version."""
 
     manager: str
@@ -58,8 +56,7 @@ def updater(manager: str, api_version: str, subresource: str) -> Identity:
     return Identity(manager or "unknown", "Update", api_version, subresource)
 
 
-@dataclass(slots=True, frozen=True)
-class Owned:
+class Owned(NamedTuple):
     """What a manager owns, in the version in which it wrote."""
 
     api_version: str
@@ -162,7 +159,7 @@ def cap_updaters(managed: Managed) -> None:
             managed[bucket] = managed.pop(first[version])
         merged = union(owned.fields, managed[bucket].fields)
         del managed[identity]
-        managed[bucket] = replace(owned, fields=merged)
+        managed[bucket] = owned._replace(fields=merged)
         excess -= 1
 
 

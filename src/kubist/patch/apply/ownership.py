@@ -3,7 +3,9 @@ conflicts, and lets go of what it no longer says."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import lru_cache
+
+import orjson
 
 from kubist.patch.apply import managers, sets
 from kubist.patch.apply.conflicts import Conflicts
@@ -60,10 +62,10 @@ def apply(
     if conflicts and not force:
         raise Conflicting(conflicts)
     if changed := new != live:
-        managed[who] = replace(managed[who], time=now)
+        managed[who] = managed[who]._replace(time=now)
     fields = managers.tracked(claim)
     if fields:
-        others[who] = replace(managed[who], fields=fields)
+        others[who] = managed[who]._replace(fields=fields)
     return (new if changed else live), others
 
 
@@ -77,9 +79,18 @@ def _reconciled(versions: Versions, obj: Object, managed: Managed) -> Managed:
             found = versions.at(obj, owned.api_version, "live object")
             kind = found[1] if found is not None else None
         if kind is not None:
-            fields = reconciled(kind, owned.fields)
-            result[identity] = owned if fields is owned.fields else replace(owned, fields=fields)
+            fields = owned.fields
+            if not _as_the_schema_splits(kind, orjson.dumps(fields)):
+                owned = owned._replace(fields=reconciled(kind, fields))
+            result[identity] = owned
     return result
+
+
+@lru_cache(maxsize=1024)
+def _as_the_schema_splits(kind: Type, fields: bytes) -> bool:
+    """Whether there is nothing to reconcile. Many objects are owned alike, and each is written more than once."""
+    held = orjson.loads(fields)
+    return reconciled(kind, held) is held
 
 
 def _taken(managed: Managed, changes: Changes) -> tuple[Managed, Conflicts]:
@@ -97,7 +108,7 @@ def _taken(managed: Managed, changes: Changes) -> tuple[Managed, Conflicts]:
             fields = sets.difference(fields, conflict)
         fields = sets.difference(fields, comparison.removed)
         if fields:
-            left[identity] = owned if fields is owned.fields else replace(owned, fields=fields)
+            left[identity] = owned if fields is owned.fields else owned._replace(fields=fields)
     return left, conflicts
 
 

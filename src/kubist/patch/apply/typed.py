@@ -6,16 +6,18 @@ merging. An `any` is split only where it holds maps.
 
 from __future__ import annotations
 
-import re
+from collections import Counter
+from collections.abc import Callable, Collection
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from kubist.patch.apply import paths
 from kubist.patch.apply.paths import Element
 from kubist.schema.node import UNSET, Schema
 
-_PLAIN = re.compile(r"[A-Za-z0-9_./: -]*").fullmatch
-"""Text that JSON spells as it is."""
+SPELLINGS = 1024
+"""How many names of items a list remembers."""
 
 
 class BadValue(Exception):
@@ -25,13 +27,15 @@ class BadValue(Exception):
 class Type:
     """The forms a value may take. Most types allow just one of them."""
 
-    __slots__ = ("list", "map", "scalar")
+    __slots__ = ("list", "map", "scalar", "whole")
 
     def __init__(self, scalar: str = "", list: ListType | None = None, map: MapType | None = None) -> None:
         self.scalar = scalar
         """string, numeric, boolean, untyped; empty: no scalar."""
         self.list = list
         self.map = map
+        self.whole: Callable[[Any], dict[str, Any]] | None = None
+        """See `whole.py`."""
 
     @property
     def atomic(self) -> bool:
@@ -52,8 +56,8 @@ class MapType:
         self.element = element
         """The type of keys that are no fields; None: there are none."""
         self.atomic = atomic
-        self.shapes: dict[tuple[Any, ...], Any] = {}
-        """Field sets of values that hold these fields, of these types, and nothing but scalars."""
+        self.shapes: dict[tuple[str, ...], Any] = {}
+        """What `whole.py` knows of maps with certain keys."""
         self._schema = schema
         self._maker = maker
         self._fields: dict[str, tuple[Element, Type]] | None = None if schema else {}
@@ -81,7 +85,7 @@ class MapType:
 class ListType:
     """A list that is atomic, a set of scalars, or keyed by fields of its elements."""
 
-    __slots__ = ("_defaults", "_keys", "_only", "_schema", "atomic", "element")
+    __slots__ = ("_defaults", "_identify", "_keys", "_schema", "_spell", "atomic", "element")
 
     def __init__(
         self, element: Type, atomic: bool, keys: tuple[str, ...] = (), schema: Schema | None = None
@@ -89,17 +93,44 @@ class ListType:
         self.element = element
         self.atomic = atomic
         self._keys = tuple(sorted(keys))
-        self._only = keys[0] if len(keys) == 1 else ""
+        self._identify: Callable[[Any], Any] = itemgetter(*self._keys) if keys else _itself
+        self._spell = lru_cache(SPELLINGS)(self._spelled)
         self._schema = schema
         self._defaults: dict[str, Any] | None = None
 
     def name(self, item: Any) -> Element:
         """The path element of an item."""
-        if self._only and type(item) is dict:
-            only = item.get(self._only)
-            if type(only) is str and _PLAIN(only):
-                return f'k:{{"{self._only}":"{only}"}}'
+        try:
+            identity = self._identify(item)
+        except (KeyError, TypeError):
+            identity = None
+        if type(identity) in _SORTABLE or (
+            type(identity) is tuple and _SORTABLE.issuperset(map(type, identity))
+        ):
+            return self._spell(identity)
         return self._key(item) if self._keys else self._value(item)
+
+    def by_name(self, items: list[Any]) -> tuple[dict[Element, Any], Collection[Element]]:
+        """The items by name, in order; and the names that more than one of them has."""
+        if len(items) == 1:
+            return {self.name(items[0]): items[0]}, ()
+        try:
+            named = dict(zip(map(self._identify, items), items, strict=True))
+        except (KeyError, TypeError):
+            named = {}
+        if len(named) == len(items) and _sortable(named):
+            spell = self._spell
+            return {spell(identity): named[identity] for identity in sorted(named)}, ()
+        names = [self.name(item) for item in items]
+        named = dict(zip(names, items, strict=True))
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        return {name: named[name] for name in sorted(named, key=paths.order)}, frozenset(repeated)
+
+    def _spelled(self, identity: Any) -> Element:
+        """The path element of an item whose key fields (or which itself, in a set) are all there."""
+        if not self._keys:
+            return paths.value(identity)
+        return paths.key(zip(self._keys, identity if len(self._keys) > 1 else (identity,), strict=True))
 
     def _key(self, item: Any) -> Element:
         if not isinstance(item, dict):
@@ -136,6 +167,21 @@ class ListType:
         if item is None:
             raise BadValue("associative list without keys has an element that's an explicit null")
         return paths.value(item)
+
+
+def _itself(item: Any) -> Any:
+    return item
+
+
+_SORTABLE = frozenset((str, int))
+
+
+def _sortable(identities: Collection[Any]) -> bool:
+    """Whether these sort as they are: each of their parts is of the same type in all of them."""
+    types = set(map(type, identities))
+    if tuple in types:
+        return all(map(_sortable, zip(*identities, strict=True)))
+    return len(types) == 1 and types <= _SORTABLE
 
 
 OPAQUE = Type("untyped")

@@ -1,0 +1,111 @@
+"""The field set of a value that is new (or gone) as a whole: it and all that it holds.
+
+Every type gets a function of its own on first use. Values of one shape, that is with the same keys in the same
+order, have nodes that differ only below what may be split further, so each shape is worked out once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kubist.patch.apply.sets import LEAF, SELF, Set
+from kubist.patch.apply.typed import ListType, MapType, Type
+
+Whole = Callable[[Any], Set]
+Shape = tuple[Set, list[tuple[str, str, Whole]]]
+"""The node of a map with certain keys as if all were leaves, and those that are not: key, element and function."""
+
+SHAPES = 64
+"""How many shapes a type remembers."""
+LARGEST_SHAPE = 48
+
+
+def everything(kind: Type, of: Any) -> Set:
+    """The node of a value and all below it."""
+    return (kind.whole or made(kind))(of)
+
+
+def made(kind: Type) -> Whole:
+    """The function of a type."""
+    split, items = kind.map, kind.list
+    maps = _of_maps(split) if split is not None and not split.atomic else None
+    lists = _of_lists(items) if items is not None and not items.atomic else None
+
+    def of_either(of: Any) -> Set:
+        form = type(of)
+        if form is dict and maps is not None:
+            return maps(of)
+        return lists(of) if form is list and lists is not None else LEAF
+
+    kind.whole = of_either if maps is not None and lists is not None else maps or lists or _of_leaf
+    return kind.whole
+
+
+def _of_leaf(of: Any) -> Set:
+    return LEAF
+
+
+def members(split: MapType, of: dict[str, Any], names: tuple[str, ...]) -> Set:
+    """The nodes of some of the keys of a map, by their elements."""
+    node, deeper = split.shapes.get(names) or _shape(split, names)
+    node = node.copy()
+    del node[SELF]
+    for name, element, walk in deeper:
+        node[element] = walk(of[name])
+    return node
+
+
+def _of_maps(split: MapType) -> Whole:
+    shapes = split.shapes
+
+    def of_map(of: Any) -> Set:
+        if type(of) is not dict or not of:
+            return LEAF
+        names = tuple(of)
+        node, deeper = shapes.get(names) or _shape(split, names)
+        if not deeper:
+            return node
+        node = node.copy()
+        for name, element, walk in deeper:
+            node[element] = walk(of[name])
+        return node
+
+    return of_map
+
+
+def _shape(split: MapType, names: tuple[str, ...]) -> Shape:
+    """Work out a shape, and remember it."""
+    node: Set = {SELF: LEAF}
+    deeper = []
+    for name in sorted(names):
+        child = split.child(name)
+        if child is not None:
+            element, inner = child
+            node[element] = LEAF
+            walk = inner.whole or made(inner)
+            if walk is not _of_leaf:
+                deeper.append((name, element, walk))
+    if len(names) <= LARGEST_SHAPE:
+        if len(split.shapes) >= SHAPES:
+            split.shapes.clear()
+        split.shapes[names] = node, deeper
+    return node, deeper
+
+
+def elements(items: ListType, of: list[Any]) -> Set:
+    """The nodes of the items of a list, by their elements. Into those that share a name nobody looks."""
+    walk = items.element.whole or made(items.element)
+    named, repeated = items.by_name(of)
+    if repeated:
+        return {element: LEAF if element in repeated else walk(named[element]) for element in named}
+    return {element: walk(item) for element, item in named.items()}
+
+
+def _of_lists(items: ListType) -> Whole:
+    def of_list(of: Any) -> Set:
+        if type(of) is not list or not of:
+            return LEAF
+        return {SELF: LEAF, **elements(items, of)}
+
+    return of_list

@@ -1,0 +1,148 @@
+"""All that a value holds: what the functions made for each type find is what a plain walk finds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.schema.strategies import TEXT, fitting
+
+from kubist.patch.apply import managers, sets, update_managed_fields, whole
+from kubist.patch.apply.empty import empty
+from kubist.patch.apply.sets import LEAF, SELF, Set
+from kubist.patch.apply.typed import FREE, BadValue, Type, type_of
+from kubist.patch.apply.whole import everything
+from kubist.schema.catalog import schema_for
+from kubist.schema.decode import decode
+
+from .thing import THING
+
+POD = schema_for("", "v1", "Pod")
+KIND = type_of(POD)
+RESET = ("status",)
+SOME = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+_names = st.sampled_from(["a", "b", "C", "é", "<x>", 'q"', "10", "9"]) | TEXT
+_variables = st.fixed_dictionaries(
+    {"name": _names},
+    optional={"value": TEXT, "valueFrom": st.just({"fieldRef": {"fieldPath": "metadata.name"}})},
+)
+_ports = st.fixed_dictionaries(
+    {"containerPort": st.integers(1, 12)},
+    optional={"protocol": st.sampled_from(["TCP", "UDP"]), "name": _names},
+)
+_containers = st.fixed_dictionaries(
+    {"name": _names},
+    optional={
+        "image": TEXT,
+        "env": st.lists(_variables, max_size=4),
+        "ports": st.lists(_ports, max_size=4),
+        "resources": st.just({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1"}}),
+        "args": st.lists(TEXT, max_size=2),
+    },
+)
+_pods = st.fixed_dictionaries(
+    {
+        "metadata": st.fixed_dictionaries(
+            {"name": _names},
+            optional={
+                "labels": st.dictionaries(_names, TEXT, max_size=3),
+                "finalizers": st.lists(_names, max_size=3),
+                "ownerReferences": st.lists(
+                    st.fixed_dictionaries({"uid": _names, "name": _names}), max_size=2
+                ),
+            },
+        ),
+        "spec": st.fixed_dictionaries(
+            {"containers": st.lists(_containers, max_size=2)},
+            optional={
+                "nodeSelector": st.dictionaries(_names, TEXT, max_size=2),
+                "tolerations": st.just([{"key": "k", "operator": "Exists"}]),
+                "securityContext": st.just({}),
+            },
+        ),
+    },
+    optional={"status": st.just({"phase": "Running"})},
+)
+pods = (_pods | fitting(POD)).map(lambda sent: decode(POD, {"apiVersion": "v1", "kind": "Pod", **sent}))
+
+
+def plainly(kind: Type, value: Any) -> Set:
+    if isinstance(value, dict):
+        split = kind.map
+        if not value or split is None or split.atomic:
+            return LEAF
+        children = ((split.child(key), item) for key, item in value.items())
+        return _node({child[0]: plainly(child[1], item) for child, item in children if child is not None})
+    if isinstance(value, list):
+        items = kind.list
+        if not value or items is None or items.atomic:
+            return LEAF
+        names = [items.name(item) for item in value]
+        found = zip(names, value, strict=True)
+        return _node(
+            {name: LEAF if names.count(name) > 1 else plainly(items.element, item) for name, item in found}
+        )
+    return LEAF
+
+
+def _node(children: Set) -> Set:
+    return sets.ordered({SELF: LEAF, **children})
+
+
+def spelled(fields: Set) -> bytes:
+    """With its order, which clients see."""
+    return orjson.dumps(fields)
+
+
+@given(pods)
+@SOME
+def test_what_a_pod_holds_is_what_a_plain_walk_finds(pod: dict[str, Any]) -> None:
+    try:
+        expected = plainly(KIND, pod)
+    except BadValue:
+        with pytest.raises(BadValue):
+            everything(KIND, pod)
+        return
+    assert spelled(everything(KIND, pod)) == spelled(expected)
+
+
+@given(pods)
+@SOME
+def test_who_creates_a_pod_owns_all_that_nothing_has_not(pod: dict[str, Any]) -> None:
+    pod["metadata"].pop("managedFields", None)
+    try:
+        held = sets.difference(plainly(KIND, pod), plainly(KIND, empty(POD)))
+    except BadValue:
+        return
+    held = {element: node for element, node in held.items() if element != SELF}
+    update_managed_fields(POD, None, pod, manager="me", api_version="v1", reset_fields=RESET, now="now")
+    expected = managers.tracked(sets.recursive_difference(held, sets.dotted(*RESET)))
+    entries = pod["metadata"].get("managedFields") or [{"fieldsV1": {}}]
+    assert [spelled(entry["fieldsV1"]) for entry in entries] == [spelled(expected)]
+
+
+@given(st.recursive(TEXT, lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner), max_leaves=10))
+def test_what_has_no_schema_is_split_where_it_holds_maps(value: Any) -> None:
+    assert spelled(everything(FREE, value)) == spelled(plainly(FREE, value))
+
+
+def test_keys_of_other_types_have_their_order() -> None:
+    parts = type_of(THING)
+    value = {"set": ["b", "a", "b"], "ports": [{"port": 10}, {"port": 9, "protocol": "UDP"}, {"port": 9}]}
+    assert spelled(everything(parts, value)) == spelled(plainly(parts, value))
+
+
+def test_shapes_are_forgotten_when_there_are_many() -> None:
+    labels = KIND.map.child("metadata")[1].map.child("labels")[1]  # type: ignore[union-attr, index]
+    assert labels.map is not None
+    for number in range(2 * whole.SHAPES):
+        assert everything(labels, {f"k{number}": ""}) == {SELF: LEAF, f"f:k{number}": LEAF}
+    assert len(labels.map.shapes) <= whole.SHAPES
