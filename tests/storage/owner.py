@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import socket
 from pathlib import Path
 
@@ -12,29 +14,27 @@ from kubist.storage.sqlite import SqliteStore
 
 
 class Owner:
-    """Owns the database in a directory; may be stopped and started again, with the socket listening all the time."""
+    """Owns the database in a directory; may be stopped and started again."""
 
     def __init__(self, directory: Path, *, history: float = 300.0) -> None:
         self.shared = SharedRevision()
         self.path = str(directory / "store.sock")
         self._database = str(directory / "kubist.db")
         self._history = history
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.bind(self.path)
-        self._socket.listen()
 
     async def start(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)
+        sock = socket.socket(socket.AF_UNIX)
+        sock.bind(self.path)
         self.store = SqliteStore(self._database, history=self._history)
         await self.store.open()
         self.server = StoreServer(self.store, self.shared)
-        await self.server.start(self._socket.dup())
+        await self.server.start(sock)
 
     async def stop(self) -> None:
         await self.server.stop()
         await self.store.close()
-
-    def close(self) -> None:
-        self._socket.close()
 
     def user(self) -> RemoteStore:
         return RemoteStore(self.path, self.shared)
@@ -54,4 +54,3 @@ class OwnedStore(RemoteStore):
     async def close(self) -> None:
         await super().close()
         await self.owner.stop()
-        self.owner.close()

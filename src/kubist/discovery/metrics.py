@@ -165,7 +165,7 @@ def _scope(info: RequestInfo) -> str:
 
 
 def _sample(name: str, labels: Labels, value: float) -> str:
-    shown = f"{value:g}" if isinstance(value, float) and value != int(value) else str(int(value))
+    shown = f"{value:.15g}" if isinstance(value, float) and value != int(value) else str(int(value))
     if not labels:
         return f"{name} {shown}"
     pairs = ",".join([f'{key}="{_escaped(text)}"' for key, text in labels])

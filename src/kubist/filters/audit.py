@@ -8,13 +8,14 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import orjson
 
 from kubist.codec.errors import DecodeError
 from kubist.context import User
 from kubist.filters.attributes import Attributes
+from kubist.filters.auditfile import AuditFile
 from kubist.filters.auditpolicy import LEVELS, AuditPolicy, Verdict
 from kubist.http.messages import Answer, Request, Response
 from kubist.meta.times import format_micro_time
@@ -24,6 +25,8 @@ log = logging.getLogger("kubist.filters")
 REQUEST, RESPONSE = 2, 3
 BUFFERED = 10_000
 """Events that may wait for the disk; beyond that they are dropped, and the server's log says so."""
+AT_ONCE = 64 << 10
+"""Bytes that are written together."""
 USER_AGENT_LIMIT = 1024
 
 _REFERENCE = ("namespace", "name", "uid", "resourceVersion")
@@ -35,13 +38,11 @@ class AuditLog:
     """Where events go: a file, or `-` for standard output. Writing never delays a request."""
 
     def __init__(self, path: str, max_size: int = 100, max_backup: int = 0, max_age: int = 0) -> None:
-        self._path = Path(path)
-        self._max_size = max_size << 20
-        """Bytes, from which on a new file is begun. 0: never."""
-        self._max_backup, self._max_age = max_backup, max_age
-        """How many files of earlier times are kept, and for how many days. 0: all of them, for ever."""
+        self._path = path
+        self._limits = (max_size << 20, max_backup, max_age)
         self._events: queue.Queue[Object | None] = queue.Queue(BUFFERED)
         self._dropped = 0
+        self._over = False
         self._thread = threading.Thread(target=self._write, name="audit", daemon=True)
         self._thread.start()
 
@@ -61,37 +62,28 @@ class AuditLog:
             log.error("%d audit events were dropped", self._dropped)
 
     def _write(self) -> None:
-        file: BinaryIO = sys.stdout.buffer if str(self._path) == "-" else self._path.open("ab")
+        file = None if self._path == "-" else AuditFile(Path(self._path), *self._limits)
         try:
-            while (event := self._events.get()) is not None:
-                line = orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)
-                if (
-                    self._max_size
-                    and file is not sys.stdout.buffer
-                    and file.tell() + len(line) > self._max_size
-                ):
-                    file.close()
-                    self._rotate()
-                    file = self._path.open("ab")
-                file.write(line)
-                if self._events.empty():
-                    file.flush()
-            file.flush()
+            while lines := self._next_lines():
+                if file is not None:
+                    file.write(lines)
+                else:
+                    sys.stdout.buffer.write(lines)
+                    sys.stdout.buffer.flush()
         finally:
-            if file is not sys.stdout.buffer:
+            if file is not None:
                 file.close()
 
-    def _rotate(self) -> None:
-        """Put the file aside under its time, and throw away what is too old or too many."""
-        path = self._path
-        now = time.time()
-        stamp = time.strftime("%Y-%m-%dT%H-%M-%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03}"
-        path.rename(path.with_name(f"{path.stem}-{stamp}{path.suffix}"))
-        kept = sorted(path.parent.glob(f"{path.stem}-*{path.suffix}"), reverse=True)
-        for index, old in enumerate(kept):
-            too_old = self._max_age and old.stat().st_mtime < now - self._max_age * 86400
-            if too_old or (self._max_backup and index >= self._max_backup):
-                old.unlink()
+    def _next_lines(self) -> bytes:
+        """What waits, within reason; nothing when it is over."""
+        lines = bytearray()
+        while not self._over and (not lines or (len(lines) < AT_ONCE and not self._events.empty())):
+            event = self._events.get()
+            if event is None:
+                self._over = True
+            else:
+                lines += orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)
+        return bytes(lines)
 
 
 class Audit:

@@ -1,0 +1,165 @@
+"""A store that another process owns: what holds beyond the contract, above all when the owner goes and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from kubist.storage import remote, wire
+from kubist.storage.remote import RemoteStore
+from kubist.storage.store import Batch, Compacted, Event, KeyValue, OpenFailed, Unavailable
+
+from .owner import Owner
+
+
+@contextlib.asynccontextmanager
+async def owned(
+    directory: Path, users: int = 1, **settings: float
+) -> AsyncIterator[tuple[Owner, list[RemoteStore]]]:
+    owner = Owner(directory, **settings)
+    await owner.start()
+    stores = [owner.user() for _ in range(users)]
+    for store in stores:
+        await store.open()
+    try:
+        yield owner, stores
+    finally:
+        for store in stores:
+            await store.close()
+        await owner.stop()
+
+
+async def read(store: RemoteStore, after: int, until: int) -> list[Event]:
+    """The events of a watch up to a revision."""
+    events: list[Event] = []
+    async with asyncio.timeout(20), contextlib.aclosing(store.watch("/r/", after)) as batches:  # type: ignore[type-var]
+        async for batch in batches:
+            events += batch.events
+            if batch.revision >= until:
+                break
+    return events
+
+
+async def test_answered_write_is_in_the_revision_of_every_user(tmp_path: Path) -> None:
+    async with owned(tmp_path, 3) as (_, (first, *others)):
+        for number in range(20):
+            written = await first.create(f"/r/{number}", b"v")
+            assert [await other.revision() >= written for other in others] == [True, True]
+
+
+async def test_watch_has_heard_of_a_write_before_its_writer(tmp_path: Path) -> None:
+    async with owned(tmp_path) as (_, (store,)):
+        heard: list[int] = []
+
+        async def follow() -> None:
+            async for batch in store.watch("/r/", 0):
+                heard.append(batch.revision)
+
+        task = asyncio.create_task(follow())
+        for number in range(50):
+            written = await store.create(f"/r/{number}", b"v")
+            await asyncio.sleep(0)
+            assert heard[-1] >= written
+        task.cancel()
+
+
+async def test_watches_go_on_without_a_gap_when_the_owner_is_back(tmp_path: Path) -> None:
+    async with owned(tmp_path, 2) as (owner, (first, second)):
+        begin = await first.revision()
+        following = [asyncio.create_task(read(store, begin, begin + 30)) for store in (first, second)]
+        for number in range(30):
+            if number % 10 == 5:
+                await owner.stop()
+                await owner.start()
+            await first.create(f"/r/{number:02}", b"v")
+        for events in await asyncio.gather(*following):
+            assert [event.key for event in events] == [f"/r/{number:02}" for number in range(30)]
+
+
+async def test_reads_and_writes_wait_for_an_owner_that_is_being_started(tmp_path: Path) -> None:
+    async with owned(tmp_path) as (owner, (store,)):
+        await store.create("/r/a", b"v")
+        await owner.stop()
+        await asyncio.sleep(0.05)
+        asked = [asyncio.create_task(store.get("/r/a")), asyncio.create_task(store.create("/r/b", b"v"))]
+        await asyncio.sleep(0.05)
+        assert not any(task.done() for task in asked)
+        await owner.start()
+        found, written = await asyncio.gather(*asked)
+        assert isinstance(found, KeyValue) and found.value == b"v"
+        assert isinstance(written, int)
+
+
+async def test_owner_that_stays_away_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "PATIENCE_SECONDS", 0.05)
+    async with owned(tmp_path) as (owner, (store,)):
+        await owner.stop()
+        await asyncio.sleep(0.05)
+        with pytest.raises(Unavailable):
+            await store.create("/r/a", b"v")
+        with pytest.raises(Unavailable):
+            await store.get("/r/a")
+        await owner.start()
+
+
+async def test_user_that_was_away_for_longer_than_history_has_to_read_again(tmp_path: Path) -> None:
+    async with owned(tmp_path, 2) as (_, (first, second)):
+        begin = await first.create("/r/a", b"v")
+        assert second._frames is not None
+        await read(second, 0, begin)
+        second._keeper.cancel()
+        second._frames.close()
+        await asyncio.sleep(0.05)
+        last = begin
+        for _ in range(5):
+            last = await first.update("/r/a", b"w", last)
+        await first.compact(last)
+        second._keeper = asyncio.create_task(second._keep_connected())
+        with pytest.raises(Unavailable):
+            await read(second, begin, last)
+        with pytest.raises(Compacted):
+            await read(second, begin, last)
+        last = await first.create("/r/b", b"v")
+        assert [event.key for event in await read(second, last - 1, last)] == ["/r/b"]
+
+
+async def test_user_that_does_not_read_costs_the_owner_little_and_catches_up(tmp_path: Path) -> None:
+    async with owned(tmp_path, 2) as (owner, (first, second)):
+        begin = await first.revision()
+        assert second._frames is not None and second._frames._transport is not None
+        second._frames._transport.pause_reading()
+        value = b"x" * 10_000
+        for page in range(60):
+            await asyncio.gather(*(first.create(f"/r/{page:02}-{number:02}", value) for number in range(100)))
+        held = [
+            connection.frames._transport.get_write_buffer_size()
+            for connection in owner.server._connections
+            if connection.frames._transport is not None
+        ]
+        assert max(held) < 10 << 20
+        second._frames._transport.resume_reading()
+        events = await read(second, begin, begin + 6000)
+        assert [event.revision for event in events] == list(range(begin + 1, begin + 6001))
+
+
+async def test_nobody_there_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "OPEN_SECONDS", 0.05)
+    with pytest.raises(OpenFailed):
+        await Owner(tmp_path).user().open()
+
+
+def test_frames_are_whole_however_they_are_cut() -> None:
+    event = Event(5, "/r/a", KeyValue("/r/a", b"new", 3, 5), KeyValue("/r/a", b"old", 3, 4))
+    sent = [(1, "get", "/r/\udc80", 0), (0, "events", wire.batch(Batch(5, (event,)))), (2, "", None)]
+    data = b"".join(wire.frame(*message) for message in sent)
+    for size in (1, 3, 7, len(data)):
+        received: list[wire.Message] = []
+        frames = wire.Frames(received.append, lambda: None)
+        for start in range(0, len(data), size):
+            frames.data_received(data[start : start + size])
+        assert received == sent
+    assert wire.read_events(sent[1][2][1]) == [event]  # type: ignore[index]
