@@ -24,6 +24,7 @@ SLOW_SECONDS = 1.0
 """What a request may take before it gets a line in any case."""
 
 access = logging.getLogger("kubist.access")
+access.setLevel(logging.WARNING)
 
 CURRENT: contextvars.ContextVar[Passage | None] = contextvars.ContextVar("kubist-request", default=None)
 """The request under way here. Tasks that it starts inherit it, and belong to it until it is answered."""

@@ -26,7 +26,7 @@ from kubist.http.tls import HTTP1, HTTP2, server_context
 from kubist.registry import Registry
 from kubist.resources import Resources
 from kubist.storage.cache import ROOT
-from kubist.storage.store import Store
+from kubist.storage.store import Store, StoreError
 
 if TYPE_CHECKING:
     from kubist.control.manager import Manager
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from kubist.storage.encryption.values import Values
 
 log = logging.getLogger("kubist")
+
+STORE_SECONDS = 2.0
+"""How often a store that is elsewhere is asked for a sign, and how long it may take."""
 
 
 class Server:
@@ -48,11 +51,15 @@ class Server:
         self.registry = Registry(config, self.resources, self.store)
         self.registry.encrypted = self._encrypted
         self.health = Health()
+        self._silence = ""
+        """Why a store that is elsewhere does not answer."""
         self.health.add("etcd", self._store_problem)
         self.ready = False
         if config.encryption_provider_config_automatic_reload:
             self.health.add("kms-providers", lambda: "")
+        self.stopping = False
         self.health.add("informer-sync", lambda: "" if self.ready else "not ready", "readyz")
+        self.health.add("shutdown", lambda: "process is shutting down" if self.stopping else "", "readyz")
         self.api = API(
             config,
             self.registry,
@@ -71,7 +78,23 @@ class Server:
         self.port = 0
 
     def _store_problem(self) -> str:
-        return self.registry.cache.problem
+        return self.registry.cache.problem or self._silence
+
+    async def _listen_to_store(self) -> None:
+        """Notice when a store that is elsewhere falls silent, as health checks and the log are to tell."""
+        while True:
+            try:
+                async with asyncio.timeout(STORE_SECONDS):
+                    await self.store.revision()
+                silence = ""
+            except (StoreError, TimeoutError) as error:
+                silence = str(error) or f"no answer in {STORE_SECONDS:g} s"
+            if silence and not self._silence:
+                log.error("the store does not answer: %s", silence)
+            elif self._silence and not silence:
+                log.info("the store answers again")
+            self._silence = silence
+            await asyncio.sleep(STORE_SECONDS)
 
     async def start(self, *, sock: socket.socket | None = None) -> None:
         """Take the port, open the store, fill the cache, make what must exist, listen."""
@@ -95,6 +118,8 @@ class Server:
                     asyncio.create_task(repair_allocations(self.api.cluster)),
                     asyncio.create_task(keep_flow_schemas_informed(self.registry)),
                 ]
+            if not self.store.local:
+                self._chores.append(asyncio.create_task(self._listen_to_store()))
             if self.config.encryption_provider_config_automatic_reload:
                 self._chores.append(asyncio.create_task(self._follow_encryption()))
             await self._listen(sock)
@@ -138,7 +163,7 @@ class Server:
     async def stop(self, grace: float = 10.0) -> None:
         """End watches, answer what was accepted, close the store."""
         log.info("stopping")
-        self.ready = False
+        self.ready, self.stopping = False, True
         for chore in self._chores:
             chore.cancel()
         if self._loops is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -52,6 +53,15 @@ class EtcdServer:
             except OSError:
                 assert time.monotonic() < deadline, (self._directory / f"{self._name}.log").read_text()
                 time.sleep(0.02)
+
+    def pause(self) -> None:
+        """It answers nothing, and keeps its connections."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
         if self._process is not None:

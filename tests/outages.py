@@ -1,0 +1,182 @@
+"""A server at work while its store is in trouble: writers, readers and watchers, and what must be true of what
+they were told."""
+
+from __future__ import annotations
+
+import collections
+import http.client
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from live import Client, Pki, configmap, version
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+READERS = 2
+WATCHERS = 3
+WRITERS = 4
+
+
+class Work:
+    """Writers that create, change and delete; readers; watchers that note every event they see."""
+
+    def __init__(self, port: int, pki: Pki) -> None:
+        self._port = port
+        self._pki = pki
+        self._clients: list[Client] = []
+        self._client = self._connected()
+        self._over = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self.acknowledged: dict[str, str | None] = {}
+        """What each name holds by the last answer about it (None: nothing)."""
+        self.doubtful: set[str] = set()
+        """Names of which some change was not acknowledged."""
+        self.answers: collections.Counter[tuple[str, int]] = collections.Counter()
+        self.problems: list[str] = []
+        self.slowest = 0.0
+        self.last_write = 0.0
+        self.events: list[list[dict[str, Any]]] = [[] for _ in range(WATCHERS)]
+
+    def __enter__(self) -> Work:
+        began = version(self._client.get(MAPS))
+        self._start(*(lambda n=n: self._watch(n, began) for n in range(WATCHERS)))  # type: ignore[misc]
+        self._start(*(lambda n=n: self._write(n) for n in range(WRITERS)))  # type: ignore[misc]
+        self._start(*(self._read for _ in range(READERS)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let them finish; the watchers are through when they have seen the last object of all."""
+        self._over.set()
+        for thread in self._threads[WATCHERS:]:
+            thread.join(60)
+        self._client.post(MAPS, configmap("end"))
+        for thread in self._threads:
+            thread.join(60)
+            assert not thread.is_alive(), "somebody is still at work"
+        for client in self._clients:
+            client.close()
+
+    def _connected(self) -> Client:
+        client = Client(self._port, self._pki)
+        self._clients.append(client)
+        return client
+
+    def _start(self, *tasks: Callable[[], None]) -> None:
+        for task in tasks:
+            thread = threading.Thread(target=self._guarded, args=(task,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _guarded(self, task: Callable[[], None]) -> None:
+        try:
+            task()
+        except Exception as error:  # told at the end, by the thread that asserts
+            self.problems.append(repr(error))
+
+    def _ask(self, client: Client, method: str, path: str, body: Any = None) -> int:
+        began = time.monotonic()
+        answer = client.ask(method, path, body)
+        self.slowest = max(self.slowest, time.monotonic() - began)
+        self.answers[method, answer.status] += 1
+        if answer.status == 503:
+            if answer.headers["Retry-After"] != "1":
+                self.problems.append(f"{method}: no Retry-After: {answer}")
+            time.sleep(0.05)
+        elif answer.status >= 400:
+            self.problems.append(f"{method} {path}: {answer}")
+        return answer.status
+
+    def _read(self) -> None:
+        client = self._connected()
+        while not self._over.is_set():
+            self._ask(client, "GET", f"{MAPS}?limit=5")
+            time.sleep(0.02)
+
+    def _write(self, number: int) -> None:
+        client = self._connected()
+        turn = 0
+        while not self._over.is_set():
+            turn += 1
+            name = f"w{number}-{turn}"
+            if self._ask(client, "POST", MAPS, configmap(name, v="0")) != 201:
+                self.doubtful.add(name)
+                continue
+            self.acknowledged[name] = "0"
+            self.last_write = time.monotonic()
+            if self._ask(client, "PUT", f"{MAPS}/{name}", configmap(name, v="1")) != 200:
+                self.doubtful.add(name)
+                continue
+            self.acknowledged[name] = "1"
+            if turn % 3 == 0:
+                if self._ask(client, "DELETE", f"{MAPS}/{name}") != 200:
+                    self.doubtful.add(name)
+                    continue
+                self.acknowledged[name] = None
+
+    def _watch(self, number: int, began: int) -> None:
+        client = self._connected()
+        while not self._over.is_set():
+            try:
+                with client.watch(f"{MAPS}?resourceVersion={began}", timeout=600) as watch:
+                    for event in watch:
+                        if event["type"] == "ERROR":
+                            self.problems.append(f"watch: {event}")
+                            return
+                        began = version(event["object"])
+                        self.events[number].append(event)
+                        if event["object"]["metadata"]["name"] == "end":
+                            return
+            except (OSError, http.client.HTTPException) as error:
+                self.problems.append(f"watch: {error!r}")
+                return
+            if not self._over.is_set():
+                self.problems.append("watch: ended by the server")
+                return
+
+    def recovered(self, within: float) -> float:
+        """Seconds from now until writes succeed again."""
+        began = time.monotonic()
+        while self.last_write < began:
+            assert time.monotonic() - began < within, f"no write succeeded in {within} s"
+            time.sleep(0.01)
+        return self.last_write - began
+
+    def check(self) -> None:
+        """Nothing acknowledged is lost, and every watcher saw every change once, in order."""
+        assert self.problems == []
+        held = self.check_held(self._client)
+        self._client.close()
+        for events in self.events:
+            versions = [version(event["object"]) for event in events]
+            assert versions == sorted(set(versions)), "in order, none twice"
+            assert versions == [version(event["object"]) for event in self.events[0]], "all saw the same"
+            assert replayed(events) == held
+
+    def check_held(self, client: Client) -> dict[str, str]:
+        """What is there, which must be what was acknowledged."""
+        held = {
+            item["metadata"]["name"]: item["data"]["v"]
+            for item in client.get(MAPS)["items"]
+            if item["metadata"]["name"].startswith("w")
+        }
+        for name, value in self.acknowledged.items():
+            if name not in self.doubtful:
+                assert held.get(name) == value, name
+        assert set(held) <= set(self.acknowledged) | self.doubtful
+        return held
+
+
+def replayed(events: list[dict[str, Any]]) -> dict[str, str]:
+    """What is there after these events."""
+    held: dict[str, str] = {}
+    for event in events:
+        name = event["object"]["metadata"]["name"]
+        if not name.startswith("w"):
+            continue
+        if event["type"] == "DELETED":
+            del held[name]
+        else:
+            assert (event["type"] == "ADDED") == (name not in held), event
+            held[name] = event["object"]["data"]["v"]
+    return held

@@ -1,0 +1,48 @@
+"""Three members of one etcd, to be killed, stopped for a while and started again one by one."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+from .etcd_server import EtcdServer
+
+
+class EtcdCluster:
+    def __init__(self, directory: Path, size: int = 3) -> None:
+        self.members = [EtcdServer(directory, name=name) for name in "abcde"[:size]]
+        for member in self.members:
+            member.cluster = ",".join(each.member for each in self.members)
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        return tuple(member.endpoint for member in self.members)
+
+    def start(self) -> None:
+        for member in self.members:
+            member.start()
+        for member in self.members:
+            member.wait()
+
+    def stop(self) -> None:
+        for member in self.members:
+            member.resume()
+            member.stop()
+
+    def leader(self) -> EtcdServer:
+        """The member that the others follow."""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            for member in self.members:
+                told = subprocess.run(
+                    ["etcdctl", "--endpoints", member.endpoint, "endpoint", "status"],
+                    env={"ETCDCTL_API": "3", "PATH": "/usr/bin:/usr/local/bin"},
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                ).stdout
+                if told.split(",")[4:5] == [" true"]:
+                    return member
+            time.sleep(0.1)
+        raise AssertionError("there is no leader")

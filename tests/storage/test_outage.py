@@ -1,0 +1,116 @@
+"""etcd away, stopped or short of a member, and a disk that fails now and then, while clients are at work.
+
+The long versions are in `soak/test_storage_outage.py`.
+"""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kubist import server
+from kubist.storage import etcd_client
+from live import Live, Pki
+from outages import Work
+
+from . import faults
+from .cluster import EtcdCluster
+from .etcd_server import EtcdServer
+
+RECOVERY = 30.0
+"""Seconds until writes succeed again; a second or two on a machine with nothing else to do."""
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    if (reason := EtcdServer.missing()) is not None:
+        pytest.skip(reason)
+    return tmp_path
+
+
+@pytest.fixture
+def one(directory: Path) -> Iterator[EtcdCluster]:
+    cluster = EtcdCluster(directory, 1)
+    cluster.start()
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def three(directory: Path) -> Iterator[EtcdCluster]:
+    cluster = EtcdCluster(directory)
+    cluster.start()
+    yield cluster
+    cluster.stop()
+
+
+def ready(live: Live, expected: int) -> None:
+    deadline = time.monotonic() + 20
+    while live.client.ask("GET", "/readyz/etcd").status != expected:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.etcd
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+def test_etcd_away_is_503_and_then_all_goes_on(
+    one: EtcdCluster, server_pki: Pki, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(etcd_client, "CALL_SECONDS", 1.0)
+    monkeypatch.setattr(server, "STORE_SECONDS", 0.3)
+    (member,) = one.members
+    with Live(server_pki, etcd_servers=one.endpoints) as live:
+        with Work(live.server.port, server_pki) as work:
+            time.sleep(0.5)
+            member.stop() if how == "killed" else member.pause()
+            ready(live, 500)
+            assert live.client.ask("GET", "/livez/ping").status == 200
+            time.sleep(1.0)
+            assert work.answers["GET", 503] and work.answers["POST", 503]
+            if how == "killed":
+                member.start()
+            else:
+                member.resume()
+            work.recovered(RECOVERY)
+            ready(live, 200)
+            time.sleep(0.5)
+        work.check()
+
+
+@pytest.mark.etcd
+def test_two_of_three_members_are_enough(
+    three: EtcdCluster, server_pki: Pki, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(etcd_client, "CALL_SECONDS", 2.0)
+    with Live(server_pki, etcd_servers=three.endpoints) as live:
+        with Work(live.server.port, server_pki) as work:
+            time.sleep(0.5)
+            for member in (three.leader(), three.members[0]):
+                member.stop()
+                work.recovered(RECOVERY)
+                time.sleep(0.5)
+                member.start()
+                member.wait()
+                three.leader()
+            work.recovered(RECOVERY)
+        work.check()
+
+
+@pytest.mark.skipif(not faults.possible(), reason="SQLite's system calls cannot be replaced here")
+def test_a_disk_that_fails_now_and_then_loses_nothing(server_pki: Pki, tmp_path: Path) -> None:
+    with Live(server_pki, data_dir=str(tmp_path)) as live:
+        with Work(live.server.port, server_pki) as work:
+            for number in (errno.ENOSPC, errno.EIO, errno.EROFS, errno.ENOSPC):
+                time.sleep(0.3)
+                with faults.failing_writes(number):
+                    time.sleep(0.3)
+                work.recovered(RECOVERY)
+            assert work.answers["POST", 503]
+            assert not work.answers["GET", 503], "reads go on"
+        work.check()
+    with Live(server_pki, data_dir=str(tmp_path)) as live:
+        work.check_held(live.client)
