@@ -120,6 +120,8 @@ class Strategy(Update):
     """With `mark_deleted`: the finalizers of the policy are set all the same (namespaces)."""
     generation: ClassVar[tuple[str, ...]] = ()
     """Top-level fields whose change raises metadata.generation (which then starts at 1). Empty: no generation."""
+    empty_is_change: ClassVar[bool] = False
+    """To send something empty in these fields is a change, though it is not stored."""
     precondition_kind = ""
     """What a failed precondition of a delete names, if not the Kind."""
     qualified_finalizers = True

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubist.codec.errors import DecodeError
-from kubist.schema.leaves import EMPTY, KEEP_EMPTY, UNKNOWN, Convert, Flags, WrongType, leaf
+from kubist.schema.leaves import DROPPED, EMPTY, KEEP_EMPTY, UNKNOWN, Convert, Flags, WrongType, leaf
 from kubist.schema.node import Field, Schema
 
 _compiled: dict[str, Convert] = {}
@@ -21,7 +21,7 @@ def decode(schema: Schema, value: Any, flags: Flags | None = None) -> Any:
     """The canonical object of a value, parts of which it takes over. A custom resource stays as it is.
 
     `flags` collects what was met on the way: `UNKNOWN` fields, `INEXACT` numbers whose text matters, and if it
-    holds `KEEP_EMPTY`, the `EMPTY` lists that are kept although storing makes them null."""
+    holds `KEEP_EMPTY`, the `EMPTY` lists that are kept although storing makes them null; `DROPPED` ones are not."""
     if not schema.name:
         return value
     try:
@@ -56,6 +56,7 @@ class _Source:
         self.namespace: dict[str, Any] = {
             "WrongType": WrongType,
             "UNKNOWN": UNKNOWN,
+            "DROPPED": DROPPED,
             "EMPTY": {},
             "emptied": _emptied,
         }
@@ -110,7 +111,7 @@ class _Source:
         if schema.type in ("list", "map") or schema.format == "byte":
             lines = [f"k = {error_key}", f"y = {call}"]
             if field.omit_empty:
-                return [*lines, f"if y: o[{key}] = y"]
+                return [*lines, f"if y: o[{key}] = y", "elif x is not None: c.append(DROPPED)"]
             if schema.format == "byte":
                 return [*lines, f"o[{key}] = y"]
             written = "None if x is None else y" if self.keeps_empty else "y or emptied(x, c)"

@@ -26,6 +26,7 @@ INEXACT = "inexact"
 KEEP_EMPTY = "keep empty"
 WRAP = "wrap"
 EMPTY = "empty"
+DROPPED = "dropped"
 
 _WORDS = {
     dict: "object",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from kubist.codec.errors import DecodeError
 from kubist.codec.json import Literal, Repeated, may_repeat, parse, parse_exact, quote, repeated
 from kubist.schema.decode import decode
-from kubist.schema.leaves import EMPTY, INEXACT, KEEP_EMPTY, UNKNOWN, WRAP, Flags
+from kubist.schema.leaves import DROPPED, EMPTY, INEXACT, KEEP_EMPTY, UNKNOWN, WRAP, Flags
 from kubist.schema.node import UNSET, Field, Schema
 
 _LIMIT = 100
@@ -23,6 +23,8 @@ class Decoded(NamedTuple):
     """`unknown field "spec.foo"` and `duplicate field "metadata.name"`, in the order of the text."""
     empties: bool = False
     """Whether it holds empty lists that decoding again makes null. Who sent one owns the field."""
+    dropped: Any = None
+    """The value, if it has something empty that the object is without."""
 
 
 def decode_body(schema: Schema, body: bytes, value: Any = UNSET) -> Decoded:
@@ -38,7 +40,12 @@ def decode_body(schema: Schema, body: bytes, value: Any = UNSET) -> Decoded:
         return _decode_exactly(schema, body)
     if INEXACT in flags:
         return _decode_exactly(schema, body)
-    return Decoded(decoded, complaints(schema, value) if UNKNOWN in flags else [], EMPTY in flags)
+    return Decoded(
+        decoded,
+        complaints(schema, value) if UNKNOWN in flags else [],
+        EMPTY in flags,
+        value if DROPPED in flags else None,
+    )
 
 
 def decode_value(schema: Schema, value: Any, *asked: str) -> Decoded:
@@ -52,7 +59,12 @@ def decode_value(schema: Schema, value: Any, *asked: str) -> Decoded:
             raise
         flags = list(asked)
         decoded = decode(schema, _wrapped(schema, value), flags)
-    return Decoded(decoded, complaints(schema, value) if UNKNOWN in flags else [], EMPTY in flags)
+    return Decoded(
+        decoded,
+        complaints(schema, value) if UNKNOWN in flags else [],
+        EMPTY in flags,
+        value if DROPPED in flags else None,
+    )
 
 
 def _wrapped(schema: Schema, value: Any) -> Any:
@@ -88,7 +100,9 @@ def _decode_exactly(schema: Schema, body: bytes) -> Decoded:
     report = _Report()
     value = report.resolve(schema, parse_exact(body, Literal, repeated), "")
     flags: Flags = [KEEP_EMPTY]
-    return Decoded(decode(schema, value, flags), list(report.found), EMPTY in flags)
+    return Decoded(
+        decode(schema, value, flags), list(report.found), EMPTY in flags, value if DROPPED in flags else None
+    )
 
 
 class _Report:

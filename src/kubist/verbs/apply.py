@@ -25,7 +25,7 @@ async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
     async def applied(old: Object | None) -> Object:
         live = create.from_storage(call, old) if old is not None else None
         merged = _merge(call, configuration, live, force, path.reset_fields)
-        new = _decoded(merged, wanted)
+        new = _decoded(call, merged, wanted, new=old is None)
         call.resource.strategy.default(new)
         metadata = new["metadata"]
         if live is None:
@@ -101,15 +101,17 @@ def check_kind(configuration: Object, api_version: str, kind: str) -> None:
         raise status.bad_request(f"{given[1]} cannot be applied as a {kind}")
 
 
-def _decoded(merged: Object, wanted: body.Expected) -> Object:
+def _decoded(call: Call, merged: Object, wanted: body.Expected, *, new: bool) -> Object:
     try:
         if wanted.custom is not None:
             return wanted.custom.strategy.adopt(merged)
-        obj: Object = body.decode_parsed(merged, [], wanted, WRAP).object
+        decoded = body.decode_parsed(merged, [], wanted, WRAP)
     except DecodeError as error:
         raise status.plain_error(
             f"failed to convert merged object to last applied version: {error}"
         ) from None
+    body.note_empty(call, wanted, decoded, new=new)
+    obj: Object = decoded.object
     return obj
 
 
@@ -165,6 +167,6 @@ async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Respo
         )
         if call.resource.custom:
             raise _unscalable("failed to convert new object")
-        return _decoded(merged, wanted)
+        return _decoded(call, merged, wanted, new=False)
 
     return await scales.write(call, path, applied, shown, None)

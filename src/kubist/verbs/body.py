@@ -9,6 +9,7 @@ from kubist.codec.errors import DecodeError
 from kubist.meta import status
 from kubist.resources import Resource
 from kubist.schema.catalog import is_builtin, schema_for
+from kubist.schema.empties import Empties
 from kubist.schema.leaves import KEEP_EMPTY
 from kubist.schema.node import Schema
 from kubist.schema.strict import Decoded, decode_body, decode_value
@@ -68,8 +69,17 @@ def read(call: Call, wanted: Expected, *, offered: tuple[str, ...] = negotiate.A
         raise _unreadable(wanted, error) from None
     complain(call, wanted, decoded.complaints)
     call.empties = decoded.empties
+    note_empty(call, wanted, decoded, new=call.info.verb == "create")
     obj: Object = decoded.object
     return obj
+
+
+def note_empty(call: Call, wanted: Expected, decoded: Decoded, *, new: bool) -> None:
+    """Remember what was sent empty, and let the object have it until it is stored."""
+    call.sent_empty = None
+    if decoded.dropped is not None:
+        call.sent_empty = Empties(wanted.schema, decoded.dropped, new=new)
+        call.sent_empty.put(decoded.object)
 
 
 async def look_ahead(call: Call) -> None:
@@ -145,7 +155,9 @@ def decode_parsed(value: Object, complaints: list[str], wanted: Expected, *asked
         obj, unknown = wanted.custom.strategy.decode(value)
         return Decoded(obj, complaints + unknown)
     decoded = decode_value(wanted.schema, value, *asked)
-    return Decoded(identified(decoded.object, wanted), complaints + decoded.complaints, decoded.empties)
+    return decoded._replace(
+        object=identified(decoded.object, wanted), complaints=complaints + decoded.complaints
+    )
 
 
 def check_identity(value: Object, wanted: Expected) -> None:

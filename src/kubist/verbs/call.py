@@ -16,6 +16,7 @@ from kubist.http.messages import Request, Response
 from kubist.meta import status
 from kubist.request import RequestInfo
 from kubist.resources import Resource
+from kubist.schema.empties import Empties
 from kubist.storage.cache import Entry
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Call:
     media: MediaType = PLAIN
     empties: bool = False
     """Whether the decoded body holds empty lists that are null once its owners are known."""
+    sent_empty: Empties | None = None
+    """What the body had that was empty, if it makes a difference."""
     document: Any = None
     """The YAML of a long body, or why it is none, where it was read ahead."""
     _context: Context | None = None

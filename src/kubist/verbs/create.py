@@ -169,7 +169,6 @@ async def insert(call: Call, obj: Object) -> Entry | None:
     resource, context = call.resource, call.context
     strategy = resource.strategy
     metadata = obj["metadata"]
-    version = metadata.get("resourceVersion")
     generated = name_it(call, metadata)
     stamp(call, metadata)
     undo = await strategy.before_create(context, obj)
@@ -180,9 +179,8 @@ async def insert(call: Call, obj: Object) -> Entry | None:
         except Lengthy:
             await elsewhere(check, call, strategy, obj)
         await call.api.admission.validate(context, obj, None)
-        if version not in (None, "", "0"):
-            raise status.plain_error("resourceVersion should not be set on objects to be created")
-        metadata.pop("resourceVersion", None)
+        if call.sent_empty is not None:
+            call.sent_empty.take(obj)
         registry, name = call.api.registry, metadata["name"]
         existing = registry.collection(resource).get(resource.key(call.info.namespace, name))
         if existing is not None:
@@ -194,6 +192,8 @@ async def insert(call: Call, obj: Object) -> Entry | None:
             if undo is not None:
                 await undo()
             return None
+        if metadata.pop("resourceVersion", None) not in (None, "", "0"):
+            raise status.plain_error("resourceVersion should not be set on objects to be created")
         try:
             return await registry.insert(resource, call.info.namespace, await call.closed(obj))
         except status.APIError as error:

@@ -135,8 +135,17 @@ def share_unchanged(new: Object, old: Object) -> None:
 
 
 def raise_generation(call: Call, new: Object, old: Object) -> None:
-    watched = call.resource.strategy.generation
-    if watched and any(new.get(field) != old.get(field) for field in watched):
+    strategy, sent_empty = call.resource.strategy, call.sent_empty
+    watched = strategy.generation
+    if not watched:
+        return
+    if sent_empty is not None:
+        sent_empty.take(new)
+    changed = any(new.get(field) != old.get(field) for field in watched)
+    if sent_empty is not None:
+        changed = changed or (strategy.empty_is_change and sent_empty.within(watched, new))
+        sent_empty.put(new)
+    if changed:
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 
@@ -161,6 +170,8 @@ async def _write(call: Call, path: Update, entry: Entry, new: Object, old: Objec
         for warning in path.warnings_on_update(context, new, old):
             context.warn(warning)
         await call.api.admission.validate(context, new, old)
+        if call.sent_empty is not None:
+            call.sent_empty.take(new)
         if _finished(call, new, old):
             return await _remove(call, entry, new)
         if context.dry_run:

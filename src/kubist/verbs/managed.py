@@ -62,6 +62,9 @@ def track(
 ) -> None:
     """Keep the managedFields of `new`, made by a create (`live` None), an update or a patch. Both objects are
     in the request's version."""
+    sent_empty = call.sent_empty
+    if sent_empty is not None:
+        sent_empty.take(new)
     ssa.update_managed_fields(
         call.resource.schema,
         live,
@@ -76,6 +79,8 @@ def track(
     )
     if call.empties:
         new.update(decode(call.resource.schema, new))
+    if sent_empty is not None:
+        sent_empty.put(new)
 
 
 def track_answer(call: Call, obj: Object, schema: Schema, api_version: str) -> None:

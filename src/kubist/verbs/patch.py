@@ -173,6 +173,7 @@ def decode(call: Call, wanted: body.Expected, patched: Object, kind: str) -> Obj
         ) from None
     _complain(call, decoded.complaints)
     call.empties = decoded.empties
+    body.note_empty(call, wanted, decoded, new=False)
     obj: Object = decoded.object
     return obj
 

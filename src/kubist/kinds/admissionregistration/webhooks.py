@@ -27,6 +27,7 @@ _REVIEW_VERSIONS = ("v1", "v1beta1")
 
 class WebhookConfigurationStrategy(Strategy):
     generation = ("webhooks",)
+    empty_is_change = True
     unconditional_update = False
     qualified_finalizers = False
 

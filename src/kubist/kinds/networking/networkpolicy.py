@@ -22,6 +22,7 @@ _DIRECTIONS = (("ingress", "from"), ("egress", "to"))
 
 class NetworkPolicyStrategy(Strategy):
     generation = ("spec",)
+    empty_is_change = True
 
     def default(self, obj: Object) -> None:
         spec = obj["spec"]

@@ -73,7 +73,7 @@ def _validate(spec: Object, old: Object | None) -> Errors:
         errors += immutable(spec.get("nodeName"), old.get("nodeName"), "spec.nodeName")
     errors += _validate_nodes(spec)
     devices, counters = spec.get("devices") or [], spec.get("sharedCounters") or []
-    if devices and counters:
+    if spec.get("devices") is not None and spec.get("sharedCounters") is not None:
         errors.append(fields.invalid("spec", "", "only one of `sharedCounters` or `devices` is allowed"))
     known = {device.get("name", ""): device for device in (old or {}).get("devices") or ()}
     per_device = spec.get("perDeviceNodeSelection") or False

@@ -18,7 +18,8 @@ def validate_template_metadata(metadata: dict[str, Any], path: str) -> list[Fiel
     if labels := metadata.get("labels"):
         errors += objectmeta.validate_labels(labels, f"{path}.labels")
     for name, value in metadata.items():
-        given = value or (name == "deletionGracePeriodSeconds" and value is not None)
+        numbered = name == "deletionGracePeriodSeconds" and value is not None
+        given = value or numbered or isinstance(value, dict | list)
         if given and name not in _SETTABLE:
             errors.append(forbidden(f"{path}.{_CALLED.get(name, name)}", "cannot be set"))
     return errors

@@ -147,7 +147,7 @@ def validate_pod_resources(spec: Object, claims: Set[str], path: str, options: O
     if (spec.get("os") or {}).get("name") == "windows":
         return [forbidden(path, "may not be set for a windows pod")]
     errors: Errors = []
-    if resources.get("claims"):
+    if resources.get("claims") is not None:
         errors.append(forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level"))
     errors += validate_requirements(resources, claims, path, options, of_pod=True)
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}

@@ -1,0 +1,119 @@
+"""Empty lists and maps that were sent where an object is written without them, and where that makes a difference.
+
+Decoding drops them, as storing would. A typed server drops them later: a few of its rules look at what was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kubist.schema.node import Field, Schema
+
+Path = tuple[str | int, ...]
+Object = dict[str, Any]
+
+_POD_SPEC = "io.k8s.api.core.v1.PodSpec"
+_TEMPLATE = ("metadata.ownerReferences", "metadata.finalizers", "metadata.managedFields")
+MEANT: dict[str, tuple[str, ...]] = {
+    _POD_SPEC: ("resources.claims",),
+    "io.k8s.api.core.v1.PersistentVolumeClaimTemplate": _TEMPLATE,
+    "io.k8s.api.autoscaling.v2.HPAScalingRules": ("policies",),
+    **{
+        f"io.k8s.api.resource.{version}.{kind}": names
+        for version in ("v1", "v1beta1", "v1beta2")
+        for kind, names in (
+            ("ResourceClaimTemplateSpec", _TEMPLATE),
+            ("ResourceSliceSpec", ("devices", "sharedCounters")),
+        )
+    },
+}
+"""Fields below a type of which a rule asks whether they were given, not whether they hold anything."""
+MEANT_OF_NEW = {**MEANT, _POD_SPEC: ("overhead", "resources.claims")}
+
+
+def dropped(schema: Schema, value: Any, path: Path = ()) -> Iterator[Path]:
+    """Where a value holds something empty that decoding drops."""
+    if schema.type == "struct" and isinstance(value, dict):
+        for name, field in schema.fields.items():
+            item = value.get(name)
+            if item:
+                yield from dropped(field.schema, item, (*path, name))
+            elif item is not None and field.omit_empty and _may_be_empty(field):
+                yield (*path, name)
+    else:
+        for step, items, item in _items(schema, value):
+            yield from dropped(items, item, (*path, step))
+
+
+def meant(schema: Schema, value: Any, fields: dict[str, tuple[str, ...]], path: Path = ()) -> Iterator[Path]:
+    """Those of them that make a difference."""
+    if schema.type == "struct" and isinstance(value, dict):
+        for names in fields.get(schema.name, ()):
+            inner: Any = value
+            for name in names.split("."):
+                inner = inner.get(name) if isinstance(inner, dict) else None
+            if inner == [] or inner == {}:
+                yield (*path, *names.split("."))
+        for name, item in value.items():
+            if item and name in schema.fields:
+                yield from meant(schema.fields[name].schema, item, fields, (*path, name))
+    else:
+        for step, items, item in _items(schema, value):
+            yield from meant(items, item, fields, (*path, step))
+
+
+class Empties:
+    """What of a document was sent empty. It is put back where a rule asks for it, until the object is stored."""
+
+    def __init__(self, schema: Schema, value: Object, *, new: bool) -> None:
+        self.schema = schema
+        self.value = value
+        self.paths = list(meant(schema, value, MEANT_OF_NEW if new else MEANT))
+
+    def within(self, fields: tuple[str, ...], obj: Object) -> bool:
+        """Whether anything was in these fields of the object that has not been filled in since."""
+        for path in dropped(self.schema, self.value):
+            if path[0] in fields:
+                inner = _parent(obj, path)
+                if isinstance(inner, dict) and not inner.get(str(path[-1])):
+                    return True
+        return False
+
+    def put(self, obj: Object) -> None:
+        """Give the object back what was sent, as far as it is still about the same things."""
+        for path in self.paths:
+            inner, sent = _parent(obj, path), _parent(self.value, path)
+            if isinstance(inner, dict) and isinstance(sent, dict):
+                inner.setdefault(str(path[-1]), sent[path[-1]])
+
+    def take(self, obj: Object) -> None:
+        """Leave out again what is still empty."""
+        for path in self.paths:
+            inner = _parent(obj, path)
+            if isinstance(inner, dict) and not inner.get(str(path[-1]), True):
+                del inner[str(path[-1])]
+
+
+def _parent(value: Any, path: Path) -> Any:
+    for step in path[:-1]:
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            return None
+    return value
+
+
+def _items(schema: Schema, value: Any) -> Iterator[tuple[str | int, Schema, Any]]:
+    items = schema.items
+    if items is not None and items.type == "struct":
+        if isinstance(value, dict):
+            yield from ((name, items, item) for name, item in value.items())
+        elif isinstance(value, list):
+            yield from ((index, items, item) for index, item in enumerate(value))
+
+
+def _may_be_empty(field: Field) -> bool:
+    return not field.pointer and (field.schema.type in ("list", "map") or field.schema.format == "byte")
