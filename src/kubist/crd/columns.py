@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from kubist.crd.jsonpath import JsonPath, PathError
-from kubist.crd.numerals import canonical, go_float
+from kubist.meta.numerals import canonical, go_float
 
 Object = dict[str, Any]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from kubist.crd.numerals import canonical, odd_number
 from kubist.crd.version import Version
+from kubist.meta.numerals import canonical, odd_number
 from kubist.storage.cache import Entry, StoredKind
 
 Object = dict[str, Any]

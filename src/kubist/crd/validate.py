@@ -68,7 +68,7 @@ def _immutable(new: Any, old: Any, path: str) -> Errors:
 def _stored_versions(stored: list[str], versions: list[Object]) -> Errors:
     path = "status.storedVersions"
     if not stored:
-        return [fields.invalid(path, stored, "must have at least one stored version")]
+        return [fields.invalid(path, None, "must have at least one stored version")]
     errors = []
     left = {name: index for index, name in enumerate(stored)}
     for version in versions:
@@ -132,6 +132,20 @@ def validate_names(given: Object, path: str) -> Errors:
 def _common(versions: list[Object], field: str) -> bool:
     """Whether all versions say the same about something: then the reference has it at the top."""
     return bool(versions) and all(version.get(field) == versions[0].get(field) for version in versions)
+
+
+def _internal(versions: list[Object]) -> list[Object]:
+    """Versions as messages show them: in the reference's internal form, without what is large."""
+    flags, others = ("name", "served", "storage"), ("Schema", "Subresources", "AdditionalPrinterColumns")
+    return [
+        {flag.title(): version.get(flag, False) for flag in flags}
+        | {
+            "Deprecated": version.get("deprecated", False),
+            "DeprecationWarning": version.get("deprecationWarning"),
+        }
+        | dict.fromkeys((*others, "SelectableFields"))
+        for version in versions
+    ]
 
 
 class _Spec:
@@ -217,10 +231,12 @@ class _Spec:
                 errors += validate_selectable(version, f"{path}.selectableFields", self._before(version))
         names_ = [version.get("name") for version in self.versions]
         if len(set(names_)) != len(names_):
-            errors.append(fields.invalid("spec.versions", self.versions, "must contain unique version names"))
+            errors.append(
+                fields.invalid("spec.versions", _internal(self.versions), "must contain unique version names")
+            )
         if sum(bool(version.get("storage")) for version in self.versions) != 1:
             why = "must have exactly one version marked as storage version"
-            errors.append(fields.invalid("spec.versions", self.versions, why))
+            errors.append(fields.invalid("spec.versions", _internal(self.versions), why))
         if self.versions and (wrong := names.dns_1035_label(self.versions[0].get("name") or "")):
             errors.append(fields.invalid("spec.version", self.versions[0].get("name", ""), ",".join(wrong)))
         return errors

@@ -12,11 +12,11 @@ import orjson
 
 from kubist.codec.errors import DecodeError
 from kubist.crd import definition, embedded, listtypes, node
-from kubist.crd.numerals import odd_number, rounded
 from kubist.crd.rules.objects import Rules, compile_rules
 from kubist.crd.validation.schema import Validator, compile_schema
 from kubist.meta import fields, status
 from kubist.meta.fields import FieldError
+from kubist.meta.numerals import odd_number, rounded
 from kubist.schema.catalog import by_name
 from kubist.schema.defaulting import apply_defaults, drop_nulls
 from kubist.schema.node import Schema

@@ -40,7 +40,10 @@ def _shown(value: Any) -> str:
         return quoted(value)
     if isinstance(value, (int, float)):
         return str(value)
-    return orjson.dumps(value).decode()
+    text = orjson.dumps(value).decode()
+    if "<" in text or ">" in text or "&" in text:
+        text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return text
 
 
 def quoted(text: str) -> str:

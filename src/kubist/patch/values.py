@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.meta.fields import quoted
+from kubist.meta.numerals import go_float
 
 
 def equal(left: Any, right: Any) -> bool:
@@ -49,7 +50,7 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return f"{value:.17g}" if value != int(value) else f"{value:g}"
+        return go_float(value)
     return str(value)
 
 

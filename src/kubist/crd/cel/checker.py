@@ -23,6 +23,7 @@ from kubist.crd.cel.ast import (
 )
 from kubist.crd.cel.declarations import Overload, functions
 from kubist.crd.cel.errors import CompileError, EvaluationError
+from kubist.crd.cel.escaping import KEYWORDS
 from kubist.crd.cel.formatting import format_problem
 from kubist.crd.cel.types import (
     BOOL,
@@ -90,8 +91,8 @@ class Checker:
         """The type of a whole expression; raises with all that is wrong."""
         self._check(node)
         if self.errors:
-            message = "; ".join(dict.fromkeys(error.message for error in self.errors))
-            raise CompileError(message, self.errors[0].at)
+            first, *others = {(error.message, error.at): error for error in self.errors}.values()
+            raise CompileError(first.message, first.at, tuple(others))
         self._finish(node)
         self._homogeneous(node)
         if self.errors:
@@ -111,16 +112,17 @@ class Checker:
         if isinstance(node, Call) and node.function == "format":
             self._check_format(node)
             return
-        groups: list[list[Type]] = []
+        groups: list[list[tuple[Node, Type]]] = []
         if isinstance(node, ListNode):
-            groups = [[_held(e.type, i in node.optional) for i, e in enumerate(node.elements)]]
+            groups = [[(e, _held(e.type, i in node.optional)) for i, e in enumerate(node.elements)]]
         elif isinstance(node, MapNode):
-            keys = [key.type for key, _ in node.entries]
-            groups = [keys, [_held(v.type, i in node.optional) for i, (_, v) in enumerate(node.entries)]]
+            keys = [(key, key.type) for key, _ in node.entries]
+            values = [(v, _held(v.type, i in node.optional)) for i, (_, v) in enumerate(node.entries)]
+            groups = [keys, values]
         for types in groups:
-            for type_ in types[1:]:
-                if type_ != types[0]:
-                    self._error(node, f"expected type '{types[0]}' but found '{type_}'")
+            for place, type_ in types[1:]:
+                if type_ != types[0][1]:
+                    self._error(place, f"expected type '{types[0][1]}' but found '{type_}'")
                     break
         for child in children(node):
             self._homogeneous(child)
@@ -220,6 +222,8 @@ class Checker:
                 return operand.params[1]
             case "object":
                 found = operand.fields.get(field)
+                if found is None and field in KEYWORDS:
+                    found = operand.fields.get(f"__{field}__")
                 if found is None:
                     self._error(node, f"undefined field '{field}'")
                     return ERROR
@@ -301,9 +305,9 @@ class Checker:
             elif node.function == "matches" and node.args[-1] is literal:
                 regex.compile(literal.value)
         except EvaluationError:
-            self._error(node, f"invalid {node.function} argument")
-        except regex.RegexError as error:
-            self._error(node, f"invalid matches argument: {error}")
+            self._error(literal, f"invalid {node.function} argument")
+        except regex.RegexError:
+            self._error(literal, "invalid matches argument")
 
     def _unify(self, node: Node, held: Type | None, inner: Node) -> Type:
         type_ = self._type(inner)

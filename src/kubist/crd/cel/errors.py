@@ -4,12 +4,26 @@ from __future__ import annotations
 
 
 class CompileError(Exception):
-    """An expression that is none, or not of the types it is used with. `at` is where in the text."""
+    """An expression that is none, or not of the types it is used with. `at` is where in the text; `others` are
+    further problems of the same expression."""
 
-    def __init__(self, message: str, at: int = 0) -> None:
+    def __init__(self, message: str, at: int = 0, others: tuple[CompileError, ...] = ()) -> None:
         super().__init__(message)
         self.message = message
         self.at = at
+        self.others = others
+
+    def located(self, expression: str) -> str:
+        """What is wrong: each problem with its line and a mark below the place."""
+        problems = sorted((self, *self.others), key=lambda problem: problem.at)
+        return "\n".join(problem._marked(expression) for problem in problems)
+
+    def _marked(self, expression: str) -> str:
+        before = expression[: self.at]
+        line = before.count("\n")
+        column = len(before) - (before.rfind("\n") + 1)
+        text = expression.split("\n")[line]
+        return f"ERROR: <input>:{line + 1}:{column + 1}: {self.message}\n | {text}\n | {'.' * column}^"
 
 
 class EvaluationError(Exception):

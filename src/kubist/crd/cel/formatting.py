@@ -8,7 +8,7 @@ from typing import Any
 from kubist.crd.cel.errors import EvaluationError, NoSuchOverload
 from kubist.crd.cel.types import Type
 from kubist.crd.cel.values import Duration, Timestamp
-from kubist.crd.numerals import go_float
+from kubist.meta.numerals import go_float
 
 _CLAUSE = re.compile(r"%(?:(%)|(?:\.(\d+))?([sdfebxXo])|(.?))", re.DOTALL)
 

@@ -44,7 +44,7 @@ from kubist.crd.cel.values import (
     parse_timestamp,
     size,
 )
-from kubist.crd.numerals import go_float
+from kubist.meta.numerals import go_float
 
 
 def _integers(a: Any, b: Any) -> type | None:

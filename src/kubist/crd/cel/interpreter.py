@@ -89,18 +89,17 @@ def _select(node: Select, extra: Extra) -> Closure:
         return lambda frame: type_
     operand = compile_node(node.operand, extra)
     name = field_name(node.operand.type, node.field)
+    typed = node.operand.type.kind == "object"  # where a null is no field
     if node.test:
 
         def test(frame: Frame) -> bool:
             value = operand(frame)
             if value.__class__ is Optional:
                 value = value.value if value.present else {}
-            return isinstance(value, dict) and name in value
+            return isinstance(value, dict) and name in value and not (typed and value[name] is None)
 
         return test
-    convert = (
-        converter(node.operand.type.fields.get(node.field)) if node.operand.type.kind == "object" else None
-    )
+    convert = converter(_field_type(node.operand.type, node.field))
 
     def select(frame: Frame) -> Any:
         value = operand(frame)
@@ -117,6 +116,8 @@ def _select(node: Select, extra: Extra) -> Closure:
             raise NoSuchOverload("select") from None
         if isinstance(value, list):
             raise NoSuchOverload("select")
+        if found is None and typed:
+            raise EvaluationError(f"no such key: {name}")
         return convert(found) if convert is not None else found
 
     return select
@@ -128,6 +129,12 @@ def _optional_field(value: Any, name: str) -> Optional:
     if not isinstance(value, dict):
         raise NoSuchOverload("select")
     return Optional(value[name], True) if name in value else NONE
+
+
+def _field_type(type_: Type, name: str) -> Type | None:
+    if type_.kind != "object":
+        return None
+    return type_.fields.get(name) or type_.fields.get(f"__{name}__")
 
 
 def field_name(type_: Type, name: str) -> str:
@@ -190,13 +197,14 @@ def _optional_select(node: Call, extra: Extra) -> Closure:
     inner = node.args[0].type
     name = field_name(inner, literal.value)
     object_type = inner.params[0] if inner.kind == "opaque" and inner.params else inner
-    found_type = object_type.fields.get(literal.value) if object_type.kind == "object" else None
-    convert = converter(found_type)
+    convert = converter(_field_type(object_type, literal.value))
 
     def select(frame: Frame) -> Optional:
         value = operand(frame)
         frame.cost += 1
         found = _optional_field(value, name)
+        if object_type.kind == "object" and found.value is None:
+            return NONE
         if convert is not None and found.present:
             return Optional(convert(found.value), True)
         return found

@@ -150,13 +150,21 @@ def cidr(text: str) -> CidrValue:
     return CidrValue(found, int(length))
 
 
+def _or_no_overload(parse: Callable[[str], Any], text: str) -> Any:
+    """A text that is no address is of no type that can be contained."""
+    try:
+        return parse(text)
+    except EvaluationError:
+        raise NoSuchOverload from None
+
+
 def contains_ip(network: CidrValue, address: Any) -> bool:
-    found = _address(address) if isinstance(address, str) else address.address
+    found = _or_no_overload(_address, address) if isinstance(address, str) else address.address
     return found.version == network.address.version and found in network.network
 
 
 def contains_cidr(network: CidrValue, other: Any) -> bool:
-    inner = cidr(other) if isinstance(other, str) else other
+    inner = _or_no_overload(cidr, other) if isinstance(other, str) else other
     if inner.address.version != network.address.version or inner.length < network.length:
         return False
     return inner.address in network.network

@@ -126,7 +126,7 @@ class _Parser:
                 if optional:
                     node = Call(token.at, "_?._", [node, Literal(name.at, name.value)])
                 elif self.token.kind == "(" and name.kind == "ident":
-                    node = self._call(name.value, token.at, node)
+                    node = self._call(name.value, node)
                 elif name.kind == "in":
                     raise CompileError("Syntax error: mismatched input 'in'", name.at)
                 else:
@@ -152,7 +152,8 @@ class _Parser:
             self.expect(")")
         return args
 
-    def _call(self, name: str, at: int, target: Node | None) -> Node:
+    def _call(self, name: str, target: Node | None) -> Node:
+        at = self.token.at
         args = self._arguments()
         expanded = macros.bind(name, at, target, args) if self.bindings else None
         if expanded is None:
@@ -195,7 +196,7 @@ class _Parser:
         if name in RESERVED:
             raise CompileError(f"reserved identifier: {name}", token.at)
         if self.token.kind == "(":
-            return self._call(name, token.at, None)
+            return self._call(name, None)
         return Ident(token.at, name)
 
     def _list(self, at: int) -> Node:

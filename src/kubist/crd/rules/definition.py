@@ -39,9 +39,9 @@ def expression_errors(
             errors.append(fields.forbidden(f"{at}.rule", excess("estimated rule cost", price, RULE_LIMIT)))
         cost.total.observe(f"{at}.rule", price)
         if compiled.error:
-            errors.append(fields.invalid(f"{at}.rule", rule, compiled.error))
+            errors.append(fields.invalid(f"{at}.rule", _internal(rule), compiled.error))
         if compiled.message_error:
-            errors.append(fields.invalid(f"{at}.messageExpression", rule, compiled.message_error))
+            errors.append(fields.invalid(f"{at}.messageExpression", _internal(rule), compiled.message_error))
         elif compiled.message_program is not None:
             if per_expression and compiled.message_cost > RULE_LIMIT:
                 why = excess("estimated messageExpression cost", compiled.message_cost, RULE_LIMIT)
@@ -55,3 +55,13 @@ def expression_errors(
             why = "may not be set if oldSelf is not used in rule"
             errors.append(fields.invalid(f"{at}.optionalOldSelf", rule["optionalOldSelf"], why))
     return errors
+
+
+def _internal(rule: Props) -> Props:
+    """A rule as messages show it: in the reference's internal form."""
+    named = {field: rule.get(field[0].lower() + field[1:]) for field in _FIELDS}
+    return {field: value if value is not None or field in _ABSENT else "" for field, value in named.items()}
+
+
+_FIELDS = ("Rule", "Message", "MessageExpression", "Reason", "FieldPath", "OptionalOldSelf")
+_ABSENT = ("Reason", "OptionalOldSelf")

@@ -51,7 +51,7 @@ class CompiledRule:
         try:
             program = cel.compile(rule.get("rule") or "", environment)
         except cel.CompileError as error:
-            self.error = f"compilation failed: ERROR: <input>:1:{error.at + 1}: {error.message}"
+            self.error = f"compilation failed: {error.located(rule['rule'])}"
             return
         if program.type.kind != "bool":
             self.error = "cel expression must evaluate to a bool"
@@ -65,9 +65,7 @@ class CompiledRule:
         try:
             message = cel.compile(expression, environment)
         except cel.CompileError as error:
-            self.message_error = (
-                f"messageExpression compilation failed: ERROR: <input>:1:{error.at + 1}: {error.message}"
-            )
+            self.message_error = f"messageExpression compilation failed: {error.located(expression)}"
             return
         if message.type.kind != "string":
             self.message_error = "messageExpression must evaluate to a string"

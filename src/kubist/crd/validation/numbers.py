@@ -6,7 +6,7 @@ import math
 import struct
 from typing import Any
 
-from kubist.crd.numerals import go_float
+from kubist.meta.numerals import go_float
 
 Props = dict[str, Any]
 

@@ -86,7 +86,7 @@ def compile(expression: str, environment: Environment, result: Result) -> Progra
     try:
         program = cel.compile(expression, _environment(environment))
     except CompileError as error:
-        raise CompileError(_located(expression, error)) from None
+        raise CompileError(f"compilation failed: {error.located(expression)}") from None
     wanted = _RESULTS[result]
     if wanted and program.type not in wanted:
         shown = [_shown(type_) for type_ in wanted]
@@ -97,18 +97,6 @@ def compile(expression: str, environment: Environment, result: Result) -> Progra
 
 def _shown(type_: Type) -> str:
     return "null_type" if type_.kind == "null" else str(type_)
-
-
-def _located(expression: str, error: CompileError) -> str:
-    """What is wrong, with the line and a mark below the place."""
-    before = expression[: error.at]
-    line = before.count("\n")
-    column = len(before) - (before.rfind("\n") + 1)
-    text = expression.split("\n")[line]
-    mark = "." * column + "^"
-    return (
-        f"compilation failed: ERROR: <input>:{line + 1}:{column + 1}: {error.message}\n | {text}\n | {mark}"
-    )
 
 
 def check(expression: str, environment: Environment, result: Result) -> str | None:
