@@ -1,0 +1,135 @@
+"""Long trouble with the store under clients at work: etcd away for half a minute, members killed in turn for
+minutes, a disk that fails again and again, and flushes that fail in fact."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.processes import Running
+from live import Live, Pki
+from outages import Work
+from storage import faults
+from storage.cluster import EtcdCluster
+from storage.etcd_server import EtcdServer
+
+AWAY = 30.0
+MINUTES = 60.0
+RECOVERY = 60.0
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    if (reason := EtcdServer.missing()) is not None:
+        pytest.skip(reason)
+    return tmp_path
+
+
+@pytest.fixture
+def three(directory: Path) -> Iterator[EtcdCluster]:
+    cluster = EtcdCluster(directory)
+    cluster.start()
+    yield cluster
+    cluster.stop()
+
+
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+def test_etcd_away_for_half_a_minute(directory: Path, server_pki: Pki, how: str) -> None:
+    cluster = EtcdCluster(directory, 1)
+    cluster.start()
+    (member,) = cluster.members
+    try:
+        with Live(server_pki, etcd_servers=cluster.endpoints) as live:
+            with Work(live.server.port, server_pki) as work:
+                for _ in range(3):
+                    time.sleep(5)
+                    member.stop() if how == "killed" else member.pause()
+                    time.sleep(AWAY)
+                    assert live.client.ask("GET", "/readyz/etcd").status == 500
+                    member.start() if how == "killed" else member.resume()
+                    print(f"{how}: writes again after {work.recovered(RECOVERY):.1f} s")
+            work.check()
+    finally:
+        cluster.stop()
+
+
+def test_members_are_killed_in_turn(three: EtcdCluster, server_pki: Pki) -> None:
+    with Live(server_pki, etcd_servers=three.endpoints) as live:
+        with Work(live.server.port, server_pki) as work:
+            end = time.monotonic() + 5 * MINUTES
+            while time.monotonic() < end:
+                member = random.choice([three.leader(), *three.members])
+                hard = random.random() < 0.5
+                member.stop() if hard else member.pause()
+                work.recovered(RECOVERY)
+                time.sleep(random.uniform(1, 8))
+                member.start() if hard else member.resume()
+                member.wait()
+                time.sleep(random.uniform(1, 4))
+        work.check()
+        print(f"{len(work.events[0])} events, {len(work.doubtful)} writes in doubt")
+
+
+@pytest.mark.skipif(not faults.possible(), reason="SQLite's system calls cannot be replaced here")
+def test_a_disk_fails_again_and_again(server_pki: Pki, tmp_path: Path) -> None:
+    with Live(server_pki, data_dir=str(tmp_path)) as live:
+        with Work(live.server.port, server_pki) as work:
+            end = time.monotonic() + 3 * MINUTES
+            while time.monotonic() < end:
+                time.sleep(random.uniform(0.01, 1))
+                with faults.failing_writes(random.choice((errno.ENOSPC, errno.EIO, errno.EROFS))):
+                    time.sleep(random.uniform(0.01, 1))
+                work.recovered(RECOVERY)
+        work.check()
+    with Live(server_pki, data_dir=str(tmp_path)) as live:
+        work.check_held(live.client)
+
+
+def test_flushes_that_fail_in_fact(server_pki: Pki, tmp_path: Path) -> None:
+    """Every seventh flush of a real process fails, by strace; killed after that, it has lost nothing."""
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("there is no strace on PATH")
+    data = tmp_path / "data"
+    flags = (
+        "apiserver", "--secure-port=0", "--bind-address=127.0.0.1", "--authorization-mode=RBAC",
+        f"--tls-cert-file={server_pki.path('tls.crt')}", f"--tls-private-key-file={server_pki.path('tls.key')}",
+        f"--token-auth-file={server_pki.path('tokens.csv')}", f"--data-dir={data}",
+        "--disable-admission-plugins=ServiceAccount",
+    )  # fmt: skip
+    server = Running(tmp_path, *flags)
+    try:
+        port = int(server.wait_for(r"serving on 127\.0\.0\.1:(\d+)", 60))
+        with Work(port, server_pki) as work:
+            with flushes_fail(strace, server.process.pid):
+                time.sleep(MINUTES)
+            work.recovered(RECOVERY)
+        assert work.answers["POST", 503] and work.answers["POST", 201]
+        print(dict(work.answers))
+        work.check()
+    finally:
+        server.close()
+    with Live(server_pki, data_dir=str(data)) as live:
+        work.check_held(live.client)
+
+
+@contextlib.contextmanager
+def flushes_fail(strace: str, pid: int) -> Iterator[None]:
+    """Every seventh flush of a process."""
+    calls = "fdatasync,fsync"
+    command = [strace, "-f", "-qq", "-o", "/dev/null", "-p", str(pid), "-e", f"trace={calls}"]
+    tracer = subprocess.Popen([*command, "-e", f"inject={calls}:error=EIO:when=7+7"])
+    try:
+        yield
+    finally:
+        tracer.send_signal(signal.SIGINT)
+        tracer.wait(30)
