@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import re
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
@@ -35,7 +34,8 @@ from kubist.filters.flowcontrol import TOO_MANY, TooManyRequests
 from kubist.filters.gate import Gate, Passage
 from kubist.http.messages import Answer, Request, Response, Stream
 from kubist.logs import CURRENT
-from kubist.meta import status
+from kubist.meta import durations, status
+from kubist.meta.fields import quoted
 from kubist.registry import Registry
 from kubist.request import RequestInfo
 from kubist.resources import Resources
@@ -153,6 +153,8 @@ class API:
     async def _handle(self, request: Request, passage: Passage) -> Answer:
         query = requests.parse_query(request.query)
         info = passage.info = requests.parse(request.method, request.path, query)
+        if info.malformed:
+            return unreadable(info.path)
         user = await self.gate.enter(request, info, passage)
         check_timeout(query)
         if info.path.startswith("/apis//"):
@@ -287,15 +289,17 @@ def escaped(text: str) -> bytes:
     return "".join(char if char.isprintable() else " " for char in text).encode()
 
 
-_DURATION = re.compile(r"[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)")
+def unreadable(path: str) -> Response:
+    """What is said of a path whose resource cannot be told."""
+    why = f"failed to create RequestInfo: unable to determine kind and namespace from url, {path}"
+    return Response(500, NOT_FOUND.headers, f"Internal Server Error: {quoted(path)}: {why}\n".encode())
 
 
 def check_timeout(query: dict[str, str]) -> None:
     """`timeout` is how long the client will wait; one that cannot be read is refused."""
     text = query.get("timeout")
-    if text and not _DURATION.fullmatch(text):
-        why = f'invalid timeout specified in the request URL - time: invalid duration "{text}"'
-        raise status.bad_request(why)
+    if text and (wrong := durations.wrong(text)):
+        raise status.bad_request(f"invalid timeout specified in the request URL - {wrong}")
 
 
 def render_status(request: Request, shown: dict[str, Any]) -> tuple[bytes, str]:

@@ -38,6 +38,8 @@ class RequestInfo:
     """Asked by the old `/watch/` form."""
     field_selector: str = ""
     """Of a list, a watch or a deletion of many, as it was sent."""
+    malformed: bool = False
+    """Begins like a path of resources and then names none."""
 
 
 def parse(method: str, raw_path: str, query: dict[str, str]) -> RequestInfo:
@@ -58,7 +60,7 @@ def parse(method: str, raw_path: str, query: dict[str, str]) -> RequestInfo:
     info.verb = _VERBS.get(method, "")
     if rest[0] in ("watch", "proxy"):
         if len(rest) < 2:
-            info.is_resource = False
+            info.is_resource, info.malformed = False, True
             return info
         info.watch_path = rest[0] == "watch"
         info.verb, rest = rest[0], rest[1:]

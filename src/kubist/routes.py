@@ -29,6 +29,8 @@ def check(info: RequestInfo, resource: Resource, method: str) -> None:
         methods = {"GET"}
     if method not in methods:
         raise status.method_not_allowed()
+    if len(below) > 2 and not below[1]:
+        raise status.bad_request("name must be provided")
     if len(below) > 1 and (wrong := path_segment(below[1])):
         raise status.bad_request(f'name parameter invalid: "{below[1]}": {", ".join(wrong)}')
 

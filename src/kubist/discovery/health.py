@@ -9,7 +9,8 @@ from kubist.http.messages import Response
 Check = Callable[[], str]
 """What is wrong, or nothing."""
 
-_TEXT = [(b"Content-Type", b"text/plain; charset=utf-8"), (b"X-Content-Type-Options", b"nosniff")]
+_PLAIN = (b"Content-Type", b"text/plain; charset=utf-8")
+_TEXT = [_PLAIN, (b"X-Content-Type-Options", b"nosniff")]
 
 
 class Health:
@@ -31,16 +32,18 @@ class Health:
 
     def answer(self, path: str, query: dict[str, str], excluded: list[str]) -> Response | None:
         """The answer for a path; None if it names no check."""
-        endpoint, _, name = path.strip("/").partition("/")
+        endpoint, one, name = path.removeprefix("/").partition("/")
         checks = self._checks.get(endpoint)
         if checks is None:
             return None
-        if name:
+        if one:
             check = checks.get(name)
             if check is None:
                 return None
             problem = check()
-            return _text(500, f"internal server error: {problem}\n") if problem else _text(200, "ok")
+            if problem:
+                return _text(500, f"internal server error: {problem}\n")
+            return Response(200, [_PLAIN], b"ok")
         lines = []
         failed = []
         for known, check in checks.items():

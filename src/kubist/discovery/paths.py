@@ -75,14 +75,18 @@ class Paths:
         if path in self.others:
             answer = self.others[path](request)
             return await answer if isinstance(answer, Awaitable) else answer
-        parts = split(path) or [""]
-        if parts == [""]:
+        parts = split(path)
+        if path in ("", "/", "/index.html"):
             return Response(200, list(JSON), indented({"paths": self._index()}))
+        if not parts:
+            return plain_not_found()
         if parts[0] in ("healthz", "livez", "readyz"):
             excluded = [pair[8:] for pair in request.query.split("&") if pair.startswith("exclude=")]
             return self.health.answer(path, query, excluded) or plain_not_found()
         if parts == ["version"]:
             return self._version(request)
+        if parts[0] == "version":
+            raise status.no_such_path()
         if parts[0] in ("api", "apis"):
             return self._discovery(request, parts, query)
         if parts[0] == "openapi":

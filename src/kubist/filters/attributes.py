@@ -32,12 +32,18 @@ class Attributes:
         tail = f": {reason}" if reason else ""
         if not self.is_resource:
             why = f"User {quoted(self.user.name)} cannot {self.verb} path {quoted(self.path)}"
-            return status.forbidden("", "", "", why.translate(_SANITIZED) + tail)
+            return _plain(status.forbidden("", "", "", why.translate(_SANITIZED) + tail))
         who = f"User {quoted(self.user.name)} cannot {self.verb}"
         what = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
         where = f"in the namespace {quoted(self.namespace)}" if self.namespace else "at the cluster scope"
         why = f"{who} resource {quoted(what)} in API group {quoted(self.group)} {where}"
-        return status.forbidden(self.group, self.resource, self.name, why.translate(_SANITIZED) + tail)
+        return _plain(status.forbidden(self.group, self.resource, self.name, why.translate(_SANITIZED) + tail))
+
+
+def _plain(error: status.APIError) -> status.APIError:
+    """A refusal repeats what the client sent; a browser must not take that for a page."""
+    error.headers = (("X-Content-Type-Options", "nosniff"),)
+    return error
 
 
 def attributes(user: User, info: RequestInfo) -> Attributes:

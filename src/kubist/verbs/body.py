@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from kubist.codec.yaml import Document
 
 Object = dict[str, Any]
+NO_KIND = "couldn't get version/kind; json parse error"
 LENGTHY = 32 << 10
 """Bytes of a body from which on reading it as YAML takes too long for the event loop."""
+GLIMPSE = 30
+"""Bytes of an unrecognized body that its sender is shown."""
 
 
 class Expected:
@@ -66,7 +69,7 @@ def read(call: Call, wanted: Expected, *, offered: tuple[str, ...] = negotiate.A
     try:
         decoded = _decode(call, wanted, serializer)
     except DecodeError as error:
-        raise _unreadable(wanted, error) from None
+        raise _unreadable(wanted, error, call.request.body) from None
     complain(call, wanted, decoded.complaints)
     call.empties = decoded.empties
     note_empty(call, wanted, decoded, new=call.info.verb == "create")
@@ -116,9 +119,26 @@ def complain(call: Call, wanted: Expected, complaints: list[str]) -> None:
         call.context.warn(complaint)
 
 
-def _unreadable(wanted: Expected, error: DecodeError) -> status.APIError:
+class Unrecognized(DecodeError):
+    """A body of which not even the kind can be told."""
+
+
+def _unreadable(wanted: Expected, error: DecodeError, body: bytes) -> status.APIError:
+    if isinstance(error, Unrecognized):
+        return status.bad_request(
+            f"the object provided is unrecognized (must be of type {wanted.kind}): {error} ({_glimpse(body)})"
+        )
     message = f'{wanted.kind} in version "{wanted.version}" cannot be handled as a {wanted.kind}: {error}'
     return status.bad_request(message)
+
+
+def _glimpse(body: bytes) -> str:
+    """How a body begins, for people: as it is if it may be JSON, else its bytes."""
+    if not body:
+        return "<empty>"
+    more = " ..." if len(body) > GLIMPSE else ""
+    head = body[:GLIMPSE]
+    return (head.decode(errors="replace") if head.startswith(b"{") else head.hex()) + more
 
 
 def _decode(call: Call, wanted: Expected, serializer: str) -> Decoded:
@@ -127,10 +147,16 @@ def _decode(call: Call, wanted: Expected, serializer: str) -> Decoded:
         return _decode_protobuf(body, wanted)
     complaints: list[str] = []
     if serializer == negotiate.YAML:
-        document = parse_yaml(call)
+        try:
+            document = parse_yaml(call)
+        except DecodeError as error:
+            raise Unrecognized(str(error)) from None
         value, complaints = document.value, list(document.complaints)
     else:
-        value = json.parse(body)
+        try:
+            value = json.parse(body)
+        except DecodeError as error:
+            raise Unrecognized(f"{NO_KIND}: {error}") from None
         if wanted.custom is None and isinstance(value, dict):
             check_identity(value, wanted)
             decoded = decode_body(wanted.schema, body, value)
@@ -139,13 +165,27 @@ def _decode(call: Call, wanted: Expected, serializer: str) -> Decoded:
     if value is None:
         value = {}
     if not isinstance(value, dict):
-        word = "array" if isinstance(value, list) else "string" if isinstance(value, str) else "number"
-        raise DecodeError(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal "
+        word = json_type(value)
+        raise Unrecognized(
+            f"{NO_KIND}: json: cannot unmarshal "
             f'{word} into Go value of type struct {{ APIVersion string "json:\\"apiVersion,omitempty\\""; '
             'Kind string "json:\\"kind,omitempty\\"" }'
         )
     return decode_parsed(value, complaints, wanted, KEEP_EMPTY)
+
+
+def json_type(value: object) -> str:
+    """What JSON calls a value that is not null."""
+    match value:
+        case bool():
+            return "bool"
+        case list():
+            return "array"
+        case dict():
+            return "object"
+        case str():
+            return "string"
+    return "number"
 
 
 def decode_parsed(value: Object, complaints: list[str], wanted: Expected, *asked: str) -> Decoded:
@@ -165,7 +205,10 @@ def check_identity(value: Object, wanted: Expected) -> None:
     kind, api_version = value.get("kind"), value.get("apiVersion")
     for name, given in (("kind", kind), ("apiVersion", api_version)):
         if given is not None and not isinstance(given, str):
-            raise DecodeError(f"couldn't get version/kind; json parse error: {name} is not a string")
+            word = json_type(given)
+            raise Unrecognized(
+                f"{NO_KIND}: json: cannot unmarshal {word} into Go struct field .{name} of type string"
+            )
     if wanted.custom is not None and not (kind and api_version):
         missing = "kind" if not kind else "apiVersion"
         raise DecodeError(f"Object '{missing}' is missing")
@@ -183,7 +226,7 @@ def check_identity(value: Object, wanted: Expected) -> None:
         where = "pkg/api/legacyscheme/scheme.go:30"
         message = f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"'
         raise status.bad_request(
-            f'{wanted.kind} in version "{wanted.version}" cannot be handled as a {wanted.kind}: {message}'
+            f'{kind} in version "{version}" cannot be handled as a {wanted.kind}: {message}'
         )
     if kind == wanted.kind:
         raise _other_version(api_version, wanted)
@@ -238,6 +281,8 @@ def read_delete_options(call: Call) -> Object | None:
                 value = yaml.parse(body).value
             else:
                 value = json.parse(body)
+            if value is None:
+                value = {}
             if not isinstance(value, dict):
                 raise DecodeError("couldn't get version/kind; json parse error: not an object")
             kind = value.get("kind") or "DeleteOptions"

@@ -1,0 +1,44 @@
+"""Durations as clients write them, such as `1h30m` or `-1.5s`, and what is wrong with one that cannot be read."""
+
+from __future__ import annotations
+
+import re
+
+from kubist.meta.fields import quoted
+
+_UNITS = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "μs": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+_TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
+_MOST = 1 << 63
+
+
+def wrong(text: str) -> str:
+    """Why a duration cannot be read; empty if it can."""
+    rest = text[1:] if text[:1] in ("-", "+") else text
+    if rest == "0":
+        return ""
+    total, at = 0, 0
+    while at < len(rest) or not rest:
+        term = _TERM.match(rest, at)
+        assert term is not None
+        whole, part, unit = term.groups()
+        if not whole and not part:
+            return f"time: invalid duration {quoted(text)}"
+        if not unit:
+            return f"time: missing unit in duration {quoted(text)}"
+        if unit not in _UNITS:
+            return f"time: unknown unit {quoted(unit)} in duration {quoted(text)}"
+        digits = part or ""
+        total += int((whole or "0") + digits) * _UNITS[unit] // 10 ** len(digits)
+        if total > _MOST - (text[0] != "-"):
+            return f"time: invalid duration {quoted(text)}"
+        at = term.end()
+    return ""

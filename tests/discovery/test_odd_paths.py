@@ -1,0 +1,58 @@
+"""Paths that nobody means: answered as the reference answers them, and never by something that looks right."""
+
+from __future__ import annotations
+
+import pytest
+from live import Client
+
+TEXT = "text/plain; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    "path", ["//", "///", "/healthz/", "/livez/ping/", "/readyz/nope", "/logs", "/openapi/", "/apis//"]
+)
+def test_plain_not_found(client: Client, path: str) -> None:
+    answer = client.ask("GET", path)
+    assert (answer.status, answer.headers["content-type"]) == (404, TEXT)
+    assert answer.body == b"404 page not found\n"
+
+
+@pytest.mark.parametrize("path", ["/", "/index.html"])
+def test_the_index(client: Client, path: str) -> None:
+    assert "/readyz/shutdown" in client.get(path)["paths"]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/watch", "/api/v1/proxy/", "/apis/apps/v1/watch"])
+def test_a_path_of_resources_that_names_none(client: Client, path: str) -> None:
+    answer = client.ask("GET", path)
+    assert (answer.status, answer.headers["content-type"]) == (500, TEXT)
+    assert b"unable to determine kind and namespace from url, " + path.encode() in answer.body
+
+
+def test_below_the_version_there_is_nothing(client: Client) -> None:
+    assert client.ask("GET", "/version/x").headers["content-type"] == "application/json"
+
+
+def test_a_subresource_of_no_name(client: Client) -> None:
+    answer = client.ask("GET", "/api/v1/namespaces/default/pods//log")
+    assert answer.status == 400 and b"name must be provided" in answer.body
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("", "json parse error: unexpected end of JSON input (<empty>)"),
+        ('{"a"', 'json parse error: unexpected end of JSON input ({"a")'),
+        (
+            '{"kind":5}',
+            'json parse error: json: cannot unmarshal number into Go struct field .kind of type string ({"kind":5})',
+        ),
+        ("a: b", "json parse error: invalid character 'a' looking for beginning of value (613a2062)"),
+    ],
+)
+def test_a_body_of_no_kind_is_shown_to_its_sender(client: Client, body: str, why: str) -> None:
+    answer = client.ask("POST", "/api/v1/namespaces", body.encode())
+    assert answer.status == 400
+    assert answer.json["message"] == (
+        f"the object provided is unrecognized (must be of type Namespace): couldn't get version/kind; {why}"
+    )
