@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from live import Client
 
 TEXT = "text/plain; charset=utf-8"
