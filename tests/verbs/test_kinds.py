@@ -186,3 +186,20 @@ def test_a_budget_is_held_to_its_own_rules_before_those_of_metadata(live: Live) 
     refused = live.client.ask("POST", path, {"metadata": odd, "spec": {}}).json
     assert [cause["field"] for cause in refused["details"]["causes"]] == ["metadata.labels"]
     assert live.client.post(path, {"metadata": {"name": "Any_Name"}})["metadata"]["name"] == "Any_Name"
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [("5", 500), ("0", 201), ("abc", 201), ("99999999999999999999", 201)]
+)
+def test_what_was_stored_before_cannot_be_created(live: Live, version: str, code: int) -> None:
+    path = f"/api/v1/{DEFAULT}/configmaps"
+    stale = {"metadata": {"name": "x", "resourceVersion": version}}
+    assert live.client.ask("POST", f"{path}?dryRun=All", stale).json["metadata"]["resourceVersion"] == version
+    assert live.client.ask("POST", path, stale).status == code
+
+
+def test_null_is_a_body_without_options(live: Live) -> None:
+    path = f"/api/v1/{DEFAULT}/configmaps"
+    live.client.post(path, {"metadata": {"name": "x"}})
+    assert live.client.ask("DELETE", f"{path}/x?dryRun=All", b"null").status == 200
+    assert live.client.ask("GET", f"{path}/x").status == 404

@@ -41,7 +41,7 @@ async def create(call: Call) -> Response:
     if warning:
         call.context.warn(warning)
     call.context.name = metadata.get("name", "")
-    managed.track(call, obj, None, strategy.reset_fields)
+    await managed.tracked(call, obj, None, strategy.reset_fields)
     obj = to_storage(call, obj)
     await call.api.admission.admit(call.context, obj, None)
     entry = await insert(call, obj)
@@ -124,6 +124,11 @@ def name_it(call: Call, metadata: Object) -> bool:
     return bool(prefix)
 
 
+def is_version(text: str) -> bool:
+    """Whether an object with this resourceVersion is one that was stored."""
+    return text.isascii() and text.isdigit() and 0 < int(text) < 1 << 64
+
+
 def stamp(call: Call, metadata: Object) -> None:
     """What the system gives a new object."""
     metadata["uid"] = new_uid()
@@ -181,6 +186,8 @@ async def insert(call: Call, obj: Object) -> Entry | None:
         await call.api.admission.validate(context, obj, None)
         if call.sent_empty is not None:
             call.sent_empty.take(obj)
+        if not context.dry_run and is_version(metadata.pop("resourceVersion", "")):
+            raise status.plain_error("resourceVersion should not be set on objects to be created")
         registry, name = call.api.registry, metadata["name"]
         existing = registry.collection(resource).get(resource.key(call.info.namespace, name))
         if existing is not None:
@@ -192,8 +199,6 @@ async def insert(call: Call, obj: Object) -> Entry | None:
             if undo is not None:
                 await undo()
             return None
-        if metadata.pop("resourceVersion", None) not in (None, "", "0"):
-            raise status.plain_error("resourceVersion should not be set on objects to be created")
         try:
             return await registry.insert(resource, call.info.namespace, await call.closed(obj))
         except status.APIError as error:

@@ -83,7 +83,8 @@ async def _absent(call: Call, transform: Transform, create_absent: bool, uid: st
     allowed, reason = await call.api.authorization.authorize(asked)
     if not allowed:
         raise asked.forbidden(reason)
-    new["metadata"].pop("resourceVersion", None)
+    if not call.context.dry_run:
+        new["metadata"].pop("resourceVersion", None)
     new["metadata"].setdefault("name", call.info.name)
     entry = await create.insert(call, new)
     return Outcome(entry, new, created=True)
