@@ -266,3 +266,63 @@ def test_objects_stored_in_an_older_version_are_converted_on_read(live: Live, we
     assert changed["status"]["storedVersions"] == ["v1", "v2"]
     assert client.get(links(at, "v2") + "/a")["spec"] == {"name": "x", "port": 1}
     assert client.get(links(at, "v1") + "/a")["spec"] == {"host": "x:1"}
+
+
+def owners(made: Object) -> dict[str, Object]:
+    return {entry["manager"]: entry["fieldsV1"]["f:spec"] for entry in made["metadata"]["managedFields"]}
+
+
+def test_ownership_is_seen_in_the_version_it_was_taken_in(live: Live, at: str) -> None:
+    client = live.client
+    configuration = obj("Link", "links.example.com/v1", "a", spec={"host": "x:1"})
+    apply = "application/apply-patch+yaml"
+    path = links(at, "v1") + "/a?fieldManager=one"
+    client.ask("PATCH", path, configuration, apply)
+    other = obj("Link", "links.example.com/v2", "a", spec={"name": "x", "port": 2})
+    clash = client.ask("PATCH", links(at, "v2") + "/a?fieldManager=two", other, apply)
+    assert clash.status == 409, "another port changes the host that one owns"
+    assert [cause["field"] for cause in clash.json["details"]["causes"]] == [".spec.host"]
+    taken = client.ask("PATCH", links(at, "v2") + "/a?fieldManager=two&force=true", other, apply).json
+    assert owners(taken) == {"two": {"f:name": {}, "f:port": {}}}
+    agreed = client.ask("PATCH", path, obj("Link", "links.example.com/v1", "a", spec={"host": "x:2"}), apply)
+    assert owners(agreed.json) == {"one": {"f:host": {}}, "two": {"f:name": {}, "f:port": {}}}
+
+
+def test_an_update_takes_what_it_changes_in_other_versions(live: Live, at: str) -> None:
+    client = live.client
+    configuration = obj("Link", "links.example.com/v1", "a", spec={"host": "x:1"})
+    client.ask(
+        "PATCH", links(at, "v1") + "/a?fieldManager=one", configuration, "application/apply-patch+yaml"
+    )
+    patched = client.patch(links(at, "v2") + "/a?fieldManager=two", {"spec": {"port": 9}})
+    assert patched["spec"] == {"name": "x", "port": 9}
+    assert owners(patched) == {"two": {"f:port": {}}}, "the host is no longer what one applied"
+
+
+def test_selectors_look_at_the_converted_object(live: Live, webhook: Webhook) -> None:
+    client = live.client
+    crd = definition(
+        "Link",
+        "links.example.com",
+        version(schema=V1, selectableFields=[{"jsonPath": ".spec.host"}]),
+        version("v2", V2, selectableFields=[{"jsonPath": ".spec.name"}, {"jsonPath": ".spec.port"}]),
+        conversion=webhook.conversion(),
+    )
+    at = define(client, crd)
+    for name, host in (("a", "x:1"), ("b", "y:1"), ("c", "x:2")):
+        client.post(links(at, "v1"), obj("Link", "links.example.com/v1", name, spec={"host": host}))
+
+    def chosen(version: str, selector: str) -> list[str]:
+        found = client.get(f"{links(at, version)}?fieldSelector={selector}")
+        return [item["metadata"]["name"] for item in found["items"]]
+
+    assert chosen("v2", "spec.name=x") == ["a", "c"] and chosen("v2", "spec.name=x,spec.port=2") == ["c"]
+    assert chosen("v1", "spec.host=y:1") == ["b"]
+    with client.watch(f"{links(at, 'v2')}?fieldSelector=spec.name=x") as watch:
+        assert [event["object"]["metadata"]["name"] for event in watch.take(2)] == ["a", "c"]
+        client.patch(links(at, "v1") + "/b", {"spec": {"host": "x:5"}})
+        client.patch(links(at, "v1") + "/a", {"spec": {"host": "z:5"}})
+        assert [(event["type"], event["object"]["metadata"]["name"]) for event in watch.take(2)] == [
+            ("ADDED", "b"),
+            ("DELETED", "a"),
+        ]

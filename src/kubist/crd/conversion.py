@@ -51,8 +51,15 @@ class Conversion:
             )
         return self.versions[api_version]
 
+    def seen(self, entry: Entry, api_version: str) -> Entry:
+        """A stored object as it was converted before; as it is stored if it never was."""
+        found: Entry | None = (entry.reps or {}).get(("version", self, api_version))
+        return entry if found is None else found
+
     async def entry(self, entry: Entry, api_version: str) -> Entry:
         """A stored object as an entry of another version, made once."""
+        if entry.kind.api_version == api_version:
+            return entry
         if entry.reps is None:
             entry.reps = {}
         key = ("version", self, api_version)

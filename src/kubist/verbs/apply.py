@@ -24,7 +24,7 @@ async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
 
     async def applied(old: Object | None) -> Object:
         live = create.from_storage(call, old) if old is not None else None
-        merged = _merge(call, configuration, live, force, path.reset_fields)
+        merged = await _merge(call, configuration, live, force, path.reset_fields)
         new = _decoded(call, merged, wanted, new=old is None)
         call.resource.strategy.default(new)
         metadata = new["metadata"]
@@ -69,23 +69,27 @@ def read(call: Call) -> Object:
     return value
 
 
-def _merge(
+async def _merge(
     call: Call, configuration: Object, live: Object | None, force: bool, reset: tuple[str, ...]
 ) -> Object:
     resource = call.resource
     check_kind(configuration, resource.api_version, resource.kind)
-    return ssa.apply(
-        resource.schema,
-        live,
-        configuration,
-        manager=call.context.field_manager,
-        api_version=resource.api_version,
-        now=call.context.now,
-        force=force,
-        subresource=call.info.subresource,
-        reset_fields=reset,
-        convert=managed.converter(call),
-    )
+
+    def merge(convert: ssa.Convert | None) -> Object:
+        return ssa.apply(
+            resource.schema,
+            live,
+            configuration,
+            manager=call.context.field_manager,
+            api_version=resource.api_version,
+            now=call.context.now,
+            force=force,
+            subresource=call.info.subresource,
+            reset_fields=reset,
+            convert=convert,
+        )
+
+    return await managed.converting(call, merge)
 
 
 def check_kind(configuration: Object, api_version: str, kind: str) -> None:

@@ -127,6 +127,8 @@ async def _past(
         raise _expired(start, selection) from None
     except Unavailable as error:
         raise status.unavailable(str(error)) from None
+    if selection.converts:
+        await selection.see(selection.among(entries, start))
     _collect(page, selection.among(entries, start), selection, limit)
     if limit and len(page.entries) == limit:
         _more(page, entries, selection)

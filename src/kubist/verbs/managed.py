@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import orjson
 
 from kubist.kinds.strategy import Scale
+from kubist.meta import status
 from kubist.patch import apply as ssa
 from kubist.patch.apply import scale
 from kubist.schema.catalog import schema_for
@@ -13,6 +17,7 @@ from kubist.schema.node import Schema
 from kubist.verbs.call import Call
 
 Object = dict[str, Any]
+Owned = TypeVar("Owned")
 SCALE = "autoscaling/v1"
 
 
@@ -49,10 +54,63 @@ def converter(call: Call) -> ssa.Convert | None:
     return convert
 
 
+class _Unconverted(Exception):
+    """An object is wanted in a version that the webhook has yet to be asked for."""
+
+    def __init__(self, obj: Object, api_version: str) -> None:
+        super().__init__(api_version)
+        self.obj = obj
+        self.api_version = api_version
+
+
+async def converting(call: Call, own: Callable[[ssa.Convert | None], Owned]) -> Owned:
+    """What `own` gives with the way to other versions. A webhook's answers are waited for: whenever one is missing
+    it is asked, and `own` begins again."""
+    convert, conversion = converter(call), call.resource.strategy.conversion
+    if convert is None or conversion is None or conversion.webhook is None:
+        return own(convert)
+    known: dict[tuple[bytes, str], Object] = {}
+
+    def asked(obj: Object, api_version: str) -> tuple[Object, Schema] | None:
+        found = convert(obj, api_version)
+        if found is None or obj.get("apiVersion") == api_version:
+            return found
+        answer = known.get((orjson.dumps(obj), api_version))
+        if answer is None:
+            raise _Unconverted(obj, api_version)
+        return copied(answer), found[1]
+
+    while True:
+        try:
+            return own(asked)
+        except _Unconverted as wanted:
+            key = orjson.dumps(wanted.obj), wanted.api_version
+            known[key] = await conversion.converted(copied(wanted.obj), wanted.api_version)
+
+
+async def tracked(
+    call: Call, new: Object, live: Object | None, reset: tuple[str, ...], *, cleared: bool = False
+) -> None:
+    """`track`, for resources that a webhook may convert. If it cannot, nothing is owned by anybody."""
+    conversion = call.resource.strategy.conversion
+    if conversion is None or conversion.webhook is None:
+        track(call, new, live, reset, cleared=cleared)
+        return
+    sent = new["metadata"].get("managedFields")
+
+    def own(convert: ssa.Convert | None) -> None:
+        if sent is not None:
+            new["metadata"]["managedFields"] = sent
+        _track(call, new, live, reset, cleared=cleared, convert=convert)
+
+    try:
+        await converting(call, own)
+    except status.APIError:
+        new["metadata"].pop("managedFields", None)
+
+
 def copied(obj: Object) -> Object:
     """A copy deep enough for a conversion to work on."""
-    import orjson
-
     copy: Object = orjson.loads(orjson.dumps(obj))
     return copy
 
@@ -65,6 +123,22 @@ def track(
     sent_empty = call.sent_empty
     if sent_empty is not None:
         sent_empty.take(new)
+    _track(call, new, live, reset, cleared=cleared, convert=converter(call))
+    if call.empties:
+        new.update(decode(call.resource.schema, new))
+    if sent_empty is not None:
+        sent_empty.put(new)
+
+
+def _track(
+    call: Call,
+    new: Object,
+    live: Object | None,
+    reset: tuple[str, ...],
+    *,
+    cleared: bool,
+    convert: ssa.Convert | None,
+) -> None:
     ssa.update_managed_fields(
         call.resource.schema,
         live,
@@ -75,12 +149,8 @@ def track(
         subresource=call.info.subresource,
         reset_fields=reset,
         cleared=cleared,
-        convert=converter(call),
+        convert=convert,
     )
-    if call.empties:
-        new.update(decode(call.resource.schema, new))
-    if sent_empty is not None:
-        sent_empty.put(new)
 
 
 def track_answer(call: Call, obj: Object, schema: Schema, api_version: str) -> None:

@@ -52,7 +52,7 @@ async def patch(call: Call) -> Response:
         new = decode(call, wanted, changed, kind)
         _complete(call, new)
         check_identity(call, new, old)
-        managed.track(call, new, current, path.reset_fields, cleared=cleared)
+        await managed.tracked(call, new, current, path.reset_fields, cleared=cleared)
         new = create.to_storage(call, new)
         await call.api.admission.admit(call.context, new, old)
         warning = objectmeta.deduplicate_owner_references(new["metadata"], after_admission=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from sortedcontainers import SortedDict
 
@@ -31,6 +31,12 @@ class Selection:
             if where or not call.resource.namespaced:
                 self.key = call.resource.key(where, name)
         self.matches: Match = self._below if self.everything else self._matches
+        self._conversion = None
+        conversion = call.resource.strategy.conversion
+        if conversion is not None and conversion.webhook is not None and not self.everything:
+            self._conversion = conversion
+            self._api_version = call.resource.api_version
+            self.matches = self._matches_converted
 
     def _name(self, call: Call) -> str | None:
         """The one name that is asked for. A name in the path (`/watch/…`) must agree with the selector."""
@@ -65,12 +71,31 @@ class Selection:
         return self.fields.empty or self.fields.matches(_all_fields(entry))
 
     @property
+    def converts(self) -> bool:
+        """Whether labels and fields are those that a webhook gives an object: it must be seen before it matches."""
+        return self._conversion is not None
+
+    async def see(self, entries: Iterable[Entry | None]) -> None:
+        """Have objects converted, so that they can be matched."""
+        if self._conversion is not None:
+            for entry in entries:
+                if entry is not None and self._below(entry):
+                    await self._conversion.entry(entry, self._api_version)
+
+    def _matches_converted(self, entry: Entry) -> bool:
+        assert self._conversion is not None
+        return self._matches(self._conversion.seen(entry, self._api_version))
+
+    @property
     def _equality(self) -> tuple[str, str] | None:
-        """A label and the value that every match has."""
+        """A label and the value that every match has as it is stored."""
+        if self._conversion is not None:
+            return None
         return next(iter(self.labels.equalities.items()), None)
 
     async def ready(self, collection: Collection) -> None:
         """Until `candidates` and `matches` are quick."""
+        await self.see(list(self.candidates(collection, "")) if self.converts else ())
         if self.key is None and not self.everything:
             equality = self._equality
             await collection.examine(equality[0] if equality is not None else None)

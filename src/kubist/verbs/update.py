@@ -44,7 +44,7 @@ async def update(call: Call) -> Response:
         # Whoever gets the object may change it: another try reads the body again.
         new, unused = unused if unused is not None else _sent(call), None
         live = create.from_storage(call, old) if old is not None else None
-        managed.track(call, new, live, path.reset_fields, cleared=cleared)
+        await managed.tracked(call, new, live, path.reset_fields, cleared=cleared)
         new = create.to_storage(call, new)
         await call.api.admission.admit(call.context, new, old)
         return new

@@ -206,11 +206,17 @@ class Watcher:
             self._write(out)
 
     def _deliver_later(self, change: Change) -> None:
+        if self.selection.converts:
+            self._later([("", change.new or change.last(), change)])
+        elif (event := self._event(change)) is not None:
+            self._later([event])
+
+    def _event(self, change: Change) -> Waiting | None:
+        """What a change is to those who see the selection."""
         matches, old, new = self.selection.matches, change.old, change.new
         if new is not None and matches(new):
-            self._later([("MODIFIED" if old is not None and matches(old) else "ADDED", new, change)])
-        elif old is not None and matches(old):
-            self._later([("DELETED", change.last(), change)])
+            return ("MODIFIED" if old is not None and matches(old) else "ADDED", new, change)
+        return ("DELETED", change.last(), change) if old is not None and matches(old) else None
 
     def _later(self, events: list[Waiting]) -> None:
         self._waiting += events
@@ -227,6 +233,13 @@ class Watcher:
                 self._write([entry])
                 continue
             try:
+                if not type_ and change is not None:
+                    await self.selection.see((change.old, change.new))
+                    event = self._event(change)
+                    if event is None:
+                        continue
+                    type_, entry, _ = event
+                    assert not isinstance(entry, bytes)
                 versioned = await self.call.versioned(entry)
             except status.APIError as error:
                 self._write([self.shown.event_value("ERROR", error.status())])
