@@ -103,6 +103,23 @@ async def test_owner_that_stays_away_is_unavailable(tmp_path: Path, monkeypatch:
             await store.create("/r/a", b"v")
         with pytest.raises(Unavailable):
             await store.get("/r/a")
+        with pytest.raises(Unavailable):
+            await read(store, 0, 1000)
+        await owner.start()
+        written = await store.create("/r/a", b"v")
+        assert [event.key for event in await read(store, 0, written)] == ["/r/a"]
+
+
+async def test_open_watch_is_told_of_an_owner_that_stays_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "PATIENCE_SECONDS", 0.05)
+    async with owned(tmp_path) as (owner, (store,)):
+        watching = asyncio.create_task(read(store, 0, 1000))
+        await asyncio.sleep(0.05)
+        await owner.stop()
+        with pytest.raises(Unavailable):
+            await watching
         await owner.start()
 
 

@@ -44,7 +44,7 @@ class Cache:
         self.problem = ""
         """Why the store cannot be followed at present."""
         self._feed: asyncio.Task[None] | None = None
-        self._waiting: dict[asyncio.Future[None], int] = {}
+        self._waiting: dict[asyncio.Future[bool], int] = {}
 
     async def start(self, kinds: Iterable[StoredKind] = ()) -> None:
         """Load these kinds in one go, then follow the store."""
@@ -157,25 +157,29 @@ class Cache:
             return
         self.revision = revision
         for future in [future for future, target in self._waiting.items() if target <= revision]:
-            if not future.done():
-                future.set_result(None)
+            _settle(future, True)
 
     async def wait(self, revision: int, seconds: float = 3.0) -> bool:
         """Until the cache has reached a revision; False if it did not in time."""
         if self.revision >= revision:
             return True
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bool] = loop.create_future()
+        timer = loop.call_later(seconds, _settle, future, False)
         self._waiting[future] = revision
         try:
-            await asyncio.wait_for(future, seconds)
-        except TimeoutError:
-            return False
+            return await future
         finally:
+            timer.cancel()
             del self._waiting[future]
-        return True
 
     async def catch_up(self) -> None:
         """Until the cache is as new as the store is now: what a consistent read needs."""
         target = await self.store.revision()
         if self.revision < target and not await self.wait(target):
             raise Unavailable("the cache did not catch up with the store in time")
+
+
+def _settle(future: asyncio.Future[bool], result: bool) -> None:
+    if not future.done():
+        future.set_result(result)

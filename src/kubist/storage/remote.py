@@ -20,6 +20,7 @@ OPEN_SECONDS = 10.0
 PATIENCE_SECONDS = 5.0
 """How long a request waits for an owner that is being started again."""
 RETRY_SECONDS = 0.02
+AWAY = "the process of the store does not answer"
 
 
 class _Lost(Exception):
@@ -45,6 +46,7 @@ class RemoteStore:
         self._asked: dict[int, asyncio.Future[Any]] = {}
         self._count = wire.FEED
         self._open = True
+        self._patience = asyncio.get_running_loop().call_later(0.0, lambda: None)
         self._keeper = asyncio.create_task(self._keep_connected())
         try:
             async with asyncio.timeout(OPEN_SECONDS):
@@ -57,6 +59,7 @@ class RemoteStore:
         if not self._open:
             return
         self._open = False
+        self._patience.cancel()
         self._keeper.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._keeper
@@ -94,6 +97,8 @@ class RemoteStore:
 
     async def _replay(self, prefix: str, after: int, target: int) -> AsyncIterator[Batch]:
         self._check_open()
+        if not self._connected.is_set():
+            await self._wait()
         if after >= target:
             yield Batch(target, ())
         while after < target:
@@ -131,7 +136,7 @@ class RemoteStore:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 await self._connected.wait()
         except TimeoutError:
-            raise Unavailable("the process of the store does not answer") from None
+            raise Unavailable(AWAY) from None
         self._check_open()
 
     def _check_open(self) -> None:
@@ -155,6 +160,13 @@ class RemoteStore:
             await lost.wait()
             self._connected.clear()
             self._settle()
+            self._patience.cancel()
+            self._patience = loop.call_later(PATIENCE_SECONDS, self._give_up)
+
+    def _give_up(self) -> None:
+        """Tell the watches too that the owner is away. They go on where they were when it is back."""
+        if not self._connected.is_set():
+            self._hub.fail(AWAY)
 
     def _settle(self) -> None:
         """Nobody will answer what was asked."""

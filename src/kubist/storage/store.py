@@ -1,7 +1,8 @@
 """The contract every store answers: etcd's, on one page.
 
 A store knows keys, bytes and revisions; never an object. It has one global revision that rises by one or
-more with every change. Implementations: `sqlite` (one machine) and `etcd` (several).
+more with every change. Implementations: `sqlite` (one process), `remote` (several on one machine, one of which
+has the file) and `etcd` (several machines).
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class Store(Protocol):
     """Durable, ordered, versioned keys. A change is durable before the call that made it returns."""
 
     local: bool
-    """True where this process is the only writer, so that the watch never lags behind an answered write."""
+    """True where one server, of however many processes, is all that writes: it need not agree with others."""
 
     async def open(self) -> None: ...
 

@@ -40,12 +40,12 @@ def supervise(config: Config, announce: Callable[[int], None]) -> int:
     try:
         listeners = listening(config.bind_address, config.secure_port, config.workers)
         serving_context(config)  # made, and found wanting, once
+        with tempfile.TemporaryDirectory(prefix="kubist-") as directory:
+            return Supervisor(config, listeners, Path(directory)).run(announce)
     except OSError as error:
         return fail(unbound(error, config.bind_address, config.secure_port) or explain(error))
     except ValueError as error:
         return fail(str(error))
-    with tempfile.TemporaryDirectory(prefix="kubist-") as directory:
-        return Supervisor(config, listeners, Path(directory)).run(announce)
 
 
 class Supervisor:
