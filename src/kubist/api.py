@@ -66,6 +66,8 @@ VERBS: dict[str, Callable[[Call], Awaitable[Answer]]] = {
     "update": update,
     "watch": watch,
 }
+OWN_FAULTS = ("InternalError", "ServiceUnavailable")
+"""Refusals that are not about what the client asked for."""
 NOT_FOUND = Response(
     404,
     [(b"Content-Type", b"text/plain; charset=utf-8"), (b"X-Content-Type-Options", b"nosniff")],
@@ -229,15 +231,16 @@ class API:
         namespace: str = "",
         name: str = "",
         path: str = "",
+        field_selector: str = "",
+        label_selector: str = "",
     ) -> tuple[bool, str]:
-        return await self.authorization.authorize(
-            Attributes(user, verb, path, not path, group, version, resource, subresource, namespace, name)
-        )
+        what = (group, version, resource, subresource, namespace, name, field_selector, label_selector)
+        return await self.authorization.authorize(Attributes(user, verb, path, not path, *what))
 
     def _failure(self, request: Request, error: status.APIError) -> Response:
         """An error as the client can read it: its own representation if it has one, else JSON."""
-        if error.code >= 500 and self._seldom.may(error.message):
-            log.warning("answered %d: %s", error.code, error.message)
+        if error.reason in OWN_FAULTS and self._seldom.may(error.message):
+            log.warning("answered %d: %.500s", error.code, error.message)
         body, content_type = render_status(request, error.status())
         headers = [(b"Content-Type", content_type.encode())]
         headers += [(name.encode(), value.encode()) for name, value in error.headers]

@@ -7,6 +7,7 @@ checked or put back.
 from __future__ import annotations
 
 import binascii
+import logging
 import ssl
 import uuid
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ from kubist.webhookclient import WebhookClient, trust
 if TYPE_CHECKING:
     from kubist.api import API
     from kubist.context import Objects
+
+log = logging.getLogger("kubist.crd")
 
 Object = dict[str, Any]
 TIMEOUT = 30.0
@@ -59,13 +62,13 @@ class Webhook:
             review = self._review(obj, api_version)
             code, body = await self._client.post(self._objects, orjson.dumps(review), timeout=TIMEOUT)
         except CallFailed as error:
-            raise status.plain_error(failed + str(error)) from None
+            raise _failure(failed + str(error)) from None
         if code != 200:
-            raise status.plain_error(f"{failed}the server answered {code}")
+            raise _failure(f"{failed}the server answered {code}")
         try:
             return self._converted(obj, api_version, review, body)
         except _WrongAnswer as error:
-            raise status.plain_error(failed + str(error)) from None
+            raise _failure(failed + str(error)) from None
 
     def _review(self, obj: Object, api_version: str) -> Object:
         request = {"uid": str(uuid.uuid4()), "desiredAPIVersion": api_version, "objects": [obj]}
@@ -110,6 +113,11 @@ class Webhook:
 
 class _WrongAnswer(Exception):
     """An answer that cannot be used."""
+
+
+def _failure(why: str) -> status.APIError:
+    log.warning("%.500s", why)
+    return status.plain_error(why)
 
 
 def _metadata(before: Object, after: Any) -> Object:
