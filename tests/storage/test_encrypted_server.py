@@ -230,3 +230,20 @@ def test_keys_are_never_logged(
     assert "got 31, expected one of [16 24 32]" in errors
     assert word not in errors
     assert len(errors.strip().splitlines()) == 1
+
+
+def test_a_namespace_does_not_go_while_something_in_it_cannot_be_read(server_pki: Pki, file: Path) -> None:
+    loops = {"controllers": ("namespace",)}
+    with Live(server_pki, encryption_provider_config=str(file), **loops) as live:
+        client = live.client
+        client.post("/api/v1/namespaces", {"metadata": {"name": "doomed"}})
+        client.post("/api/v1/namespaces/doomed/secrets", secret("readable"))
+        put(live, "secrets/doomed/lost", BAD)
+        client.delete("/api/v1/namespaces/doomed")
+
+        def told() -> bool:
+            found = client.get("/api/v1/namespaces/doomed")["status"].get("conditions") or []
+            return any(WHY in condition.get("message", "") for condition in found)
+
+        until(told)
+        assert stored(live, "secrets/doomed/lost") == BAD

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -284,3 +285,8 @@ def test_a_file_that_is_no_configuration_is_one_line(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"config\.yaml") as error:
             config.read(str(path))
         assert "\n" not in str(error.value)
+
+
+def test_secretbox_without_its_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nacl.secret", None)
+    assert "install kubist[secretbox]" in problem(document((["secrets"], [keys("secretbox", one=ONE)])))
