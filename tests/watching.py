@@ -42,23 +42,23 @@ def forgetful(pki: Pki, home: Path, window: int, history: float) -> Iterator[int
 class Connection:
     """HTTP/1.1 over TLS, one request at a time."""
 
-    def __init__(self, port: int, tls: ssl.SSLContext) -> None:
-        self._port, self._tls = port, tls
+    def __init__(self, port: int, tls: ssl.SSLContext, limit: int = 1 << 24) -> None:
+        self._port, self._tls, self._limit = port, tls, limit
         self.token = TOKEN
-        self._reader: asyncio.StreamReader | None = None
+        self.reader: asyncio.StreamReader | None = None
         self.writer: asyncio.StreamWriter | None = None
 
     async def send(self, method: str, path: str, data: bytes = b"", kind: str = "application/json") -> int:
         """The status; the rest of the answer is still to be read."""
         if self.writer is None:
-            self._reader, self.writer = await asyncio.open_connection(
-                "127.0.0.1", self._port, ssl=self._tls, limit=1 << 24
+            self.reader, self.writer = await asyncio.open_connection(
+                "127.0.0.1", self._port, ssl=self._tls, limit=self._limit
             )
         head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.token}\r\n"
         head += f"Content-Type: {kind}\r\nContent-Length: {len(data)}\r\n\r\n"
         self.writer.write(head.encode() + data)
-        assert self._reader is not None
-        self._head = (await self._reader.readuntil(b"\r\n\r\n")).lower()
+        assert self.reader is not None
+        self._head = (await self.reader.readuntil(b"\r\n\r\n")).lower()
         return int(self._head[9:12])
 
     async def exchange(
@@ -67,8 +67,8 @@ class Connection:
         """Status, head and body."""
         status = await self.send(method, path, data, kind)
         length = re.search(rb"content-length: (\d+)", self._head)
-        assert length is not None and self._reader is not None
-        return status, self._head, await self._reader.readexactly(int(length[1]))
+        assert length is not None and self.reader is not None
+        return status, self._head, await self.reader.readexactly(int(length[1]))
 
     async def ask(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
         data = orjson.dumps(body) if body is not None else b""
@@ -78,20 +78,20 @@ class Connection:
 
     async def events(self) -> AsyncIterator[Any]:
         """The events of a watch, until the server ends it or the connection is lost."""
-        assert self._reader is not None
+        assert self.reader is not None
         rest = b""
-        while size := int(await self._reader.readuntil(b"\r\n"), 16):
-            rest += (await self._reader.readexactly(size + 2))[:-2]
+        while size := int(await self.reader.readuntil(b"\r\n"), 16):
+            rest += (await self.reader.readexactly(size + 2))[:-2]
             *lines, rest = rest.split(b"\n")
             for line in lines:
                 yield orjson.loads(line)
-        await self._reader.readexactly(2)
+        await self.reader.readexactly(2)
 
     def cut(self) -> None:
         """Leave without a word."""
         if self.writer is not None:
             self.writer.transport.abort()
-            self._reader = self.writer = None
+            self.reader = self.writer = None
 
 
 def version_of(obj: Any) -> int:

@@ -6,7 +6,7 @@ The connection owns the windows and the order of sending; an exchange knows what
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from kubist.http.bodies import size, windows
@@ -23,8 +23,8 @@ class Exchange:
 
     __slots__ = (
         "_chunk", "_connection", "_ended", "_offset", "_pending", "_pending_size", "_source", "_stream",
-        "body", "body_size", "closed", "deadline", "expected", "gone", "id", "queued", "receive_window",
-        "received", "request", "stall_deadline", "task", "window",
+        "body", "body_size", "closed", "deadline", "expected", "gone", "id", "on_room", "queued",
+        "receive_window", "received", "request", "stall_deadline", "task", "window",
     )  # fmt: skip
 
     def __init__(
@@ -55,6 +55,7 @@ class Exchange:
         self._stream: Stream | None = None
         self._pending: list[bytes] = []
         self._pending_size = 0
+        self.on_room: Callable[[], None] | None = None
 
     async def work(self) -> None:
         try:
@@ -123,7 +124,14 @@ class Exchange:
             self._offset = offset + limit
             return chunk[offset : offset + limit]
         self._refill()
+        if self.on_room is not None and self.empty:
+            self._connection.host.loop.call_soon(self._more)
         return chunk[offset:] if offset else chunk
+
+    def _more(self) -> None:
+        on_room, self.on_room = self.on_room, None
+        if on_room is not None and not self.closed:
+            on_room()
 
     def _refill(self) -> None:
         self._offset = 0

@@ -75,6 +75,9 @@ class StreamWriter(Protocol):
     @property
     def closed(self) -> bool: ...
 
+    on_room: Callable[[], None] | None
+    """Called once, when the client has taken what was written: for who has much to send."""
+
     def write(self, data: bytes) -> None:
         """Send `data` now (a chunk; on a WebSocket one message). Never blocks; ignored once closed."""
         ...

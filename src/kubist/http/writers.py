@@ -6,6 +6,7 @@ A stream that has just sent something gathers a little longer: a busy watch cost
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kubist.http.connection import log, stop
@@ -23,6 +24,7 @@ class RawWriter:
 
     __slots__ = (
         "_connection", "_head", "_loop", "_pending", "_scheduled", "_sent", "_size", "_stream", "closed",
+        "on_room",
     )  # fmt: skip
 
     def __init__(self, connection: Http1, stream: Stream, head: bytes) -> None:
@@ -35,6 +37,7 @@ class RawWriter:
         self._sent = 0.0
         self._head = head
         self.closed = False
+        self.on_room: Callable[[], None] | None = None
 
     def start(self) -> None:
         self._scheduled = True
@@ -107,6 +110,14 @@ class RawWriter:
             self._head = b""
         if self.closed:
             self._end()
+        elif self.on_room is not None and connection.writable:
+            self._loop.call_soon(self._more)
+
+    def _more(self) -> None:
+        on_room, self.on_room = self.on_room, None
+        if on_room is not None and not self.closed:
+            on_room()
+            self.flush()
 
     def _framed(self, pending: list[bytes]) -> bytes:
         return b"".join(pending)

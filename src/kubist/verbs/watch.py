@@ -8,12 +8,11 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kubist.codec.representation import Representation
 from kubist.http.messages import Stream, StreamWriter
-from kubist.http.websocket import is_upgrade
 from kubist.meta import status
 from kubist.schema.decode import decode
 from kubist.storage.cache import Change, Collection, Entry
@@ -26,6 +25,8 @@ from kubist.verbs.selection import Selection
 BOOKMARK_SECONDS = 60.0
 BUFFER_LIMIT = 8 << 20
 """Bytes that a watcher may leave unread, beyond what it began with, before it is cut off."""
+STATE_BYTES = 256 * 1024
+"""How much of the state that a watch begins with is sent at a time, as the client takes it."""
 WAITING_LIMIT = 10_000
 """Events that may wait for their conversion before the watcher is cut off."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -78,12 +79,15 @@ class Watcher:
         self.initial = options.send_initial_events is True
         self.past: list[Change] = []
         self.error: status.APIError | None = None
-        self._framed = is_upgrade(call.request)
-        """Each event is a message of its own."""
         self._room = 0
         """How much may be left unread."""
         self._writer: StreamWriter | None = None
         self._timers: list[asyncio.TimerHandle] = []
+        self._state: Iterator[Entry] | None = None
+        """What is still to be sent of the state that the watch begins with."""
+        self._backlog: list[bytes] = []
+        """Events that have to wait for that."""
+        self._backlog_size = 0
         self._waiting: deque[Waiting] = deque()
         self._sender: asyncio.Task[None] | None = None
 
@@ -151,14 +155,11 @@ class Watcher:
             self._schedule_bookmark(self.seconds)
 
     def _write(self, events: list[bytes]) -> None:
-        """Send events; who has left too much unread by then is cut off."""
+        """Send events; who has left too much unread by then is cut off. What waits is shared by all who wait."""
         writer = self._writer
         assert writer is not None
-        if self._framed:
-            for event in events:
-                writer.write(event)
-        else:
-            writer.write(b"".join(events) if len(events) > 1 else events[0])
+        for event in events:
+            writer.write(event)
         if self._room and writer.buffered > self._room:
             self._cut_off()
 
@@ -178,15 +179,40 @@ class Watcher:
             entries = [e for e in self.selection.candidates(self.collection, "") if self.selection.matches(e)]
             self.after = self.cache.revision
             self._later([("ADDED", entry, None) for entry in entries])
-        else:
-            event, matches = self.shown.event, self.selection.matches
-            found = self.selection.candidates(self.collection, "")
-            events = [event("ADDED", entry) for entry in found if matches(entry)]
-            if events:
-                self._write(events)
-            self.after = self.cache.revision
+            self._state_sent()
+            return
+        found = self.selection.candidates(self.collection, "")
+        self._state = iter([entry for entry in found if self.selection.matches(entry)])
+        self.after = self.cache.revision
+        self._send_more_state()
+
+    def _send_more_state(self) -> None:
+        writer, state, event, size = self._writer, self._state, self.shown.event, 0
+        if writer is None or state is None:
+            return
+        for entry in state:
+            added = event("ADDED", entry)
+            writer.write(added)
+            size += len(added)
+            if size >= STATE_BYTES:
+                writer.on_room = self._send_more_state
+                return
+        self._state = None
+        self._state_sent()
+        if self._backlog:
+            backlog, self._backlog = self._backlog, []
+            self._write(backlog)
+
+    def _state_sent(self) -> None:
         if self.bookmarks:
-            self._write_bookmark(self._bookmark({INITIAL_EVENTS_END: "true"}))
+            self._write_bookmark(self._bookmark(self.after, {INITIAL_EVENTS_END: "true"}))
+
+    def _behind_state(self, events: list[bytes]) -> None:
+        """Keep events until the state has been sent; who takes it too slowly for that is cut off."""
+        self._backlog += events
+        self._backlog_size += sum(map(len, events))
+        if self._backlog_size > BUFFER_LIMIT:
+            self._cut_off()
 
     def _deliver(self, changes: Iterable[Change]) -> None:
         matches, event, after = self.selection.matches, self.shown.shared_event, self.after
@@ -202,7 +228,9 @@ class Watcher:
                 out.append(event("MODIFIED" if old is not None and matches(old) else "ADDED", change, new))
             elif old is not None and matches(old):
                 out.append(event("DELETED", change, change.last()))
-        if out:
+        if out and self._state is not None:
+            self._behind_state(out)
+        elif out:
             self._write(out)
 
     def _deliver_later(self, change: Change) -> None:
@@ -250,9 +278,9 @@ class Watcher:
             else:
                 self._write([self.shown.shared_event(type_, change, versioned)])
 
-    def _bookmark(self, annotations: dict[str, str] | None = None) -> bytes:
+    def _bookmark(self, version: int, annotations: dict[str, str] | None = None) -> bytes:
         resource = self.call.resource
-        metadata: dict[str, Any] = {"resourceVersion": str(self.cache.revision)}
+        metadata: dict[str, Any] = {"resourceVersion": str(version)}
         if annotations:
             metadata["annotations"] = annotations
         obj: dict[str, Any] = {"kind": resource.kind, "apiVersion": resource.api_version}
@@ -276,8 +304,8 @@ class Watcher:
             self._timers = [self._timers[0], later]
 
     def _send_bookmark(self, left: float) -> None:
-        if self.after <= self.cache.revision:
-            self._write_bookmark(self._bookmark())
+        if self.after <= self.cache.revision and self._state is None:
+            self._write_bookmark(self._bookmark(self.cache.revision))
         self._schedule_bookmark(left)
 
     def end(self) -> None:
@@ -290,6 +318,7 @@ class Watcher:
         for timer in self._timers:
             timer.cancel()
         self._waiting.clear()
+        self._state, self._backlog = None, []
         self._timers = []
         if self._sender is not None and self._sender is not asyncio.current_task():
             self._sender.cancel()
