@@ -157,6 +157,11 @@ CHANGES: list[tuple[Object, Any, list[tuple[str, str]]]] = [
     ({}, set_spec(tolerations=[TOLERATION]), []),
     ({"tolerations": [TOLERATION]}, set_spec(tolerations=None), [("spec.tolerations", "Forbidden")]),
     ({}, set_spec(schedulingGates=[{"name": "g"}]), [("spec.schedulingGates[0].name", "Forbidden")]),
+    (
+        {},
+        set_spec(schedulingGates=[{"name": "g"}] * 2),
+        [("spec.schedulingGates[1]", "Duplicate"), ("spec.schedulingGates[1].name", "Forbidden")],
+    ),
     ({"schedulingGates": [{"name": "g"}]}, set_spec(schedulingGates=None, nodeSelector={"a": "b"}), []),
     ({}, set_spec(nodeSelector={"a": "b"}), [("spec", "Forbidden")]),
     (

@@ -99,14 +99,15 @@ def _timeless(toleration: Object) -> Object:
 
 
 def _gates(new: list[Object], old: list[Object]) -> Errors:
-    known = {gate.get("name", "") for gate in old}
+    added = {gate.get("name", ""): index for index, gate in enumerate(new)}
+    for gate in old:
+        added.pop(gate.get("name", ""), None)
     return [
         forbidden(
             f"spec.schedulingGates[{index}].name",
-            f"only deletion is allowed, but found new scheduling gate '{gate.get('name', '')}'",
+            f"only deletion is allowed, but found new scheduling gate '{name}'",
         )
-        for index, gate in enumerate(new)
-        if gate.get("name", "") not in known
+        for name, index in added.items()
     ]
 
 
