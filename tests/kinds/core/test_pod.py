@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -193,6 +194,19 @@ def test_what_an_old_pod_has_wrong_may_stay(pods: Any) -> None:
     old = pod(affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
     assert pods.refused(old) != []
     assert pods.refused_change(pods.create(old), lambda obj: obj["metadata"].update(labels={"a": "b"})) == []
+
+
+def test_a_pod_keeps_its_privileges_only_as_long_as_the_server_allows_them(pods: Any) -> None:
+    pods.context.config = replace(pods.context.config, allow_privileged=True)
+    container = {"name": "a", "image": "i", "securityContext": {"privileged": True}}
+    old = pods.stored(pod(containers=[container]))
+
+    def label(obj: Object) -> None:
+        obj["metadata"].update(labels={"a": "b"})
+
+    assert pods.refused_change(old, label) == []
+    pods.context.config = replace(pods.context.config, allow_privileged=False)
+    assert pods.refused_change(old, label) == [("spec.containers[0].securityContext.privileged", "Forbidden")]
 
 
 def test_selectable_fields(pods: Any) -> None:

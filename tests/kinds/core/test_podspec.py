@@ -319,3 +319,31 @@ def test_warnings(pods: Any, fields: Object, starts: list[str]) -> None:
     assert len(warnings) == len(starts)
     for warning, start in zip(warnings, starts, strict=True):
         assert warning.startswith(f"spec.containers[0].{start}")
+
+
+def test_old_kinds_of_volumes_are_warned_of_in_one_order(pods: Any) -> None:
+    volume = {"name": "v", "rbd": {}, "cephfs": {}, "gitRepo": {}}
+    warnings = pods.warnings({"spec": {"containers": [container()], "volumes": [volume]}})
+    assert [warning.partition(":")[0] for warning in warnings] == [
+        f"spec.volumes[0].{source}" for source in ("gitRepo", "cephfs", "rbd")
+    ]
+
+
+NAMES: list[tuple[list[str], Causes]] = [
+    (["A", "b.c", "1st", "-x"], []),
+    (["A", ""], [("spec.containers[0].env[1].name", "Required")]),
+    (["A", "B=C"], [("spec.containers[0].env[1].name", "Invalid")]),
+    (["A", "ü", "B"], [("spec.containers[0].env[1].name", "Invalid")]),
+]
+
+
+@pytest.mark.parametrize(("given", "causes"), NAMES)
+def test_names_of_variables(pods: Any, given: list[str], causes: Causes) -> None:
+    env = [{"name": name, "value": "x"} for name in given]
+    assert pods.refused({"spec": {"containers": [container(env=env)]}}) == causes
+
+
+def test_a_port_name_is_one_line(pods: Any) -> None:
+    ports = [{"containerPort": 80, "name": "http\n"}]
+    causes = [("spec.containers[0].ports[0].name", "Invalid")]
+    assert pods.refused({"spec": {"containers": [container(ports=ports)]}}) == causes

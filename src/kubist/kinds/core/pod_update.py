@@ -11,6 +11,7 @@ from kubist.kinds.core.podspec.containers import validate_images_padding
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.resources import same
 from kubist.kinds.core.podspec.scheduling import validate_tolerations
+from kubist.kinds.core.podspec.security import is_privileged
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta import objectmeta
 from kubist.meta.fields import forbidden, invalid, required
@@ -30,7 +31,7 @@ _UPDATABLE = ",".join(
 def validate_update(new: Object, old: Object, options: Options) -> Errors:
     errors = objectmeta.validate_update(new["metadata"], old["metadata"])
     spec, old_spec = new["spec"], old["spec"]
-    if (spec is old_spec or spec == old_spec) and "resourceClaims" not in spec:
+    if (spec is old_spec or spec == old_spec) and not _depends(spec, options):
         # A spec that is stored was found valid, and most changes of pods are not about it.
         errors += validate_metadata_again(new, options)
         return errors + validate_annotations(new, old, options)
@@ -60,6 +61,12 @@ def validate_update(new: Object, old: Object, options: Options) -> Errors:
         why = f"pod updates may not change fields other than {_UPDATABLE}\n{changed}"
         errors.append(forbidden("spec", why))
     return errors
+
+
+def _depends(spec: Object, options: Options) -> bool:
+    """Whether there is a rule about a spec that asks for more than the spec: claims are checked against
+    annotations, privileges against what this server allows."""
+    return "resourceClaims" in spec or (not options.allow_privileged and is_privileged(spec))
 
 
 def validate_annotations(new: Object, old: Object, options: Options) -> Errors:

@@ -7,6 +7,7 @@ from typing import Any
 
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.profiles import validate_app_armor_profile, validate_seccomp_profile
+from kubist.kinds.core.podspec.visit import containers_of
 from kubist.kinds.core.podspec.windows import validate_windows_options
 from kubist.meta.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
 
@@ -108,6 +109,15 @@ def _with_dots(name: str) -> str:
     """A sysctl name whose first separator is a slash has dots and slashes swapped."""
     separator = next((char for char in name if char in "./"), ".")
     return name if separator == "." else name.translate(str.maketrans("./", "/."))
+
+
+def is_privileged(spec: Object) -> bool:
+    """Whether a pod has what the cluster's policy on privileged containers is about."""
+    contexts = [owner["securityContext"] or {} for owner in containers_of(spec) if "securityContext" in owner]
+    return any(
+        context.get("privileged") or (context.get("windowsOptions") or {}).get("hostProcess")
+        for context in (*contexts, spec.get("securityContext") or {})
+    )
 
 
 def validate_security_context(context: Object, host_users: bool, path: str, options: Options) -> Errors:
