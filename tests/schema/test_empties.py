@@ -111,3 +111,14 @@ def test_generation_of_a_policy_counts_what_was_sent_empty(client: Client, names
     client.post(deployments, made)
     template["spec"] |= {"nodeSelector": {}, "overhead": {}}
     assert client.put(f"{deployments}/d", made)["metadata"]["generation"] == 1
+
+
+def test_what_can_be_allocated_of_a_node_is_its_capacity_but_not_owned(client: Client) -> None:
+    path = "/api/v1/nodes/empties"
+    client.post("/api/v1/nodes", {"metadata": {"name": "empties", "labels": {"a": "b"}}})
+    sent = {"status": {"capacity": {"cpu": "2"}, "allocatable": {}}}
+    node = client.patch(f"{path}/status?fieldManager=kubelet", sent, MERGE)
+    assert node["status"]["allocatable"] == {"cpu": "2"}
+    (owner,) = [entry for entry in node["metadata"]["managedFields"] if entry["manager"] == "kubelet"]
+    assert set(owner["fieldsV1"]["f:status"]) == {"f:capacity"}
+    client.delete(path)

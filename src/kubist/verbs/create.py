@@ -169,6 +169,13 @@ def check(call: Call, strategy: Strategy, obj: Object) -> None:
         call.context.warn(warning)
 
 
+def settle(call: Call, obj: Object) -> None:
+    """The object as it will be read: without what was sent empty, for which there may be defaults."""
+    if call.sent_empty is not None and call.sent_empty.paths:
+        call.sent_empty.take(obj)
+        call.resource.strategy.default(obj)
+
+
 async def insert(call: Call, obj: Object) -> Entry | None:
     """Complete, check and store a new object; None in a dry run, `obj` then being the answer."""
     resource, context = call.resource, call.context
@@ -184,8 +191,7 @@ async def insert(call: Call, obj: Object) -> Entry | None:
         except Lengthy:
             await elsewhere(check, call, strategy, obj)
         await call.api.admission.validate(context, obj, None)
-        if call.sent_empty is not None:
-            call.sent_empty.take(obj)
+        settle(call, obj)
         if not context.dry_run and is_version(metadata.pop("resourceVersion", "")):
             raise status.plain_error("resourceVersion should not be set on objects to be created")
         registry, name = call.api.registry, metadata["name"]

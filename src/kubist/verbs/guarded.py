@@ -171,8 +171,7 @@ async def _write(call: Call, path: Update, entry: Entry, new: Object, old: Objec
         for warning in path.warnings_on_update(context, new, old):
             context.warn(warning)
         await call.api.admission.validate(context, new, old)
-        if call.sent_empty is not None:
-            call.sent_empty.take(new)
+        create.settle(call, new)
         if _finished(call, new, old):
             return await _remove(call, entry, new)
         if context.dry_run:

@@ -27,7 +27,13 @@ class ResourceClaimTemplateStrategy(Strategy):
         )
         errors += _validate(new["spec"])
         errors += objectmeta.validate_update(new["metadata"], old["metadata"])
-        return errors + immutable(new["spec"], old["spec"], "spec")
+        return errors + immutable(_without_empty(new["spec"]), old["spec"], "spec")
+
+
+def _without_empty(spec: Object) -> Object:
+    """A list that was sent empty is refused, but changes nothing."""
+    metadata = {name: value for name, value in (spec.get("metadata") or {}).items() if value != []}
+    return {**spec, "metadata": metadata} if metadata or "metadata" in spec else spec
 
 
 def _validate(spec: Object) -> Errors:
