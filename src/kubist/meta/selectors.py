@@ -8,12 +8,17 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from kubist.meta import names
+from kubist.meta import names, selector_match
 from kubist.meta.fields import FieldError, invalid, summary
 from kubist.meta.integers import parse_int64
+
+FEW = 8
+"""Requirements that are quicker asked one after the other."""
+LONG = 4096
+"""Characters of a selector from which on reading it is work that others should not have to wait for."""
 
 Labels = dict[str, str]
 Matcher = Callable[[Labels], bool]
@@ -86,7 +91,10 @@ class LabelSelector:
             requirement.key: requirement.values[0] for requirement in self.requirements if requirement.exact
         }
         """Labels that every match has, for looking candidates up in an index."""
-        self._matchers = tuple(requirement.matcher() for requirement in self.requirements)
+        if len(self.requirements) <= FEW:
+            self._matchers = tuple(requirement.matcher() for requirement in self.requirements)
+        else:
+            self._matchers = (selector_match.matcher(self.requirements),)
 
     @property
     def empty(self) -> bool:
@@ -217,8 +225,12 @@ def _value_errors(requirement: Requirement) -> list[FieldError]:
     return errors
 
 
-@functools.lru_cache(maxsize=1024)
 def parse_label_selector(text: str) -> LabelSelector:
+    return _label_selector(text) if len(text) < LONG else _label_selector.__wrapped__(text)
+
+
+@functools.lru_cache(maxsize=1024)
+def _label_selector(text: str) -> LabelSelector:
     return LabelSelector(_Parser(text).parse())
 
 
@@ -256,16 +268,25 @@ class FieldSelector:
 
     requirements: tuple[tuple[str, str, str], ...]
     """(label, `=` or `!=`, value)."""
+    _by_label: dict[str, tuple[set[str], set[str]]] = field(init=False, compare=False, repr=False)
+    """What each field must be (more than one: it cannot be), and what it must not be."""
+
+    def __post_init__(self) -> None:
+        by_label: dict[str, tuple[set[str], set[str]]] = {}
+        for label, operator, value in self.requirements:
+            by_label.setdefault(label, (set(), set()))[operator == "!="].add(value)
+        object.__setattr__(self, "_by_label", by_label)
 
     @property
     def empty(self) -> bool:
         return not self.requirements
 
     def matches(self, fields: dict[str, str]) -> bool:
-        return all(
-            (fields.get(label, "") == value) is (operator == "=")
-            for label, operator, value in self.requirements
-        )
+        for label, (wanted, unwanted) in self._by_label.items():
+            value = fields.get(label, "")
+            if value in unwanted or (wanted and (len(wanted) > 1 or value not in wanted)):
+                return False
+        return True
 
     def exact(self, label: str) -> str | None:
         """The one value that this field must have, if the selector says so."""
@@ -282,8 +303,12 @@ _terms = re.compile(r"((?:[^\\,]|\\.|\\$)*)(?:,|$)", re.DOTALL)
 _operator = re.compile("!=|==|=")
 
 
-@functools.lru_cache(maxsize=1024)
 def parse_field_selector(text: str) -> FieldSelector:
+    return _field_selector(text) if len(text) < LONG else _field_selector.__wrapped__(text)
+
+
+@functools.lru_cache(maxsize=1024)
+def _field_selector(text: str) -> FieldSelector:
     requirements = []
     for term in sorted(filter(None, _terms.findall(text))):
         found = _operator.search(term)

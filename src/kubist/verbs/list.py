@@ -38,7 +38,7 @@ class Page:
 
 async def list_(call: Call) -> Response:
     shown = call.negotiate("list")
-    options = list_options(call.query)
+    options = await list_options(call.query)
     virtual = call.resource.strategy.virtual_objects()
     if virtual is not None:
         items = [

@@ -3,14 +3,17 @@ what is read but not allowed, all causes at once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from kubist.meta import fields, selectors, status
 from kubist.meta.fields import FieldError
 from kubist.meta.objectmeta import validate_field_manager
 from kubist.request import query_values, truthy
+
+T = TypeVar("T")
 
 MATCHES = ("Exact", "NotOlderThan", "")
 FIELD_VALIDATIONS = ("", "Ignore", "Warn", "Strict")
@@ -76,11 +79,15 @@ class ListOptions:
     send_initial_events: bool | None
 
 
-def list_options(query: dict[str, str], *, watch_path: bool = False) -> ListOptions:
+async def _read(parse: Callable[[str], T], text: str) -> T:
+    return parse(text) if len(text) < selectors.LONG else await asyncio.to_thread(parse, text)
+
+
+async def list_options(query: dict[str, str], *, watch_path: bool = False) -> ListOptions:
     """Options of a list or watch. The old `/watch/` paths are checked as lists unless they also say watch=1."""
     try:
-        labels = selectors.parse_label_selector(query.get("labelSelector", ""))
-        chosen = selectors.parse_field_selector(query.get("fieldSelector", ""))
+        labels = await _read(selectors.parse_label_selector, query.get("labelSelector", ""))
+        chosen = await _read(selectors.parse_field_selector, query.get("fieldSelector", ""))
     except selectors.ParseError as error:
         raise status.bad_request(str(error)) from None
     timeout = _integer(query, "timeoutSeconds")
