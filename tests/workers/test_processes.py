@@ -117,14 +117,13 @@ def test_killed_worker_is_replaced_and_nothing_answered_is_lost(tmp_path: Path) 
 def test_killed_owner_of_the_store_is_replaced_and_nothing_answered_is_lost(tmp_path: Path) -> None:
     with crew(tmp_path, 2) as running:
         workers = running.pids[1:]
-        reader = running.connect()
 
         def owner() -> int:
             return next(pid for pid in running.pids if pid not in workers)
 
         kill_under_writes(running, owner)
         assert set(workers) < set(running.pids)
-        assert reader.ask("GET", "/readyz")[0] == 200
+        assert running.connect().ask("GET", "/readyz")[0] == 200
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -21,7 +21,7 @@ from kubist.cli.run import STOP_GRACE, explain, fail, new_event_loop, unbound
 from kubist.config import Config
 from kubist.server import serving_context
 from kubist.storage.shared import SharedRevision
-from kubist.workers.child import Child
+from kubist.workers.child import Child, Leash, Task
 from kubist.workers.owner import own
 from kubist.workers.peers import Peers
 from kubist.workers.ports import listening
@@ -66,17 +66,25 @@ class Supervisor:
 
     def _make(self, config: Config, directory: Path) -> None:
         revision = SharedRevision()
-        paths = [str(directory / f"peer-{number}") for number in range(config.workers + 1)]
+        store = "" if config.etcd_servers else str(directory / "store")
+        paths = [str(directory / f"peer-{number}") for number in range(config.workers + bool(store))]
         peers = [Peers(paths, number, _unix(path)) for number, path in enumerate(paths)]
-        store = ""
-        if not config.etcd_servers:
-            store = str(directory / "store")
-            owner = functools.partial(own, config, _unix(store), revision, peers.pop())
-            self._owner = Child("the process of the store", owner, self._children)
+        if store:
+            owning = functools.partial(own, config, _unix(store), revision, peers[-1])
+            self._owner = self._child("the process of the store", owning, None)
         for number, listener in enumerate(self._listeners):
             post = Post(number == 0, listener, peers[number], store, revision)
-            task = functools.partial(work, config, post)
-            self._workers.append(Child(f"worker {number}", task, self._children))
+            working = functools.partial(work, config, post)
+            self._workers.append(self._child(f"worker {number}", working, listener))
+
+    def _child(self, name: str, task: Task, listener: socket.socket | None) -> Child:
+        def live(leash: Leash) -> str | None:
+            for other in self._listeners:
+                if other is not listener:  # or its connections would wait for as long as this process lives
+                    other.close()
+            return task(leash)
+
+        return Child(name, live, self._children)
 
     def _children(self) -> list[Child]:
         return [*self._workers, self._owner] if self._owner is not None else self._workers
@@ -92,7 +100,6 @@ class Supervisor:
                 announce(self._listeners[0].getsockname()[1])
             while not self._stopping:
                 self._wait()
-                self._start_due()
         finally:
             self._end()
         return fail(self._failure) if self._failure else 0
@@ -131,6 +138,8 @@ class Supervisor:
                 self._ended(child)
             elif child.ready:
                 self._served.add(child)
+        if not self._stopping:
+            self._start_due()
 
     def _ended(self, child: Child) -> None:
         how = child.reap()
@@ -141,11 +150,12 @@ class Supervisor:
             self._stopping = True
             return
         if child.problem:
-            how = f"could not start: {child.problem}"
+            how = f"failed: {child.problem}"
         log.error("%s %s: it is started again", child.name, how)
         pause = 0.0
         if time.monotonic() - child.started < STEADY_SECONDS:
-            pause = min(self._pauses.get(child, PAUSES[0] / 2) * 2, PAUSES[1])
+            shortest, longest = PAUSES
+            pause = max(shortest, min(2 * self._pauses.get(child, 0.0), longest))
         self._pauses[child] = pause
         self._starts[child] = time.monotonic() + pause
 
