@@ -47,6 +47,12 @@ def test_the_best_clause_that_can_be_served_wins(header: str, endpoint: Endpoint
     assert negotiate.negotiate(header, endpoint) == chosen
 
 
+def test_a_collection_names_the_types_of_watches_too() -> None:
+    with pytest.raises(NoRoute) as refused:
+        negotiate.negotiate("text/html", Endpoint(literal=True, watched=True))
+    assert refused.value.message.endswith(f"{PROTOBUF}, {JSON};stream=watch, {PROTOBUF};stream=watch")
+
+
 @pytest.mark.parametrize(
     ("header", "endpoint", "error"),
     [

@@ -17,6 +17,7 @@ YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 ALL = (JSON, YAML, PROTOBUF)
 STREAMED = (JSON, PROTOBUF)
+STREAMS = tuple(f"{serializer};stream=watch" for serializer in STREAMED)
 META_VERSIONS = ("v1", "v1beta1")
 FEW = 12
 REMEMBERED = 512
@@ -45,6 +46,8 @@ class Endpoint:
     table: bool = False
     literal: bool = False
     """Whether a type must be named in full (or as `*/*`) before anything else is looked at."""
+    watched: bool = False
+    """Whether watches begin here too: then those types are named to who asks for another."""
 
 
 ERRORS = Endpoint()
@@ -184,7 +187,7 @@ def negotiate(header: str, endpoint: Endpoint, *, pretty: bool = False) -> Media
 
 def _negotiate(header: str, endpoint: Endpoint, pretty: bool) -> MediaType:
     if endpoint.literal and header:
-        check_route(header, ALL)
+        check_route(header, ALL + STREAMS if endpoint.watched else ALL)
     found = choose(header, endpoint)
     if found is None:
         raise NotAcceptable(ALL)
@@ -198,7 +201,7 @@ def negotiate_stream(header: str, endpoint: Endpoint) -> MediaType:
     """The representation of a watch: there is none in YAML."""
     found = negotiate(header, endpoint)
     if found.serializer not in STREAMED:
-        raise NotAcceptable(tuple(f"{serializer};stream=watch" for serializer in STREAMED))
+        raise NotAcceptable(STREAMS)
     return replace(found, pretty=False) if found.pretty else found
 
 

@@ -11,6 +11,7 @@ from kubist.resources import Resource
 
 _INCLUDED = ("", "Metadata", "Object", "None")
 _BUILT_IN = Endpoint(transforms=True, table=True, literal=True)
+_COLLECTION = Endpoint(transforms=True, table=True, literal=True, watched=True)
 _WITHOUT_TABLE = Endpoint(transforms=True, literal=True)
 _CUSTOM = Endpoint(plain=(negotiate.JSON, negotiate.YAML), transforms=True, table=True)
 
@@ -20,12 +21,13 @@ _PLAIN_STATUS = ("CustomResourceDefinition", "APIService", "ResourceClaim")
 
 
 def endpoint(resource: Resource, subresource: str, form: str) -> Endpoint:
-    """What can be asked of an endpoint of a resource; `form` is "none" where nothing shows it as a table."""
+    """What can be asked of an endpoint of a resource; `form` is "list" where there are watches
+    as well, "none" where nothing shows it as a table."""
     if resource.custom:
         return _CUSTOM
     if form == "none" or (subresource and not _has_table(resource, subresource)):
         return _WITHOUT_TABLE
-    return _BUILT_IN
+    return _COLLECTION if form == "list" else _BUILT_IN
 
 
 def _has_table(resource: Resource, subresource: str) -> bool:

@@ -23,7 +23,7 @@ WORKERS = 64
 
 
 async def deletecollection(call: Call) -> Response:
-    shown = call.negotiate("list")
+    shown = call.negotiate("object")
     chosen = await list_options({name: value for name, value in call.query.items() if name != "watch"})
     selection = Selection(call, chosen)
     options = delete_options(body.read_delete_options(call), call.query)

@@ -36,7 +36,7 @@ EXPIRED = "The resourceVersion for the provided watch is too old."
 
 
 async def watch(call: Call) -> Stream:
-    shown = call.negotiate("object", stream=True)
+    shown = call.negotiate("list", stream=True)
     options = await list_options(call.query, watch_path=call.info.watch_path)
     selection = Selection(call, options)
     if "watch" not in call.resource.verbs:
