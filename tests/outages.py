@@ -50,7 +50,10 @@ class Work:
         self._over.set()
         for thread in self._threads[WATCHERS:]:
             thread.join(60)
-        self._client.post(MAPS, configmap("end"))
+        deadline = time.monotonic() + 60
+        while self._client.ask("POST", MAPS, configmap("end")).status not in (201, 409):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
         for thread in self._threads:
             thread.join(60)
             assert not thread.is_alive(), "somebody is still at work"
@@ -133,6 +136,13 @@ class Work:
             if not self._over.is_set():
                 self.problems.append("watch: ended by the server")
                 return
+
+    def refused(self, *methods: str, within: float = 60.0) -> None:
+        """Until each of these has been answered 503."""
+        deadline = time.monotonic() + within
+        while not all(self.answers[method, 503] for method in methods):
+            assert time.monotonic() < deadline, dict(self.answers)
+            time.sleep(0.01)
 
     def recovered(self, within: float) -> float:
         """Seconds from now until writes succeed again."""

@@ -21,6 +21,7 @@ from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
 from kubist.filters.build import authentication, authorization, openid, token_signer
 from kubist.http.messages import Application
+from kubist.http.pool import pool
 from kubist.http.server import HttpServer
 from kubist.http.tls import HTTP1, HTTP2, server_context
 from kubist.registry import Registry
@@ -83,18 +84,25 @@ class Server:
     async def _listen_to_store(self) -> None:
         """Notice when a store that is elsewhere falls silent, as health checks and the log are to tell."""
         while True:
+            asked = asyncio.ensure_future(self.store.revision())
             try:
-                async with asyncio.timeout(STORE_SECONDS):
-                    await self.store.revision()
-                silence = ""
-            except (StoreError, TimeoutError) as error:
-                silence = str(error) or f"no answer in {STORE_SECONDS:g} s"
-            if silence and not self._silence:
-                log.error("the store does not answer: %s", silence)
-            elif self._silence and not silence:
-                log.info("the store answers again")
-            self._silence = silence
+                await asyncio.wait([asked], timeout=STORE_SECONDS)
+                if not asked.done():
+                    self._heard(f"no answer in {STORE_SECONDS:g} s")
+                await asked
+                self._heard("")
+            except StoreError as error:
+                self._heard(str(error))
+            finally:
+                asked.cancel()
             await asyncio.sleep(STORE_SECONDS)
+
+    def _heard(self, silence: str) -> None:
+        if silence and not self._silence:
+            log.error("the store does not answer: %s", silence)
+        elif self._silence and not silence:
+            log.info("the store answers again")
+        self._silence = silence
 
     async def start(self, *, sock: socket.socket | None = None) -> None:
         """Take the port, open the store, fill the cache, make what must exist, listen."""
@@ -174,6 +182,7 @@ class Server:
             self._http = None
         await self.api.aggregation.stop()
         await self.definitions.stop()
+        await pool().close()
         if self.api.gate.audit is not None:
             await asyncio.to_thread(self.api.gate.audit.log.close)
         await self.registry.stop()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kubist import logs
 from kubist.cli import main
 from kubist.storage.encryption import store as encrypted
 from kubist.storage.encryption.store import EncryptedStore
@@ -221,11 +222,12 @@ def test_backup_and_doctor_know_encrypted_values(
 
 
 def test_keys_are_never_logged(
-    server_pki: Pki, file: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    file: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     word = base64.b64encode(os.urandom(31)).decode()
     file.write_text(file.read_text().replace(base64.b64encode(b"o" * 32).decode(), word))
-    assert main(["apiserver", "--secure-port=0", f"--encryption-provider-config={file}", "-v=8"]) == 1
+    monkeypatch.setattr(logs, "setup", lambda *_: None)
+    assert main(["apiserver", "--secure-port=0", f"--encryption-provider-config={file}"]) == 1
     errors = capfd.readouterr().err
     assert "got 31, expected one of [16 24 32]" in errors
     assert word not in errors

@@ -49,7 +49,7 @@ def three(directory: Path) -> Iterator[EtcdCluster]:
 
 
 def ready(live: Live, expected: int) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while live.client.ask("GET", "/readyz/etcd").status != expected:
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -69,8 +69,7 @@ def test_etcd_away_is_503_and_then_all_goes_on(
             member.stop() if how == "killed" else member.pause()
             ready(live, 500)
             assert live.client.ask("GET", "/livez/ping").status == 200
-            time.sleep(1.0)
-            assert work.answers["GET", 503] and work.answers["POST", 503]
+            work.refused("GET", "POST")
             if how == "killed":
                 member.start()
             else:
@@ -107,10 +106,10 @@ def test_a_disk_that_fails_now_and_then_loses_nothing(server_pki: Pki, tmp_path:
             for number in (errno.ENOSPC, errno.EIO, errno.EROFS, errno.ENOSPC):
                 time.sleep(0.3)
                 with faults.failing_writes(number):
-                    time.sleep(0.3)
+                    work.answers.clear()
+                    work.refused("POST")
+                    assert not work.answers["GET", 503], "reads go on"
                 work.recovered(RECOVERY)
-            assert work.answers["POST", 503]
-            assert not work.answers["GET", 503], "reads go on"
         work.check()
     with Live(server_pki, data_dir=str(tmp_path)) as live:
         work.check_held(live.client)
