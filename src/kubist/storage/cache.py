@@ -10,10 +10,11 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Iterable
+from itertools import groupby
 
 from kubist.storage.collection import Collection, Follower, Subscriber
 from kubist.storage.entry import Change, Entry, StoredKind
-from kubist.storage.store import Compacted, Event, Store, Unavailable
+from kubist.storage.store import Compacted, Event, KeyValue, Store, Unavailable
 
 __all__ = ["ROOT", "Cache", "Change", "Collection", "Entry", "Follower", "StoredKind", "Subscriber"]
 
@@ -72,10 +73,10 @@ class Cache:
         while True:
             page = await self.store.scan(ROOT, start=start, limit=2000, revision=revision)
             revision = page.revision
-            for kv in page.items:
-                owner = self._owner(kv.key, self.collections)
+            # Keys come in order: those of a collection one after the other.
+            for owner, kvs in groupby(page.items, self._owners()):
                 if owner is not None and owner in found:
-                    found[owner] += owner.read((kv,))
+                    found[owner] += owner.read(kvs)
             if not page.more:
                 break
             start = page.items[-1].key + "\0"
@@ -142,6 +143,20 @@ class Cache:
                 run.append(event)
         if at is not None:
             at.apply(run)
+
+    def _owners(self) -> Callable[[KeyValue], Collection | None]:
+        """Whose a key is, quickly where it is in the same collection as the one before it."""
+        last: Collection | None = None
+        prefix = ""
+
+        def owner(kv: KeyValue) -> Collection | None:
+            nonlocal last, prefix
+            if last is None or not kv.key.startswith(prefix):
+                last = self._owner(kv.key, self.collections)
+                prefix = last.kind.prefix if last is not None else ""
+            return last
+
+        return owner
 
     @staticmethod
     def _owner(key: str, collections: dict[str, Collection]) -> Collection | None:

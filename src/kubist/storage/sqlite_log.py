@@ -16,6 +16,7 @@ _FOREVER = (1 << 63) - 1
 
 PAGE_ROWS = 256
 PAGE_BYTES = 1 << 20
+FETCHED_ROWS = 16
 
 _LATEST = """
     SELECT value, create_revision, revision FROM changes
@@ -76,12 +77,13 @@ def scan_page(
     items: list[KeyValue] = []
     size = 0
     cursor = connection.execute(_SCAN, (start, end, revision, limit + 1))
-    for row in cursor:
-        if len(items) == limit or size > PAGE_BYTES:
-            cursor.close()
-            return items, True
-        items.append(KeyValue(*row))
-        size += len(row[1])
+    while rows := cursor.fetchmany(FETCHED_ROWS):
+        for row in rows:
+            if len(items) == limit or size > PAGE_BYTES:
+                cursor.close()
+                return items, True
+            items.append(KeyValue(*row))
+            size += len(row[1])
     return items, False
 
 
