@@ -149,7 +149,8 @@ class Context:
     config: Config
     objects: Objects
     authorize: Authorize
-    """`await authorize(verb, group=, resource=, subresource=, namespace=, name=, user=)` → (allowed, reason)."""
+    """`await authorize(verb, group=, resource=, subresource=, namespace=, name=, user=)` → (allowed, reason);
+    `field_selector=` and `label_selector=` narrow what is asked for."""
     request: Request | None = None
     namespace: str = ""
     name: str = ""

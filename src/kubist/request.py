@@ -38,6 +38,7 @@ class RequestInfo:
     """Asked by the old `/watch/` form."""
     field_selector: str = ""
     """Of a list, a watch or a deletion of many, as it was sent."""
+    label_selector: str = ""
     malformed: bool = False
     """Begins like a path of resources and then names none."""
 
@@ -75,6 +76,7 @@ def parse(method: str, raw_path: str, query: dict[str, str]) -> RequestInfo:
     info.resource = rest[0]
     if not info.name:
         info.field_selector = query.get("fieldSelector", "")
+        info.label_selector = query.get("labelSelector", "")
         if info.verb == "get":
             info.verb = "watch" if truthy(query.get("watch")) else "list"
             if not info.name and info.verb in ("list", "watch"):

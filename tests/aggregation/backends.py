@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import queue
+import socket
 import ssl
 import threading
 import time
@@ -52,6 +54,9 @@ class Backend:
         self.asked: list[tuple[str, str, list[tuple[str, str]], bytes]] = []
         self.events: queue.Queue[Object | None] = queue.Queue()
         self.certificates: list[Any] = []
+        self.sockets: list[socket.socket] = []
+        self.connections: set[Any] = set()
+        """The addresses that it was called from."""
         self.left = threading.Event()
         """Set when the one who watched has gone."""
         authority = load_authority(pki.path("ca.crt"), pki.path("ca.key"))
@@ -61,15 +66,22 @@ class Backend:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
+            def setup(self) -> None:
+                super().setup()
+                outer.sockets.append(self.connection)
+
             def answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 outer.certificates.append(self.connection.getpeercert())  # type: ignore[attr-defined]
                 if self.headers["X-Remote-User"] != "system:kube-aggregator":
+                    outer.connections.add(self.client_address)
                     outer.asked.append((self.command, self.path, self.headers.items(), body))
                 if self.path == PATH:
                     self.send(200, SERVED)
                 elif "watch=1" in self.path:
                     self.watch()
+                elif self.headers["Upgrade"]:
+                    self.echo()
                 elif self.path.endswith("/large"):
                     self.send(200, {"kind": "Flavour", "data": "x" * 3_000_000})
                 elif self.path.endswith("/teapot"):
@@ -89,6 +101,18 @@ class Backend:
                 self.send_header("X-Flavour", "lemon")
                 self.end_headers()
                 self.wfile.write(body)
+
+            def echo(self) -> None:
+                """Speak another protocol: all that comes goes back, in capitals."""
+                self.send_response(101)
+                self.send_header("Connection", "Upgrade")
+                self.send_header("Upgrade", self.headers["Upgrade"])
+                self.send_header("X-Flavour", "lemon")
+                self.end_headers()
+                while data := self.connection.recv(65536):
+                    self.connection.sendall(data.upper())
+                outer.left.set()
+                self.close_connection = True
 
             def watch(self) -> None:
                 self.send_response(200)
@@ -122,6 +146,9 @@ class Backend:
         self.events.put(None)
         self.server.shutdown()
         self.server.server_close()
+        for connection in self.sockets:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 def service(client: Client, name: str = "scoops", **spec: Any) -> None:

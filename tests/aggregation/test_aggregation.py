@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,49 @@ def test_a_watch_ends_at_the_backend_when_the_client_leaves(registered: Client, 
         return backend.left.wait(0.05)
 
     until(noticed)
+
+
+@pytest.mark.parametrize("protocol", ["websocket", "SPDY/3.1"])
+def test_upgraded_connections_are_tunnelled(registered: Client, backend: Backend, protocol: str) -> None:
+    connection = registered.connect()
+    asked = {"Connection": "Upgrade", "Upgrade": protocol, "Sec-WebSocket-Key": "x", "X-Remote-User": "root"}
+    connection.request("POST", f"{FLAVOURS}/vanilla/taste", headers=registered.headers(**asked))
+    sock = connection.sock
+    reader = sock.makefile("rb")
+    head = [reader.readline().strip().lower()]
+    while line := reader.readline().strip().lower():
+        head.append(line)
+    assert head[0].startswith(b"http/1.1 101")
+    assert {b"connection: upgrade", b"upgrade: " + protocol.lower().encode(), b"x-flavour: lemon"} <= set(
+        head
+    )
+    for sent in (b"sweet", b"\x00\xff sour", b"x" * 3_000_000):
+        writer = threading.Thread(target=sock.sendall, args=(sent,))
+        writer.start()
+        assert reader.read(len(sent)) == sent.upper()
+        writer.join()
+    method, path, headers, _ = backend.asked[-1]
+    told = {name.lower(): value for name, value in headers}
+    assert (method, path) == ("POST", f"{FLAVOURS}/vanilla/taste")
+    assert told["upgrade"] == protocol and told["sec-websocket-key"] == "x"
+    assert told["x-remote-user"] == "admin", "an upgrade is no way around identity"
+    reader.close()
+    connection.close()
+    assert backend.left.wait(10), "the backend hears that the client left"
+
+
+def test_an_upgrade_that_the_backend_declines_is_answered(registered: Client) -> None:
+    connection = registered.connect()
+    asked = {"Connection": "Upgrade", "Upgrade": ""}
+    connection.request("GET", f"{FLAVOURS}/vanilla", headers=registered.headers(**asked))
+    assert connection.getresponse().status == 200
+    connection.close()
+
+
+def test_connections_to_a_backend_are_kept(registered: Client, backend: Backend) -> None:
+    for _ in range(20):
+        assert registered.ask("GET", f"{FLAVOURS}/vanilla").status == 200
+    assert len(backend.connections) == 1
 
 
 def test_large_answers_come_whole(registered: Client) -> None:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from askers import Object, Person, Remote, ask
 
-from live import Live, Pki
+from live import Client, Live, Pki
 
 
 @pytest.fixture
@@ -69,6 +69,54 @@ def test_remote_service_decides(server_pki: Pki, remote: Remote, kubeconfig: str
         assert ask(live, "GET", "/api/v1/nodes", "dev-token").status == 403
         assert ask(live, "GET", "/api/v1/nodes", "admin-token").status == 200
         live.client.close()
+
+
+def test_selectors_narrow_what_the_remote_service_is_asked(
+    server_pki: Pki, remote: Remote, kubeconfig: str
+) -> None:
+    """Of requests, and of `authorizer` in expressions."""
+
+    def review(asked: Object) -> Object:
+        attributes = asked["spec"].get("resourceAttributes") or {}
+        narrow = attributes.get("fieldSelector") == {
+            "requirements": [{"key": "metadata.name", "operator": "In", "values": ["mine"]}]
+        }
+        return {"status": {"allowed": attributes.get("resource") != "secrets" or narrow}}
+
+    remote.answers["/review"] = review
+    flags = {
+        "authorization_mode": ("Webhook",),
+        "authorization_webhook_config_file": kubeconfig,
+        "authorization_webhook_version": "v1",
+    }
+    secrets, group = "/api/v1/namespaces/default/secrets", "/apis/admissionregistration.k8s.io/v1"
+    with Live(server_pki, **flags) as live:
+        assert ask(live, "GET", secrets, "dev-token").status == 403
+        assert ask(live, "GET", f"{secrets}?fieldSelector=metadata.name%3Dmine", "dev-token").status == 200
+        labels = "a%20in%20(x,y),!b"
+        ask(live, "GET", f"/api/v1/namespaces/default/pods?labelSelector={labels}", "dev-token")
+        assert remote.asked[-1][1]["spec"]["resourceAttributes"]["labelSelector"]["requirements"] == [
+            {"key": "a", "operator": "In", "values": ["x", "y"]},
+            {"key": "b", "operator": "DoesNotExist"},
+        ]
+        rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}
+        check = "authorizer.group('').resource('secrets').namespace('default')"
+        chosen = "fieldSelector('metadata.name=' + object.metadata.name).check('list').allowed()"
+        policy = {
+            "metadata": {"name": "p"},
+            "spec": {
+                "matchConstraints": {"resourceRules": [rule]},
+                "validations": [{"expression": f"{check}.{chosen}"}],
+            },
+        }
+        binding = {"metadata": {"name": "p"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}}
+        live.client.post(f"{group}/validatingadmissionpolicies", policy)
+        live.client.post(f"{group}/validatingadmissionpolicybindings", binding)
+        dev = Client(live.server.port, server_pki, "dev-token")
+        for name, code in (("mine", 201), ("yours", 422)):
+            made = dev.ask("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": name}})
+            assert made.status == code
+        dev.close()
 
 
 def test_remote_service_knows_tokens(server_pki: Pki, remote: Remote, kubeconfig: str) -> None:

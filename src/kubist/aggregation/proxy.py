@@ -10,11 +10,13 @@ from urllib.parse import quote
 
 from kubist.aggregation.backend import Backend, netloc
 from kubist.aggregation.identity import Fields, claims_identity, identity_headers
-from kubist.aggregation.relay import Head, Relay, pieces, read_head
+from kubist.aggregation.relay import SWITCHING, Head, Relay, pieces, read_head
+from kubist.aggregation.tunnel import Tunnel, wants_upgrade
 from kubist.context import User
 from kubist.eager import in_task
 from kubist.http.client import CallFailed, explain
 from kubist.http.messages import Answer, Headers, Request, Response
+from kubist.http.pool import Connection, Where, begin, pool
 from kubist.meta import status
 
 if TYPE_CHECKING:
@@ -56,39 +58,49 @@ async def proxy(
         context = await backend.context(api.config)
     except (ValueError, OSError) as error:
         return plain(500, str(error))
-    message = _message(request, netloc(host, port), user)
+    upgrade = wants_upgrade(request)
+    message = _message(request, netloc(host, port), user, upgrade)
+    where = Where(host, port, context, backend.server_name)
     try:
         await in_task()
         async with asyncio.timeout(None if watch else api.config.request_timeout):
-            reader, writer = await asyncio.open_connection(
-                host, port, ssl=context, server_hostname=backend.server_name
-            )
+            connection, line = await begin(where, message)
             try:
-                writer.write(message)
-                return await _answer(request, reader, writer)
+                return await _answer(request, connection, line, upgrade)
             except BaseException:
-                writer.transport.abort()
+                connection.abort()
                 raise
     except (OSError, EOFError, ValueError) as error:
         return unavailable(f"error trying to reach service: {explain(error, netloc(host, port))}")
 
 
-async def _answer(request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Answer:
-    head = await read_head(reader)
+async def _answer(request: Request, connection: Connection, line: bytes, upgrade: bool) -> Answer:
+    reader = connection.reader
+    head = await read_head(reader, line)
     headers = _passed_back(head)
+    if head.status == SWITCHING:
+        if not upgrade:
+            raise ValueError("the backend switched protocols without being asked to")
+        protocol = head.get("upgrade").encode("latin-1")
+        return Tunnel(connection).stream([(b"Connection", b"Upgrade"), (b"Upgrade", protocol), *headers])
     length = head.get("content-length")
     empty = request.method == "HEAD" or head.status in (204, 304)
-    if not empty and not (length.isdigit() and int(length) <= WHOLE):
-        return Relay(head, reader, writer).stream(headers)
+    if not empty and not upgrade and not (length.isdigit() and int(length) <= WHOLE):
+        return Relay(head, reader, connection.writer).stream(headers)
     body = b"" if empty else b"".join([piece async for piece in pieces(reader, head)])
-    writer.close()
+    if head.keeps and (empty or length) and "close" not in head.get("connection").lower():
+        pool().give(connection)
+    else:
+        connection.writer.close()
     return Response(head.status, headers, body)
 
 
-def _message(request: Request, host: str, user: User) -> bytes:
+def _message(request: Request, host: str, user: User, upgrade: bool) -> bytes:
     target = f"{request.path}?{request.query}" if request.query else request.path
     # The connection is ours to close: what a backend sent just before it closed may be lost in TLS.
     own = [("Host", host), *identity_headers(user)]
+    if upgrade:
+        own += [("Connection", "Upgrade"), ("Upgrade", request.headers["upgrade"])]
     if request.body or request.method in ("POST", "PUT", "PATCH"):
         own.append(("Content-Length", str(len(request.body))))
     lines = [f"{request.method} {quote(target, safe=punctuation)} HTTP/1.1".encode()]

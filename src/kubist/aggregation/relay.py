@@ -13,29 +13,34 @@ PIECE = 64 << 10
 HIGH_WATER = 1 << 20
 """With so much on its way to the client, no more is taken from the backend."""
 PAUSE_SECONDS = 0.02
+SWITCHING = 101
 
 
 @dataclass(slots=True)
 class Head:
     status: int
     headers: list[tuple[str, str]]
+    keeps: bool = False
+    """Whether the backend speaks a version of HTTP in which connections are kept."""
 
     def get(self, name: str) -> str:
         return next((value for known, value in self.headers if known.lower() == name), "")
 
 
-async def read_head(reader: asyncio.StreamReader) -> Head:
-    """The first head that is not merely informational; ValueError if it is not HTTP."""
+async def read_head(reader: asyncio.StreamReader, line: bytes) -> Head:
+    """The first head that is not merely informational, of which `line` is the first line; ValueError if it is not
+    HTTP."""
     while True:
-        first = (await reader.readline()).split(None, 2)
+        first = line.split(None, 2)
         if len(first) < 2 or not first[0].startswith(b"HTTP/"):
             raise ValueError("EOF" if not first else "malformed HTTP response")
-        head = Head(int(first[1]), [])
+        head = Head(int(first[1]), [], first[0] == b"HTTP/1.1")
         while (line := (await reader.readline()).strip()) != b"":
             name, _, value = line.decode("latin-1").partition(":")
             head.headers.append((name.strip(), value.strip()))
-        if head.status >= 200:
+        if head.status >= 200 or head.status == SWITCHING:
             return head
+        line = await reader.readline()
 
 
 async def pieces(reader: asyncio.StreamReader, head: Head) -> AsyncIterator[bytes]:
@@ -47,6 +52,8 @@ async def pieces(reader: asyncio.StreamReader, head: Head) -> AsyncIterator[byte
                 left -= len(piece)
                 yield piece
             await reader.readexactly(2)
+        while (await reader.readline()).strip():
+            pass
         return
     length = head.get("content-length")
     if length:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kubist.context import User
-from kubist.meta import status
+from kubist.meta import selectors, status
 from kubist.meta.fields import quoted
 from kubist.request import RequestInfo
 
@@ -26,6 +28,7 @@ class Attributes:
     namespace: str = ""
     name: str = ""
     field_selector: str = ""
+    label_selector: str = ""
 
     def forbidden(self, reason: str) -> status.APIError:
         """403, in the reference's words."""
@@ -37,13 +40,40 @@ class Attributes:
         what = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
         where = f"in the namespace {quoted(self.namespace)}" if self.namespace else "at the cluster scope"
         why = f"{who} resource {quoted(what)} in API group {quoted(self.group)} {where}"
-        return _plain(status.forbidden(self.group, self.resource, self.name, why.translate(_SANITIZED) + tail))
+        return _plain(
+            status.forbidden(self.group, self.resource, self.name, why.translate(_SANITIZED) + tail)
+        )
 
 
 def _plain(error: status.APIError) -> status.APIError:
     """A refusal repeats what the client sent; a browser must not take that for a page."""
     error.headers = (("X-Content-Type-Options", "nosniff"),)
     return error
+
+
+_OPERATORS = {"=": "In", "==": "In", "in": "In", "!=": "NotIn", "notin": "NotIn", "exists": "Exists"}
+_OPERATORS |= {"!": "DoesNotExist"}
+
+
+def selectors_asked(asked: Attributes) -> dict[str, Any]:
+    """The selectors of a question as a SubjectAccessReview has them; one that cannot be read does not narrow it."""
+    found: dict[str, list[tuple[str, str, Sequence[str]]]] = {}
+    with contextlib.suppress(ValueError):
+        fields = selectors.parse_field_selector(asked.field_selector).requirements
+        found["fieldSelector"] = [(key, operator, (value,)) for key, operator, value in fields]
+    with contextlib.suppress(ValueError):
+        labels = selectors.parse_label_selector(asked.label_selector).requirements
+        found["labelSelector"] = [(label.key, label.operator, label.values) for label in labels]
+    return {
+        kind: {"requirements": [_requirement(*one) for one in wanted if one[1] in _OPERATORS]}
+        for kind, wanted in found.items()
+        if wanted
+    }
+
+
+def _requirement(key: str, operator: str, values: Sequence[str]) -> dict[str, Any]:
+    said: dict[str, Any] = {"key": key, "operator": _OPERATORS[operator]}
+    return said | {"values": list(values)} if values else said
 
 
 def attributes(user: User, info: RequestInfo) -> Attributes:
@@ -60,6 +90,7 @@ def attributes(user: User, info: RequestInfo) -> Attributes:
         info.namespace,
         info.name,
         info.field_selector,
+        info.label_selector,
     )
 
 

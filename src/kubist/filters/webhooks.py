@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from kubist.context import Rules, User
-from kubist.filters.attributes import Attributes
+from kubist.filters.attributes import Attributes, selectors_asked
 from kubist.filters.authentication import Audiences, Known, TokenError, with_groups
 from kubist.filters.kubeconfig import RemoteReview
 from kubist.http.client import CallFailed
@@ -127,7 +127,8 @@ def _spec(asked: Attributes, version: str) -> Object:
             "subresource": asked.subresource,
             "name": asked.name,
         }
-        spec["resourceAttributes"] = {name: value for name, value in pairs.items() if value}
+        about: Object = {name: value for name, value in pairs.items() if value}
+        spec["resourceAttributes"] = about | selectors_asked(asked)
     else:
         spec["nonResourceAttributes"] = {"path": asked.path, "verb": asked.verb}
     user = asked.user

@@ -1,4 +1,4 @@
-"""A small HTTPS client for calls that the server makes itself (webhooks, issuers). One request, one connection."""
+"""A small HTTPS client for calls that the server makes itself (webhooks, issuers), on kept connections."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import ssl
 from urllib.parse import urlsplit
 
 from kubist.eager import in_task
-
-LIMIT = 16 << 20
+from kubist.http.pool import LIMIT, Where, begin, may_be_kept, pool
 
 
 class CallFailed(Exception):
@@ -65,14 +64,14 @@ async def _call(
         f"{method} {target} HTTP/1.1",
         f"Host: {parts.netloc}",
         "Accept: application/json, */*",
-        "Connection: close",
         *(f"{name}: {value}" for name, value in headers.items()),
     ]
     head = "\r\n".join(lines).encode() + b"\r\n\r\n"
     try:
         await in_task()
         async with asyncio.timeout(timeout):
-            return await _exchange(where, at, context, server_hostname or parts.hostname or "", head + body)
+            server = server_hostname or parts.hostname or ""
+            return await _exchange(Where(where, at, context, server), head + body)
     except (OSError, asyncio.IncompleteReadError, ValueError) as error:
         raise CallFailed(f'{called} "{url}": {explain(error, f"{where}:{at}")}') from None
 
@@ -103,16 +102,11 @@ def _distrust(error: ssl.SSLCertVerificationError) -> str:
     return error.verify_message
 
 
-async def _exchange(
-    host: str, port: int, context: ssl.SSLContext, server_hostname: str, message: bytes
-) -> tuple[int, bytes]:
-    reader, writer = await asyncio.open_connection(
-        host, port, ssl=context, server_hostname=server_hostname, limit=LIMIT
-    )
+async def _exchange(where: Where, message: bytes) -> tuple[int, bytes]:
+    connection, line = await begin(where, message)
+    reader = connection.reader
     try:
-        writer.write(message)
-        await writer.drain()
-        first = (await reader.readline()).split(None, 2)
+        first = line.split(None, 2)
         if len(first) < 2 or not first[0].startswith(b"HTTP/"):
             raise ValueError("malformed HTTP response")
         headers: dict[str, str] = {}
@@ -121,9 +115,12 @@ async def _exchange(
             headers[name.strip().lower()] = value.strip()
         answer = int(first[1]), await _body(reader, headers)
     except BaseException:
-        writer.transport.abort()
+        connection.abort()
         raise
-    writer.close()
+    if may_be_kept(first[0], headers):
+        pool().give(connection)
+    else:
+        connection.writer.close()
     return answer
 
 
@@ -133,6 +130,8 @@ async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
         while size := int((await reader.readline()).split(b";")[0], 16):
             pieces.append(await reader.readexactly(size))
             await reader.readexactly(2)
+        while (await reader.readline()).strip():
+            pass
         return b"".join(pieces)
     if "content-length" in headers:
         return await reader.readexactly(int(headers["content-length"]))

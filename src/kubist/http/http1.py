@@ -14,6 +14,7 @@ from kubist.http.connection import NEVER, Connection, Host, stop
 from kubist.http.heads import BODILESS, head
 from kubist.http.messages import Answer, Request, Response, Stream
 from kubist.http.reader import Reader, Refusal
+from kubist.http.tunnel import Tunnel
 from kubist.http.websocket import WebSocket, handshake, is_upgrade
 from kubist.http.writers import ChunkedWriter, RawWriter
 
@@ -56,7 +57,7 @@ class Http1(Connection):
     # The connection
 
     def data_received(self, data: bytes) -> None:
-        if isinstance(self._writer, WebSocket):
+        if isinstance(self._writer, (WebSocket, Tunnel)):
             self._writer.receive(data)
         elif self._refused:
             self.heard = True
@@ -235,7 +236,10 @@ class Http1(Connection):
     def _stream(self, request: Request, stream: Stream) -> None:
         date = self.host.date
         writer: RawWriter
-        if is_upgrade(request):
+        if stream.received is not None:
+            self._keep_alive = False
+            writer = Tunnel(self, stream, head(stream.status, stream.headers, date, b"\r\n"))
+        elif is_upgrade(request):
             reply = handshake(request, stream)
             if isinstance(reply, Response):
                 self._keep_alive = False

@@ -106,6 +106,8 @@ class Stream:
     start: Callable[[StreamWriter], None]
     stopped: Callable[[], None]
     websocket_protocols: tuple[str, ...] = ()
+    received: Callable[[bytes], None] | None = None
+    """Where all that the client sends from now on goes: the answer, a 101, makes a tunnel of its connection."""
 
 
 Answer = Response | Stream

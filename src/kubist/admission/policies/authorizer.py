@@ -83,11 +83,11 @@ class ResourceCheck:
         return self._with(name=name)
 
     def field_selector(self, text: str) -> ResourceCheck:
-        """Selectors restrict what is asked for; the modes here decide without them, as they may."""
-        return self
+        """Selectors narrow what is asked for, for those who decide by them: nodes' rights, and webhooks."""
+        return self._with(field_selector=text)
 
     def label_selector(self, text: str) -> ResourceCheck:
-        return self
+        return self._with(label_selector=text)
 
     def check(self, verb: str) -> Decision:
         return self.decisions.find(
