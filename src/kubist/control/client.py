@@ -113,9 +113,9 @@ class Client(Cluster):
         for attempt in range(RETRIES):
             call = self.call("update", found, namespace, name, subresource)
 
-            async def transform(old: Object | None, call: Call = call) -> Object:
+            async def transform(old: Object | None, fresh: guarded.Fresh, call: Call = call) -> Object:
                 assert old is not None
-                new = edit(managed.copied(old))
+                new = edit(await fresh())
                 if new is None or new == old:
                     raise Unchanged
                 managed.track(call, new, old, path.reset_fields)

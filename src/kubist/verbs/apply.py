@@ -22,10 +22,10 @@ async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
     configuration = read(call)
     wanted = body.expected(call.resource)
 
-    async def applied(old: Object | None) -> Object:
-        live = create.from_storage(call, old) if old is not None else None
+    async def applied(old: Object | None, fresh: guarded.Fresh) -> Object:
+        live = create.from_storage(call, await fresh()) if old is not None else None
         merged = await _merge(call, configuration, live, force, path.reset_fields)
-        new = _decoded(call, merged, wanted, new=old is None)
+        new = _decoded(call, merged, wanted, None if create.converts(call) else live, new=old is None)
         call.resource.strategy.default(new)
         metadata = new["metadata"]
         if live is None:
@@ -105,11 +105,13 @@ def check_kind(configuration: Object, api_version: str, kind: str) -> None:
         raise status.bad_request(f"{given[1]} cannot be applied as a {kind}")
 
 
-def _decoded(call: Call, merged: Object, wanted: body.Expected, *, new: bool) -> Object:
+def _decoded(
+    call: Call, merged: Object, wanted: body.Expected, stored: Object | None = None, *, new: bool
+) -> Object:
     try:
         if wanted.custom is not None:
             return wanted.custom.strategy.adopt(merged)
-        decoded = body.decode_parsed(merged, [], wanted, WRAP)
+        decoded = body.decode_parsed(merged, [], wanted, WRAP, stored=stored)
     except DecodeError as error:
         raise status.plain_error(
             f"failed to convert merged object to last applied version: {error}"

@@ -188,16 +188,26 @@ def json_type(value: object) -> str:
     return "number"
 
 
-def decode_parsed(value: Object, complaints: list[str], wanted: Expected, *asked: str) -> Decoded:
-    """A parsed document as an object of the expected kind; `asked` as of `decode_value`."""
+def decode_parsed(
+    value: Object, complaints: list[str], wanted: Expected, *asked: str, stored: Object | None = None
+) -> Decoded:
+    """A parsed document as an object of the expected kind; `asked` as of `decode_value`. What it has taken over
+    unchanged from a `stored` object, which was decoded before it was stored, stays as it is, but for metadata."""
     check_identity(value, wanted)
     if wanted.custom is not None:
         obj, unknown = wanted.custom.strategy.decode(value)
         return Decoded(obj, complaints + unknown)
+    kept: Object = {}
+    if stored is not None:
+        kept = {
+            name: part
+            for name, part in value.items()
+            if type(part) is dict and stored.get(name) is part and name != "metadata"
+        }
+        value = {name: part for name, part in value.items() if name not in kept}
     decoded = decode_value(wanted.schema, value, *asked)
-    return decoded._replace(
-        object=identified(decoded.object, wanted), complaints=complaints + decoded.complaints
-    )
+    obj = {**identified(decoded.object, wanted), **kept}
+    return decoded._replace(object=obj, complaints=complaints + decoded.complaints)
 
 
 def check_identity(value: Object, wanted: Expected) -> None:

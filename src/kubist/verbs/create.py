@@ -82,19 +82,20 @@ def _options(call: Call) -> None:
     context.field_validation = chosen.field_validation
 
 
+def converts(call: Call) -> bool:
+    """Whether the request's version is not the stored one. (Custom objects are converted as they are opened.)"""
+    return not call.resource.custom and call.resource.api_version != call.resource.storage_version
+
+
 def to_storage(call: Call, obj: Object) -> Object:
-    """An object of the request's version in the stored one."""
+    """An object of the request's version in the stored one, made out of it."""
     resource = call.resource
-    if resource.custom or resource.api_version == resource.storage_version:
-        return obj
-    return resource.strategy.convert(obj, resource.storage_version)
+    return resource.strategy.convert(obj, resource.storage_version) if converts(call) else obj
 
 
 def from_storage(call: Call, obj: Object) -> Object:
     resource = call.resource
-    if resource.custom or resource.api_version == resource.storage_version:
-        return obj
-    return resource.strategy.convert(obj, resource.api_version)
+    return resource.strategy.convert(obj, resource.api_version) if converts(call) else obj
 
 
 def wipe(metadata: Object) -> None:

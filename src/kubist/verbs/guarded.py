@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from kubist.filters.attributes import attributes
@@ -19,8 +20,11 @@ from kubist.verbs import create
 from kubist.verbs.call import Call
 
 Object = dict[str, Any]
-Transform = Callable[[Object | None], Awaitable[Object]]
-"""Old object (stored version; None: absent) to new one (stored version), mutating admission included."""
+Fresh = Callable[[], Awaitable[Object]]
+"""Another copy of the old object, to make the new one of."""
+Transform = Callable[[Object | None, Fresh], Awaitable[Object]]
+"""Old object (stored version; None: absent), which is left alone and shares nothing with the result, to new one
+(stored version), mutating admission included."""
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
@@ -62,14 +66,19 @@ async def update(
         old = await call.opened(entry)
         if precondition_uid and old["metadata"].get("uid") != precondition_uid:
             raise _other_uid(call, precondition_uid, old["metadata"].get("uid", ""))
-        new = await transform(old)
+        new = await transform(old, partial(call.opened, entry))
         _check_version(call, new, entry)
-        # The transform may share parts with `old`: rules compare with a pristine copy.
-        old = await call.opened(entry)
         outcome = await _write(call, path, entry, new, old)
         if outcome is not None:
             return outcome
         entry = await registry.refresh(resource, entry, key)
+
+
+async def seen(call: Call, old: Object | None, fresh: Fresh) -> Object | None:
+    """The old object in the request's version, to look at."""
+    if old is None or not create.converts(call):
+        return old
+    return create.from_storage(call, await fresh())
 
 
 async def _absent(call: Call, transform: Transform, create_absent: bool, uid: str | None) -> Outcome:
@@ -78,7 +87,7 @@ async def _absent(call: Call, transform: Transform, create_absent: bool, uid: st
         raise call.not_found()
     if uid:
         raise _other_uid(call, uid, "")
-    new = await transform(None)
+    new = await transform(None, _nothing)
     asked = replace(attributes(call.user, call.info), verb="create")
     allowed, reason = await call.api.authorization.authorize(asked)
     if not allowed:
@@ -88,6 +97,10 @@ async def _absent(call: Call, transform: Transform, create_absent: bool, uid: st
     new["metadata"].setdefault("name", call.info.name)
     entry = await create.insert(call, new)
     return Outcome(entry, new, created=True)
+
+
+async def _nothing() -> Object:
+    return {}
 
 
 def _other_uid(call: Call, wanted: str, held: str) -> status.APIError:

@@ -43,16 +43,18 @@ async def patch(call: Call) -> Response:
     change = reader(call, kind)
     wanted = body.expected(call.resource)
 
-    async def patched(old: Object | None) -> Object:
+    async def patched(old: Object | None, fresh: guarded.Fresh) -> Object:
         assert old is not None
-        current = create.from_storage(call, old)
+        current = create.from_storage(call, await fresh())
         changed = change(current)
         metadata = changed.get("metadata")
         cleared = isinstance(metadata, dict) and metadata.get("managedFields") == []
-        new = decode(call, wanted, changed, kind)
+        converted = create.converts(call)
+        new = decode(call, wanted, changed, kind, None if converted else current)
         _complete(call, new)
         check_identity(call, new, old)
-        await managed.tracked(call, new, current, path.reset_fields, cleared=cleared)
+        # Not `current` where `new` shares parts with it: completing `new` may have changed them.
+        await managed.tracked(call, new, current if converted else old, path.reset_fields, cleared=cleared)
         new = create.to_storage(call, new)
         await call.api.admission.admit(call.context, new, old)
         warning = objectmeta.deduplicate_owner_references(new["metadata"], after_admission=True)
@@ -158,13 +160,15 @@ def refused(error: FieldError) -> status.APIError:
     return failure
 
 
-def decode(call: Call, wanted: body.Expected, patched: Object, kind: str) -> Object:
-    """The document that a patch of some type made as an object of the kind."""
+def decode(
+    call: Call, wanted: body.Expected, patched: Object, kind: str, stored: Object | None = None
+) -> Object:
+    """The document that a patch of some type made (of an object as it is stored) as an object of the kind."""
     asked = (KEEP_EMPTY, WRAP) if kind == STRATEGIC else (KEEP_EMPTY,)
     if wanted.custom is not None:
         _keep_version(call, wanted, patched)
     try:
-        decoded = body.decode_parsed(patched, [], wanted, *asked)
+        decoded = body.decode_parsed(patched, [], wanted, *asked, stored=stored)
     except (DecodeError, status.APIError) as error:
         if isinstance(error, status.APIError) and error.code == 422:
             raise

@@ -99,13 +99,13 @@ async def patch(call: Call, path: Scale, kind: str) -> Response:
 
 
 async def write(call: Call, path: Scale, transform: Any, shown: Any, uid: str | None) -> Response:
-    async def rescaled(old: Object | None) -> Object:
+    async def rescaled(old: Object | None, fresh: guarded.Fresh) -> Object:
         assert old is not None
         scale = await transform(old)
         if not call.resource.custom:  # their own rules name the field that the scale stands for
             check(call.resource, scale)
         replicas = (scale.get("spec") or {}).get("replicas", 0)
-        new = set_replicas(call, path, old, replicas)
+        new = set_replicas(call, path, await fresh(), replicas)
         version = scale["metadata"].get("resourceVersion")
         if version:
             new["metadata"]["resourceVersion"] = version

@@ -39,11 +39,11 @@ async def update(call: Call) -> Response:
     cleared = clears_managers(call, metadata)
     unused: Object | None = obj
 
-    async def replace(old: Object | None) -> Object:
+    async def replace(old: Object | None, fresh: guarded.Fresh) -> Object:
         nonlocal unused
         # Whoever gets the object may change it: another try reads the body again.
         new, unused = unused if unused is not None else _sent(call), None
-        live = create.from_storage(call, old) if old is not None else None
+        live = await guarded.seen(call, old, fresh)
         await managed.tracked(call, new, live, path.reset_fields, cleared=cleared)
         new = create.to_storage(call, new)
         await call.api.admission.admit(call.context, new, old)
