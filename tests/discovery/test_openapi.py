@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from kubist.codec import wire
+from kubist.discovery import openapi_types, openapi_v3
 from kubist.discovery.openapi import OpenAPI
 from kubist.discovery.openapi_types import custom
 from kubist.discovery.openapi_v3 import referred
@@ -182,3 +183,12 @@ def test_built_in_documents_stay_when_custom_resources_come_and_go() -> None:
     assert {name: with_gadget[name] for name in tags} == tags
     resources.remove("x.example.com", "v1", "gadgets")
     assert body(ask("/openapi/v3", openapi))["paths"] == tags
+
+
+def test_custom_resources_know_of_no_security_but_of_all_groups() -> None:
+    document = openapi_v3.document([], openapi_types.beside_custom, openapi_v3.CUSTOM_INFO)
+    assert "securitySchemes" not in document["components"]
+    options = openapi_types.beside_custom("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions")
+    groups = {kind["group"] for kind in options["x-kubernetes-group-version-kind"]}
+    assert "apps" in groups
+    assert "apiextensions.k8s.io" not in groups

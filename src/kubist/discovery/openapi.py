@@ -140,11 +140,10 @@ class OpenAPI:
         types: dict[str, Object] = {}
         for resource in custom:
             types |= openapi_types.custom(resource)
-        group, version = custom[0].group, custom[0].version
         paths = [path for resource in custom for path in openapi_paths.resource_paths(resource)]
 
         def definition(type: str) -> Object:
-            return types.get(type) or openapi_types.built_in(type, group=group, version=version)
+            return types.get(type) or openapi_types.beside_custom(type)
 
         return orjson.dumps(openapi_v3.document(paths, definition, openapi_v3.CUSTOM_INFO))
 

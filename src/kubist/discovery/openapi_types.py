@@ -22,6 +22,8 @@ _DEFS = "#/definitions/"
 _GVK = "x-kubernetes-group-version-kind"
 _EVERYWHERE = (META + "DeleteOptions", META + "WatchEvent")
 """Kinds that every group has."""
+_APART = ("admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io")
+"""Groups of which the documents of custom resources do not know."""
 _KNOWN = {
     "": "v1",
     "admission.k8s.io": "v1 v1beta1",
@@ -72,6 +74,14 @@ def built_in(name: str, *, group: str | None = None, version: str = "") -> Objec
     if group is not None and name in _EVERYWHERE:
         own = sorted({("", "v1"), (group, version)})
         shown[_GVK] = _kinds(name, own)
+    return shown
+
+
+def beside_custom(name: str) -> Object:
+    """A built-in type in the document of custom resources."""
+    shown = _definition(name)
+    if name in _EVERYWHERE:
+        shown[_GVK] = [kind for kind in shown[_GVK] if kind["group"] not in _APART]
     return shown
 
 

@@ -34,7 +34,8 @@ def document(paths: Iterable[Path], definition: Definition, info: Object = INFO)
             schemas[name] = definition(name)
         wanted = sorted({ref for name in wanted for ref in referred(schemas[name])} - schemas.keys())
     components: Object = {"schemas": dict(sorted(schemas.items()))} if schemas else {}
-    components["securitySchemes"] = SECURITY
+    if info is INFO:
+        components["securitySchemes"] = SECURITY
     return {"openapi": "3.0.0", "info": info, "paths": dict(sorted(shown.items())), "components": components}
 
 
