@@ -155,11 +155,14 @@ def test_interrupt_of_the_whole_group_is_an_orderly_stop(tmp_path: Path) -> None
         assert again.connect().get(f"{MAPS}/kept")["metadata"]["name"] == "kept"
 
 
-def test_children_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+def test_children_end_when_their_parent_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     with crew(tmp_path, 2) as running:
         pids = running.pids
+        assert list(tmp_path.glob("kubist-*"))
         running.process.stop(signal.SIGKILL)
         until(lambda: not alive(pids))
+        assert not list(tmp_path.glob("kubist-*"))
     with crew(tmp_path, 2) as again:
         assert again.connect().ask("GET", "/readyz")[0] == 200
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import functools
 import gc
 import logging
+import os
 import selectors
+import shutil
 import signal
 import socket
 import tempfile
@@ -51,6 +53,7 @@ def supervise(config: Config, announce: Callable[[int], None]) -> int:
 class Supervisor:
     def __init__(self, config: Config, listeners: list[socket.socket], directory: Path) -> None:
         self._listeners = listeners
+        self._directory = directory
         self._owner: Child | None = None
         self._workers: list[Child] = []
         self._starts: dict[Child, float] = {}
@@ -62,12 +65,12 @@ class Supervisor:
         self._stopping = False
         self._failure = ""
         self._signals, self._signalled = socket.socketpair()
-        self._make(config, directory)
+        self._make(config)
 
-    def _make(self, config: Config, directory: Path) -> None:
+    def _make(self, config: Config) -> None:
         revision = SharedRevision()
-        store = "" if config.etcd_servers else str(directory / "store")
-        paths = [str(directory / f"peer-{number}") for number in range(config.workers + bool(store))]
+        store = "" if config.etcd_servers else str(self._directory / "store")
+        paths = [str(self._directory / f"peer-{number}") for number in range(config.workers + bool(store))]
         peers = [Peers(paths, number, _unix(path)) for number, path in enumerate(paths)]
         if store:
             owning = functools.partial(own, config, _unix(store), revision, peers[-1])
@@ -78,11 +81,16 @@ class Supervisor:
             self._workers.append(self._child(f"worker {number}", working, listener))
 
     def _child(self, name: str, task: Task, listener: socket.socket | None) -> Child:
+        parent = os.getpid()
+
         def live(leash: Leash) -> str | None:
             for other in self._listeners:
                 if other is not listener:  # or its connections would wait for as long as this process lives
                     other.close()
-            return task(leash)
+            problem = task(leash)
+            if os.getppid() != parent:  # which was killed and cannot tidy up
+                shutil.rmtree(self._directory, ignore_errors=True)
+            return problem
 
         return Child(name, live, self._children)
 
