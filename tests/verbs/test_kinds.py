@@ -203,3 +203,38 @@ def test_null_is_a_body_without_options(live: Live) -> None:
     live.client.post(path, {"metadata": {"name": "x"}})
     assert live.client.ask("DELETE", f"{path}/x?dryRun=All", b"null").status == 200
     assert live.client.ask("GET", f"{path}/x").status == 404
+
+
+SCALES: list[tuple[Object, int]] = [
+    ({"labels": {"a b": "c"}}, 422),
+    ({"finalizers": ["nodomain"]}, 422),
+    ({"uid": "another"}, 409),
+    ({"labels": {"a": "b"}}, 200),
+]
+
+
+@pytest.mark.parametrize(("metadata", "code"), SCALES)
+def test_a_scale_is_held_to_the_rules_of_objects(live: Live, metadata: Object, code: int) -> None:
+    path = f"/apis/apps/v1/{DEFAULT}/replicasets"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    live.client.post(path, {"metadata": {"name": "x"}, "spec": spec})
+    change = {"metadata": metadata, "spec": {"replicas": 3}}
+    assert live.client.ask("PATCH", f"{path}/x/scale", change, MERGE).status == code
+    assert live.client.get(f"{path}/x")["spec"]["replicas"] == (3 if code == 200 else 1)
+
+
+def test_claims_are_refused_for_what_is_asked_before_how_they_are_called(live: Live) -> None:
+    path = f"/apis/resource.k8s.io/v1/{DEFAULT}/resourceclaims"
+    wanted = {"name": "r", "exactly": {"deviceClassName": "c", "adminAccess": True}}
+    claim = {"metadata": {"name": "Bad_Name"}, "spec": {"devices": {"requests": [wanted]}}}
+    causes = live.client.ask("POST", path, claim).json["details"]["causes"]
+    fields = [cause["field"] for cause in causes]
+    assert fields == ["spec.devices.requests[0].adminAccess", "metadata.name"]
+
+
+def test_a_token_review_keeps_what_it_does_not_answer(live: Live) -> None:
+    review = {"spec": {"token": "none"}, "status": {"authenticated": True, "user": {"username": "u"}}}
+    answer = live.client.ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review).json["status"]
+    assert answer["user"] == {"username": "u"} and "authenticated" not in answer
+    assert answer["error"] == "invalid bearer token"

@@ -127,8 +127,8 @@ class Strategy(Update):
     qualified_finalizers = True
     """Finalizers must belong to a domain. Not so for custom resources and a few other kinds."""
     lenient_metadata = False
-    """True for kinds whose own rules come first (events, budgets): metadata is then held to no more than every
-    object's is."""
+    """True for kinds whose own rules come first (events, budgets, claims): beyond what these say of metadata,
+    it is held to no more than every object's is."""
     ttl_flag = ""
     """Name of the configuration value (seconds) after which objects of the kind expire: `event_ttl`."""
 

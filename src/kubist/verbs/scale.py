@@ -6,8 +6,7 @@ from typing import Any
 
 from kubist.http.messages import Response
 from kubist.kinds.strategy import Scale, at
-from kubist.meta import fields, selectors, status
-from kubist.resources import Resource
+from kubist.meta import fields, names, objectmeta, selectors, status
 from kubist.schema.catalog import schema_for
 from kubist.verbs import body, create, guarded, managed, options
 from kubist.verbs.call import Call
@@ -103,7 +102,7 @@ async def write(call: Call, path: Scale, transform: Any, shown: Any, uid: str | 
         assert old is not None
         scale = await transform(old)
         if not call.resource.custom:  # their own rules name the field that the scale stands for
-            check(call.resource, scale)
+            check(call, scale, old["metadata"]["uid"])
         replicas = (scale.get("spec") or {}).get("replicas", 0)
         new = set_replicas(call, path, await fresh(), replicas)
         version = scale["metadata"].get("resourceVersion")
@@ -137,8 +136,20 @@ def set_replicas(call: Call, path: Scale, old: Object, replicas: int) -> Object:
     return new
 
 
-def check(resource: Resource, scale: Object) -> None:
+def check(call: Call, scale: Object, held: str) -> None:
+    """A scale is an object of its own: 422 for what is wrong with it, 409 if it is of another object."""
+    metadata, name = scale["metadata"], call.info.name
+    errors = objectmeta.validate_create(
+        {"name": name, "namespace": call.info.namespace, **metadata},
+        namespaced=True,
+        validate_name=names.dns_subdomain,
+    )
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if replicas < 0:
-        error = fields.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
-        raise status.invalid("autoscaling", "Scale", scale["metadata"].get("name", ""), [error])
+        errors.append(fields.invalid("spec.replicas", replicas, "must be greater than or equal to 0"))
+    if errors:
+        raise status.invalid("autoscaling", "Scale", name, errors)
+    uid = metadata.get("uid") or held
+    if uid != held:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {held}"
+        raise status.conflict(call.resource.group, f"{call.resource.resource}/scale", name, why)

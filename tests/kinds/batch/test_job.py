@@ -177,6 +177,7 @@ def test_only_indexed_jobs_are_resized_and_only_as_a_whole(jobs: Any) -> None:
 
 STATUSES: list[tuple[Object, Object, list[tuple[str, str]]]] = [
     ({}, {"active": 2, "ready": 3}, [("ready", "Invalid")]),
+    ({}, {"active": -1}, [("active", "Invalid")]),
     ({"ready": 3}, {"ready": 3, "failed": 1}, []),
     ({"failed": 2}, {"failed": 1}, [("failed", "Invalid")]),
     ({"startTime": START}, {"startTime": END}, [("startTime", "Invalid")]),

@@ -112,3 +112,12 @@ def test_a_class_names_an_extended_resource(kind_of: Any) -> None:
     assert classes.refused("spec: {extendedResourceName: example.com/gpu}") == []
     assert classes.refused("spec: {extendedResourceName: cpu}") == [("spec.extendedResourceName", "Invalid")]
     assert classes.refused("spec: {selectors: [{}]}") == [("spec.selectors[0].cel", "Required")]
+
+
+def test_what_is_dropped_counts_for_the_generation(kind_of: Any) -> None:
+    old = {"metadata": {"generation": 2}, **slice_of({"name": "a"})}
+    mappings = {"cpu": {"capacityKey": "k", "allocationMultiplier": "1"}}
+    new = {**old, **slice_of({"name": "a", "nodeAllocatableResourceMappings": mappings})}
+    updated = kind_of(V1, "ResourceSlice").update(old, new)
+    assert updated["metadata"]["generation"] == 3
+    assert updated["spec"]["devices"] == [{"name": "a"}]

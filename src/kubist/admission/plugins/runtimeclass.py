@@ -5,7 +5,10 @@ from __future__ import annotations
 from kubist.admission.plugin import CREATE, Object, Plugin, forbidden
 from kubist.admission.tolerations import merge
 from kubist.context import Context
+from kubist.meta.fields import quoted
+from kubist.meta.names import path_segment
 from kubist.meta.quantity import parse_quantity
+from kubist.meta.status import plain_error
 
 
 class RuntimeClass(Plugin):
@@ -45,6 +48,10 @@ def _find(ctx: Context, new: Object) -> Object | None:
     name = new["spec"].get("runtimeClassName")
     if name is None:
         return None
+    if not name:
+        raise plain_error("resource name may not be empty")
+    if problems := path_segment(name):
+        raise plain_error(f"invalid resource name {quoted(name)}: [{' '.join(problems)}]")
     found = ctx.objects.get("runtimeclasses", name, group="node.k8s.io")
     if found is None:
         raise forbidden(ctx, new, f'pod rejected: RuntimeClass "{name}" not found')

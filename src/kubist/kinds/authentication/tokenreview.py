@@ -21,13 +21,16 @@ class TokenReview(Create):
         served = ctx.config.api_audiences or ctx.config.service_account_issuer
         audiences = tuple(spec.get("audiences") or served)
         found = await ctx.objects.authenticate(spec["token"], audiences)
+        status = body.setdefault("status", {})
         if found is None or isinstance(found, str):
-            body["status"] = {"user": {}, "error": found or "invalid bearer token"}
+            status.pop("authenticated", None)
+            status.setdefault("user", {})
+            status["error"] = found or "invalid bearer token"
             return body
         user, accepted = found
-        body["status"] = {"authenticated": True, "user": user.info()}
-        if accepted:
-            body["status"]["audiences"] = list(accepted)
+        status |= {"authenticated": True, "user": user.info(), "audiences": list(accepted)}
+        if not accepted:
+            del status["audiences"]
         return body
 
 

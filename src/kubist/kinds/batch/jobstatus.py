@@ -86,8 +86,8 @@ def _validate_status(job: Object, old: Object) -> Errors:
             why = "terminating>0 is invalid for finished job"
             errors.append(invalid(f"{PATH}.terminating", terminating, why))
     if changes.field("ready") or changes.field("active", zero=0):
-        ready = status.get("ready") or 0
-        if ready > status.get("active", 0):
+        ready = status.get("ready")
+        if ready is not None and ready > status.get("active", 0):
             errors.append(invalid(f"{PATH}.ready", ready, "cannot set more ready pods than active"))
     return errors + _validate_success(job)
 

@@ -55,6 +55,7 @@ def _validate_admin_results(ctx: Context, claim: Object, after: Object, before: 
 
 class ResourceClaimStrategy(Strategy):
     returns_deleted = True
+    lenient_metadata = True
     reset_fields = ("status",)
     subresources: ClassVar = {"status": ResourceClaimStatus()}
 
@@ -70,7 +71,9 @@ class ResourceClaimStrategy(Strategy):
         keep(new, old, "status")
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        errors = validate_admin_request(ctx, obj["spec"], obj["metadata"].get("namespace", ""))
+        metadata = obj["metadata"]
+        errors = validate_admin_request(ctx, obj["spec"], metadata.get("namespace", ""))
+        errors += objectmeta.validate_create(metadata, namespaced=True, validate_name=self.validate_name)
         return errors + validate_claim(obj["spec"], "spec")
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:

@@ -12,14 +12,17 @@ from kubist.meta import objectmeta
 
 class ResourceClaimTemplateStrategy(Strategy):
     returns_deleted = True
+    lenient_metadata = True
 
     def default(self, obj: Object) -> None:
         default_claim((obj.get("spec") or {}).get("spec") or {})
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
         claim = obj["spec"].get("spec") or {}
-        namespace = obj["metadata"].get("namespace", "")
-        return validate_admin_request(ctx, claim, namespace) + _validate(obj["spec"])
+        metadata = obj["metadata"]
+        errors = validate_admin_request(ctx, claim, metadata.get("namespace", ""))
+        errors += objectmeta.validate_create(metadata, namespaced=True, validate_name=self.validate_name)
+        return errors + _validate(obj["spec"])
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
         errors = objectmeta.validate_create(

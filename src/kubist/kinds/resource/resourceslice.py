@@ -37,6 +37,9 @@ class ResourceSliceStrategy(Strategy):
         drop_disabled(obj.get("spec") or {}, {})
 
     def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        """Fields that are dropped count for the generation all the same."""
+        if new.get("spec") != old.get("spec"):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         drop_disabled(new.get("spec") or {}, old.get("spec") or {})
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
