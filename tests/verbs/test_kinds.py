@@ -238,3 +238,13 @@ def test_a_token_review_keeps_what_it_does_not_answer(live: Live) -> None:
     answer = live.client.ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review).json["status"]
     assert answer["user"] == {"username": "u"} and "authenticated" not in answer
     assert answer["error"] == "invalid bearer token"
+
+
+@pytest.mark.parametrize("version", ["None", "-1", "99999999999999999999"])
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_version_that_cannot_be_is_an_error_of_every_put(live: Live, version: str, exists: bool) -> None:
+    path = f"/apis/coordination.k8s.io/v1/{DEFAULT}/leases"
+    if exists:
+        live.client.post(path, {"metadata": {"name": "x"}, "spec": {}})
+    lease = {"metadata": {"name": "x", "resourceVersion": version}, "spec": {}}
+    assert live.client.ask("PUT", f"{path}/x", lease).status == 500

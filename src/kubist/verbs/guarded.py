@@ -88,6 +88,9 @@ async def _absent(call: Call, transform: Transform, create_absent: bool, uid: st
     if uid:
         raise _other_uid(call, uid, "")
     new = await transform(None, _nothing)
+    version = new["metadata"].get("resourceVersion")
+    if version and (why := _unreadable(version)):
+        raise status.plain_error(why)
     asked = replace(attributes(call.user, call.info), verb="create")
     allowed, reason = await call.api.authorization.authorize(asked)
     if not allowed:
@@ -110,12 +113,18 @@ def _other_uid(call: Call, wanted: str, held: str) -> status.APIError:
     return call.conflict(call.info.name, f"StorageError: invalid object, {where}")
 
 
+def _unreadable(version: str) -> str:
+    """Why this is no version that any object could have; empty if it is one."""
+    if version.isascii() and version.isdigit():
+        return "" if int(version) < 1 << 64 else f'strconv.ParseUint: parsing "{version}": value out of range'
+    return f'strconv.ParseUint: parsing "{version}": invalid syntax'
+
+
 def _check_version(call: Call, new: Object, entry: Entry) -> None:
     """An object that says which version it is based on must be based on the newest; 409 if it is not."""
     given = new["metadata"].get("resourceVersion", "")
     if given not in ("", "0"):
-        if not (given.isascii() and given.isdigit()):
-            why = f'strconv.ParseUint: parsing "{given}": invalid syntax'
+        if why := _unreadable(given):
             raise status.plain_error(f'invalid resource version "{given}": {why}')
         if int(given) != entry.revision:
             raise call.conflict(call.info.name, MODIFIED)
