@@ -6,6 +6,7 @@ A workload is told its server by a `Target`; the bare one answers any of them wi
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import re
 import time
@@ -86,6 +87,92 @@ async def create(target: Target) -> Run:
         return target.ask("POST", PODS, pod(i), Content_Type=JSON)
 
     return each(target, target.objects, ask, expected=201)
+
+
+CUSTOM_GROUP = "bench.example.org"
+CUSTOM = f"/apis/{CUSTOM_GROUP}/v1/namespaces/bench/orders"
+CUSTOM_RULES = (
+    "self.lines.all(l, l.count > 0)",
+    "self.lines.map(l, l.count).sum() <= 1000",
+    "!has(self.ships) || self.ships > timestamp('2020-01-01T00:00:00Z')",
+    "self.customer.matches('^[a-z0-9-]+$')",
+    "quantity(self.weight).isLessThan(quantity('1Gi'))",
+    "self.state != 'paid' || has(self.payment)",
+    "self.lines.exists_one(l, l.name == 'item-0')",
+    "self.tags.size() <= 10",
+    "self.state == 'new' || self.priority > 0",
+    "isIP(self.address)",
+)
+
+
+def order_definition() -> bytes:
+    text = {"type": "string", "maxLength": 200}
+    line = {
+        "type": "object",
+        "required": ["name"],
+        "properties": {
+            "name": {"type": "string", "maxLength": 40},
+            "count": {"type": "integer"},
+            "note": text,
+        },
+    }
+    keyed = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
+    spec = {
+        "type": "object",
+        "required": ["customer", "lines"],
+        "properties": {
+            **dict.fromkeys(("customer", "payment", "weight", "address"), text),
+            "state": {"type": "string", "enum": ["new", "paid"], "default": "new"},
+            "priority": {"type": "integer", "default": 1},
+            "ships": {"type": "string", "format": "date-time"},
+            "tags": {"type": "object", "maxProperties": 20, "additionalProperties": text},
+            "lines": {"type": "array", "maxItems": 50, "items": line, **keyed},
+        },
+        "x-kubernetes-validations": [{"rule": rule} for rule in CUSTOM_RULES],
+    }
+    schema = {"type": "object", "properties": {"spec": spec}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "orders", "kind": "Order"}
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"orders.{CUSTOM_GROUP}"},
+        "spec": {"group": CUSTOM_GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+    return json.dumps(crd).encode()
+
+
+def order(number: int) -> bytes:
+    """About 2 KB once it is stored."""
+    lines = [{"name": f"item-{k}", "count": k + 1, "note": f"the {k}th of {number}" * 3} for k in range(16)]
+    spec = {
+        "customer": f"customer-{number}",
+        "weight": "12Ki",
+        "address": "10.1.2.3",
+        "ships": "2026-01-01T00:00:00Z",
+        "tags": {"a": "b", "c": "d"},
+        "lines": lines,
+    }
+    metadata = {"name": f"order-{number:06}"}
+    body = {"apiVersion": f"{CUSTOM_GROUP}/v1", "kind": "Order", "metadata": metadata, "spec": spec}
+    return json.dumps(body).encode()
+
+
+async def custom(target: Target) -> Run:
+    """Creates of custom objects that ten rules look at."""
+    if not target.size:
+        client = await connect(target.port, tls())
+        crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        await client.ask(target.ask("POST", crds, order_definition(), Content_Type=JSON))
+        await asyncio.sleep(0.5)
+        await client.ask(target.ask("POST", f"{CUSTOM}?dryRun=All", order(0), Content_Type=JSON))
+        client.transport.close()
+    return each(
+        target,
+        target.objects,
+        lambda i: target.ask("POST", CUSTOM, order(i), Content_Type=JSON),
+        expected=201,
+    )
 
 
 async def get(target: Target) -> Run:
@@ -243,6 +330,7 @@ async def delete(target: Target) -> Run:
 
 WORKLOADS: dict[str, Workload] = {
     "create": create,
+    "custom": custom,
     "get": get,
     "update": update,
     "patch": patch("application/merge-patch+json", "round"),

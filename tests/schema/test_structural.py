@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kubist.schema.defaulting import apply_defaults, drop_nulls
+from kubist.schema.defaulting import compile_defaults, drop_nulls
 from kubist.schema.node import Field, Schema
 from kubist.schema.pruning import prune
 
@@ -60,7 +60,9 @@ def test_defaults_fill_absent_fields_and_forbidden_nulls() -> None:
         }
     )
     value: dict[str, Any] = {"a": None, "n": None, "list": [{}], "by": {"k": None}}
-    apply_defaults(schema, value)
+    fill = compile_defaults(schema)
+    if fill is not None:
+        fill(value)
     assert value == {"a": "x", "n": None, "deep": {"b": 3}, "list": [{"c": True}], "by": {"k": "y"}}
 
 

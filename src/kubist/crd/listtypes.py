@@ -11,6 +11,7 @@ from kubist.meta.fields import FieldError
 from kubist.schema.node import Schema
 
 Errors = list[FieldError]
+_SCALARS = ("string", "integer", "number", "boolean")
 
 
 def validate(schema: Schema, value: Any, path: str = "") -> Errors:
@@ -35,13 +36,15 @@ def _validate(schema: Schema, value: Any, path: str, errors: Errors) -> None:
             _unique(value, value, path, errors)
         elif schema.list_type == "map":
             _unique_keys(schema.map_keys, value, path, errors)
-        if schema.items is not None:
+        if schema.items is not None and schema.items.type not in _SCALARS:
             for index, item in enumerate(value):
                 if isinstance(item, (dict, list)):
                     _validate(schema.items, item, f"{path}[{index}]", errors)
 
 
 def _unique(values: list[Any], shown: list[Any], path: str, errors: Errors) -> None:
+    if set(map(type, values)) == {str} and len(set(values)) == len(values):
+        return
     seen: dict[bytes, int] = {}
     for index, value in enumerate(values):
         key = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
@@ -58,5 +61,9 @@ def _unique_keys(keys: tuple[str, ...], value: list[Any], path: str, errors: Err
             errors.append(fields.invalid(f"{path}[{index}]", item, why))
             return
     if len(value) > 1:
+        if len(keys) == 1:
+            only = [item.get(keys[0]) if item else None for item in value]
+            if set(map(type, only)) == {str} and len(set(only)) == len(only):
+                return
         named = [{key: item[key] for key in keys if key in item} if item else {} for item in value]
         _unique(named, named, path, errors)

@@ -18,7 +18,7 @@ from kubist.meta import fields, status
 from kubist.meta.fields import FieldError
 from kubist.meta.numerals import odd_number, rounded
 from kubist.schema.catalog import by_name
-from kubist.schema.defaulting import apply_defaults, drop_nulls
+from kubist.schema.defaulting import Fill, compile_defaults, drop_nulls
 from kubist.schema.node import Schema
 from kubist.schema.pruning import prune
 from kubist.schema.strict import decode_value
@@ -74,6 +74,10 @@ class Version:
         _collect_keywords(self.props or {}, found)
         return frozenset(found)
 
+    @functools.cached_property
+    def _fill(self) -> Fill | None:
+        return compile_defaults(self.structural) if "default" in self._keywords else None
+
     @property
     def embeds(self) -> bool:
         return "x-kubernetes-embedded-resource" in self._keywords
@@ -113,8 +117,8 @@ class Version:
         return frame | {key: inner for key, inner in value.items() if key not in frame}
 
     def default(self, obj: Object) -> None:
-        if "default" in self._keywords:
-            apply_defaults(self.structural, obj)
+        if self._fill is not None:
+            self._fill(obj)
 
     def validate_lists(self, obj: Object) -> list[FieldError]:
         if "x-kubernetes-list-type" not in self._keywords:

@@ -5,32 +5,57 @@ A null that the schema forbids counts as absent: it takes the default, or goes.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
 
 from kubist.schema.node import UNSET, Schema
 
+Fill = Callable[[Any], None]
+"""Fills in the defaults of a value, in place."""
 
-def apply_defaults(schema: Schema | None, value: Any) -> None:
-    """Fill in the defaults of a structural schema, in place."""
+
+def compile_defaults(schema: Schema | None) -> Fill | None:
+    """How values of a structural schema get their defaults; None if there are none anywhere in it."""
     if schema is None:
-        return
-    if isinstance(value, dict):
-        for name, field in schema.fields.items():
-            if _has_default(field.schema) and (name not in value or _forbidden(field.schema, value[name])):
-                value[name] = deepcopy(field.schema.default)
-        for key in value:
-            inner = _field(schema, key)
-            if inner is None:
-                continue
-            if key not in schema.fields and _forbidden(inner, value[key]):
-                value[key] = _default(inner)
-            apply_defaults(inner, value[key])
-    elif isinstance(value, list) and schema.items is not None:
-        for index, item in enumerate(value):
-            if _forbidden(schema.items, item):
-                value[index] = _default(schema.items)
-            apply_defaults(schema.items, value[index])
+        return None
+    fields = {name: field.schema for name, field in schema.fields.items()}
+    missing = [(name, inner.default, inner.nullable) for name, inner in fields.items() if _has_default(inner)]
+    below = {name: made for name, inner in fields.items() if (made := compile_defaults(inner)) is not None}
+    items, item = schema.items, compile_defaults(schema.items)
+    if items is not None and item is None and not _has_default(items):
+        items = None
+    if not missing and not below and items is None:
+        return None
+    others = items if schema.additional or schema.type == "map" else None
+
+    def fill_struct(value: dict[str, Any]) -> None:
+        for name, default, nullable in missing:
+            if name not in value or (value[name] is None and not nullable):
+                value[name] = deepcopy(default) if default.__class__ in (dict, list) else default
+        for name, made in below.items():
+            if name in value:
+                made(value[name])
+        if others is not None:
+            _fill_each(others, item, value, [key for key in value if key not in fields])
+
+    def fill(value: Any) -> None:
+        kind = value.__class__
+        if kind is dict:
+            fill_struct(value)
+        elif kind is list and items is not None:
+            _fill_each(items, item, value, range(len(value)))
+
+    return fill
+
+
+def _fill_each(schema: Schema, fill: Fill | None, values: Any, places: Iterable[Any]) -> None:
+    """The same for all elements of a list, or values of a map, at the places named."""
+    for place in places:
+        if _forbidden(schema, values[place]):
+            values[place] = _default(schema)
+        if fill is not None:
+            fill(values[place])
 
 
 def drop_nulls(schema: Schema | None, value: Any) -> None:
