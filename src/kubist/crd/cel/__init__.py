@@ -29,7 +29,8 @@ from kubist.crd.cel.values import Optional
 from kubist.turns import SLICE, Lengthy, on_loop
 
 if TYPE_CHECKING:
-    from kubist.crd.cel.estimate import Range, SizeOf
+    from kubist.crd.cel.estimate import SizeOf
+    from kubist.crd.cel.ranges import Range
 
 PER_CALL_LIMIT = 1_000_000
 """What one evaluation may cost."""

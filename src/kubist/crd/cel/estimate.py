@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from kubist.crd.cel import callcosts
 from kubist.crd.cel.ast import (
     ACCU,
     Bind,
@@ -19,40 +19,11 @@ from kubist.crd.cel.ast import (
     Select,
     StructNode,
 )
-from kubist.crd.cel.runtimecost import REGEX, TRAVERSAL
+from kubist.crd.cel.ranges import MAX, ONE, UNKNOWN, ZERO, Range
 from kubist.crd.cel.types import Type
 
-MAX = (1 << 64) - 1
 _SCALARS = frozenset(("bool", "double", "duration", "int", "timestamp", "uint"))
 
-
-class Range(NamedTuple):
-    """From least to most, of a size or a cost."""
-
-    least: int
-    most: int
-
-    def plus(self, other: Range) -> Range:
-        return Range(min(self.least + other.least, MAX), min(self.most + other.most, MAX))
-
-    def times(self, other: Range) -> Range:
-        return Range(min(self.least * other.least, MAX), min(self.most * other.most, MAX))
-
-    def scaled(self, factor: float) -> Range:
-        return Range(_scale(self.least, factor), _scale(self.most, factor))
-
-    def union(self, other: Range) -> Range:
-        return Range(min(self.least, other.least), max(self.most, other.most))
-
-
-def _scale(value: int, factor: float) -> int:
-    scaled = float(value) * factor
-    return MAX if scaled >= 18446744073709551616.0 or (scaled <= 0 and value > 0) else math.ceil(scaled)
-
-
-UNKNOWN = Range(0, MAX)
-ONE = Range(1, 1)
-ZERO = Range(0, 0)
 
 Path = tuple[str, ...]
 SizeOf = Callable[[Path], "int | None"]
@@ -69,7 +40,7 @@ class Entry(NamedTuple):
 
 def estimate(node: Node, size_of: SizeOf) -> Range:
     """The cost of a checked expression."""
-    return _Coster(size_of).cost(node)
+    return Coster(size_of).cost(node)
 
 
 class _Local:
@@ -79,7 +50,7 @@ class _Local:
         self.path, self.size, self.entry = path, size, entry
 
 
-class _Coster:
+class Coster:
     def __init__(self, size_of: SizeOf) -> None:
         self.size_of = size_of
         self.paths: dict[int, Path] = {}
@@ -245,7 +216,7 @@ class _Coster:
         best = Range(MAX, 0)
         result: Range | None = None
         for overload in overloads:
-            cost, size = self._overload(node, overload, costs)
+            cost, size = callcosts.estimate(self, node, overload, costs)
             best = best.union(cost)
             if size is not None:
                 result = size if result is None else result.union(size)
@@ -260,7 +231,15 @@ class _Coster:
             self.sizes[id(node)] = result
         return target_cost.plus(best)
 
-    def _element(self, node: Node) -> tuple[Type, Range] | None:
+    def join_entries(self, node: Node, one: Node, other: Node) -> None:
+        """A value that is either or both of two containers holds what they hold."""
+        first, second = self.entry(one), self.entry(other)
+        if first is not None and second is not None:
+            self.entries[id(node)] = Entry(
+                first.container, first.key.union(second.key), first.value.union(second.value)
+            )
+
+    def element(self, node: Node) -> tuple[Type, Range] | None:
         """The type and size of the elements of a list."""
         if node.type.kind != "list":
             return None
@@ -270,266 +249,6 @@ class _Coster:
             if most is not None:
                 return node.type.params[0], Range(0, most)
         return node.type.params[0], UNKNOWN
-
-    def _overload(self, node: Call, overload: str, costs: list[Range]) -> tuple[Range, Range | None]:
-        """The cost of a call, its arguments included, and the size of its result if that is known."""
-        total = ZERO
-        for cost in costs:
-            total = total.plus(cost)
-        special = self._library(node, overload)
-        if special is not None:
-            return special[0].plus(total), special[1]
-        args, target = node.args, node.target
-        match overload:
-            case "string_format" if target is not None:
-                return self.size_or_unknown(target).scaled(TRAVERSAL).plus(total), None
-            case "string_to_bytes":
-                size = self.size_or_unknown(args[0])
-                return size.scaled(TRAVERSAL).plus(total), Range(size.least, min(size.most * 4, MAX))
-            case "bytes_to_string":
-                size = self.size_or_unknown(args[0])
-                return size.scaled(TRAVERSAL).plus(total), Range(size.least // 4, size.most)
-            case "strings_quote":
-                size = self.size_or_unknown(args[0])
-                longest = Range(size.least + 2, min(size.most * 2 + 2, MAX))
-                return size.scaled(TRAVERSAL).plus(total), longest
-            case "starts_with_string" | "ends_with_string":
-                return self.size_or_unknown(args[0]).scaled(TRAVERSAL).plus(total), None
-            case "in_list":
-                return self.size_or_unknown(args[1]).plus(total), None
-            case "matches_string" if target is not None:
-                text = self.size_or_unknown(target).plus(ONE).scaled(TRAVERSAL)
-                pattern = self.size_or_unknown(args[0]).scaled(REGEX)
-                return text.times(pattern).plus(total), None
-            case "contains_string" if target is not None:
-                text = self.size_or_unknown(target).scaled(TRAVERSAL)
-                part = self.size_or_unknown(args[0]).scaled(TRAVERSAL)
-                return text.times(part).plus(total), None
-            case "logical_or" | "logical_and":
-                return Range(costs[0].least, costs[0].plus(costs[1]).most), None
-            case "conditional":
-                return self._conditional(node, costs)
-            case "add_string" | "add_bytes" | "add_list":
-                return self._added(node, overload, total)
-        if overload in ("equals", "not_equals") or (
-            overload.endswith(("_string", "_bytes"))
-            and node.function
-            in (
-                "_<_",
-                "_<=_",
-                "_>_",
-                "_>=_",
-            )
-        ):
-            smallest = min(self.size_or_unknown(args[0]).most, self.size_or_unknown(args[1]).most)
-            return Range(1 if smallest > 0 else 0, smallest).scaled(TRAVERSAL).plus(total), None
-        return ONE.plus(total), None
-
-    def _conditional(self, node: Call, costs: list[Range]) -> tuple[Range, Range | None]:
-        size = self.size_or_unknown(node.args[1]).union(self.size_or_unknown(node.args[2]))
-        one, other = self.entry(node.args[1]), self.entry(node.args[2])
-        if one is not None and other is not None:
-            self.entries[id(node)] = Entry(
-                one.container, one.key.union(other.key), one.value.union(other.value)
-            )
-        return costs[0].plus(costs[1].union(costs[2])), size
-
-    def _added(self, node: Call, overload: str, total: Range) -> tuple[Range, Range | None]:
-        size = self.size_or_unknown(node.args[0]).plus(self.size_or_unknown(node.args[1]))
-        one, other = self.entry(node.args[0]), self.entry(node.args[1])
-        if one is not None and other is not None:
-            self.entries[id(node)] = Entry(
-                one.container, one.key.union(other.key), one.value.union(other.value)
-            )
-        if overload == "add_list":
-            return ONE.plus(total), size
-        return size.scaled(TRAVERSAL).plus(total), size
-
-    def _library(self, node: Call, overload: str) -> tuple[Range, Range | None] | None:
-        """Calls of Kubernetes' libraries; None for others."""
-        name, args, target = node.function, node.args, node.target
-        if name in _FIXED:
-            return Range(_FIXED[name], _FIXED[name]), None
-        if name in ("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf") and target is not None:
-            size = self.size_or_unknown(target)
-            element = self._element(target)
-            if element is None:
-                return size.scaled(TRAVERSAL), None
-            per_item = ONE
-            if element[0].kind in ("string", "bytes"):
-                per_item = per_item.plus(element[1].scaled(TRAVERSAL))
-            return size.times(per_item), None
-        if name in ("url", "lowerAscii", "upperAscii", "substring", "trim"):
-            size = self.size_or_unknown(args[0] if target is None else target)
-            return size.scaled(TRAVERSAL), size
-        if name == "replace" and target is not None:
-            return self._replace(target, args)
-        if name == "split" and target is not None:
-            size = self.size_or_unknown(target)
-            most = size.most
-            if len(args) > 1 and isinstance(args[1], Literal) and isinstance(args[1].value, int):
-                most = args[1].value % (MAX + 1)
-            return size.scaled(2 * TRAVERSAL), Range(0, most)
-        if name == "join" and target is not None:
-            return self._join(target, args)
-        if name in ("find", "findAll") and target is not None:
-            return self._find(name, target, args)
-        if (
-            name in ("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver")
-            or overload == "string_to_ip"
-        ):
-            return self.size_or_unknown(args[0]).scaled(TRAVERSAL), None
-        if name == "ip.isCanonical":
-            return self.size_or_unknown(args[0]).scaled(2 * TRAVERSAL), None
-        if overload == "cidr_ip":
-            return ONE, None
-        if name in ("containsIP", "containsCIDR"):
-            address = Range(4, 16)
-            cost = address.plus(address).scaled(TRAVERSAL)
-            if name == "containsCIDR":
-                cost = cost.plus(address.scaled(TRAVERSAL)).plus(ONE)
-            if overload.endswith("_string"):
-                cost = cost.plus(self.size_or_unknown(args[0]).scaled(TRAVERSAL))
-            return cost, None
-        if name == "validate":
-            return self.size_or_unknown(args[0]).scaled(TRAVERSAL).scaled(128 * REGEX), None
-        if name == "_==_" and args[0].type == args[1].type and args[0].type.kind == "opaque":
-            return self._opaque_equality(args)
-        if name.startswith("sets."):
-            sizes = self.size_or_unknown(args[0]).times(self.size_or_unknown(args[1]))
-            return sizes.scaled(2 if name == "sets.equivalent" else 1).plus(ONE), None
-        return self._list_function(name, overload, target, args)
-
-    def _opaque_equality(self, args: list[Node]) -> tuple[Range, Range | None] | None:
-        name = args[0].type.name
-        if name == "kubernetes.NamedFormat":
-            return Range(1, 64).scaled(TRAVERSAL), None
-        if name == "kubernetes.URL":
-            size = self.size(args[1])
-            return Range(1, size.most if size is not None else 1).scaled(TRAVERSAL), None
-        return (ONE, None) if name != "optional_type" else None
-
-    def _replace(self, target: Node, args: list[Node]) -> tuple[Range, Range | None]:
-        size, old, new = (
-            self.size_or_unknown(target),
-            self.size_or_unknown(args[0]),
-            self.size_or_unknown(args[1]),
-        )
-        most = most_kept = 0
-        if old.least == 0:
-            most, most_kept = min(size.most + 1, MAX), size.most
-        elif new.most <= old.least:
-            most_kept = size.most
-        else:
-            most = math.ceil(size.most / old.least)
-        least = least_kept = 0
-        if old.most == 0:
-            least, least_kept = min(size.least + 1, MAX), size.least
-        elif old.most <= new.least:
-            least_kept = size.least
-        else:
-            least = math.ceil(size.least / old.most)
-        result = Range(least, most).times(new).plus(Range(least_kept, most_kept))
-        return size.scaled(2 * TRAVERSAL), result
-
-    def _join(self, target: Node, args: list[Node]) -> tuple[Range, Range | None]:
-        count = self.size_or_unknown(target)
-        element = self._element(target)
-        size = count.times(element[1]) if element is not None else ZERO
-        if args:
-            separators = Range(max(count.least - 1, 0), max(count.most - 1, 0))
-            size = size.plus(separators.times(self.size_or_unknown(args[0])))
-        return size.scaled(TRAVERSAL), size
-
-    def _find(self, name: str, target: Node, args: list[Node]) -> tuple[Range, Range | None]:
-        size = self.size_or_unknown(target)
-        cost = size.plus(ONE).scaled(TRAVERSAL).times(self.size_or_unknown(args[0]).scaled(REGEX))
-        if name == "find":
-            return cost, Range(0, size.most)
-        return cost, size
-
-    def _list_function(
-        self, name: str, overload: str, target: Node | None, args: list[Node]
-    ) -> tuple[Range, Range | None] | None:
-        if name == "lists.range":
-            count = _integer(args[0], MAX)
-            size = Range(count, count)
-            return size.plus(Range(11, 11)), size
-        if target is None:
-            return None
-        size = self.size_or_unknown(target)
-        if name == "reverse":
-            return size.plus(Range(11, 11)), size
-        if name == "slice":
-            count = (_integer(args[1], size.most) - _integer(args[0], 0)) % (MAX + 1)
-            return Range(count, count).plus(Range(11, 11)), Range(count, count)
-        if name == "flatten":
-            depth = _integer(args[0], MAX) if args else 1
-            return size.scaled(float(depth)).plus(Range(11, 11)), size
-        if name == "distinct":
-            pairs = size.times(size)
-            return pairs.scaled(2).plus(Range(11, 11)), pairs
-        if name in ("sort", "@sortByAssociatedKeys"):
-            text = "_string_" in overload or "_bytes_" in overload
-            compared = size if name == "sort" else self.size_or_unknown(args[0])
-            pairs = compared.times(compared)
-            return pairs.scaled(2 + (TRAVERSAL if text else 0)).plus(Range(11, 11)), pairs
-        return None
-
-
-_FIXED = {
-    "check": 350_000,
-    **dict.fromkeys(
-        (
-            "serviceAccount",
-            "path",
-            "group",
-            "resource",
-            "subresource",
-            "namespace",
-            "name",
-            "allowed",
-            "reason",
-            "error",
-            "errored",
-            "masked",
-            "prefixLength",
-            "family",
-            "isUnspecified",
-            "isLoopback",
-            "isLinkLocalMulticast",
-            "isLinkLocalUnicast",
-            "isGlobalUnicast",
-            "format.named",
-            "sign",
-            "asInteger",
-            "isInteger",
-            "asApproximateFloat",
-            "isGreaterThan",
-            "isLessThan",
-            "compareTo",
-            "add",
-            "sub",
-            "major",
-            "minor",
-            "patch",
-            "getScheme",
-            "getHostname",
-            "getHost",
-            "getPort",
-            "getEscapedPath",
-            "getQuery",
-        ),
-        1,
-    ),
-}
-
-
-def _integer(node: Node, default: int) -> int:
-    """The number that a node is; what it may be at most if it is none."""
-    if isinstance(node, Literal) and isinstance(node.value, int) and not isinstance(node.value, bool):
-        return int(node.value)
-    return default
 
 
 def _literal_size(node: Node) -> int | None:
