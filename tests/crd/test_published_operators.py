@@ -33,7 +33,7 @@ SERVICE = {
     "type": "ClusterIP",
     "ports": [{"name": "tcp", "port": 8786, "targetPort": "tcp", "protocol": "TCP"}],
 }
-SAMPLES = {
+SAMPLES: dict[str, Object] = {
     "DaskCluster": {
         "worker": {"replicas": 2, "spec": POD},
         "scheduler": {"spec": POD, "service": SERVICE},

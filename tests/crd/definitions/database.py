@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from crd.defining import definition, version
 from crd.definitions.building import (
     boolean,
@@ -96,7 +98,7 @@ STATUS = obj(
     primary=text(),
     conditions=conditions(),
 )
-_MORE = {
+_MORE: dict[str, Any] = {
     "subresources": {
         "status": {},
         "scale": {

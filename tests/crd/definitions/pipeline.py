@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from crd.defining import definition, version
 from crd.definitions.building import (
     boolean,
@@ -157,7 +159,7 @@ STATUS = obj(
     ),
     conditions=conditions(),
 )
-_MORE = {
+_MORE: dict[str, Any] = {
     "subresources": {"status": {}},
     "additionalPrinterColumns": [
         {"name": "Phase", "type": "string", "jsonPath": ".status.phase"},

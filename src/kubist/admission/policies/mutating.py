@@ -8,8 +8,7 @@ from typing import Any
 from kubist.admission.policies.definitions import Policy
 from kubist.admission.policies.evaluation import Evaluation, Expression, Failed
 from kubist.crd.cel import CompileError, Program
-from kubist.crd.cel.ast import Node, StructNode
-from kubist.crd.cel.checker import children
+from kubist.crd.cel.ast import Node, StructNode, children
 from kubist.kinds.admissionregistration import expressions
 from kubist.kinds.admissionregistration.expressions import Environment, Result
 from kubist.meta import status

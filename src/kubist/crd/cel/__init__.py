@@ -88,7 +88,8 @@ class Program:
     def __init__(self, expression: str, environment: Environment) -> None:
         # A server that meets no expression does without the whole machinery.
         from kubist.crd.cel.checker import Checker
-        from kubist.crd.cel.interpreter import Frame, compile_node
+        from kubist.crd.cel.frames import Frame
+        from kubist.crd.cel.interpreter import compile_node
         from kubist.crd.cel.parser import parse
 
         self.expression = expression

@@ -133,3 +133,22 @@ class Bind(Node):
 
 ACCU = "@result"
 """The accumulator of comprehensions."""
+
+
+def children(node: Node) -> list[Node]:
+    match node:
+        case Select():
+            return [node.operand]
+        case Call():
+            return ([node.target] if node.target is not None else []) + node.args
+        case ListNode():
+            return node.elements
+        case MapNode():
+            return [part for entry in node.entries for part in entry]
+        case StructNode():
+            return [value for _, value in node.fields]
+        case Comprehension():
+            return [node.range, node.accu_init, node.condition, node.step, node.result]
+        case Bind():
+            return [node.value, node.body]
+    return []

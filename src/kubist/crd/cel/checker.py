@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from kubist.crd import regex
-from kubist.crd.cel import functions as convert
-from kubist.crd.cel import values
+from kubist.crd.cel import literals, values
 from kubist.crd.cel.ast import (
     ACCU,
     Bind,
@@ -20,11 +17,11 @@ from kubist.crd.cel.ast import (
     Node,
     Select,
     StructNode,
+    children,
 )
 from kubist.crd.cel.declarations import Overload, functions
-from kubist.crd.cel.errors import CompileError, EvaluationError
+from kubist.crd.cel.errors import CompileError
 from kubist.crd.cel.escaping import KEYWORDS
-from kubist.crd.cel.formatting import format_problem
 from kubist.crd.cel.types import (
     BOOL,
     BYTES,
@@ -63,15 +60,6 @@ TYPE_NAMES = {
     "google.protobuf.Timestamp": TIMESTAMP,
     "optional_type": optional_of(DYN),
 }
-_OPERATORS = {"_==_", "_!=_", "_+_", "_-_", "_*_", "_/_", "_%_", "_<_", "_<=_", "_>_", "_>=_", "_&&_", "_||_"}
-
-
-_CONVERSIONS: dict[str, Callable[[str], Any]] = {
-    "int": convert.to_int,
-    "uint": convert.to_uint,
-    "double": convert.to_double,
-    "bool": convert.to_bool,
-}
 
 
 class Checker:
@@ -94,38 +82,10 @@ class Checker:
             first, *others = {(error.message, error.at): error for error in self.errors}.values()
             raise CompileError(first.message, first.at, tuple(others))
         self._finish(node)
-        self._homogeneous(node)
+        literals.check_elements(node, self._error)
         if self.errors:
             raise self.errors[0]
         return node.type
-
-    def _check_format(self, node: Call) -> None:
-        """A format that is written out must fit the arguments that are written out."""
-        target, args = node.target, node.args
-        if isinstance(target, Literal) and len(args) == 1 and isinstance(args[0], ListNode):
-            problem = format_problem(target.value, [element.type for element in args[0].elements])
-            if problem:
-                self._error(node, problem)
-
-    def _homogeneous(self, node: Node) -> None:
-        """Elements of a literal must be of one type; only what is formatted may be anything."""
-        if isinstance(node, Call) and node.function == "format":
-            self._check_format(node)
-            return
-        groups: list[list[tuple[Node, Type]]] = []
-        if isinstance(node, ListNode):
-            groups = [[(e, _held(e.type, i in node.optional)) for i, e in enumerate(node.elements)]]
-        elif isinstance(node, MapNode):
-            keys = [(key, key.type) for key, _ in node.entries]
-            values = [(v, _held(v.type, i in node.optional)) for i, (_, v) in enumerate(node.entries)]
-            groups = [keys, values]
-        for types in groups:
-            for place, type_ in types[1:]:
-                if type_ != types[0][1]:
-                    self._error(place, f"expected type '{types[0][1]}' but found '{type_}'")
-                    break
-        for child in children(node):
-            self._homogeneous(child)
 
     def _error(self, node: Node, message: str) -> None:
         self.errors.append(CompileError(message, node.at))
@@ -284,30 +244,11 @@ class Checker:
             self._error(node, _no_overload(node, given))
             return
         node.type, node.overloads = result, tuple(matched)
-        self._check_literals(node)
+        literals.check_argument(node, self._error)
 
     def _instance(self, overload: Overload) -> tuple[list[Type], Type]:
         fresh: Bindings = {"A": self._param(), "B": self._param()}
         return [substitute(arg, fresh) for arg in overload.args], substitute(overload.result, fresh)
-
-    def _check_literals(self, node: Call) -> None:
-        """Texts that are converted or matched must be what they are taken for."""
-        literal = next((arg for arg in reversed(node.args) if isinstance(arg, Literal)), None)
-        if literal is None or not isinstance(literal.value, str):
-            return
-        try:
-            if node.function == "duration" and len(node.args) == 1:
-                values.parse_duration(literal.value)
-            elif node.function == "timestamp" and len(node.args) == 1:
-                values.parse_timestamp(literal.value)
-            elif node.function in _CONVERSIONS and len(node.args) == 1 and node.target is None:
-                _CONVERSIONS[node.function](literal.value)
-            elif node.function == "matches" and node.args[-1] is literal:
-                regex.compile(literal.value)
-        except EvaluationError:
-            self._error(literal, f"invalid {node.function} argument")
-        except regex.RegexError:
-            self._error(literal, "invalid matches argument")
 
     def _unify(self, node: Node, held: Type | None, inner: Node) -> Type:
         type_ = self._type(inner)
@@ -413,29 +354,6 @@ class Checker:
         node.type = substitute(node.type, self.bindings, free_to_dyn=True)
         for child in children(node):
             self._finish(child)
-
-
-def children(node: Node) -> list[Node]:
-    match node:
-        case Select():
-            return [node.operand]
-        case Call():
-            return ([node.target] if node.target is not None else []) + node.args
-        case ListNode():
-            return node.elements
-        case MapNode():
-            return [part for entry in node.entries for part in entry]
-        case StructNode():
-            return [value for _, value in node.fields]
-        case Comprehension():
-            return [node.range, node.accu_init, node.condition, node.step, node.result]
-        case Bind():
-            return [node.value, node.body]
-    return []
-
-
-def _held(type_: Type, optional: bool) -> Type:
-    return type_.params[0] if optional and is_optional(type_) else type_
 
 
 def _literal_type(value: Any) -> Type:

@@ -22,25 +22,12 @@ from kubist.crd.cel.ast import (
 from kubist.crd.cel.checker import TYPE_NAMES
 from kubist.crd.cel.convert import converter
 from kubist.crd.cel.errors import CostExceeded, EvaluationError, NoSuchOverload
+from kubist.crd.cel.frames import Closure, Extra, Frame
 from kubist.crd.cel.functions import FUNCTIONS
 from kubist.crd.cel.libraries import LIBRARIES
+from kubist.crd.cel.logic import both_of, choice_of, either_of, quantifier, value_or
 from kubist.crd.cel.types import Type
 from kubist.crd.cel.values import NONE, Optional
-
-
-class Frame:
-    """Variables and cost of one evaluation."""
-
-    __slots__ = ("cost", "limit", "variables")
-
-    def __init__(self, variables: dict[str, Any], limit: int) -> None:
-        self.variables = variables
-        self.cost = 0
-        self.limit = limit
-
-
-Closure = Callable[[Frame], Any]
-Extra = dict[str, Callable[..., Any]]
 
 
 def compile_node(node: Node, extra: Extra) -> Closure:
@@ -154,13 +141,13 @@ def _call(node: Call, extra: Extra) -> Closure:
     compiled = [compile_node(arg, extra) for arg in args]
     match name:
         case "_&&_":
-            return _and(compiled[0], compiled[1])
+            return both_of(compiled[0], compiled[1])
         case "_||_":
-            return _or(compiled[0], compiled[1])
+            return either_of(compiled[0], compiled[1])
         case "_?_:_":
-            return _conditional(*compiled)
+            return choice_of(*compiled)
         case "or" | "orValue" if node.overloads and node.overloads[0].startswith("optional_or"):
-            return _or_value(name, compiled[0], compiled[1])
+            return value_or(name, compiled[0], compiled[1])
     function = extra.get(name) or FUNCTIONS.get(name) or LIBRARIES[name]
     cost = runtimecost.of(name, node.overloads)
     return _apply(function, compiled, cost, name)
@@ -210,64 +197,6 @@ def _optional_select(node: Call, extra: Extra) -> Closure:
         return found
 
     return select
-
-
-def _truth(value: Any) -> bool:
-    if value is True or value is False:
-        return bool(value)
-    raise NoSuchOverload
-
-
-def _and(left: Closure, right: Closure) -> Closure:
-    def both(frame: Frame) -> bool:
-        try:
-            if not _truth(left(frame)):
-                return False
-        except EvaluationError as error:
-            if _settles(right, frame, False):
-                return False
-            raise error
-        return _truth(right(frame))
-
-    return both
-
-
-def _settles(other: Closure, frame: Frame, wanted: bool) -> bool:
-    """Whether the other side decides, when one has no value."""
-    try:
-        return _truth(other(frame)) is wanted
-    except EvaluationError:
-        return False
-
-
-def _or(left: Closure, right: Closure) -> Closure:
-    def either(frame: Frame) -> bool:
-        try:
-            if _truth(left(frame)):
-                return True
-        except EvaluationError as error:
-            if _settles(right, frame, True):
-                return True
-            raise error
-        return _truth(right(frame))
-
-    return either
-
-
-def _conditional(test: Closure, yes: Closure, no: Closure) -> Closure:
-    return lambda frame: yes(frame) if _truth(test(frame)) else no(frame)
-
-
-def _or_value(name: str, optional: Closure, other: Closure) -> Closure:
-    def choose(frame: Frame) -> Any:
-        found = optional(frame)
-        if not isinstance(found, Optional):
-            raise NoSuchOverload(name)
-        if found.present:
-            return found if name == "or" else found.value
-        return other(frame)
-
-    return choose
 
 
 def _list(node: ListNode, extra: Extra) -> Closure:
@@ -358,7 +287,7 @@ def _comprehension(node: Comprehension, extra: Extra) -> Closure:
     if node.macro in ("all", "exists"):
         assert isinstance(node.step, Call)
         test = compile_node(node.step.args[1], extra)
-        return _quantifier(node.macro == "exists", range_, pairs, var, var2, test)
+        return quantifier(node.macro == "exists", range_, pairs, var, var2, test)
     init, step = compile_node(node.accu_init, extra), compile_node(node.step, extra)
     result = compile_node(node.result, extra)
 
@@ -381,35 +310,3 @@ def _comprehension(node: Comprehension, extra: Extra) -> Closure:
             frame.variables = held
 
     return loop
-
-
-def _quantifier(wanted: bool, range_: Closure, pairs: Any, var: str, var2: str, test: Closure) -> Closure:
-    """all and exists: the first item that decides ends the loop; errors count only if none does."""
-
-    def quantify(frame: Frame) -> bool:
-        held = frame.variables
-        container = range_(frame)
-        inner = frame.variables = dict(held)
-        failure: EvaluationError | None = None
-        try:
-            for item in pairs(container):
-                if var2:
-                    inner[var], inner[var2] = item
-                else:
-                    inner[var] = item
-                frame.cost += 4 if wanted else 3
-                try:
-                    if _truth(test(frame)) is wanted:
-                        return wanted
-                except EvaluationError as error:
-                    failure = failure or error
-                if frame.cost > frame.limit:
-                    raise CostExceeded
-            frame.cost += 1
-        finally:
-            frame.variables = held
-        if failure is not None:
-            raise failure
-        return not wanted
-
-    return quantify
