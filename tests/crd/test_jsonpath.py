@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from kubist.crd.columns import Column, age, cell
+from kubist.crd.columns import Column, age, cell, columns
 from kubist.crd.jsonpath import JsonPath, PathError
+from kubist.kinds.columns.custom import table
 
 OBJECT: dict[str, Any] = {
     "spec": {
@@ -92,3 +93,9 @@ AGES = {
 @pytest.mark.parametrize("when", AGES)
 def test_ages(when: str) -> None:
     assert age(when, datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)) == AGES[when]
+
+
+def test_a_date_beyond_the_end_of_a_list_is_no_cell() -> None:
+    version = {"additionalPrinterColumns": [{"name": "T", "type": "date", "jsonPath": ".times[0]"}]}
+    shown = table(columns(version))
+    assert shown.cells({"metadata": {"name": "a"}, "times": []}) == ["a", None]

@@ -62,6 +62,26 @@ def test_a_schema_change_ends_watches_which_resume_without_a_gap(live: Live) -> 
     )
 
 
+def test_a_scale_without_replicas_can_only_be_given_some(live: Live) -> None:
+    scaled = version(schema=spec(replicas={"type": "integer"}))
+    scaled["subresources"] = {
+        "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    }
+    at = define(live.client, definition("Few", "few.example.com", scaled))
+    path = f"{at}/v1/namespaces/default/fews"
+    live.client.post(path, obj("Few", "few.example.com/v1", "one"))
+
+    def patch(*operations: Object) -> Any:
+        return live.client.request(
+            "PATCH", f"{path}/one/scale", list(operations), content_type="application/json-patch+json"
+        )
+
+    assert patch({"op": "add", "path": "/metadata/labels", "value": {}}).status == 400
+    assert patch({"op": "test", "path": "/spec", "value": {}}).status == 422
+    assert patch({"op": "remove", "path": "/spec/replicas"}).json()["spec"] == {}
+    assert live.client.get(f"{path}/one")["spec"] == {"replicas": 0}
+
+
 def test_objects_go_before_their_definition(live: Live) -> None:
     client = live.client
     at = define(client, definition("Held", "held.example.com"))

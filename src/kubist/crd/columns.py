@@ -59,15 +59,23 @@ def columns(version: Object) -> list[Column]:
     return made
 
 
+NOTHING: Any = object()
+
+
+def value_at(path: JsonPath, obj: Object) -> Any:
+    """The first value at a path; NOTHING where there is none, or where the path leads astray."""
+    try:
+        found = path.find(obj)
+    except PathError:
+        return NOTHING
+    return found[0] if found else NOTHING
+
+
 def cell(column: Column, obj: Object, now: datetime.datetime | None = None) -> Any:
     """The value of a column for an object; None where there is none of its type."""
-    try:
-        found = column.path.find(obj)
-    except PathError:
+    value = value_at(column.path, obj)
+    if value is NOTHING:
         return None
-    if not found:
-        return None
-    value = found[0]
     if column.type == "string":
         return printed(value)
     if column.type == "integer" and isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -138,8 +146,8 @@ class FieldPath:
 
     def text(self, obj: Object) -> str:
         """What selectors compare: the value as text, empty where there is none."""
-        found = self._path.find(obj)
-        return "" if not found or found[0] is None else printed(found[0])
+        found = value_at(self._path, obj)
+        return "" if found is NOTHING or found is None else printed(found)
 
 
 def selectable(version: Object) -> dict[str, FieldPath]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kubist.crd.columns import Column as Defined
-from kubist.crd.columns import cell
+from kubist.crd.columns import cell, value_at
 from kubist.kinds.columns import AGE, NAME, Column, Object, Table, name_of, table_of
 from kubist.kinds.columns.ages import Cell, since
 
@@ -31,10 +31,10 @@ def _cell(column: Defined, obj: Object) -> Cell:
     """A cell; one of a time stays current by itself."""
     if column.type != "date":
         return cell(column, obj)
-    found = column.path.find(obj)
-    if not found or not isinstance(found[0], str):
+    found = value_at(column.path, obj)
+    if not isinstance(found, str):
         return None
     try:
-        return since(found[0])
+        return since(found)
     except ValueError:
         return "<invalid>"
