@@ -72,13 +72,11 @@ def test_a_scale_without_replicas_can_only_be_given_some(live: Live) -> None:
     live.client.post(path, obj("Few", "few.example.com/v1", "one"))
 
     def patch(*operations: Object) -> Any:
-        return live.client.request(
-            "PATCH", f"{path}/one/scale", list(operations), content_type="application/json-patch+json"
-        )
+        return live.client.ask("PATCH", f"{path}/one/scale", list(operations), "application/json-patch+json")
 
     assert patch({"op": "add", "path": "/metadata/labels", "value": {}}).status == 400
     assert patch({"op": "test", "path": "/spec", "value": {}}).status == 422
-    assert patch({"op": "remove", "path": "/spec/replicas"}).json()["spec"] == {}
+    assert patch({"op": "remove", "path": "/spec/replicas"}).json["spec"] == {}
     assert live.client.get(f"{path}/one")["spec"] == {"replicas": 0}
 
 

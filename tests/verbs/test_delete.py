@@ -94,6 +94,24 @@ def test_pending_grace_keeps_the_finalizers_as_they_are(cluster: Cluster) -> Non
     assert cluster.delete("pod/p", propagationPolicy="Foreground") == first
 
 
+@pytest.mark.parametrize("precondition", ["uid=other", "resourceVersion=1", "uid=other&resourceVersion="])
+def test_preconditions_can_be_in_the_query(cluster: Cluster, precondition: str) -> None:
+    made = make(cluster, "a")["metadata"]
+    with pytest.raises(Refused) as refused:
+        cluster.request("DELETE", f"{MAPS}/a?{precondition}")
+    assert refused.value.code == 409
+    cluster.request("DELETE", f"{MAPS}/a?uid={made['uid']}&resourceVersion={made['resourceVersion']}")
+    assert names(cluster) == []
+
+
+def test_a_collection_is_deleted_as_it_was_at_the_version_named(cluster: Cluster) -> None:
+    version = make(cluster, "a")["metadata"]["resourceVersion"]
+    cluster.request("DELETE", f"{MAPS}/a")
+    make(cluster, "b")
+    assert len(cluster.request("DELETE", f"{MAPS}?resourceVersion={version}", {})["items"]) == 1
+    assert names(cluster) == ["b"]
+
+
 def test_a_collection_of_thousands_goes_at_once(cluster: Cluster) -> None:
     async def fill() -> None:
         import asyncio

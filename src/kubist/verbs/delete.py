@@ -100,13 +100,21 @@ async def remove(
 
 def check_preconditions(call: Call, obj: Object, options: DeleteOptions) -> None:
     metadata = obj["metadata"]
-    pairs = (("UID", options.uid, "uid"), ("ResourceVersion", options.resource_version, "resourceVersion"))
-    for word, wanted, field in pairs:
-        if wanted is not None and wanted != metadata.get(field, ""):
-            held = metadata.get(field, "")
+    pairs = (
+        ("UID", options.uid, "uid", "deleted and then recreated"),
+        ("ResourceVersion", options.resource_version, "resourceVersion", "modified"),
+    )
+    for word, wanted, field, happened in pairs:
+        held = metadata.get(field, "")
+        if wanted is None or wanted == held:
+            continue
+        where = call.resource.strategy.precondition_kind
+        if where:
             why = f"Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {held}"
-            where = call.resource.strategy.precondition_kind or call.resource.kind
-            raise status.conflict(call.resource.group, where, metadata["name"], why)
+        else:
+            why = f"the {word} in the precondition ({wanted}) does not match the {word} in record ({held})."
+            why += f" The object might have been {happened}"
+        raise status.conflict(call.resource.group, where or call.resource.kind, metadata["name"], why)
 
 
 class Marked(NamedTuple):

@@ -30,6 +30,8 @@ async def deletecollection(call: Call) -> Response:
     call.context.dry_run = options.dry_run
     call.context.options = options.given()
     call.resource.strategy.before_delete(call.context, "", options.propagation)
+    if not (chosen.limit or chosen.continue_ or chosen.resource_version_match):
+        chosen.resource_version_match = "Exact"  # as for any list that is read in chunks
     page = await list_verb.find(call, chosen, selection)
     await remove_all(call, page.entries, options)
     if call.resource.custom:

@@ -221,7 +221,12 @@ def delete_options(body: dict[str, Any] | None, query: dict[str, str]) -> Delete
         policy = body.get("propagationPolicy")
     else:
         dry_run = [query["dryRun"]] if "dryRun" in query else []
-        options = DeleteOptions(bool(dry_run), _integer(query, "gracePeriodSeconds"))
+        options = DeleteOptions(
+            bool(dry_run),
+            _integer(query, "gracePeriodSeconds"),
+            query.get("uid") or None,
+            query.get("resourceVersion") or None,
+        )
         if "orphanDependents" in query:
             options.orphan_dependents = truthy(query["orphanDependents"])
         policy = query.get("propagationPolicy")

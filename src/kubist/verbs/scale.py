@@ -13,6 +13,9 @@ from kubist.verbs.call import Call
 
 Object = dict[str, Any]
 
+UNSET = -(2**31)
+"""What a patch sees of a custom resource without replicas, so that it can only set them."""
+
 
 def expected_scale() -> body.Expected:
     return body.Expected("autoscaling", "v1", "Scale", schema_for("autoscaling", "v1", "Scale"))
@@ -90,7 +93,10 @@ async def patch(call: Call, path: Scale, kind: str) -> Response:
     change = patch_verb.reader(call, kind, wanted.schema)
 
     async def patched(old: Object) -> Object:
-        scale = patch_verb.decode(call, wanted, change(path.view(old, view)), kind)
+        live = path.view(old, view)
+        if call.resource.custom and at(old, path.spec_replicas) is None:
+            live["spec"]["replicas"] = UNSET
+        scale = patch_verb.decode(call, wanted, change(live), kind)
         patch_verb.check_identity(call, scale, old)
         return scale
 
@@ -104,6 +110,8 @@ async def write(call: Call, path: Scale, transform: Any, shown: Any, uid: str | 
         if not call.resource.custom:  # their own rules name the field that the scale stands for
             check(call, scale, old["metadata"]["uid"])
         replicas = (scale.get("spec") or {}).get("replicas", 0)
+        if call.resource.custom and replicas == UNSET:
+            raise status.bad_request(f'the spec replicas field ".{path.spec_replicas}" cannot be empty')
         new = set_replicas(call, path, await fresh(), replicas)
         version = scale["metadata"].get("resourceVersion")
         if version:

@@ -139,6 +139,10 @@ def test_a_budget_is_used_up(tmp_path: Path) -> None:
         status = found(cluster, "poddisruptionbudgets", "b", "policy")["status"]
         assert status["disruptionsAllowed"] == 0
         assert status["disruptedPods"] == {"p": NOW}
+        entries = found(cluster, "poddisruptionbudgets", "b", "policy")["metadata"]["managedFields"]
+        assert [(e["manager"], e["subresource"]) for e in entries if "disruptedPods" in str(e)] == [
+            ("kube-apiserver", "status")
+        ]
         assert await refusal(act(cluster, "eviction", "q")) == (429, "TooManyRequests")
         assert "deletionTimestamp" not in found(cluster, "pods", "q")["metadata"]
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from kubist.kinds.shared.conditions import find, set_condition
 from kubist.kinds.strategy import Object
 from kubist.meta.status import APIError, forbidden, too_many_requests
+from kubist.patch import apply as ssa
+from kubist.schema.catalog import schema_for
 
 if TYPE_CHECKING:
     from kubist.context import Context
 
+_MANAGER = "kube-apiserver"
 _MAX_DISRUPTED_PODS = 2000
 _VIOLATION = "Cannot evict pod as it would violate the pod's disruption budget."
 
@@ -19,6 +23,11 @@ async def take_disruption(ctx: Context, budget: Object, pod_name: str) -> None:
     """Take one disruption for a pod, or say why there is none: 429, to be tried again."""
 
     def change(current: Object) -> Object:
+        before = {
+            **current,
+            "metadata": dict(current["metadata"]),
+            "status": deepcopy(current.get("status", {})),
+        }
         status = current.setdefault("status", {})
         _check(current["metadata"], status)
         status["disruptionsAllowed"] -= 1
@@ -33,6 +42,16 @@ async def take_disruption(ctx: Context, budget: Object, pod_name: str) -> None:
                 condition["observedGeneration"] = status["observedGeneration"]
             set_condition(status.setdefault("conditions", []), condition, ctx.now)
         status.setdefault("disruptedPods", {})[pod_name] = ctx.now
+        ssa.update_managed_fields(
+            schema_for("policy", "v1", "PodDisruptionBudget"),
+            before,
+            current,
+            manager=_MANAGER,
+            api_version="policy/v1",
+            now=ctx.now,
+            subresource="status",
+            reset_fields=("spec",),
+        )
         return current
 
     name = budget["metadata"]["name"]
