@@ -82,6 +82,8 @@ def test_the_server_may_shorten_a_life() -> None:
         ({"boundObjectRef": {"kind": "ConfigMap", "apiVersion": "v1", "name": "c"}}, {}, 400),
         ({"boundObjectRef": {"kind": "Secret", "apiVersion": "v1"}}, {}, 400),
         ({"boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": "absent"}}, {}, 404),
+        ({"boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": "a/b"}}, {}, 400),
+        ({"boundObjectRef": {"kind": "Secret", "apiVersion": "a/b/c", "name": "s", "uid": "x"}}, {}, 409),
         ({"boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": "s", "uid": "x"}}, {}, 409),
         ({"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "other"}}, {}, 400),
     ],

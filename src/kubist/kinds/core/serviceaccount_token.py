@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kubist.kinds.strategy import Create, Object
 from kubist.meta import fields
 from kubist.meta.fields import quoted
+from kubist.meta.names import path_segment
 from kubist.meta.status import bad_request, conflict, internal_error, invalid, not_found
 from kubist.meta.times import format_time
 
@@ -121,12 +122,16 @@ def _bound_claims(ctx: Context, ref: dict[str, Any] | None) -> dict[str, Any]:
     """What a token says about the object that it dies with."""
     if ref is None:
         return {}
-    group, _, version = ref.get("apiVersion", "").rpartition("/")
+    api_version = ref.get("apiVersion", "")
+    # What is no version of a group is of none.
+    group, _, version = api_version.rpartition("/") if api_version.count("/") < 2 else ("", "", "")
     kind, name = ref.get("kind", ""), ref.get("name", "")
     if group or kind not in ("Pod", "Node", "Secret"):
         raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
     if not name:
         raise bad_request("Name parameter required.")
+    if problems := path_segment(name):
+        raise bad_request(f"Name parameter invalid: {quoted(name)}: {';'.join(problems)}")
     resource = f"{kind.lower()}s"
     obj = ctx.objects.get(resource, name, "" if kind == "Node" else ctx.namespace)
     if obj is None:
