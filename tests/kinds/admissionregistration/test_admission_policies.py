@@ -128,6 +128,27 @@ def test_status_conditions_of_a_policy_are_common_conditions(kind_of: Any) -> No
     ]
 
 
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("spec.validations[0].expression", []),
+        ("a['b'].c[1:2]", []),
+        ("10.0.0.0/8", ["Invalid"]),
+        ("/spec", ["Invalid"]),
+        (" ", ["Required"]),
+    ],
+)
+def test_a_type_warning_refers_to_a_field_by_its_path(
+    policies: Any, reference: str, expected: list[str]
+) -> None:
+    def write(obj: Any) -> None:
+        warning = {"fieldRef": reference, "warning": "w"}
+        obj["status"] = {"typeChecking": {"expressionWarnings": [warning]}}
+
+    found = policies.refused_change(policies.decode({"spec": {}}), write, "status")
+    assert [reason for _, reason in found] == expected
+
+
 class NoObjects:
     def find_kind(self, group: str, version: str, kind: str) -> None:
         return None

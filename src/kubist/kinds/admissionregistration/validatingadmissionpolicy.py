@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 from kubist.context import Context
+from kubist.crd.jsonpath import JsonPath, PathError
 from kubist.kinds.admissionregistration import expressions
 from kubist.kinds.admissionregistration.expressions import Environment
 from kubist.kinds.admissionregistration.matching import one_of
@@ -22,6 +24,7 @@ from kubist.meta import fields, names
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _MAX_ANNOTATIONS = 20
 _MAX_VALUE_EXPRESSION = 5 * 1024
+_first_field = re.compile(r"^[A-Za-z][^ .,\[\]$@{}]*").sub
 _NEITHER = "validations or auditAnnotations must contain at least one item"
 
 
@@ -43,8 +46,11 @@ class ValidatingAdmissionPolicyStatus(Update):
             reference = warning.get("fieldRef", "").strip()
             if not reference:
                 errors.append(fields.required(f"{path}.fieldRef"))
-            elif reference.count("[") != reference.count("]"):
-                why = "invalid JSONPath: unterminated array"
+                continue
+            try:
+                JsonPath(_first_field("", reference))
+            except PathError as error:
+                why = f"invalid JSONPath: {error}"
                 errors.append(fields.invalid(f"{path}.fieldRef", reference, why))
         return errors + conditions.validate_conditions(status.get("conditions"), "status.conditions")
 
