@@ -139,13 +139,15 @@ def test_status_conditions_of_a_policy_are_common_conditions(kind_of: Any) -> No
     ],
 )
 def test_a_type_warning_refers_to_a_field_by_its_path(
-    policies: Any, reference: str, expected: list[str]
+    kind_of: Any, reference: str, expected: list[str]
 ) -> None:
+    policies = kind_of(V1, "ValidatingAdmissionPolicy")
+
     def write(obj: Any) -> None:
         warning = {"fieldRef": reference, "warning": "w"}
         obj["status"] = {"typeChecking": {"expressionWarnings": [warning]}}
 
-    found = policies.refused_change(policies.decode({"spec": {}}), write, "status")
+    found = policies.refused_change(policies.stored(policy()), write, "status")
     assert [reason for _, reason in found] == expected
 
 
