@@ -161,6 +161,10 @@ def test_specs_of_claims_and_templates_are_fixed(kind_of: Any, claims: Any, clai
         ),
         ({"deletionGracePeriodSeconds": 0}, [("spec.metadata.deletionGracePeriodSeconds", "Forbidden")]),
         ({"labels": {"a b": ""}}, [("spec.metadata.labels", "Invalid")]),
+        (
+            {"finalizers": ["a.b/c"], "ownerReferences": [{"name": "o"}]},
+            [("spec.metadata.ownerReferences", "Forbidden"), ("spec.metadata.finalizers", "Forbidden")],
+        ),
     ],
 )
 def test_a_template_says_only_labels_and_annotations_of_its_claims(

@@ -7,7 +7,21 @@ from typing import Any
 from kubist.meta import objectmeta
 from kubist.meta.fields import FieldError, forbidden
 
-_SETTABLE = ("annotations", "labels")
+_NOT_SETTABLE = (
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+)
 _CALLED = {"uid": "uID"}
 
 
@@ -17,9 +31,8 @@ def validate_template_metadata(metadata: dict[str, Any], path: str) -> list[Fiel
         errors += objectmeta.validate_annotations(annotations, f"{path}.annotations")
     if labels := metadata.get("labels"):
         errors += objectmeta.validate_labels(labels, f"{path}.labels")
-    for name, value in metadata.items():
-        numbered = name == "deletionGracePeriodSeconds" and value is not None
-        given = value or numbered or isinstance(value, dict | list)
-        if given and name not in _SETTABLE:
+    for name in _NOT_SETTABLE:
+        value = metadata.get(name)
+        if value or (name == "deletionGracePeriodSeconds" and value is not None):
             errors.append(forbidden(f"{path}.{_CALLED.get(name, name)}", "cannot be set"))
     return errors
