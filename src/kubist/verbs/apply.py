@@ -28,9 +28,10 @@ async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
         new = _decoded(call, merged, wanted, None if create.converts(call) else live, new=old is None)
         call.resource.strategy.default(new)
         metadata = new["metadata"]
-        if live is None:
-            _identify_new(call, metadata)
-        elif call.resource.namespaced:
+        if live is None and (uid := metadata.get("uid")):
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise call.conflict(call.info.name, why)
+        if live is None or call.resource.namespaced:
             create.match_namespace(call, metadata)
         else:
             metadata.pop("namespace", None)
@@ -40,15 +41,7 @@ async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
         await call.api.admission.admit(call.context, new, old)
         return new
 
-    metadata = configuration.get("metadata")
-    uid = metadata.get("uid") if isinstance(metadata, dict) else None
-    outcome = await guarded.update(
-        call,
-        path,
-        applied,
-        create_absent=not call.info.subresource,
-        absent_uid=uid if isinstance(uid, str) else None,
-    )
+    outcome = await guarded.update(call, path, applied, create_absent=not call.info.subresource)
     return await update.answer(call, outcome, shown)
 
 
@@ -119,14 +112,6 @@ def _decoded(
     body.note_empty(call, wanted, decoded, new=new)
     obj: Object = decoded.object
     return obj
-
-
-def _identify_new(call: Call, metadata: Object) -> None:
-    for name in create.SYSTEM_FIELDS:
-        if name != "uid":
-            metadata.pop(name, None)
-    metadata.pop("resourceVersion", None)
-    create.match_namespace(call, metadata)
 
 
 def _owned_here(obj: Object, api_version: str) -> Object:

@@ -47,7 +47,6 @@ async def update(
     *,
     create_absent: bool = False,
     precondition_uid: str | None = None,
-    absent_uid: str | None = None,
 ) -> Outcome:
     """Bring `call.info.name` to what `transform` makes of it, through `path` (the object or a sub-resource)."""
     registry, resource = call.api.registry, call.resource
@@ -56,7 +55,7 @@ async def update(
     while True:
         if entry is None:
             try:
-                return await _absent(call, transform, create_absent, precondition_uid or absent_uid)
+                return await _absent(call, transform, create_absent, precondition_uid)
             except status.APIError as error:
                 if error.reason != "AlreadyExists":
                     raise
@@ -95,8 +94,9 @@ async def _absent(call: Call, transform: Transform, create_absent: bool, uid: st
     allowed, reason = await call.api.authorization.authorize(asked)
     if not allowed:
         raise asked.forbidden(reason)
-    if not call.context.dry_run:
+    if not call.context.dry_run:  # what is stored has neither
         new["metadata"].pop("resourceVersion", None)
+        new["metadata"].pop("selfLink", None)
     new["metadata"].setdefault("name", call.info.name)
     entry = await create.insert(call, new)
     return Outcome(entry, new, created=True)
@@ -125,7 +125,7 @@ def _check_version(call: Call, new: Object, entry: Entry) -> None:
     given = new["metadata"].get("resourceVersion", "")
     if given not in ("", "0"):
         if why := _unreadable(given):
-            raise status.plain_error(f'invalid resource version "{given}": {why}')
+            raise status.plain_error(why)
         if int(given) != entry.revision:
             raise call.conflict(call.info.name, MODIFIED)
     elif not call.resource.strategy.unconditional_update:

@@ -167,6 +167,8 @@ def decode(
     asked = (KEEP_EMPTY, WRAP) if kind == STRATEGIC else (KEEP_EMPTY,)
     if wanted.custom is not None:
         _keep_version(call, wanted, patched)
+    elif kind != STRATEGIC and not patched.get("apiVersion"):
+        _need_version(call, wanted, patched)
     try:
         decoded = body.decode_parsed(patched, [], wanted, *asked, stored=stored)
     except (DecodeError, status.APIError) as error:
@@ -190,6 +192,16 @@ def _keep_version(call: Call, wanted: body.Expected, patched: Object) -> None:
         _complain(call, [f'unknown field "{name}"' for name in unknown])
         error = fields.invalid("apiVersion", given, f"must be {wanted.api_version}")
         raise status.invalid(wanted.group, wanted.kind, call.info.name, [error])
+
+
+def _need_version(call: Call, wanted: body.Expected, patched: Object) -> None:
+    """Without a version no field of a built-in kind has a meaning, and so the object has no name."""
+    if patched.get("kind") in (None, "", wanted.kind) and patched.get("apiVersion") in (None, ""):
+        _complain(
+            call, [f'unknown field "{name}"' for name in sorted(patched.keys() - {"apiVersion", "kind"})]
+        )
+        why = f"the name of the object ({call.info.name} based on URL) was undeterminable"
+        raise status.bad_request(f"{why}: name must be provided")
 
 
 def _complete(call: Call, new: Object) -> None:

@@ -17,7 +17,7 @@ def parse(call: Call, text: str) -> int:
     message = f'resourceVersion: Invalid value: "{text}": {why}'
     uncached_get = call.info.verb == "get" and not call.resource.strategy.cached
     if call.info.verb in ("list", "deletecollection") or uncached_get:
-        raise status.bad_request(f"invalid resource version: {why}")
+        raise status.bad_request(f"invalid resource version: {message}")
     raise status.plain_error(message)
 
 

@@ -1,0 +1,84 @@
+"""patch and apply beside the recorded conversations: what a client's own metadata does to the object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubist.testing import Cluster
+from kubist.testing.cluster import Refused
+
+pytestmark = pytest.mark.kubist(controllers=())
+MAPS = "/api/v1/namespaces/default/configmaps"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+JSON = "application/json-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+
+
+def patch(cluster: Cluster, path: str, body: Any, content_type: str) -> Any:
+    return cluster.request("PATCH", f"{path}?fieldManager=m", body, content_type)
+
+
+def applied(cluster: Cluster, **metadata: Any) -> Any:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", **metadata}}
+    return patch(cluster, f"{MAPS}/a", body, APPLY)
+
+
+WITHOUT_VERSION: list[tuple[Any, str]] = [
+    ({"apiVersion": None}, MERGE),
+    ({"apiVersion": "", "kind": None}, MERGE),
+    ([{"op": "remove", "path": "/apiVersion"}], JSON),
+]
+
+
+@pytest.mark.parametrize(("change", "content_type"), WITHOUT_VERSION)
+def test_a_patch_cannot_take_the_version_away(cluster: Cluster, change: Any, content_type: str) -> None:
+    cluster.request("POST", MAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    with pytest.raises(Refused) as refused:
+        patch(cluster, f"{MAPS}/a", change, content_type)
+    assert (refused.value.code, refused.value.status["reason"]) == (400, "BadRequest")
+
+
+@pytest.mark.parametrize(
+    ("change", "content_type"), [({"kind": None}, MERGE), ({"apiVersion": None}, STRATEGIC)]
+)
+def test_a_patch_may_take_the_kind_away(cluster: Cluster, change: Any, content_type: str) -> None:
+    cluster.request("POST", MAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    assert patch(cluster, f"{MAPS}/a", change, content_type)["data"] == {"k": "v"}
+
+
+def test_an_applied_object_keeps_the_deletion_it_comes_with(cluster: Cluster) -> None:
+    made = applied(cluster, deletionTimestamp="2024-01-01T00:00:00Z", finalizers=["a.b/c"], selfLink="/x")
+    assert made["metadata"]["deletionTimestamp"] == "2024-01-01T00:00:00Z"
+    assert "selfLink" not in made["metadata"]
+    patch(cluster, f"{MAPS}/a", {"metadata": {"finalizers": None}}, MERGE)
+    with pytest.raises(Refused):
+        cluster.request("GET", f"{MAPS}/a")
+
+
+def test_a_put_that_creates_drops_the_self_link(cluster: Cluster) -> None:
+    body = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "l", "selfLink": "/x"},
+    }
+    assert "selfLink" not in cluster.request("PUT", f"{LEASES}/l", body)["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "code"),
+    [
+        ({"resourceVersion": "x"}, 500),
+        ({"resourceVersion": "x", "labels": {"b!": "c"}}, 500),
+        ({"uid": "u"}, 409),
+        ({"uid": "u", "labels": {"b!": "c"}}, 409),
+        ({"uid": "u", "managedFields": [{}]}, 400),
+    ],
+)
+def test_an_apply_that_creates_is_refused(cluster: Cluster, metadata: dict[str, Any], code: int) -> None:
+    with pytest.raises(Refused) as refused:
+        applied(cluster, **metadata)
+    assert refused.value.code == code
