@@ -82,3 +82,26 @@ def test_an_apply_that_creates_is_refused(cluster: Cluster, metadata: dict[str, 
     with pytest.raises(Refused) as refused:
         applied(cluster, **metadata)
     assert refused.value.code == code
+
+
+REWRITTEN: list[tuple[str, str, Any, Any]] = [
+    ("limitranges", "v1", {"limits": [{"type": "Pod", "max": {"cpu": "500m"}}]}, {"max": {"cpu": "0.5"}}),
+    ("networkpolicies", "networking.k8s.io/v1", {"podSelector": {}, "egress": [{}]}, {"to": []}),
+]
+
+
+@pytest.mark.parametrize(("resource", "api_version", "spec", "change"), REWRITTEN)
+def test_a_list_sent_in_another_way_changes_its_owner(
+    cluster: Cluster, resource: str, api_version: str, spec: Any, change: Any
+) -> None:
+    prefix = "api" if api_version == "v1" else "apis"
+    path = f"/{prefix}/{api_version}/namespaces/default/{resource}"
+    made = cluster.request("POST", f"{path}?fieldManager=maker", {"metadata": {"name": "a"}, "spec": spec})
+    name = "limits" if "limits" in spec else "egress"
+    sent = {"spec": {name: [{**spec[name][0], **change}]}}
+    new = patch(cluster, f"{path}/a", sent, MERGE)
+    assert new["spec"] == made["spec"]
+    owners = [
+        e["manager"] for e in new["metadata"]["managedFields"] if f"f:{name}" in e["fieldsV1"]["f:spec"]
+    ]
+    assert owners == ["m"]

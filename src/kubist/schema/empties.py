@@ -40,7 +40,7 @@ def dropped(schema: Schema, value: Any, path: Path = ()) -> Iterator[Path]:
             item = value.get(name)
             if item:
                 yield from dropped(field.schema, item, (*path, name))
-            elif item is not None and field.omit_empty and _may_be_empty(field):
+            elif item is not None and field.omit_empty and may_be_empty(field):
                 yield (*path, name)
     else:
         for step, items, item in _items(schema, value):
@@ -76,7 +76,7 @@ class Empties:
         """Whether anything was in these fields of the object that has not been filled in since."""
         for path in dropped(self.schema, self.value):
             if path[0] in fields:
-                inner = _parent(obj, path)
+                inner = parent(obj, path)
                 if isinstance(inner, dict) and not inner.get(str(path[-1])):
                     return True
         return False
@@ -84,19 +84,20 @@ class Empties:
     def put(self, obj: Object) -> None:
         """Give the object back what was sent, as far as it is still about the same things."""
         for path in self.paths:
-            inner, sent = _parent(obj, path), _parent(self.value, path)
+            inner, sent = parent(obj, path), parent(self.value, path)
             if isinstance(inner, dict) and isinstance(sent, dict):
                 inner.setdefault(str(path[-1]), sent[path[-1]])
 
     def take(self, obj: Object) -> None:
         """Leave out again what is still empty."""
         for path in self.paths:
-            inner = _parent(obj, path)
+            inner = parent(obj, path)
             if isinstance(inner, dict) and not inner.get(str(path[-1]), True):
                 del inner[str(path[-1])]
 
 
-def _parent(value: Any, path: Path) -> Any:
+def parent(value: Any, path: Path) -> Any:
+    """What holds the last step of a path, if the rest of it is there."""
     for step in path[:-1]:
         if isinstance(value, dict):
             value = value.get(step)
@@ -116,5 +117,5 @@ def _items(schema: Schema, value: Any) -> Iterator[tuple[str | int, Schema, Any]
             yield from ((index, items, item) for index, item in enumerate(value))
 
 
-def _may_be_empty(field: Field) -> bool:
+def may_be_empty(field: Field) -> bool:
     return not field.pointer and (field.schema.type in ("list", "map") or field.schema.format == "byte")

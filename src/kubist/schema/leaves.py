@@ -27,6 +27,7 @@ KEEP_EMPTY = "keep empty"
 WRAP = "wrap"
 EMPTY = "empty"
 DROPPED = "dropped"
+RESPELLED = "respelled"
 
 _WORDS = {
     dict: "object",
@@ -182,9 +183,12 @@ def _quantity(value: Any, flags: Flags) -> str:
     else:
         raise DecodeError(FORMAT_WRONG)
     try:
-        return canonical_quantity(text.strip())
+        canonical = canonical_quantity(text.strip())
     except ValueError as error:
         raise DecodeError(str(error)) from None
+    if canonical != text:
+        flags.append(RESPELLED)
+    return canonical
 
 
 def _time(canonical: Callable[[str], str | None], value: Any, flags: Flags) -> str | None:

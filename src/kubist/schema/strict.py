@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from kubist.codec.errors import DecodeError
 from kubist.codec.json import Literal, Repeated, may_repeat, parse, parse_exact, quote, repeated
 from kubist.schema.decode import decode
-from kubist.schema.leaves import DROPPED, EMPTY, INEXACT, KEEP_EMPTY, UNKNOWN, WRAP, Flags
+from kubist.schema.leaves import DROPPED, EMPTY, INEXACT, KEEP_EMPTY, RESPELLED, UNKNOWN, WRAP, Flags
 from kubist.schema.node import UNSET, Field, Schema
 
 _LIMIT = 100
@@ -25,6 +25,8 @@ class Decoded(NamedTuple):
     """Whether it holds empty lists that decoding again makes null. Who sent one owns the field."""
     dropped: Any = None
     """The value, if it has something empty that the object is without."""
+    rewritten: Any = None
+    """The value, if the object has something of it in another way."""
 
 
 def decode_body(schema: Schema, body: bytes, value: Any = UNSET) -> Decoded:
@@ -45,6 +47,7 @@ def decode_body(schema: Schema, body: bytes, value: Any = UNSET) -> Decoded:
         complaints(schema, value) if UNKNOWN in flags else [],
         EMPTY in flags,
         value if DROPPED in flags else None,
+        value if DROPPED in flags or RESPELLED in flags else None,
     )
 
 
@@ -64,6 +67,7 @@ def decode_value(schema: Schema, value: Any, *asked: str) -> Decoded:
         complaints(schema, value) if UNKNOWN in flags else [],
         EMPTY in flags,
         value if DROPPED in flags else None,
+        value if DROPPED in flags or RESPELLED in flags else None,
     )
 
 
@@ -101,7 +105,11 @@ def _decode_exactly(schema: Schema, body: bytes) -> Decoded:
     value = report.resolve(schema, parse_exact(body, Literal, repeated), "")
     flags: Flags = [KEEP_EMPTY]
     return Decoded(
-        decode(schema, value, flags), list(report.found), EMPTY in flags, value if DROPPED in flags else None
+        decode(schema, value, flags),
+        list(report.found),
+        EMPTY in flags,
+        value if DROPPED in flags else None,
+        value if DROPPED in flags or RESPELLED in flags else None,
     )
 
 

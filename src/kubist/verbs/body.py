@@ -79,7 +79,7 @@ def read(call: Call, wanted: Expected, *, offered: tuple[str, ...] = negotiate.A
 
 def note_empty(call: Call, wanted: Expected, decoded: Decoded, *, new: bool) -> None:
     """Remember what was sent empty, and let the object have it until it is stored."""
-    call.sent_empty = None
+    call.sent_empty, call.rewritten = None, decoded.rewritten
     if decoded.dropped is not None:
         call.sent_empty = Empties(wanted.schema, decoded.dropped, new=new)
         call.sent_empty.put(decoded.object)

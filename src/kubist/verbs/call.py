@@ -45,6 +45,8 @@ class Call:
     """Whether the decoded body holds empty lists that are null once its owners are known."""
     sent_empty: Empties | None = None
     """What the body had that was empty, if it makes a difference."""
+    rewritten: Any = None
+    """The body as it was sent, if the object has something of it in another way."""
     document: Any = None
     """The YAML of a long body, or why it is none, where it was read ahead."""
     _context: Context | None = None

@@ -14,6 +14,7 @@ from kubist.patch.apply import scale
 from kubist.schema.catalog import schema_for
 from kubist.schema.decode import decode
 from kubist.schema.node import Schema
+from kubist.schema.rewritten import as_sent
 from kubist.verbs.call import Call
 
 Object = dict[str, Any]
@@ -123,7 +124,11 @@ def track(
     sent_empty = call.sent_empty
     if sent_empty is not None:
         sent_empty.take(new)
-    _track(call, new, live, reset, cleared=cleared, convert=converter(call))
+    if call.rewritten is not None and live is not None:
+        with as_sent(call.resource.schema, call.rewritten, new):
+            _track(call, new, live, reset, cleared=cleared, convert=converter(call))
+    else:
+        _track(call, new, live, reset, cleared=cleared, convert=converter(call))
     if call.empties:
         new.update(decode(call.resource.schema, new))
     if sent_empty is not None:

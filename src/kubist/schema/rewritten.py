@@ -1,0 +1,74 @@
+"""Lists owned as a whole that decoding has rewritten: a quantity spelled another way, something empty left out.
+
+A typed server compares such lists as the client sent them, so whoever writes one this way becomes its owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+from kubist.codec.json import Literal
+from kubist.meta.quantity import canonical_quantity
+from kubist.schema.empties import Path, may_be_empty, parent
+from kubist.schema.node import Schema
+
+Object = dict[str, Any]
+
+
+def rewritten(schema: Schema, value: Any, path: Path = ()) -> Iterator[Path]:
+    """Where `value`, as it was sent, has such lists."""
+    if schema.type == "struct" and isinstance(value, dict):
+        for name, item in value.items():
+            if item and name in schema.fields:
+                yield from rewritten(schema.fields[name].schema, item, (*path, name))
+    elif schema.items is not None and isinstance(value, dict):
+        for name, item in value.items():
+            yield from rewritten(schema.items, item, (*path, name))
+    elif schema.items is not None and isinstance(value, list):
+        if schema.list_type not in ("map", "set"):
+            if any(_changes(schema.items, item) for item in value):
+                yield path
+        else:
+            for index, item in enumerate(value):
+                yield from rewritten(schema.items, item, (*path, index))
+
+
+def _changes(schema: Schema, value: Any) -> bool:
+    """Whether decoding makes something else of a value."""
+    if schema.format == "quantity":
+        text = value.text if isinstance(value, Literal) else str(value)
+        return value is not None and canonical_quantity(text.strip()) != text
+    if schema.type == "struct" and isinstance(value, dict):
+        return any(
+            _changes(field.schema, item) if item else field.omit_empty and may_be_empty(field)
+            for name, field in schema.fields.items()
+            if (item := value.get(name)) is not None
+        )
+    if schema.items is not None and isinstance(value, (dict, list)):
+        items = schema.items
+        return any(_changes(items, item) for item in (value.values() if isinstance(value, dict) else value))
+    return False
+
+
+@contextmanager
+def as_sent(schema: Schema, sent: Any, obj: Object) -> Iterator[None]:
+    """Meanwhile the lists of `obj` that were sent in another way equal no list that is stored."""
+    held: list[tuple[Any, Any, list[Any]]] = []
+    for path in rewritten(schema, sent):
+        inner, last = parent(obj, path), cast("Any", path[-1])
+        if isinstance(inner, (dict, list)) and isinstance(value := _at(inner, last), list):
+            held.append((inner, last, value))
+            inner[last] = [*value, None]
+    try:
+        yield
+    finally:
+        for inner, last, value in held:
+            inner[last] = value
+
+
+def _at(inner: Any, step: str | int) -> Any:
+    if isinstance(inner, dict):
+        return inner.get(step)
+    return inner[step] if isinstance(step, int) and step < len(inner) else None
