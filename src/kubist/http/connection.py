@@ -81,6 +81,29 @@ class Host:
             return Response(500, [])
 
 
+class _Gone(asyncio.Transport):
+    """In place of the transport of a lost connection."""
+
+    def is_closing(self) -> bool:
+        return True
+
+    def close(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def write(self, data: bytes | bytearray | memoryview) -> None: ...
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+
+_GONE = _Gone()
+
+
 class Connection(asyncio.Protocol):
     """A client's connection. `deadline`: when the client must have sent what it is expected to send."""
 
@@ -123,6 +146,10 @@ class Connection(asyncio.Protocol):
             self.host.adopt(task)
         self.host.connections.discard(self)
         self.host.left()
+        # The transport holds this connection. What holds each other waits for the garbage collector, which comes
+        # seldom: a flood of short connections would fill the memory first.
+        self.transport = _GONE
+        self.tls = None
 
     def pause_writing(self) -> None:
         self.writable = False

@@ -78,6 +78,7 @@ class Http1(Connection):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._queue.clear()
+        self._reader.close()
         self._sending = None
         self._task = None
         if self._writer is not None:

@@ -76,6 +76,10 @@ class Reader:
         """No more of this message is wanted."""
         self._in_head = self.in_body = False
 
+    def close(self) -> None:
+        """Nothing more will come: let go of all that holds this reader."""
+        del self._parser, self._connection
+
     def on_message_begin(self) -> None:
         self._in_head = True
         self._url = b""
