@@ -38,6 +38,16 @@ def test_requests_are_counted_by_what_was_asked_and_answered() -> None:
     assert 'code="200"' in counted[0] and 'verb="GET"' in counted[0] and 'scope="resource"' in counted[0]
 
 
+def test_what_does_not_exist_is_counted_together() -> None:
+    metrics = Metrics(_Nothing, {})  # type: ignore[arg-type]
+    for number in range(100):
+        metrics.count(parse("GET", f"/api/v1/namespaces/a/made-up-{number}/b", {}), 404, 0.01, False)
+        metrics.count(parse("GET", f"/apis/made.up/v{number}/things/b", {}), 404, 0.01, False)
+        metrics.count(parse("GET", f"/api/v1/namespaces/a/pods/b/up{number}", {}), 404, 0.01, False)
+    counted = [line for line in lines(metrics) if line.startswith("apiserver_request_total")]
+    assert len(counted) == 1 and counted[0].endswith(" 300")
+
+
 def test_durations_are_cumulative_up_to_all_of_them() -> None:
     metrics = Metrics(_Nothing, {})  # type: ignore[arg-type]
     info = parse("GET", "/api/v1/pods", {})

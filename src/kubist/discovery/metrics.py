@@ -41,12 +41,21 @@ class Metrics:
         else:
             scope = "" if not info.is_resource else "resource" if info.name else _scope(info)
             where = (info.verb.upper(), info.group, info.version, info.resource, info.subresource, scope)
-        key = (*where, str(code), "All" if dry_run else "")
-        self._requests[key] = self._requests.get(key, 0) + 1
         histogram = self._durations.get(where)
         if histogram is None:
-            histogram = self._durations[where] = Histogram()
+            if info is not None and not self._served(info):
+                where = (where[0], "", "", "", "", scope)
+            histogram = self._durations.setdefault(where, Histogram())
         histogram.observe(seconds)
+        key = (*where, str(code), "All" if dry_run else "")
+        self._requests[key] = self._requests.get(key, 0) + 1
+
+    def _served(self, info: RequestInfo) -> bool:
+        """Whether what is asked exists here. What does not is counted together: anybody can think of names."""
+        if not info.is_resource:
+            return True
+        found = (self._registry.resources.of(info.group, info.version) or {}).get(info.resource)
+        return found is not None and (not info.subresource or info.subresource in found.subresources)
 
     def own(self) -> Counters:
         """What this process has counted, as of now."""
