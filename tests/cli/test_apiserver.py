@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import ssl
 import time
 import urllib.request
@@ -142,7 +143,8 @@ def test_ctrl_c_while_it_waits_for_etcd(home: Path) -> None:
     with started(home, "--etcd-servers=http://127.0.0.1:1", "--kubelet-timeout=5s") as server:
         server.wait_for(r"(--kubelet-timeout) has no effect")
         time.sleep(0.5)
-        assert server.stop(seconds=5) in (0, 130)
+        # Interrupted in the middle of an import, Python itself ends by the signal: 130 to a shell as well.
+        assert server.stop(seconds=5) in (0, 130, -signal.SIGINT)
         assert "Traceback" not in server.output
 
 
