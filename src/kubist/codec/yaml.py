@@ -27,6 +27,7 @@ from kubist.codec.errors import DecodeError
 from kubist.codec.json import MAX_DEPTH, check_depth, may_repeat, quote
 from kubist.codec.yaml_emit import dumps
 from kubist.codec.yaml_scalars import Scalar, key_text, resolve
+from kubist.meta.numerals import canonical, odd_number
 
 __all__ = ["Document", "dumps", "parse"]
 
@@ -47,7 +48,9 @@ def parse(body: bytes) -> Document:
         except orjson.JSONDecodeError:
             return _Builder().build(body)
         if not may_repeat(body, value):
-            return Document(orjson.loads(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)), [])
+            text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+            value = orjson.loads(text)
+            return Document(canonical(value) if odd_number(text) else value, [])
     return _Builder().build(body)
 
 

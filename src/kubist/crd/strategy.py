@@ -10,7 +10,7 @@ from kubist.crd import columns
 from kubist.crd.conversion import Conversion
 from kubist.crd.scalepaths import scale_spec_errors, scale_status_errors
 from kubist.crd.validation.explain import OldValue
-from kubist.crd.version import Version, typed_metadata
+from kubist.crd.version import Version
 from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Strategy, Update
 from kubist.meta import objectmeta, status
 from kubist.meta.fields import FieldError
@@ -126,7 +126,7 @@ class CustomStrategy(Strategy):
 
     def adopt(self, merged: Object) -> Object:
         """An object that an apply made: of its type already, so nothing goes, not even nulls."""
-        return self.version.framed(merged, typed_metadata(merged.get("metadata"))[0])
+        return self.version.adopt(merged)
 
     def default(self, obj: Object) -> None:
         self.version.default(obj)

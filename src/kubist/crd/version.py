@@ -105,11 +105,16 @@ class Version:
             name = metadata.get("name", "") if isinstance(metadata, dict) else ""
             error = fields.invalid("kind", kind, f"must be {self.kind}")
             raise status.invalid(self.group, kind, name if isinstance(name, str) else "", [error])
-        if odd_number(orjson.dumps(value, default=str)):
-            value = rounded(value)
-        value = dict(value)  # a patch that changes nothing gives the live object itself
+        value = dict(_exact(value))  # a patch that changes nothing gives the live object itself
         unknown = self.coerce(value)
         return self.framed(value, value.get("metadata")), [f'unknown field "{path}"' for path in unknown]
+
+    def adopt(self, merged: Object) -> Object:
+        """An object that an apply made, with nothing dropped but what metadata does not know."""
+        merged = _exact(merged)
+        if self.embeds:
+            embedded.coerce(self.structural, merged)
+        return self.framed(merged, typed_metadata(merged.get("metadata"))[0])
 
     def framed(self, value: Object, metadata: Any) -> Object:
         """An object that begins as stored ones do."""
@@ -153,6 +158,11 @@ def typed_metadata(value: Any, *, lenient: bool = False) -> tuple[Object, list[s
             raise
         return _fitting(value), []
     return decoded.object, [_path(complaint) for complaint in decoded.complaints]
+
+
+def _exact(value: Object) -> Object:
+    """The value with its numbers as a typed server reads them."""
+    return rounded(value) if odd_number(orjson.dumps(value, default=str)) else value
 
 
 def _path(complaint: str) -> str:

@@ -44,7 +44,7 @@ def update_managed_fields(
         return
     old = empty(schema) if live is None else _without_managed_fields(live)
     who = managers.updater(manager, api_version, subresource)
-    versions = Versions(api_version, schema, convert)
+    versions = Versions(api_version, schema, convert, subresource)
     if _no_longer_fits(versions, schema, old, new):
         return
     try:
@@ -106,7 +106,7 @@ def apply(
     """
     if _metadata(applied).get("managedFields") is not None:
         raise MalformedPatch("metadata.managedFields must be nil")
-    versions = Versions(api_version, schema, convert)
+    versions = Versions(api_version, schema, convert, subresource)
     reset = dotted(*reset_fields)
     try:
         managed = managers.decode(_metadata(live or {}).get("managedFields"), trusted=True)

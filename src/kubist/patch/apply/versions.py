@@ -24,11 +24,14 @@ the version in its `apiVersion`, is a copy that may be changed."""
 class Versions:
     """The version of a request, and the way from it to others."""
 
-    __slots__ = ("_convert", "_schemas", "api_version", "kind")
+    __slots__ = ("_convert", "_schemas", "api_version", "kind", "resets_all")
 
-    def __init__(self, api_version: str, schema: Schema, convert: Convert | None) -> None:
+    def __init__(self, api_version: str, schema: Schema, convert: Convert | None, subresource: str) -> None:
         self.api_version = api_version
         self.kind = type_of(schema)
+        self.resets_all = bool(schema.name or subresource)
+        """Whether the fields that are never changed this way are known in all versions. Those of a custom
+        object itself are known in the version of the request only: written in another, status loses its owner."""
         self._convert = convert
         self._schemas = {api_version: schema}
 
@@ -84,4 +87,5 @@ class Changes:
         new = self._versions.at(self._new, api_version, "new object")
         if old is None or new is None:
             return None
-        return compare(old[1], old[0], new[0]).without(self._reset)
+        changes = compare(old[1], old[0], new[0])
+        return changes.without(self._reset) if self._versions.resets_all else changes
