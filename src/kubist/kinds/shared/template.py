@@ -33,6 +33,7 @@ def validate_template_metadata(metadata: dict[str, Any], path: str) -> list[Fiel
         errors += objectmeta.validate_labels(labels, f"{path}.labels")
     for name in _NOT_SETTABLE:
         value = metadata.get(name)
-        if value or (name == "deletionGracePeriodSeconds" and value is not None):
+        numbered = name == "deletionGracePeriodSeconds" and value is not None
+        if value or numbered or isinstance(value, list):
             errors.append(forbidden(f"{path}.{_CALLED.get(name, name)}", "cannot be set"))
     return errors
