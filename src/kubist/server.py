@@ -190,14 +190,17 @@ class Server:
         log.info("stopped")
 
 
-def bound(address: str, port: int) -> socket.socket:
-    """A socket on an address, not yet listening: whether the port can be had is known before anything is done."""
+def bound(address: str, port: int, *, shared: bool = False) -> socket.socket:
+    """A socket on an address, not yet listening: whether the port can be had is known before anything is done.
+    `shared`: others of this server have sockets on the same port."""
     family, kind, protocol, _, where = socket.getaddrinfo(
         address or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
     sock = socket.socket(family, kind, protocol)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         sock.bind(where)

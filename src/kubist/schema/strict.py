@@ -42,13 +42,7 @@ def decode_body(schema: Schema, body: bytes, value: Any = UNSET) -> Decoded:
         return _decode_exactly(schema, body)
     if INEXACT in flags:
         return _decode_exactly(schema, body)
-    return Decoded(
-        decoded,
-        complaints(schema, value) if UNKNOWN in flags else [],
-        EMPTY in flags,
-        value if DROPPED in flags else None,
-        value if DROPPED in flags or RESPELLED in flags else None,
-    )
+    return _told(schema, value, decoded, flags)
 
 
 def decode_value(schema: Schema, value: Any, *asked: str) -> Decoded:
@@ -62,6 +56,11 @@ def decode_value(schema: Schema, value: Any, *asked: str) -> Decoded:
             raise
         flags = list(asked)
         decoded = decode(schema, _wrapped(schema, value), flags)
+    return _told(schema, value, decoded, flags)
+
+
+def _told(schema: Schema, value: Any, decoded: Any, flags: Flags) -> Decoded:
+    """What was decoded, with what decoding has noticed on the way."""
     return Decoded(
         decoded,
         complaints(schema, value) if UNKNOWN in flags else [],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import sys
-from typing import Any
 
 from kubist.server import bound
 
@@ -15,20 +14,6 @@ def listening(address: str, port: int, count: int) -> list[socket.socket]:
     if sys.platform != "linux":  # elsewhere SO_REUSEPORT shares a port, but not the connections
         return [first, *(first.dup() for _ in range(count - 1))]
     # Without SO_REUSEPORT first: with it alone the port of another server could be shared by mistake.
-    where = first.getsockname()
+    port = first.getsockname()[1]
     first.close()
-    return [_shared(first.family, where) for _ in range(count)]
-
-
-def _shared(family: int, where: tuple[Any, ...]) -> socket.socket:
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        sock.bind(where)
-    except OSError:
-        sock.close()
-        raise
-    return sock
+    return [bound(address, port, shared=True) for _ in range(count)]
