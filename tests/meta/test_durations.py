@@ -8,7 +8,7 @@ from kubist.meta.durations import wrong
 
 
 @pytest.mark.parametrize(
-    "text", ["0", "-0", "+5s", "-1s", "1h30m", "1.5s", ".5s", "5µs", "1.s", "9223372036s"]
+    "text", ["0", "-0", "+5s", "-1s", "1h30m", "1.5s", ".5s", "5µs", "1.s", "9223372036s", f"0.{'1' * 9999}s"]
 )
 def test_readable(text: str) -> None:
     assert wrong(text) == ""
@@ -27,6 +27,7 @@ def test_readable(text: str) -> None:
         ("1d", 'time: unknown unit "d" in duration "1d"'),
         ("1h 2m", 'time: unknown unit "h " in duration "1h 2m"'),
         ("99999999999h", 'time: invalid duration "99999999999h"'),
+        ("9" * 9999 + "h", 'time: invalid duration "' + "9" * 9999 + 'h"'),
     ],
 )
 def test_unreadable(text: str, why: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import gc
 import signal
@@ -86,8 +85,7 @@ async def _serve(make: Callable[[], Server], announce: Callable[[int], None]) ->
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(NotImplementedError):
-            loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, stop.set)
     server = make()
     starting = asyncio.ensure_future(server.start())
     stopping = asyncio.ensure_future(stop.wait())

@@ -18,6 +18,8 @@ _UNITS = {
 }
 _TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
 _MOST = 1 << 63
+_PRECISE = 40
+"""Digits beyond these are too many before the point, and say nothing after it."""
 
 
 def wrong(text: str) -> str:
@@ -36,7 +38,9 @@ def wrong(text: str) -> str:
             return f"time: missing unit in duration {quoted(text)}"
         if unit not in _UNITS:
             return f"time: unknown unit {quoted(unit)} in duration {quoted(text)}"
-        digits = part or ""
+        digits = (part or "")[:_PRECISE]
+        if len(whole) > _PRECISE:
+            return f"time: invalid duration {quoted(text)}"
         total += int((whole or "0") + digits) * _UNITS[unit] // 10 ** len(digits)
         if total > _MOST - (text[0] != "-"):
             return f"time: invalid duration {quoted(text)}"

@@ -10,6 +10,17 @@ odd_number = re.compile(rb"[:\[,]-?\d+(?:\.|e|\d{18})").search
 """Whether JSON may hold a number that is not written as it is read: 1.0, 1e3, or beyond 64 bits."""
 
 
+def unsigned(text: str) -> int | str:
+    """A whole number of 64 bits without a sign; if the text is none, why."""
+    if not (text.isascii() and text.isdigit()):
+        return f'strconv.ParseUint: parsing "{text}": invalid syntax'
+    digits = text.lstrip("0") or "0"
+    # Python refuses to read thousands of digits.
+    if len(digits) > 20 or (number := int(digits)) >= 1 << 64:
+        return f'strconv.ParseUint: parsing "{text}": value out of range'
+    return number
+
+
 def rounded(value: Any) -> Any:
     """A value in which integers beyond 64 bits are floats, as decoding makes them."""
     if isinstance(value, dict):

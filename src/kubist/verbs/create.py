@@ -8,6 +8,7 @@ from typing import Any
 from kubist.http.messages import Response
 from kubist.kinds.strategy import Create, Strategy
 from kubist.meta import names, objectmeta, status
+from kubist.meta.numerals import unsigned
 from kubist.storage.cache import Entry
 from kubist.turns import Lengthy, elsewhere
 from kubist.verbs import body, managed, options
@@ -127,7 +128,8 @@ def name_it(call: Call, metadata: Object) -> bool:
 
 def is_version(text: str) -> bool:
     """Whether an object with this resourceVersion is one that was stored."""
-    return text.isascii() and text.isdigit() and 0 < int(text) < 1 << 64
+    number = unsigned(text)
+    return isinstance(number, int) and number > 0
 
 
 def stamp(call: Call, metadata: Object) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from kubist.filters.attributes import attributes
 from kubist.kinds.strategy import Update
 from kubist.meta import fields, objectmeta, status
+from kubist.meta.numerals import unsigned
 from kubist.patch.apply import restore_times
 from kubist.storage.cache import Entry
 from kubist.turns import Lengthy, elsewhere
@@ -115,9 +116,8 @@ def _other_uid(call: Call, wanted: str, held: str) -> status.APIError:
 
 def _unreadable(version: str) -> str:
     """Why this is no version that any object could have; empty if it is one."""
-    if version.isascii() and version.isdigit():
-        return "" if int(version) < 1 << 64 else f'strconv.ParseUint: parsing "{version}": value out of range'
-    return f'strconv.ParseUint: parsing "{version}": invalid syntax'
+    number = unsigned(version)
+    return number if isinstance(number, str) else ""
 
 
 def _check_version(call: Call, new: Object, entry: Entry) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubist.meta import status
+from kubist.meta.numerals import unsigned
 from kubist.verbs.call import Call
 
 WAIT_SECONDS = 3.0
@@ -10,11 +11,10 @@ WAIT_SECONDS = 3.0
 
 def parse(call: Call, text: str) -> int:
     """A version as a number. Nonsense is a 400 in a list, and an unclassified 500 elsewhere."""
-    if text.isascii() and text.isdigit() and int(text) < 1 << 64:
-        return int(text)
-    reason = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
-    why = f'strconv.ParseUint: parsing "{text}": {reason}'
-    message = f'resourceVersion: Invalid value: "{text}": {why}'
+    number = unsigned(text)
+    if isinstance(number, int):
+        return number
+    message = f'resourceVersion: Invalid value: "{text}": {number}'
     uncached_get = call.info.verb == "get" and not call.resource.strategy.cached
     if call.info.verb in ("list", "deletecollection") or uncached_get:
         raise status.bad_request(f"invalid resource version: {message}")
