@@ -31,6 +31,7 @@ format: $(VENV)/.installed
 
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python benchmarks/bench.py --bare uvicorn --only create,get,list,page
 	$(BIN)/python benchmarks/access.py
 	$(BIN)/python benchmarks/neighbours.py
 
