@@ -40,6 +40,15 @@ def compare(kind: Type, old: dict[str, Any], new: dict[str, Any]) -> Comparison:
     return _compare_maps(kind.map, old, new)
 
 
+def changed(kind: Type, old: Any, new: Any) -> Set | None:
+    """The node of what is changed or added in a value that was there before; None: nothing is."""
+    if old == new:
+        return None
+    made = Comparison({}, {}, {})
+    _compare(kind, SELF, old, new, made)
+    return made.changed.get(SELF)
+
+
 def _compare(kind: Type, element: str, old: Any, new: Any, into: Comparison) -> None:
     """Two values, both there and not equal. Null stands for an empty container if the other is one."""
     inner = _NOTHING

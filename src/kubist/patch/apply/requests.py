@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from kubist.patch.apply import conflicts, lastapplied, managers, ownership
+from kubist.patch.apply.created import creator
 from kubist.patch.apply.empty import empty
 from kubist.patch.apply.managers import Managed
 from kubist.patch.apply.ownership import Conflicting
 from kubist.patch.apply.sets import dotted
-from kubist.patch.apply.typed import BadValue
+from kubist.patch.apply.typed import BadValue, type_of
 from kubist.patch.apply.validate import problems
 from kubist.patch.apply.versions import Convert, Object, Versions
 from kubist.patch.errors import MalformedPatch, UnclassifiedError
@@ -42,13 +43,18 @@ def update_managed_fields(
     managed = _live_or_sent(stored, None if subresource else sent)
     if not managed and live is not None:
         return
-    old = empty(schema) if live is None else _without_managed_fields(live)
     who = managers.updater(manager, api_version, subresource)
-    versions = Versions(api_version, schema, convert, subresource)
-    if _no_longer_fits(versions, schema, old, new):
-        return
     try:
-        managed = ownership.update(versions, old, new, managed, who, dotted(*reset_fields), now)
+        if managed or live is not None:
+            old = empty(schema) if live is None else _without_managed_fields(live)
+            versions = Versions(api_version, schema, convert, subresource)
+            if _no_longer_fits(schema, old, new):
+                return
+            managed = ownership.update(versions, old, new, managed, who, dotted(*reset_fields), now)
+        elif _no_longer_fits(schema, new):
+            return
+        elif fields := creator(schema, tuple(reset_fields))(new):
+            managed[who] = managers.Owned(api_version, fields, now)
     except BadValue:
         return
     if managed:
@@ -72,11 +78,12 @@ def _live_or_sent(stored: Any, sent: Any) -> Managed:
         return {}
 
 
-def _no_longer_fits(versions: Versions, schema: Schema, *objects: Object) -> str:
+def _no_longer_fits(schema: Schema, *objects: Object) -> str:
     """What in objects contradicts the schema. Only that of a custom resource can have changed under them."""
     if schema.name:
         return ""
-    return next((wrong for obj in objects if (wrong := problems(versions.kind, obj, duplicates=True))), "")
+    kind = type_of(schema)
+    return next((wrong for obj in objects if (wrong := problems(kind, obj, duplicates=True))), "")
 
 
 def _without_managed_fields(obj: Object) -> Object:
@@ -116,7 +123,7 @@ def apply(
     old = nothing if live is None else _without_managed_fields(live)
     if wrong := problems(versions.kind, applied):
         raise UnclassifiedError(f"failed to create typed patch object ({_shown(applied)}): {wrong}")
-    if wrong := _no_longer_fits(versions, schema, old):
+    if wrong := _no_longer_fits(schema, old):
         raise UnclassifiedError(f"failed to create typed live object ({_shown(old)}): {wrong}")
     who = managers.applier(manager, subresource)
     try:

@@ -138,7 +138,7 @@ def _subtract(left: Set, right: Set, recursive: bool) -> Set:
         if element == SELF:
             continue
         mine, other = left[element], right[element]
-        rest = _subtract_node(mine, other, recursive)
+        rest = left_of(mine, other, recursive=recursive)
         if rest is mine:
             continue
         if made is None:
@@ -150,8 +150,8 @@ def _subtract(left: Set, right: Set, recursive: bool) -> Set:
     return left if made is None else made
 
 
-def _subtract_node(mine: Set, other: Set, recursive: bool) -> Set | None:
-    """What stays of a node; None: nothing."""
+def left_of(mine: Set, other: Set, *, recursive: bool) -> Set | None:
+    """What stays of a node when another one is subtracted; None: nothing."""
     taken = is_member(other)
     if taken and recursive:
         return None

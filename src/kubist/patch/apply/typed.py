@@ -7,8 +7,9 @@ merging. An `any` is split only where it holds maps.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
 from functools import lru_cache
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -85,7 +86,7 @@ class MapType:
 class ListType:
     """A list that is atomic, a set of scalars, or keyed by fields of its elements."""
 
-    __slots__ = ("_defaults", "_identify", "_keys", "_schema", "_spell", "atomic", "element")
+    __slots__ = ("_defaults", "_identify", "_keys", "_schema", "_spell", "atomic", "element", "shapes")
 
     def __init__(
         self, element: Type, atomic: bool, keys: tuple[str, ...] = (), schema: Schema | None = None
@@ -97,6 +98,8 @@ class ListType:
         self._spell = lru_cache(SPELLINGS)(self._spelled)
         self._schema = schema
         self._defaults: dict[str, Any] | None = None
+        self.shapes: dict[Any, Any] = {}
+        """What `whole.py` knows of lists of certain items."""
 
     def name(self, item: Any) -> Element:
         """The path element of an item."""
@@ -125,6 +128,17 @@ class ListType:
         named = dict(zip(names, items, strict=True))
         repeated = [name for name, count in Counter(names).items() if count > 1]
         return {name: named[name] for name in sorted(named, key=paths.order)}, frozenset(repeated)
+
+    def shape(self, items: list[Any]) -> Hashable:
+        """What items have to be called and which keys they have, for all lists that are alike in that; None if names
+        are not as simple as they mostly are."""
+        try:
+            names = tuple(map(self._identify, items))
+        except (KeyError, TypeError):
+            return None
+        if not _SORTABLE.issuperset(map(type, chain.from_iterable(names) if len(self._keys) > 1 else names)):
+            return None
+        return (names, *map(tuple, items)) if self._keys else names
 
     def _spelled(self, identity: Any) -> Element:
         """The path element of an item whose key fields (or which itself, in a set) are all there."""

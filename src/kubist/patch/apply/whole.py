@@ -1,7 +1,8 @@
 """The field set of a value that is new (or gone) as a whole: it and all that it holds.
 
-Every type gets a function of its own on first use. Values of one shape, that is with the same keys in the same
-order, have nodes that differ only below what may be split further, so each shape is worked out once.
+Every type gets a function of its own on first use. Values of one shape, that is maps with the same keys in the
+same order and lists of such maps with the same names, have nodes that differ only below what may be split
+further, so each shape is worked out once.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from kubist.patch.apply.sets import LEAF, SELF, Set
 from kubist.patch.apply.typed import ListType, MapType, Type
 
 Whole = Callable[[Any], Set]
-Shape = tuple[Set, list[tuple[str, str, Whole]]]
-"""The node of a map with certain keys as if all were leaves, and those that are not: key, element and function."""
+Shape = tuple[Set, list[tuple[Any, str, Whole]]]
+"""The node of a map with certain keys (a list of certain items) with all that is known of it, and what is not: key
+(index), element and function."""
 
 SHAPES = 64
 """How many shapes a type remembers."""
@@ -38,11 +40,12 @@ def made(kind: Type) -> Whole:
             return maps(of)
         return lists(of) if form is list and lists is not None else LEAF
 
-    kind.whole = of_either if maps is not None and lists is not None else maps or lists or _of_leaf
+    kind.whole = of_either if maps is not None and lists is not None else maps or lists or of_leaf
     return kind.whole
 
 
-def _of_leaf(of: Any) -> Set:
+def of_leaf(of: Any) -> Set:
+    """Of types that are never split."""
     return LEAF
 
 
@@ -84,7 +87,7 @@ def _shape(split: MapType, names: tuple[str, ...]) -> Shape:
             element, inner = child
             node[element] = LEAF
             walk = inner.whole or made(inner)
-            if walk is not _of_leaf:
+            if walk is not of_leaf:
                 deeper.append((name, element, walk))
     if len(names) <= LARGEST_SHAPE:
         if len(split.shapes) >= SHAPES:
@@ -95,17 +98,51 @@ def _shape(split: MapType, names: tuple[str, ...]) -> Shape:
 
 def elements(items: ListType, of: list[Any]) -> Set:
     """The nodes of the items of a list, by their elements. Into those that share a name nobody looks."""
-    walk = items.element.whole or made(items.element)
-    named, repeated = items.by_name(of)
-    if repeated:
-        return {element: LEAF if element in repeated else walk(named[element]) for element in named}
-    return {element: walk(item) for element, item in named.items()}
+    node = _of_lists(items)(of).copy()
+    del node[SELF]
+    return node
 
 
 def _of_lists(items: ListType) -> Whole:
+    walk = items.element.whole or made(items.element)
+    shapes = items.shapes
+
     def of_list(of: Any) -> Set:
         if type(of) is not list or not of:
             return LEAF
-        return {SELF: LEAF, **elements(items, of)}
+        if len(of) == 1:
+            return {SELF: LEAF, items.name(of[0]): walk(of[0])}
+        shape = items.shape(of) if len(of) <= LARGEST_SHAPE else None
+        node, deeper = shapes.get(shape) or _items(items, of, shape)
+        if not deeper:
+            return node
+        node = node.copy()
+        for index, element, below in deeper:
+            node[element] = below(of[index])
+        return node
 
     return of_list
+
+
+def _items(items: ListType, of: list[Any], shape: Any) -> Shape:
+    """Work out the shape of a list of several items, and remember it unless it is None."""
+    walk, split = items.element.whole or made(items.element), items.element.map
+    named, repeated = items.by_name(of)
+    places = {id(item): index for index, item in enumerate(of)}
+    node: Set = {SELF: LEAF}
+    deeper = []
+    for element, item in named.items():
+        node[element] = LEAF
+        if not item or walk is of_leaf or element in repeated:
+            continue
+        if type(item) is dict and split is not None:
+            names = tuple(item)
+            node[element], inside = split.shapes.get(names) or _shape(split, names)
+            if not inside:
+                continue
+        deeper.append((places[id(item)], element, walk))
+    if shape is not None:
+        if len(items.shapes) >= SHAPES:
+            items.shapes.clear()
+        items.shapes[shape] = node, deeper
+    return node, deeper

@@ -1,0 +1,110 @@
+"""What the creator of an object owns: all that it holds, but for what an empty one has and what nobody owns.
+
+It is what comparing with an empty object finds. Every kind gets a function that knows the outcome for each shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from kubist.patch.apply.compare import changed
+from kubist.patch.apply.empty import empty
+from kubist.patch.apply.managers import NEVER_OWNED
+from kubist.patch.apply.sets import LEAF, SELF, Set, dotted, is_member, left_of
+from kubist.patch.apply.typed import MapType, Type, type_of
+from kubist.patch.apply.whole import LARGEST_SHAPE, SHAPES, made, of_leaf
+from kubist.schema.node import UNSET, Schema
+
+Walk = Callable[[Any], Set | None]
+"""The node of a value; None: neither it nor anything below is owned."""
+Shape = tuple[Set, list[tuple[str, str, Walk]]]
+"""As in `whole.py`."""
+
+
+@lru_cache(maxsize=512)
+def creator(schema: Schema, reset: tuple[str, ...]) -> Walk:
+    """What the creator owns of an object; `reset` are the fields that this way of creating never sets."""
+    split = type_of(schema).map
+    assert split is not None
+    return _of_maps(split, empty(schema), dotted(*reset), NEVER_OWNED)
+
+
+def _walk(kind: Type, before: Any, reset: Set | None, never: Set | None) -> Walk:
+    """For values that an empty object has as `before` (UNSET: not at all), with what both sets have of them."""
+    whole, split = kind.whole or made(kind), kind.map
+    if reset is never is None:
+        if before is UNSET:
+            return whole
+        if before is None:
+            return lambda of: None if of is None else _inside(whole(of))
+
+    def plainly(of: Any) -> Set | None:
+        node = whole(of) if before is UNSET else changed(kind, before, of)
+        if node is not None and reset is not None:
+            node = left_of(node, reset, recursive=True)
+        if node is not None and never is not None:
+            node = left_of(node, never, recursive=False)
+        return node
+
+    if split is None or split.atomic or (reset is not None and is_member(reset)):
+        return plainly
+    if before is not UNSET and type(before) is not dict:
+        return plainly
+    return _of_maps(split, before, reset or LEAF, never, plainly)
+
+
+def _inside(node: Set) -> Set | None:
+    """What there is below a value that took the place of null."""
+    if node:
+        node = node.copy()
+        del node[SELF]
+        return node or None
+    return node
+
+
+def _of_maps(split: MapType, before: Any, reset: Set, never: Set | None, otherwise: Walk | None = None) -> Walk:
+    """For maps of a type; values that are none go the other way."""
+    member = before is UNSET and (never is None or not is_member(never))
+    least = 1 if member else 0
+    nothing = LEAF if member else None
+    shapes: dict[tuple[str, ...], Shape] = {}
+
+    def of_map(of: Any) -> Set | None:
+        if otherwise is not None and type(of) is not dict:
+            return otherwise(of)
+        names = tuple(of)
+        node, deeper = shapes.get(names) or shape(names)
+        if deeper:
+            node = node.copy()
+            for name, element, walk in deeper:
+                below = walk(of[name])
+                if below is None:
+                    del node[element]
+                else:
+                    node[element] = below
+        return node if len(node) > least else nothing
+
+    def shape(names: tuple[str, ...]) -> Shape:
+        node: Set = {SELF: LEAF} if member else {}
+        deeper = []
+        for name in sorted(names):
+            child = split.child(name)
+            if child is None:
+                continue
+            element, kind = child
+            had = before.get(name, UNSET) if before else UNSET
+            walk = _walk(kind, had, reset.get(element), never.get(element) if never else None)
+            if had is not UNSET or kind.whole is not of_leaf:
+                node[element] = LEAF
+                deeper.append((name, element, walk))
+            elif walk(None) is not None:
+                node[element] = LEAF
+        if len(names) <= LARGEST_SHAPE:
+            if len(shapes) >= SHAPES:
+                shapes.clear()
+            shapes[names] = node, deeper
+        return node, deeper
+
+    return of_map

@@ -1,0 +1,114 @@
+"""What a creator owns is what a comparison with an empty object finds, whatever the kind and the object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.schema.strategies import JSON, fitting, nearly_fitting
+
+from kubist.patch.apply import managers
+from kubist.patch.apply.compare import compare
+from kubist.patch.apply.created import creator
+from kubist.patch.apply.empty import empty
+from kubist.patch.apply.sets import Set, dotted
+from kubist.patch.apply.typed import BadValue, type_of
+from kubist.schema.catalog import schema_for
+from kubist.schema.decode import decode
+from kubist.schema.node import Schema
+
+from .thing import THING
+
+BUILT_IN = [
+    schema_for("", "v1", "Pod"),
+    schema_for("", "v1", "Service"),
+    schema_for("", "v1", "Secret"),
+    schema_for("apps", "v1", "Deployment"),
+    schema_for("storage.k8s.io", "v1", "StorageClass"),
+    schema_for("certificates.k8s.io", "v1", "CertificateSigningRequest"),
+    schema_for("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding"),
+    schema_for("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+]
+RESETS = [
+    (),
+    ("status",),
+    ("metadata", "spec"),
+    ("spec", "metadata.labels"),
+    ("spec", "status.conditions"),
+    ("inner.x", "parts"),
+    ("metadata.name", "spec.containers"),
+    ("apiVersion", "kind", "metadata.labels.a"),
+]
+MANY = settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+_texts = st.sampled_from(["a", "b", "<c>", "", "10", "9"])
+_numbers = st.sampled_from([1, 1.0, True, 9, 10])
+_parts = st.dictionaries(st.sampled_from(["name", "size", "tags", "labels", "other"]), _texts | JSON, max_size=4)
+_ports = st.fixed_dictionaries({}, optional={"port": _numbers, "protocol": _texts, "name": _texts})
+things = st.fixed_dictionaries(
+    {"metadata": st.dictionaries(st.sampled_from(["name", "labels", "uid"]), JSON, max_size=3)},
+    optional={
+        **{name: st.none() | fitting(field.schema) for name, field in THING.fields.items() if name != "metadata"},
+        "parts": st.none() | st.lists(_parts | st.fixed_dictionaries({"name": _texts}), max_size=4),
+        "ports": st.lists(_ports, max_size=4),
+        "set": st.lists(_texts | _numbers, max_size=4),
+        "free": JSON,
+        "unknown": JSON,
+    },
+)
+
+
+def agree(schema: Schema, obj: dict[str, Any], reset: tuple[str, ...]) -> None:
+    try:
+        comparison = compare(type_of(schema), empty(schema), obj).without(dotted(*reset))
+    except BadValue:
+        with pytest.raises(BadValue):
+            creator(schema, reset)(obj)
+        return
+    assert spelled(creator(schema, reset)(obj) or {}) == spelled(managers.tracked(comparison.changed))
+
+
+def spelled(fields: Set) -> bytes:
+    """With its order, which clients see."""
+    return orjson.dumps(fields)
+
+
+@given(st.data(), st.sampled_from(BUILT_IN), st.sampled_from(RESETS))
+@MANY
+def test_of_built_in_kinds(data: st.DataObject, schema: Schema, reset: tuple[str, ...]) -> None:
+    obj = decode(schema, {"metadata": {"name": "x"}, **data.draw(fitting(schema))})
+    agree(schema, obj, reset)
+    agree(schema, dict(reversed(obj.items())), reset)
+
+
+@given(st.data(), st.sampled_from(BUILT_IN), st.sampled_from(RESETS))
+@MANY
+def test_of_what_does_not_fit_its_kind(
+    data: st.DataObject, schema: Schema, reset: tuple[str, ...]
+) -> None:
+    agree(schema, {**empty(schema), **data.draw(nearly_fitting(schema))}, reset)
+
+
+@given(things, st.sampled_from(RESETS))
+@MANY
+def test_of_custom_kinds(thing: dict[str, Any], reset: tuple[str, ...]) -> None:
+    agree(THING, thing, reset)
+
+
+@given(st.lists(things, min_size=2, max_size=4))
+@MANY
+def test_shapes_that_are_known_already(many: list[dict[str, Any]]) -> None:
+    for thing in [*many, *reversed(many)]:
+        agree(THING, thing, ("status",))
+
+
+@pytest.mark.parametrize("schema", BUILT_IN)
+def test_of_an_empty_object_nothing_is_owned(schema: Schema) -> None:
+    assert creator(schema, ())(empty(schema)) is None
