@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import orjson
@@ -24,22 +25,20 @@ SCALE = "autoscaling/v1"
 
 def manager(call: Call) -> str:
     """fieldManager, or the first part of the User-Agent."""
-    if call.context.field_manager:
-        return call.context.field_manager
-    name = "".join(char for char in call.context.user_agent.partition("/")[0] if char.isprintable())
+    context = call.context
+    return context.field_manager or _product(context.user_agent)
+
+
+@lru_cache(maxsize=256)
+def _product(user_agent: str) -> str:
+    name = "".join(char for char in user_agent.partition("/")[0] if char.isprintable())
     return name.encode()[:128].decode(errors="ignore") or "unknown"
 
 
-def converter(call: Call) -> ssa.Convert | None:
-    """How to see an object in the other versions of its kind; None where there are none."""
+def converter(call: Call) -> ssa.Convert:
+    """How to see an object in the other versions of its kind."""
     resource, resources = call.resource, call.api.resources
     group = resource.group
-    if (
-        not resource.custom
-        and resource.api_version == resource.storage_version
-        and len(resources.versions(group)) < 2
-    ):
-        return None
 
     def convert(obj: Object, api_version: str) -> tuple[Object, Schema] | None:
         wanted_group, _, version = api_version.rpartition("/")
@@ -64,11 +63,11 @@ class _Unconverted(Exception):
         self.api_version = api_version
 
 
-async def converting(call: Call, own: Callable[[ssa.Convert | None], Owned]) -> Owned:
+async def converting(call: Call, own: Callable[[ssa.Convert], Owned]) -> Owned:
     """What `own` gives with the way to other versions. A webhook's answers are waited for: whenever one is missing
     it is asked, and `own` begins again."""
     convert, conversion = converter(call), call.resource.strategy.conversion
-    if convert is None or conversion is None or conversion.webhook is None:
+    if conversion is None or conversion.webhook is None:
         return own(convert)
     known: dict[tuple[bytes, str], Object] = {}
 
@@ -99,7 +98,7 @@ async def tracked(
         return
     sent = new["metadata"].get("managedFields")
 
-    def own(convert: ssa.Convert | None) -> None:
+    def own(convert: ssa.Convert) -> None:
         if sent is not None:
             new["metadata"]["managedFields"] = sent
         _track(call, new, live, reset, cleared=cleared, convert=convert)
@@ -142,7 +141,7 @@ def _track(
     reset: tuple[str, ...],
     *,
     cleared: bool,
-    convert: ssa.Convert | None,
+    convert: ssa.Convert,
 ) -> None:
     ssa.update_managed_fields(
         call.resource.schema,

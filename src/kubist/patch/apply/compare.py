@@ -9,10 +9,14 @@ from kubist.patch.apply.typed import ListType, MapType, Type
 from kubist.patch.apply.whole import elements, everything, members
 
 
+Parts = tuple[Set, Set, Set]
+"""Added, modified, removed."""
+
+
 class Comparison:
     __slots__ = ("_changed", "added", "modified", "removed")
 
-    def __init__(self, added: Set = LEAF, modified: Set = LEAF, removed: Set = LEAF) -> None:
+    def __init__(self, added: Set, modified: Set, removed: Set) -> None:
         self.added = added
         self.modified = modified
         self.removed = removed
@@ -37,43 +41,50 @@ class Comparison:
 
 def compare(kind: Type, old: dict[str, Any], new: dict[str, Any]) -> Comparison:
     assert kind.map is not None
-    return _compare_maps(kind.map, old, new)
+    return Comparison(*_compare_maps(kind.map, old, new))
 
 
 def changed(kind: Type, old: Any, new: Any) -> Set | None:
     """The node of what is changed or added in a value that was there before; None: nothing is."""
     if old == new:
         return None
-    made = Comparison({}, {}, {})
-    _compare(kind, SELF, old, new, made)
-    return made.changed.get(SELF)
+    into: Parts = {}, {}, {}
+    _compare(kind, SELF, old, new, into)
+    return union(into[0], into[1]).get(SELF)
 
 
-def _compare(kind: Type, element: str, old: Any, new: Any, into: Comparison) -> None:
+def _compare(kind: Type, element: str, old: Any, new: Any, into: Parts) -> None:
     """Two values, both there and not equal. Null stands for an empty container if the other is one."""
+    if type(old) is type(new) is str:
+        into[1][element] = LEAF
+        return
     inner = _NOTHING
     plain = True
     if isinstance(old, dict) or isinstance(new, dict):
         split = kind.map
         if split is not None and not split.atomic and (old or new):
-            plain = _other(old, dict) or _other(new, dict)
-            inner = _compare_maps(split, _map(old), _map(new))
+            if type(old) is type(new) is dict:
+                plain, inner = False, _compare_maps(split, old, new)
+            else:
+                plain = _other(old, dict) or _other(new, dict)
+                inner = _compare_maps(split, _map(old), _map(new))
     elif isinstance(old, list) or isinstance(new, list):
         items = kind.list
         if items is not None and not items.atomic and (old or new):
             plain = _other(old, list) or _other(new, list)
             inner = _compare_lists(items, _list(old), _list(new))
-    if inner.added:
-        into.added[element] = inner.added
-    if inner.removed:
-        into.removed[element] = inner.removed
+    added, modified, removed = inner
+    if added:
+        into[0][element] = added
+    if removed:
+        into[2][element] = removed
     if plain:
-        into.modified[element] = {SELF: LEAF, **inner.modified} if inner.modified else LEAF
-    elif inner.modified:
-        into.modified[element] = inner.modified
+        into[1][element] = {SELF: LEAF, **modified} if modified else LEAF
+    elif modified:
+        into[1][element] = modified
 
 
-_NOTHING = Comparison()
+_NOTHING: Parts = LEAF, LEAF, LEAF
 
 
 def _other(value: Any, form: type) -> bool:
@@ -88,33 +99,34 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _compare_maps(split: MapType, old: dict[str, Any], new: dict[str, Any]) -> Comparison:
-    added = [key for key in new if key not in old]
-    removed = [key for key in old if key not in new]
-    made = Comparison(
-        members(split, new, tuple(added)) if added else {},
-        {},
-        members(split, old, tuple(removed)) if removed else {},
-    )
-    if len(added) == len(new):
-        return made
+def _compare_maps(split: MapType, old: dict[str, Any], new: dict[str, Any]) -> Parts:
+    into: Parts = {}, {}, {}
+    fresh = []
     for key, value in new.items():
-        if key in old:
-            before = old[key]
-            if before is value or before == value:
-                continue
-            child = split.child(key)
-            if child is not None:
-                _compare(child[1], child[0], before, value, made)
-    return _ordered(made)
+        if key not in old:
+            fresh.append(key)
+            continue
+        before = old[key]
+        if before is value or before == value:
+            continue
+        child = split.child(key)
+        if child is not None:
+            _compare(child[1], child[0], before, value, into)
+    added, modified, removed = into
+    if fresh:
+        added.update(members(split, new, tuple(fresh)))
+    if len(old) > len(new) - len(fresh):
+        removed.update(members(split, old, tuple([key for key in old if key not in new])))
+    return _ordered(into)
 
 
-def _compare_lists(items: ListType, old: list[Any], new: list[Any]) -> Comparison:
+def _compare_lists(items: ListType, old: list[Any], new: list[Any]) -> Parts:
     if not old:
-        return Comparison(elements(items, new))
+        return elements(items, new), LEAF, LEAF
     if not new:
-        return Comparison(removed=elements(items, old))
-    made = Comparison({}, {}, {})
+        return LEAF, LEAF, elements(items, old)
+    into: Parts = {}, {}, {}
+    added, modified, removed = into
     before, after = _named(items, old), _named(items, new)
     for element in {**before, **after}:
         left, right = before.get(element, []), after.get(element, [])
@@ -122,22 +134,31 @@ def _compare_lists(items: ListType, old: list[Any], new: list[Any]) -> Compariso
             continue
         if len(left) <= 1 and len(right) <= 1:
             if not left:
-                made.added[element] = everything(items.element, right[0])
+                added[element] = everything(items.element, right[0])
             elif not right:
-                made.removed[element] = everything(items.element, left[0])
+                removed[element] = everything(items.element, left[0])
             else:
-                _compare(items.element, element, left[0], right[0], made)
+                _compare(items.element, element, left[0], right[0], into)
         elif len(left) > 1 and len(right) > 1:
-            made.modified[element] = LEAF
+            modified[element] = LEAF
         elif len(left) > 1:
             if right:
-                made.added[element] = everything(items.element, right[0])
-            made.removed[element] = LEAF
+                added[element] = everything(items.element, right[0])
+            removed[element] = LEAF
         else:
             if left:
-                made.removed[element] = everything(items.element, left[0])
-            made.added[element] = LEAF
-    return _ordered(made)
+                removed[element] = everything(items.element, left[0])
+            added[element] = LEAF
+    return _ordered(into)
+
+
+def _ordered(parts: Parts) -> Parts:
+    added, modified, removed = parts
+    return (
+        ordered(added) if len(added) > 1 else added,
+        ordered(modified) if len(modified) > 1 else modified,
+        ordered(removed) if len(removed) > 1 else removed,
+    )
 
 
 def _named(items: ListType, values: list[Any]) -> dict[str, list[Any]]:
@@ -146,13 +167,3 @@ def _named(items: ListType, values: list[Any]) -> dict[str, list[Any]]:
     for item in values:
         named.setdefault(items.name(item), []).append(item)
     return named
-
-
-def _ordered(comparison: Comparison) -> Comparison:
-    if comparison.added:
-        comparison.added = ordered(comparison.added)
-    if comparison.modified:
-        comparison.modified = ordered(comparison.modified)
-    if comparison.removed:
-        comparison.removed = ordered(comparison.removed)
-    return comparison

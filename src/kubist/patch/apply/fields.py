@@ -22,13 +22,16 @@ def _claimed(kind: Type, value: Any, member: bool) -> Set | None:
         node: Set = {SELF: LEAF} if member else {}
         fields, other = split.fields, split.element or FREE
         for key in sorted(value):
+            inner = value[key]
             field = fields.get(key)
-            if field is not None:
-                below = _claimed(field[1], value[key], member=False)
+            if type(inner) is str:
+                node[field[0] if field is not None else "f:" + key] = LEAF
+            elif field is not None:
+                below = _claimed(field[1], inner, member=False)
                 if below is not None:
                     node[field[0]] = below
             else:
-                node["f:" + key] = _claimed(other, value[key], member=True)
+                node["f:" + key] = _claimed(other, inner, member=True)
         return node or None
     if isinstance(value, list):
         items = kind.list

@@ -141,6 +141,8 @@ def tracked(fields: Set) -> Set:
 
 def cap_updaters(managed: Managed) -> None:
     """Let the oldest updaters of a version be one, `ancient-changes`, until not too many are left."""
+    if len(managed) <= MAX_UPDATE_MANAGERS:
+        return
     updaters = [item for item in managed.items() if item[0].operation == "Update"]
     excess = len(updaters) - MAX_UPDATE_MANAGERS
     if excess <= 0:

@@ -19,7 +19,8 @@ def merge(kind: Type, live: Any, applied: Any) -> Any:
         for key, value in (applied or {}).items():
             child = split.child(key)
             if child is not None:
-                merged[key] = merge(child[1], merged[key], value) if key in merged else value
+                plain = type(value) is str or key not in merged
+                merged[key] = value if plain else merge(child[1], merged[key], value)
         return merged
     if isinstance(live, list) and (isinstance(applied, list) or applied is None):
         items = kind.list

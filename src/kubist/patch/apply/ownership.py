@@ -57,15 +57,14 @@ def apply(
     claim = sets.recursive_difference(claimed(versions.kind, applied), reset)
     managed[who] = Owned(versions.api_version, claim, last.time if last is not None else "")
     new = _pruned(versions, merge(versions.kind, live, applied), managed, last, claim)
-    others = {identity: owned for identity, owned in managed.items() if identity != who}
+    others = managed.copy()
+    mine = others.pop(who)
     others, conflicts = _taken(others, Changes(versions, live, new, reset))
     if conflicts and not force:
         raise Conflicting(conflicts)
-    if changed := new != live:
-        managed[who] = managed[who]._replace(time=now)
-    fields = managers.tracked(claim)
-    if fields:
-        others[who] = managed[who]._replace(fields=fields)
+    changed = new != live
+    if fields := managers.tracked(claim):
+        others[who] = Owned(versions.api_version, fields, now if changed else mine.time)
     return (new if changed else live), others
 
 
@@ -81,7 +80,7 @@ def _reconciled(versions: Versions, obj: Object, managed: Managed) -> Managed:
         if kind is not None:
             fields = owned.fields
             if not _as_the_schema_splits(kind, orjson.dumps(fields)):
-                owned = owned._replace(fields=reconciled(kind, fields))
+                owned = Owned(owned.api_version, reconciled(kind, fields), owned.time)
             result[identity] = owned
     return result
 
@@ -108,7 +107,9 @@ def _taken(managed: Managed, changes: Changes) -> tuple[Managed, Conflicts]:
             fields = sets.difference(fields, conflict)
         fields = sets.difference(fields, comparison.removed)
         if fields:
-            left[identity] = owned if fields is owned.fields else owned._replace(fields=fields)
+            left[identity] = (
+                owned if fields is owned.fields else Owned(owned.api_version, fields, owned.time)
+            )
     return left, conflicts
 
 

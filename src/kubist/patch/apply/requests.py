@@ -87,10 +87,12 @@ def _no_longer_fits(schema: Schema, *objects: Object) -> str:
 
 
 def _without_managed_fields(obj: Object) -> Object:
-    metadata = obj["metadata"]
-    if "managedFields" not in metadata:
+    if "managedFields" not in obj["metadata"]:
         return obj
-    return {**obj, "metadata": {key: value for key, value in metadata.items() if key != "managedFields"}}
+    obj = obj.copy()
+    metadata = obj["metadata"] = obj["metadata"].copy()
+    del metadata["managedFields"]
+    return obj
 
 
 def apply(
@@ -135,10 +137,12 @@ def apply(
         raise UnclassifiedError(str(bad)) from None
     if manager == lastapplied.MANAGER:
         obj = lastapplied.renew(obj, applied)
-    metadata = {key: value for key, value in _metadata(obj).items() if key != "managedFields"}
+    obj = obj.copy()
+    metadata = obj["metadata"] = _metadata(obj).copy()
+    metadata.pop("managedFields", None)
     if managed:
         metadata["managedFields"] = managers.encode(managed)
-    return {**obj, "metadata": metadata}
+    return obj
 
 
 def _apply(
@@ -183,12 +187,20 @@ def _shown_kind(obj: Object) -> str:
 def restore_times(live: Object, new: Object) -> None:
     """Give `new` the managedFields of `live` if only their times differ: then nothing has changed at all."""
     before, after = live["metadata"].get("managedFields"), new["metadata"].get("managedFields")
-    if not before or not after or len(before) != len(after) or before == after:
+    if not before or not after or len(before) != len(after):
         return
-    if managers.differ_only_in_time(before, after) and {**live, "metadata": None} == {
-        **new,
-        "metadata": None,
-    }:
-        old_metadata = {**live["metadata"], "managedFields": None}
-        if old_metadata == {**new["metadata"], "managedFields": None}:
-            new["metadata"]["managedFields"] = before
+    if (
+        _same_but_for("managedFields", live["metadata"], new["metadata"])
+        and _same_but_for("metadata", live, new)
+        and managers.differ_only_in_time(before, after)
+    ):
+        new["metadata"]["managedFields"] = before
+
+
+def _same_but_for(name: str, one: Object, other: Object) -> bool:
+    if len(one) != len(other):
+        return False
+    for key, value in one.items():
+        if key != name and (key not in other or (other[key] is not value and other[key] != value)):
+            return False
+    return True

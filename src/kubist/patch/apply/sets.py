@@ -110,11 +110,10 @@ def intersection(left: Set, right: Set) -> Set:
         if element == SELF:
             made[SELF] = LEAF
             continue
-        member = is_member(mine) and is_member(other)
         below = intersection(mine, other) if mine and other else LEAF
-        if below and below.keys() != {SELF}:
+        if below and (len(below) > 1 or SELF not in below):
             made[element] = below
-        elif member:
+        elif is_member(mine) and is_member(other):
             made[element] = LEAF
     return made
 
@@ -133,9 +132,8 @@ def _subtract(left: Set, right: Set, recursive: bool) -> Set:
     if not right or not left:
         return left
     made: Set | None = None
-    common = right.keys() & left.keys() if len(right) < len(left) else left.keys() & right.keys()
-    for element in common:
-        if element == SELF:
+    for element in right if len(right) < len(left) else left:
+        if element == SELF or element not in left or element not in right:
             continue
         mine, other = left[element], right[element]
         rest = left_of(mine, other, recursive=recursive)

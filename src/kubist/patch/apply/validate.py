@@ -63,12 +63,13 @@ def _plainly_fits(kind: Type, value: Any) -> bool:
 
 
 def _check_map(split: MapType, value: dict[str, Any], path: str, found: list[tuple[str, str]]) -> None:
-    for key in value:
+    for key, inner in value.items():
         field = split.child(key)
         if field is None:
             found.append((f"{path}.{key}", "field not declared in schema"))
             return
-        _check(field[1], value[key], f"{path}.{key}", found)
+        if not _plainly_fits(field[1], inner):
+            _check(field[1], inner, f"{path}.{key}", found)
 
 
 def _check_list(items: ListType, values: list[Any], path: str, found: list[tuple[str, str]]) -> None:

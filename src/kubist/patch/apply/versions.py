@@ -74,10 +74,12 @@ class Changes:
         self._new = new
         self._reset = reset
         self.here = compare(versions.kind, old, new).without(reset)
-        self._known: dict[str, Comparison | None] = {versions.api_version: self.here}
+        self._known: dict[str, Comparison | None] = {}
 
     def at(self, api_version: str) -> Comparison | None:
         """None: the object does not exist in that version."""
+        if api_version == self._versions.api_version:
+            return self.here
         if api_version not in self._known:
             self._known[api_version] = self._compare(api_version)
         return self._known[api_version]
