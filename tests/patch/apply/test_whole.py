@@ -18,7 +18,7 @@ from kubist.patch.apply.whole import everything
 from kubist.schema.catalog import schema_for
 from kubist.schema.decode import decode
 
-from .thing import THING
+from .thing import THING, things
 
 POD = schema_for("", "v1", "Pod")
 KIND = type_of(POD)
@@ -112,6 +112,20 @@ def test_what_a_pod_holds_is_what_a_plain_walk_finds(pod: dict[str, Any]) -> Non
             everything(KIND, pod)
         return
     assert spelled(everything(KIND, pod)) == spelled(expected)
+
+
+@given(st.lists(things, min_size=1, max_size=3))
+@SOME
+def test_what_a_thing_holds_is_what_a_plain_walk_finds(many: list[dict[str, Any]]) -> None:
+    kind = type_of(THING)
+    for thing in [*many, *many]:
+        try:
+            expected = plainly(kind, thing)
+        except BadValue:
+            with pytest.raises(BadValue):
+                everything(kind, thing)
+            continue
+        assert spelled(everything(kind, thing)) == spelled(expected)
 
 
 @given(pods)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import strategies as st
+from tests.schema.strategies import JSON, fitting
+
 from kubist.patch.apply import apply, paths, restore_times, sets, update_managed_fields
 from kubist.schema.node import Field, Schema
 
@@ -38,6 +41,31 @@ FIELDS = {
     "open": Schema("struct", fields={"known": Field("known", text)}, preserve_unknown=True),
 }
 THING = struct(**FIELDS)
+
+
+_texts = st.sampled_from(["a", "b", "<c>", "", "10", "9"])
+_numbers = st.sampled_from([1, 1.0, True, 9, 10])
+_parts = st.dictionaries(
+    st.sampled_from(["name", "size", "tags", "labels", "other"]), _texts | JSON, max_size=4
+)
+_ports = st.fixed_dictionaries({}, optional={"port": _numbers, "protocol": _texts, "name": _texts})
+
+things = st.fixed_dictionaries(
+    {"metadata": st.dictionaries(st.sampled_from(["name", "labels", "uid"]), JSON, max_size=3)},
+    optional={
+        **{
+            name: st.none() | fitting(field.schema)
+            for name, field in THING.fields.items()
+            if name != "metadata"
+        },
+        "parts": st.none() | st.lists(_parts | st.fixed_dictionaries({"name": _texts}), max_size=4),
+        "ports": st.lists(_ports, max_size=4),
+        "set": st.lists(_texts | _numbers, max_size=4),
+        "free": JSON,
+        "unknown": JSON,
+    },
+)
+"""Objects of the kind and others that are nearly so: with nulls, names that repeat, numbers that equal each other."""
 
 
 class World:

@@ -8,7 +8,6 @@ from kubist.patch.apply.sets import LEAF, SELF, Set, ordered, recursive_differen
 from kubist.patch.apply.typed import ListType, MapType, Type
 from kubist.patch.apply.whole import elements, everything, members
 
-
 Parts = tuple[Set, Set, Set]
 """Added, modified, removed."""
 
@@ -112,7 +111,7 @@ def _compare_maps(split: MapType, old: dict[str, Any], new: dict[str, Any]) -> P
         child = split.child(key)
         if child is not None:
             _compare(child[1], child[0], before, value, into)
-    added, modified, removed = into
+    added, _, removed = into
     if fresh:
         added.update(members(split, new, tuple(fresh)))
     if len(old) > len(new) - len(fresh):

@@ -64,7 +64,9 @@ def _inside(node: Set) -> Set | None:
     return node
 
 
-def _of_maps(split: MapType, before: Any, reset: Set, never: Set | None, otherwise: Walk | None = None) -> Walk:
+def _of_maps(
+    split: MapType, before: Any, reset: Set, never: Set | None, otherwise: Walk | None = None
+) -> Walk:
     """For maps of a type; values that are none go the other way."""
     member = before is UNSET and (never is None or not is_member(never))
     least = 1 if member else 0

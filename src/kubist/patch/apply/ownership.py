@@ -107,9 +107,7 @@ def _taken(managed: Managed, changes: Changes) -> tuple[Managed, Conflicts]:
             fields = sets.difference(fields, conflict)
         fields = sets.difference(fields, comparison.removed)
         if fields:
-            left[identity] = (
-                owned if fields is owned.fields else Owned(owned.api_version, fields, owned.time)
-            )
+            left[identity] = owned if fields is owned.fields else Owned(owned.api_version, fields, owned.time)
     return left, conflicts
 
 
