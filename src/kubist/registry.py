@@ -104,24 +104,19 @@ class Registry:
         key = resource.key(namespace, name)
         kind = self.kind(resource)
         value = self._encoded(kind, obj)
-        ttl = self._ttl(resource)
         try:
-            revision = await self.store.create(key, value, ttl=ttl)
+            revision = await self.store.create(key, value, ttl=self._ttl(resource))
         except Conflict:
             raise status.already_exists(resource.group, resource.resource, name) from None
         except Unavailable as error:
             raise status.unavailable(str(error)) from None
-        return kind.entry(key, value, revision)
+        return self._written(resource, kind, key, value, revision)
 
     async def replace(self, resource: Resource, entry: Entry, obj: Object) -> Entry | None:
         """Write a new version over `entry`; None if it is no longer the newest. Unchanged: nothing is written."""
         kind = self.kind(resource)
         value = self._encoded(kind, obj)
-        start = len(kind.head) + len(b'"metadata":{')
-        same = entry.tail.endswith(value[start:]) and len(entry.tail) == len(value) - start + entry_prefix(
-            entry
-        )
-        if same and not await self.stale(entry):
+        if kind.written(entry, value) and not await self.stale(entry):
             return entry
         try:
             revision = await self.store.update(entry.key, value, entry.revision, ttl=self._ttl(resource))
@@ -129,7 +124,15 @@ class Registry:
             return None
         except Unavailable as error:
             raise status.unavailable(str(error)) from None
-        return kind.entry(entry.key, value, revision)
+        return self._written(resource, kind, entry.key, value, revision)
+
+    def _written(self, resource: Resource, kind: StoredKind, key: str, value: bytes, revision: int) -> Entry:
+        """What was just stored: the very entry of the cache where that has heard of it already."""
+        collection = self.collection(resource)
+        entry = collection.get(key)
+        if entry is not None and entry.revision == revision and collection.kind is kind:
+            return entry
+        return kind.entry(key, value, revision)
 
     async def stale(self, entry: Entry) -> bool:
         """Whether an object, though unchanged, should be written again: its encryption is not today's."""
@@ -203,11 +206,6 @@ class Registry:
                 return written.object()
             entry = await self.refresh(found, entry, entry.key)
         raise status.not_found(group, resource, name)
-
-
-def entry_prefix(entry: Entry) -> int:
-    """Length of what an entry's tail has before the stored metadata: `"metadata":{"resourceVersion":"N",`."""
-    return 31 + len(str(entry.revision)) + 2
 
 
 def stored(resource: Resource) -> bool:

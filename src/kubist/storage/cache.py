@@ -130,19 +130,16 @@ class Cache:
                 delay = min(delay * 2, 2.0)
 
     def _apply(self, events: tuple[Event, ...]) -> None:
-        collections = self.collections
+        owner: Collection | None = None
         run: list[Event] = []
-        at: Collection | None = None
         for event in events:
-            collection = self._owner(event.key, collections)
-            if collection is not at:
-                if at is not None:
-                    at.apply(run)
-                at, run = collection, []
-            if collection is not None:
-                run.append(event)
-        if at is not None:
-            at.apply(run)
+            if owner is None or not event.key.startswith(owner.kind.prefix):
+                if owner is not None:
+                    owner.apply(run)
+                owner, run = self._owner(event.key, self.collections), []
+            run.append(event)
+        if owner is not None:
+            owner.apply(run)
 
     def _owners(self) -> Callable[[KeyValue], Collection | None]:
         """Whose a key is, quickly where it is in the same collection as the one before it."""

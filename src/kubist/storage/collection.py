@@ -165,10 +165,13 @@ class Collection:
         self._tell([change for event in events if (change := self._apply(event)) is not None])
 
     def _tell(self, changes: list[Change]) -> None:
-        if not changes:
+        followers = self.cache.followers
+        if not changes or not (self._subscribers or followers):
             return
-        listeners = list(self._subscribers.values())
-        listeners += [partial(follower.changed, self) for follower in self.cache.followers]
+        listeners: list[Subscriber] = [
+            *self._subscribers.values(),
+            *(partial(follower.changed, self) for follower in followers),
+        ]
         for tell in listeners:
             try:
                 tell(changes)
@@ -176,24 +179,26 @@ class Collection:
                 log.exception("a change of %s was not taken up", self.kind.prefix)
 
     def _apply(self, event: Event) -> Change | None:
-        old: Entry | None = self.entries.get(event.key)
+        revision, key, kv, _ = event
+        entries = self.entries
+        old: Entry | None = entries.get(key)
         if self.unreadable:
-            old = old or _last(self.unreadable.get(event.key))
-        if event.revision <= (old.revision if old is not None else self.window_start):
+            old = old or _last(self.unreadable.get(key))
+        if revision <= (old.revision if old is not None else self.window_start):
             return None
-        self.unreadable.pop(event.key, None)
-        new = self._entry(event.kv) if event.kv is not None else None
+        self.unreadable.pop(key, None)
+        new = self._entry(kv) if kv is not None else None
         if new is not None:
-            self.entries[event.key] = new
-        elif event.kv is not None:
-            self._lose(event.key, old)
+            entries[key] = new
+        elif kv is not None:
+            self._lose(key, old)
             return None
         elif old is not None:
-            self.entries.pop(event.key, None)
+            entries.pop(key, None)
         else:
             return None
         self._indexes.move(old, new)
-        change = Change(event.revision, old, new)
+        change = Change(revision, old, new)
         self._remember(change)
         return change
 

@@ -66,7 +66,7 @@ class Entry:
 class StoredKind:
     """What the cache must know of a kind to keep it: how stored values begin, and what can be selected by."""
 
-    __slots__ = ("api_version", "fields", "head", "normalize", "prefix")
+    __slots__ = ("_start", "api_version", "fields", "head", "normalize", "prefix")
 
     def __init__(
         self,
@@ -79,6 +79,7 @@ class StoredKind:
         self.prefix = prefix
         self.api_version = api_version
         self.head = b'{"kind":%b,"apiVersion":%b,' % (orjson.dumps(kind), orjson.dumps(api_version))
+        self._start = self.head + _METADATA
         self.fields = fields
         self.normalize = normalize
         """Makes an object in the stored version out of a value that does not begin with `head`: one that
@@ -88,18 +89,26 @@ class StoredKind:
         """The stored form of an object: without resource version, metadata first."""
         metadata = obj["metadata"]
         metadata.pop("resourceVersion", None)
-        rest = {key: value for key, value in obj.items() if key not in _HEAD_FIELDS}
-        return self.head + orjson.dumps({"metadata": metadata, **rest})[1:]
+        stored = {"metadata": metadata}
+        stored.update(obj)
+        stored.pop("kind", None)
+        stored.pop("apiVersion", None)
+        return self.head + orjson.dumps(stored)[1:]
 
     def entry(self, key: str, value: bytes, revision: int) -> Entry:
-        start = len(self.head)
-        if not (value.startswith(self.head) and value.startswith(_METADATA, start)):
+        start = self._start
+        if not value.startswith(start):
             value = self.encode(self.normalize(value))
-        tail = b'"metadata":{"resourceVersion":"%d",%b' % (revision, value[start + len(_METADATA) :])
+        tail = b'"metadata":{"resourceVersion":"%d",' % revision + value[len(start) :]
         return Entry(key, revision, tail, self)
 
+    def written(self, entry: Entry, value: bytes) -> bool:
+        """Whether `value`, stored, would be read as this very entry."""
+        start = len(self._start)
+        added = len(b'"metadata":{"resourceVersion":"",') + len(str(entry.revision))
+        return len(entry.tail) - added == len(value) - start and entry.tail.endswith(value[start:])
 
-_HEAD_FIELDS = frozenset(("kind", "apiVersion", "metadata"))
+
 _METADATA = b'"metadata":{'
 
 

@@ -12,13 +12,14 @@ from .store import Event, KeyValue
 FIRST_REVISION = 1
 """The revision of an empty store, as in etcd: resourceVersion "0" has a meaning of its own."""
 
-_FOREVER = (1 << 63) - 1
-
 PAGE_ROWS = 256
 PAGE_BYTES = 1 << 20
 FETCHED_ROWS = 16
 
 _LATEST = """
+    SELECT value, create_revision, revision FROM changes WHERE key = ? ORDER BY revision DESC LIMIT 1
+"""
+_HELD = """
     SELECT value, create_revision, revision FROM changes
     WHERE key = ? AND revision <= ? ORDER BY revision DESC LIMIT 1
 """
@@ -63,7 +64,7 @@ def compacted_revision(connection: sqlite3.Connection) -> int:
 
 def read(connection: sqlite3.Connection, key: str, revision: int) -> KeyValue | None:
     """What `key` held at `revision`."""
-    row = connection.execute(_LATEST, (key, revision)).fetchone()
+    row = connection.execute(_HELD, (key, revision)).fetchone()
     if row is None or row[0] is None:
         return None
     return KeyValue(key, *row)
@@ -106,19 +107,30 @@ def replay_page(
     return events, target
 
 
+def read_latest(cursor: sqlite3.Cursor, key: str) -> KeyValue | None:
+    """What `key` holds, in an open transaction."""
+    row = cursor.execute(_LATEST, (key,)).fetchone()
+    if row is None or row[0] is None:
+        return None
+    value, created, revision = row
+    return KeyValue(key, value, created, revision)
+
+
 def append(
-    connection: sqlite3.Connection, revision: int, key: str, value: bytes | None, prev: KeyValue | None
+    cursor: sqlite3.Cursor, revision: int, key: str, value: bytes | None, prev: KeyValue | None
 ) -> Event:
     """Record at `revision` that `key`, which held `prev`, now holds `value` (None: is deleted)."""
-    created = revision if prev is None else prev.create_revision
-    previous = 0 if prev is None else prev.mod_revision
-    connection.execute(_APPEND, (revision, key, created, previous, value))
+    if prev is None:
+        created, previous = revision, 0
+    else:
+        created, previous = prev.create_revision, prev.mod_revision
+    cursor.execute(_APPEND, (revision, key, created, previous, value))
     return Event(revision, key, None if value is None else KeyValue(key, value, created, revision), prev)
 
 
-def expire_at(connection: sqlite3.Connection, revision: int, at: float) -> None:
+def expire_at(cursor: sqlite3.Cursor, revision: int, at: float) -> None:
     """The version of a key that `revision` wrote, if still the latest then, expires at `at`."""
-    connection.execute("INSERT INTO expiries (at, revision) VALUES (?, ?)", (at, revision))
+    cursor.execute("INSERT INTO expiries (at, revision) VALUES (?, ?)", (at, revision))
 
 
 def next_expiry(connection: sqlite3.Connection) -> float | None:
@@ -126,19 +138,15 @@ def next_expiry(connection: sqlite3.Connection) -> float | None:
     return at if at is None else float(at)
 
 
-def take_due(connection: sqlite3.Connection, now: float) -> list[KeyValue]:
+def take_due(cursor: sqlite3.Cursor, now: float) -> list[KeyValue]:
     """A page of the keys whose time has come, without those overwritten meanwhile."""
     due: list[KeyValue] = []
-    for at, revision, key in connection.execute(_DUE, (now, PAGE_ROWS)).fetchall():
-        connection.execute("DELETE FROM expiries WHERE at = ? AND revision = ?", (at, revision))
-        current = None if key is None else read_latest(connection, key)
+    for at, revision, key in cursor.execute(_DUE, (now, PAGE_ROWS)).fetchall():
+        cursor.execute("DELETE FROM expiries WHERE at = ? AND revision = ?", (at, revision))
+        current = None if key is None else read_latest(cursor, key)
         if current is not None and current.mod_revision == revision:
             due.append(current)
     return due
-
-
-def read_latest(connection: sqlite3.Connection, key: str) -> KeyValue | None:
-    return read(connection, key, _FOREVER)
 
 
 def sweep(connection: sqlite3.Connection, swept: int, target: int) -> int:

@@ -49,6 +49,7 @@ class Writer:
     def __init__(self, file: DatabaseFile, hub: Hub) -> None:
         self._file = file
         self._connection = file.writer
+        self._cursor = file.writer.cursor()
         self._hub = hub
         self._loop = asyncio.get_running_loop()
         self._queue: list[_Write] = []
@@ -57,6 +58,8 @@ class Writer:
         # The transaction that is open, if `_busy`.
         self._busy = False
         self._scheduled = False
+        self._in_doubt = False
+        """Whether the log may hold more than the hub knows: a commit that failed in words but not in fact."""
         self._blocked: float | None = None
         """Since when another process holds the file."""
         self._batch: list[_Write] = []
@@ -133,39 +136,41 @@ class Writer:
         return True
 
     def _execute(self) -> None:
-        connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")
-        revision = log.last_revision(connection)
-        if revision > self._hub.revision:
-            self._catch_up(revision)
+        cursor, events = self._cursor, self._events
+        cursor.execute("BEGIN IMMEDIATE")
+        if self._in_doubt:
+            self._catch_up(log.last_revision(self._connection))
+            self._in_doubt = False
+        revision = self._hub.revision
         now = time.time()
         for write in self._batch:
             try:
-                current = log.read_latest(connection, write.key)
+                current = log.read_latest(cursor, write.key)
                 if (0 if current is None else current.mod_revision) != write.expected:
                     write.outcome = Conflict(current)
                     continue
-                event = log.append(connection, revision + 1, write.key, write.value, current)
+                event = log.append(cursor, revision + 1, write.key, write.value, current)
             except ValueError as error:  # a key that is no text
                 write.outcome = error
                 continue
             write.outcome = revision = event.revision
-            self._events.append(event)
+            events.append(event)
             if write.ttl:
-                log.expire_at(connection, revision, now + write.ttl)
+                log.expire_at(cursor, revision, now + write.ttl)
                 self._expect_expiry(now + write.ttl)
         if self._expired:
-            for kv in log.take_due(connection, now):
+            for kv in log.take_due(cursor, now):
                 revision += 1
-                self._events.append(log.append(connection, revision, kv.key, None, kv))
+                events.append(log.append(cursor, revision, kv.key, None, kv))
         if self._swept < self.compacted and not self._stopping:
-            self._sweep = log.sweep(connection, self._swept, self.compacted)
+            self._sweep = log.sweep(self._connection, self._swept, self.compacted)
 
     def _end(self, error: sqlite3.Error | None) -> None:
         self._busy = False
         batch, self._batch = self._batch, []
         if error is not None:
             self._roll_back()
+            self._in_doubt = True
             failure = Unavailable(f"{self._file} is not available: {error}")
             for write in batch:
                 if not write.answer.done():
@@ -200,7 +205,7 @@ class Writer:
             return  # the next BEGIN will say so
 
     def _catch_up(self, revision: int) -> None:
-        """Publish what is in the log and not in the hub: a commit that failed in words but not in fact."""
+        """Publish what is in the log and not in the hub."""
         while self._hub.revision < revision:
             events, reached = log.replay_page(self._connection, "", b"", self._hub.revision, revision)
             self._hub.publish(reached, events)

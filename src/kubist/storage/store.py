@@ -8,12 +8,10 @@ has the file) and `etcd` (several machines).
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
-@dataclass(slots=True, frozen=True)
-class KeyValue:
+class KeyValue(NamedTuple):
     """One key as of `mod_revision`, the revision that wrote it."""
 
     key: str
@@ -22,8 +20,7 @@ class KeyValue:
     mod_revision: int
 
 
-@dataclass(slots=True, frozen=True)
-class Event:
+class Event(NamedTuple):
     """One change. A deletion has `kv` None; `prev` is what the key held before the change, if anything."""
 
     revision: int
@@ -32,8 +29,7 @@ class Event:
     prev: KeyValue | None
 
 
-@dataclass(slots=True, frozen=True)
-class Batch:
+class Batch(NamedTuple):
     """What a watch yields: changes in revision order, complete up to and including `revision`.
 
     No events means progress only: nothing else happened below the prefix up to `revision`.
@@ -43,8 +39,7 @@ class Batch:
     events: tuple[Event, ...]
 
 
-@dataclass(slots=True, frozen=True)
-class Scan:
+class Scan(NamedTuple):
     """A page of keys in byte order, all as of `revision`. `more`: keys follow the last one returned."""
 
     revision: int
