@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubist import request
 from kubist.request import RequestInfo
@@ -87,3 +89,33 @@ def test_query(query: str, values: dict[str, str]) -> None:
 
 def test_parameter_that_may_be_repeated() -> None:
     assert request.query_values("dryRun=All&x=1&dryRun=b%20c", "dryRun") == ["All", "b c"]
+
+
+PARTS = st.sampled_from(
+    [
+        "",
+        "api",
+        "apis",
+        "apps",
+        "v1",
+        "namespaces",
+        "pods",
+        "a",
+        "status",
+        "finalize",
+        "watch",
+        "proxy",
+        "a%2Fb",
+        "%00",
+    ]
+)
+QUERIES = st.sampled_from(["", "watch=1", "fieldSelector=metadata.name%3Da", "a=%zz&b=c", "timeout=1s"])
+
+
+@given(st.sampled_from(["GET", "POST", "DELETE", "BREW"]), st.lists(PARTS, max_size=7), QUERIES)
+def test_a_line_like_an_earlier_one_is_read_like_a_new_one(method: str, parts: list[str], query: str) -> None:
+    path = "/" + "/".join(parts)
+    parsed = request.parse_query(query)
+    expected = request.parse(method, path, parsed), parsed
+    assert request.read(method, path, query) == expected
+    assert request.read(method, path, query) == expected

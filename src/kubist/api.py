@@ -153,13 +153,14 @@ class API:
             watcher.end()
 
     async def _handle(self, request: Request, passage: Passage) -> Answer:
-        query = requests.parse_query(request.query)
-        info = passage.info = requests.parse(request.method, request.path, query)
+        info, query = requests.read(request.method, request.path, request.query)
+        passage.info = info
         if info.malformed:
             return unreadable(info.path)
         user = await self.gate.enter(request, info, passage)
-        check_timeout(query)
-        if info.path.startswith("/apis//"):
+        if query:
+            check_timeout(query)
+        if not info.group and info.path.startswith("/apis//"):
             return NOT_FOUND
         if self.aggregation.backends and (backend := self.aggregation.backend(info.path)) is not None:
             return await self.aggregation.answer(backend, request, info, user)
@@ -196,8 +197,9 @@ class API:
         call = Call(self, request, info, resource, user, query, warnings, annotations)
         if request.body_too_large:
             raise status.too_large("Request entity too large: limit is 3145728")
-        way = way_through(call)
-        return await (connect(call, way) if way is not None else VERBS[info.verb](call))
+        if info.subresource and (way := way_through(call)) is not None:
+            return await connect(call, way)
+        return await VERBS[info.verb](call)
 
     def context(self, call: Call) -> Context:
         request, info = call.request, call.info

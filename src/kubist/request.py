@@ -6,6 +6,7 @@ Purely syntactic: whether such a resource exists is for the dispatcher to find o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import unquote
 
 _VERBS = {
@@ -18,9 +19,17 @@ _VERBS = {
 }
 
 
+REMEMBERED = 512
+"""Lines up to this length are remembered with what they ask."""
+_ANY = "\0"
+"""In place of the name where all names are meant."""
+
+
 @dataclass(slots=True)
 class RequestInfo:
-    """What a request asks. A path that is not a resource's has an empty `version` and a verb like `get`."""
+    """What a request asks. A path that is not a resource's has an empty `version` and a verb like `get`.
+
+    One of these may serve many requests: nobody changes it."""
 
     path: str
     """Percent-decoded."""
@@ -41,10 +50,67 @@ class RequestInfo:
     label_selector: str = ""
     malformed: bool = False
     """Begins like a path of resources and then names none."""
+    counted_as: tuple[str, ...] = ()
+    """What metrics count it as: verb, group, version, resource, sub-resource and scope."""
+
+
+def read(method: str, raw_path: str, raw_query: str) -> tuple[RequestInfo, dict[str, str]]:
+    """What a request line asks, and its parameters, both for reading only. Most lines differ from an earlier one
+    in nothing, or in the name at their end."""
+    if len(raw_path) + len(raw_query) > REMEMBERED:
+        query = parse_query(raw_query)
+        return parse(method, raw_path, query), query
+    directory, _, name = raw_path.rpartition("/")
+    found = _in(method, directory, raw_query)
+    if found is None or not name or "%" in name:
+        return _read(method, raw_path, raw_query)
+    like, query = found
+    info = RequestInfo(
+        f"{like.path}{name}",
+        like.verb,
+        True,
+        like.group,
+        like.version,
+        like.namespace,
+        like.resource,
+        "",
+        name,
+        (*like.parts, name),
+        like.watch_path,
+        counted_as=like.counted_as,
+    )
+    return info, query
+
+
+@lru_cache(maxsize=1024)
+def _read(method: str, raw_path: str, raw_query: str) -> tuple[RequestInfo, dict[str, str]]:
+    query = parse_query(raw_query)
+    return parse(method, raw_path, query), query
+
+
+@lru_cache(maxsize=1024)
+def _in(method: str, directory: str, raw_query: str) -> tuple[RequestInfo, dict[str, str]] | None:
+    """What lines have in common that end with the name of an object; None if the end of such a path is none."""
+    query = parse_query(raw_query)
+    info = parse(method, f"{directory}/{_ANY}", query)
+    if info.name != _ANY or info.namespace == _ANY:
+        return None
+    info.path, info.parts = info.path[:-1], info.parts[:-1]
+    return info, query
 
 
 def parse(method: str, raw_path: str, query: dict[str, str]) -> RequestInfo:
     """Read a request line the way the reference does, quirks included (nothing is cleaned)."""
+    info = _parse(method, raw_path, query)
+    scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
+    info.counted_as = (
+        *(info.verb.upper(), info.group, info.version, info.resource, info.subresource),
+        scope if info.is_resource else "",
+    )
+    return info
+
+
+def _parse(method: str, raw_path: str, query: dict[str, str]) -> RequestInfo:
     path = unquote(raw_path) if "%" in raw_path else raw_path
     parts = split(path)
     info = RequestInfo(path, method.lower())

@@ -58,6 +58,10 @@ class Resource:
     """The revision before which there was no such resource; watches cannot start earlier."""
     representations: dict[Any, Any] = field(default_factory=dict)
     """Made by `codec.representations`, kept as long as the resource."""
+    negotiated: dict[tuple[Any, ...], tuple[Any, Any]] = field(default_factory=dict)
+    """What `Call.negotiate` chose for whom."""
+    expected: Any = None
+    """How `verbs.body` reads bodies of it."""
     _strategy: Strategy | None = None
     _schema: Schema | None = None
 

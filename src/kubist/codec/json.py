@@ -52,11 +52,23 @@ def parse(body: bytes) -> Any:
     return value
 
 
+def read(body: bytes) -> tuple[Any, bool]:
+    """The value of a body, and whether keys of it may be duplicate. If not, they are not."""
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        value = parse_exact(body, _finite)
+    return value, may_repeat(body, value)
+
+
 def loads_strict(body: bytes) -> tuple[Any, list[str]]:
     """The value of a body without schema, and a complaint for each duplicate key: `duplicate field "a.b"`."""
-    value = parse(body)
-    if not may_repeat(body, value):
-        return value, []
+    value, repeats = read(body)
+    return find_repeated(body) if repeats else (value, [])
+
+
+def find_repeated(body: bytes) -> tuple[Any, list[str]]:
+    """The same of a body that may have duplicate keys."""
     value = parse_exact(body, _finite, repeated)
     found: dict[str, None] = {}
     _repeated_paths(value, "", found)

@@ -221,6 +221,8 @@ _END = re.compile(r"\s*;?\s*")
 
 def content_type(header: str, offered: tuple[str, ...] = ALL) -> str:
     """The serializer of a request's body; 415 if it is none of ours. No header means JSON."""
+    if header in offered:
+        return header
     if not header:
         return JSON
     media, _, parameters = header.partition(";")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 Labels = tuple[tuple[str, str], ...]
+_UNREAD = ("", "", "", "", "", "")
+"""What a request is counted as whose line could not be read."""
 
 
 class Metrics:
@@ -36,15 +38,11 @@ class Metrics:
 
     def count(self, info: RequestInfo | None, code: int, seconds: float, dry_run: bool) -> None:
         """A request has been answered (a stream: begun)."""
-        if info is None:
-            where: tuple[str, ...] = ("", "", "", "", "", "")
-        else:
-            scope = "" if not info.is_resource else "resource" if info.name else _scope(info)
-            where = (info.verb.upper(), info.group, info.version, info.resource, info.subresource, scope)
+        where = _UNREAD if info is None else info.counted_as
         histogram = self._durations.get(where)
         if histogram is None:
             if info is not None and not self._served(info):
-                where = (where[0], "", "", "", "", scope)
+                where = (where[0], "", "", "", "", where[5])
             histogram = self._durations.setdefault(where, Histogram())
         histogram.observe(seconds)
         key = (*where, str(code), "All" if dry_run else "")
@@ -167,10 +165,6 @@ class Metrics:
         yield _sample("process_start_time_seconds", (), self._started)
         yield "# TYPE process_resident_memory_bytes gauge"
         yield _sample("process_resident_memory_bytes", (), counters.memory)
-
-
-def _scope(info: RequestInfo) -> str:
-    return "namespace" if info.namespace else "cluster"
 
 
 def _sample(name: str, labels: Labels, value: float) -> str:

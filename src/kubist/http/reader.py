@@ -1,10 +1,12 @@
 """HTTP/1.1 requests out of bytes, on llhttp: what its strict parser lets pass is checked here for the rest.
 
-Hands complete requests to its connection, and those whose body grows too large as soon as it does.
+Hands complete requests to its connection, and those whose body grows too large as soon as it does. A client sends
+the same headers again and again: those that the parser has read once are recognized by their bytes.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import httptools
@@ -14,6 +16,14 @@ from kubist.http.messages import Request
 
 if TYPE_CHECKING:
     from kubist.http.http1 import Http1
+
+
+_LINE = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (/[\w/.~:?&=%,+*-]*) HTTP/1\.1", re.ASCII)
+"""The request lines of which nothing has to be asked of the parser."""
+_UNUSUAL = frozenset(("connection", "expect", "transfer-encoding", "upgrade"))
+"""Headers that say how to read on."""
+_FAMILIAR_HEADS = 16
+_FAMILIAR_BYTES = 4096
 
 
 class Refusal(Exception):
@@ -28,14 +38,17 @@ class Reader:
     """The request being received. Its `on_` methods are the parser's events."""
 
     __slots__ = (
-        "_body", "_body_size", "_connection", "_head_count", "_head_left", "_headers", "_in_head", "_limits",
-        "_oversized", "_parser", "_repeated", "_url", "_version", "in_body",
+        "_begun", "_body", "_body_size", "_connection", "_familiar", "_head_count", "_head_left", "_headers",
+        "_in_head", "_limits", "_oversized", "_parser", "_repeated", "_url", "_version", "in_body",
     )  # fmt: skip
 
     def __init__(self, connection: Http1) -> None:
         self._connection = connection
         self._limits = connection.host.limits
         self._parser = httptools.HttpRequestParser(self)
+        self._familiar: dict[bytes, tuple[dict[str, str], int]] = {}
+        """Headers by the bytes that they came as, with the length of the body."""
+        self._begun = 0
         self._in_head = False
         self.in_body = False
         self._url = b""
@@ -53,13 +66,66 @@ class Reader:
         return self._in_head or self.in_body
 
     def feed(self, data: bytes) -> None:
+        begins = not self._in_head and not self.in_body
+        if begins and self._familiar and (request := self._recognized(data)) is not None:
+            self._connection.deadline = NEVER
+            self._connection.take(request)
+            return
+        self._begun = 0
+        self._parse(data)
+        if begins and self._begun == 1:
+            self._remember(data)
+
+    def _recognized(self, data: bytes) -> Request | None:
+        """The request that these bytes are, if they are just one, whole, and with headers that are known."""
+        line = data.find(b"\r\n")
+        end = data.find(b"\r\n\r\n", line)
+        known = self._familiar.get(data[line:end]) if end > 0 else None
+        if known is None or len(data) != end + 4 + known[1]:
+            return None
+        match = _LINE.fullmatch(data, 0, line)
+        if match is None:
+            return None
+        method, target = match.groups()
+        path, _, query = target.decode("ascii").partition("?")
+        connection = self._connection
+        return Request(
+            method.decode("ascii"),
+            path,
+            query,
+            known[0],
+            data[end + 4 :],
+            connection.peer,
+            "1.1",
+            connection.certificate,
+            connection.scratch,
+        )
+
+    def _remember(self, data: bytes) -> None:
+        """Keep the headers of the request that begins `data`, the only one in it, if they say nothing unusual."""
+        line = data.find(b"\r\n")
+        end = data.find(b"\r\n\r\n", line)
+        headers = self._headers
+        if not 0 < line < end < _FAMILIAR_BYTES or self._repeated or not _UNUSUAL.isdisjoint(headers):
+            return
+        block, length = data[line:end], int(headers.get("content-length", "0"))
+        if (
+            self._version == "1.1"
+            and block.count(b"\n") == len(headers)
+            and length <= self._limits.body_bytes
+        ):
+            if len(self._familiar) >= _FAMILIAR_HEADS:
+                self._familiar.clear()
+            self._familiar[block] = headers, length
+
+    def _parse(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             # An upgrade that the application does not take up leaves the client speaking HTTP.
             self._parser = httptools.HttpRequestParser(self)
             if rest := data[upgrade.args[0] :]:
-                self.feed(rest)
+                self._parse(rest)
             return
         except httptools.HttpParserCallbackError as error:
             if isinstance(error.__context__, Refusal):
@@ -81,6 +147,7 @@ class Reader:
         del self._parser, self._connection
 
     def on_message_begin(self) -> None:
+        self._begun += 1
         self._in_head = True
         self._url = b""
         self._headers = {}

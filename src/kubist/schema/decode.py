@@ -141,8 +141,8 @@ class _Source:
             convert = self._struct(items)
             check = self._bind(_list if schema.type == "list" else _map, go_type(schema))
             if schema.type == "list":
-                return f"[{convert}(i, c) for i in {check}(x)]"
-            return f"{{i: {convert}(x[i], c) for i in sorted({check}(x))}}"
+                return f"[{convert}(i, c) for i in (x if type(x) is list else {check}(x))]"
+            return f"{{i: {convert}(x[i], c) for i in sorted(x if type(x) is dict else {check}(x))}}"
         return f"{self._name(leaf(schema, go_type, converter))}(x, c)"
 
     def _struct(self, schema: Schema) -> str:

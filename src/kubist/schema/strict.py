@@ -5,19 +5,21 @@ The common body costs one parse and one decoding; only one that gives cause is r
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from kubist.codec.errors import DecodeError
-from kubist.codec.json import Literal, Repeated, may_repeat, parse, parse_exact, quote, repeated
+from kubist.codec.json import Literal, Repeated, parse_exact, quote, read, repeated
 from kubist.schema.decode import decode
 from kubist.schema.leaves import DROPPED, EMPTY, INEXACT, KEEP_EMPTY, RESPELLED, UNKNOWN, WRAP, Flags
-from kubist.schema.node import UNSET, Field, Schema
+from kubist.schema.node import Field, Schema
 
 _LIMIT = 100
 """No more complaints than this about one body."""
 
 
-class Decoded(NamedTuple):
+@dataclass(slots=True)
+class Decoded:
     object: Any
     complaints: list[str]
     """`unknown field "spec.foo"` and `duplicate field "metadata.name"`, in the order of the text."""
@@ -29,17 +31,18 @@ class Decoded(NamedTuple):
     """The value, if the object has something of it in another way."""
 
 
-def decode_body(schema: Schema, body: bytes, value: Any = UNSET) -> Decoded:
-    """The object that a JSON body means for this schema; `value` is what `parse` makes of it, if known."""
-    if value is UNSET:
-        value = parse(body)
-    if may_repeat(body, value):
+def decode_body(schema: Schema, body: bytes, known: tuple[Any, bool] | None = None) -> Decoded:
+    """The object that a JSON body means for this schema; `known` is what `read` says of it, if it was asked."""
+    value, repeats = known or read(body)
+    if repeats:
         return _decode_exactly(schema, body)
     flags: Flags = [KEEP_EMPTY]
     try:
         decoded = decode(schema, value, flags)
     except DecodeError:
         return _decode_exactly(schema, body)
+    if len(flags) == 1:
+        return Decoded(decoded, [])
     if INEXACT in flags:
         return _decode_exactly(schema, body)
     return _told(schema, value, decoded, flags)

@@ -53,13 +53,16 @@ class Expected:
 
 def expected(resource: Resource) -> Expected:
     """Bodies of a resource itself."""
-    return Expected(
-        resource.group,
-        resource.version,
-        resource.kind,
-        resource.schema,
-        custom=resource if resource.custom else None,
-    )
+    found: Expected | None = resource.expected
+    if found is None:
+        found = resource.expected = Expected(
+            resource.group,
+            resource.version,
+            resource.kind,
+            resource.schema,
+            custom=resource if resource.custom else None,
+        )
+    return found
 
 
 def read(call: Call, wanted: Expected, *, offered: tuple[str, ...] = negotiate.ALL) -> Object:
@@ -70,9 +73,11 @@ def read(call: Call, wanted: Expected, *, offered: tuple[str, ...] = negotiate.A
         decoded = _decode(call, wanted, serializer)
     except DecodeError as error:
         raise _unreadable(wanted, error, call.request.body) from None
-    complain(call, wanted, decoded.complaints)
+    if decoded.complaints:
+        complain(call, wanted, decoded.complaints)
     call.empties = decoded.empties
-    note_empty(call, wanted, decoded, new=call.info.verb == "create")
+    if decoded.rewritten is not None:
+        note_empty(call, wanted, decoded, new=call.info.verb == "create")
     obj: Object = decoded.object
     return obj
 
@@ -154,14 +159,17 @@ def _decode(call: Call, wanted: Expected, serializer: str) -> Decoded:
         value, complaints = document.value, list(document.complaints)
     else:
         try:
-            value = json.parse(body)
+            known = json.read(body)
         except DecodeError as error:
             raise Unrecognized(f"{NO_KIND}: {error}") from None
+        value, repeats = known
         if wanted.custom is None and isinstance(value, dict):
             check_identity(value, wanted)
-            decoded = decode_body(wanted.schema, body, value)
-            return decoded._replace(object=identified(decoded.object, wanted))
-        value, complaints = json.loads_strict(body)
+            decoded = decode_body(wanted.schema, body, known)
+            decoded.object = identified(decoded.object, wanted)
+            return decoded
+        if repeats:
+            value, complaints = json.find_repeated(body)
     if value is None:
         value = {}
     if not isinstance(value, dict):
@@ -206,13 +214,16 @@ def decode_parsed(
         }
         value = {name: part for name, part in value.items() if name not in kept}
     decoded = decode_value(wanted.schema, value, *asked)
-    obj = {**identified(decoded.object, wanted), **kept}
-    return decoded._replace(object=obj, complaints=complaints + decoded.complaints)
+    decoded.object = {**identified(decoded.object, wanted), **kept}
+    decoded.complaints = complaints + decoded.complaints
+    return decoded
 
 
 def check_identity(value: Object, wanted: Expected) -> None:
     """Kind and apiVersion of a document: each may be absent; together they must be what is served here."""
     kind, api_version = value.get("kind"), value.get("apiVersion")
+    if kind == wanted.kind and api_version == wanted.api_version:
+        return
     for name, given in (("kind", kind), ("apiVersion", api_version)):
         if given is not None and not isinstance(given, str):
             word = json_type(given)

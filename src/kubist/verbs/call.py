@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 GZIP_THRESHOLD = 131_072
 NOW_OFF_LOOP = 1 << 20
 """Bodies from this size on are compressed in a thread."""
+NEGOTIATED = 64
+"""Ways to ask that a resource remembers with what they get."""
 PLAIN = MediaType(negotiate.JSON)
 
 
@@ -67,15 +69,26 @@ class Call:
 
     def negotiate(self, form: str, *, stream: bool = False) -> Representation:
         """Settle how to answer; `form` is object, list or none (there is no table of it)."""
-        headers = self.request.headers
-        accept, served = headers.get("accept", ""), endpoint(self.resource, self.info.subresource, form)
-        include = self.query.get("includeObject", "")
+        headers, query, resource = self.request.headers, self.query, self.resource
+        accept = headers.get("accept", "")
+        include = query.get("includeObject", "") if query else ""
         if stream:
-            self.media = negotiate.negotiate_stream(accept, served)
-            return representation(self.resource, self.media, include).for_watch()
-        pretty = negotiate.wants_pretty(self.query, headers.get("user-agent", ""))
-        self.media = negotiate.negotiate(accept, served, pretty=pretty)
-        return representation(self.resource, self.media, include)
+            self.media = negotiate.negotiate_stream(accept, endpoint(resource, self.info.subresource, form))
+            return representation(resource, self.media, include).for_watch()
+        pretty = negotiate.wants_pretty(query, headers.get("user-agent", ""))
+        asked = (accept, form, self.info.subresource, pretty, include)
+        known = resource.negotiated.get(asked)
+        if known is None:
+            media = negotiate.negotiate(
+                accept, endpoint(resource, self.info.subresource, form), pretty=pretty
+            )
+            known = media, representation(resource, media, include)
+            if len(accept) + len(include) <= negotiate.REMEMBERED:
+                if len(resource.negotiated) >= NEGOTIATED:
+                    resource.negotiated.clear()
+                resource.negotiated[asked] = known
+        self.media = known[0]
+        return known[1]
 
     def not_found(self, name: str | None = None) -> status.APIError:
         return status.not_found(

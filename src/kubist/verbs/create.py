@@ -76,6 +76,8 @@ async def _post(call: Call, poster: Create) -> Response:
 
 
 def _options(call: Call) -> None:
+    if not call.query:
+        return
     chosen = options.write_options("CreateOptions", call.query, call.request.query)
     context = call.context
     context.dry_run = chosen.dry_run

@@ -1,0 +1,117 @@
+"""Headers that a connection has sent before are recognized; nothing that is read depends on it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubist.http import Limits
+from kubist.http.messages import Request
+from kubist.http.reader import Reader, Refusal
+
+
+class _Connection:
+    """What a reader needs of its connection: somebody to hand requests to."""
+
+    peer, certificate = ("127.0.0.1", 1), None
+
+    def __init__(self) -> None:
+        self.host = SimpleNamespace(limits=Limits(body_bytes=60), now=0.0)
+        self.scratch: dict[str, object] = {}
+        self.deadline = 0.0
+        self.heard = False
+        self.taken: list[Request] = []
+
+    def take(self, request: Request) -> None:
+        self.taken.append(request)
+
+    def expect_body(self) -> None:
+        self.heard = True
+
+
+class _Forgetful(Reader):
+    def _remember(self, data: bytes) -> None:
+        return
+
+
+def outcome(kind: type[Reader], pieces: list[bytes]) -> list[Any]:
+    """All that a reader makes of what it is fed, up to the refusal that ends a connection."""
+    connection = _Connection()
+    reader = kind(connection)  # type: ignore[arg-type]
+    ended = 0
+    for piece in pieces:
+        try:
+            reader.feed(piece)
+        except Refusal as refusal:
+            ended = refusal.status
+            break
+    return [ended, connection.deadline, connection.heard, *connection.taken]
+
+
+def message(line: bytes, headers: tuple[bytes, ...], body: bytes) -> bytes:
+    return b"".join((line, b"\r\n", *(b"%b\r\n" % header for header in headers), b"\r\n", body))
+
+
+LINES = st.sampled_from(
+    [
+        b"GET /api/v1/pods HTTP/1.1",
+        b"GET /api/v1/pods?limit=5 HTTP/1.1",
+        b"POST /api/v1/pods HTTP/1.1",
+        b"PATCH /a%20b HTTP/1.1",
+        b"GET /a|b HTTP/1.1",
+        b"GET /a b HTTP/1.1",
+        b"GET  /a HTTP/1.1",
+        b"GET http://host/a HTTP/1.1",
+        b"get /a HTTP/1.1",
+        b"HEAD /a HTTP/1.1",
+        b"BREW /a HTTP/1.1",
+        b"GET /a HTTP/1.0",
+        b"",
+    ]
+)
+HEADS = st.sampled_from(
+    [
+        (b"Host: a",),
+        (b"Host: a", b"Content-Length: 0"),
+        (b"Host: a", b"Content-Length: 3"),
+        (b"Host: a", b"Content-Length: 70"),
+        (b"Host: a", b"Content-Length: x"),
+        (b"Host: a", b"X-Two: 1", b"X-Two: 2"),
+        (b"Host: a", b"Connection: close"),
+        (b"Host: a", b"Expect: 100-continue", b"Content-Length: 3"),
+        (b"Host: a", b"Transfer-Encoding: chunked"),
+        (b"X-Without: host",),
+        (),
+    ]
+)
+BODIES = st.sampled_from(
+    [b"", b"abc", b"ab", b"x" * 70, b"3\r\nabc\r\n0\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"]
+)
+
+
+@given(st.lists(st.tuples(LINES, HEADS, BODIES), max_size=6), st.lists(st.integers(0, 400), max_size=4))
+def test_a_known_head_is_read_like_a_new_one(sent: list[Any], cuts: list[int]) -> None:
+    messages = [message(*one) for one in sent]
+    whole = b"".join(messages)
+    edges = sorted({0, len(whole), *(cut for cut in cuts if cut < len(whole))})
+    pieces = [whole[start:end] for start, end in pairwise(edges)]
+    for fed in (messages, pieces):
+        assert outcome(Reader, fed) == outcome(_Forgetful, fed)
+
+
+@pytest.mark.parametrize("first", [b"abc", b""])
+def test_known_headers_carry_another_request(first: bytes) -> None:
+    head = (b"Host: a", b"Content-Length: %d" % len(first))
+    one = message(b"POST /api/v1/pods HTTP/1.1", head, first)
+    two = message(b"PUT /api/v1/pods/x?dryRun=All HTTP/1.1", head, first[::-1])
+    _, _, _, before, after = outcome(Reader, [one, two])
+    assert after.headers is before.headers
+    assert (after.method, after.path, after.query, after.body) == (
+        *("PUT", "/api/v1/pods/x", "dryRun=All"),
+        first[::-1],
+    )
