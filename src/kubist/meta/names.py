@@ -18,8 +18,10 @@ _C_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 _CONFIG_KEY = "[-._a-zA-Z0-9]+"
 _ENV_VAR = "[-._a-zA-Z][-._a-zA-Z0-9]*"
 
-_label_match = re.compile(_LABEL).fullmatch
-_subdomain_match = re.compile(_SUBDOMAIN).fullmatch
+# The first two match what their texts above do: with nothing to try again, in half the time.
+_PLAIN_LABEL = "(?!-)[-a-z0-9]+(?<!-)"
+_label_match = re.compile(_PLAIN_LABEL).fullmatch
+_subdomain_match = re.compile(rf"{_PLAIN_LABEL}(?:\.{_PLAIN_LABEL})*").fullmatch
 _dns_1035_match = re.compile(_DNS_1035).fullmatch
 _qualified_match = re.compile(_QUALIFIED).fullmatch
 _label_value_match = re.compile(_LABEL_VALUE).fullmatch

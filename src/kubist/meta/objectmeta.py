@@ -11,6 +11,7 @@ from typing import Any
 
 from kubist.meta import names
 from kubist.meta.fields import FieldError, forbidden, invalid, quoted, required, too_long
+from kubist.meta.sound import Sound
 
 Meta = dict[str, Any]
 Errors = list[FieldError]
@@ -48,13 +49,12 @@ def validate_create(
     """
     errors: Errors = []
     prefix = meta.get("generateName")
-    if prefix:
-        errors += [
-            invalid(f"{path}.generateName", prefix, message) for message in validate_name(prefix, True)
-        ]
+    if prefix and (problems := validate_name(prefix, True)):
+        errors += [invalid(f"{path}.generateName", prefix, problem) for problem in problems]
     name = meta.get("name")
     if name:
-        errors += [invalid(f"{path}.name", name, message) for message in validate_name(name, False)]
+        if problems := validate_name(name, False):
+            errors += [invalid(f"{path}.name", name, problem) for problem in problems]
     else:
         errors.append(required(f"{path}.name", "name or generateName is required"))
     namespace = meta.get("namespace")
@@ -77,13 +77,13 @@ def validate_update(
     new: Meta, old: Meta, path: str = "metadata", *, qualified_finalizers: bool = True
 ) -> Errors:
     """All that is wrong with a change of metadata, as the rules of a kind see it."""
-    errors = _changes(new, old, path) + _common(new, path, finalizers=False)
+    errors = validate_change(new, old, path) + _common(new, path, finalizers=False)
     if qualified_finalizers and "finalizers" in new:
         errors += _unqualified_finalizers(new, path)
     return errors
 
 
-def _changes(new: Meta, old: Meta, path: str) -> Errors:
+def validate_change(new: Meta, old: Meta, path: str = "metadata") -> Errors:
     """What is wrong with the change alone."""
     errors: Errors = []
     if old.get("deletionTimestamp"):
@@ -110,23 +110,31 @@ def validate_any_update(new: Meta, old: Meta, *, namespaced: bool, path: str = "
         new, namespaced=namespaced, validate_name=names.path_segment, path=path, qualified_finalizers=False
     )
     if not errors:
-        return _changes(new, old, path)
+        return validate_change(new, old, path)
     return errors + validate_update(new, old, path, qualified_finalizers=False)
 
 
 def _common(meta: Meta, path: str, *, finalizers: bool) -> Errors:
     errors: Errors = []
-    if labels := meta.get("labels"):
+    if (labels := meta.get("labels")) and tuple(labels.items()) not in _LABELS:
         errors += validate_labels(labels, f"{path}.labels")
     if annotations := meta.get("annotations"):
         errors += validate_annotations(annotations, f"{path}.annotations")
-    if owners := meta.get("ownerReferences"):
+    if "ownerReferences" in meta and (owners := meta["ownerReferences"]):
         errors += validate_owner_references(owners, f"{path}.ownerReferences")
-    if finalizers and (given := meta.get("finalizers")):
+    if finalizers and "finalizers" in meta and (given := meta["finalizers"]):
         errors += validate_finalizers(given, f"{path}.finalizers")
     if entries := meta.get("managedFields"):
         errors += validate_managed_fields(entries, f"{path}.managedFields")
     return errors
+
+
+_LABELS = Sound()
+"""All labels of an object, as they stand in it."""
+_ANNOTATION_KEYS = Sound()
+"""The keys of all its annotations."""
+_MANAGERS = Sound()
+"""What is checked of an entry of managedFields."""
 
 
 @functools.lru_cache(maxsize=8192)
@@ -152,20 +160,25 @@ def validate_labels(labels: dict[str, str], path: str) -> Errors:
             continue
         errors += [invalid(path, key, message) for message in names.qualified_name(key)]
         errors += [invalid(path, value, message) for message in names.label_value(value)]
+    if not errors:
+        _LABELS.note(tuple(labels.items()))
     return errors
 
 
 def validate_annotations(annotations: dict[str, str], path: str) -> Errors:
     errors: Errors = []
-    size = 0
-    for key, value in annotations.items():
+    keys = tuple(annotations)
+    size = sum(map(len, annotations.values())) + KEY_LIMIT * len(keys)
+    if keys in _ANNOTATION_KEYS and size * 4 <= ANNOTATIONS_LIMIT:
+        return errors
+    for key in keys:
         if len(key) >= KEY_LIMIT or not _key_fits(key):
             errors += [invalid(path, key, message) for message in names.qualified_name(key.lower())]
-        size += len(key) + len(value)
-    if size * 4 > ANNOTATIONS_LIMIT:
-        size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
-        if size > ANNOTATIONS_LIMIT:
-            errors.append(too_long(path, ANNOTATIONS_LIMIT))
+    if not errors:
+        _ANNOTATION_KEYS.note(keys)
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
+    if size > ANNOTATIONS_LIMIT:
+        errors.append(too_long(path, ANNOTATIONS_LIMIT))
     return errors
 
 
@@ -226,17 +239,23 @@ def _unqualified_finalizers(meta: Meta, path: str) -> Errors:
 def validate_managed_fields(entries: Sequence[dict[str, Any]], path: str) -> Errors:
     errors: Errors = []
     for i, entry in enumerate(entries):
-        operation = entry.get("operation", "")
+        get = entry.get
+        operation, fields_type, manager = get("operation", ""), get("fieldsType", ""), get("manager", "")
+        subresource = get("subresource", "")
+        checked = (operation, fields_type, manager, subresource)
+        if checked in _MANAGERS:
+            continue
+        found: Errors = []
         if operation not in ("Apply", "Update"):
-            errors.append(invalid(f"{path}[{i}].operation", operation, "must be `Apply` or `Update`"))
-        fields_type = entry.get("fieldsType", "")
+            found.append(invalid(f"{path}[{i}].operation", operation, "must be `Apply` or `Update`"))
         if fields_type and fields_type != "FieldsV1":
-            errors.append(invalid(f"{path}[{i}].fieldsType", fields_type, "must be `FieldsV1`"))
-        manager = entry.get("manager", "")
-        if not _manager_fits(manager):
-            errors += validate_field_manager(manager, f"{path}[{i}].manager")
-        if "subresource" in entry and len(entry["subresource"].encode()) > SUBRESOURCE_LIMIT:
-            errors.append(too_long(f"{path}[{i}].subresource", SUBRESOURCE_LIMIT))
+            found.append(invalid(f"{path}[{i}].fieldsType", fields_type, "must be `FieldsV1`"))
+        found += validate_field_manager(manager, f"{path}[{i}].manager")
+        if len(subresource.encode()) > SUBRESOURCE_LIMIT:
+            found.append(too_long(f"{path}[{i}].subresource", SUBRESOURCE_LIMIT))
+        if not found:
+            _MANAGERS.note(checked)
+        errors += found
     return errors
 
 

@@ -108,19 +108,16 @@ class PodStrategy(Strategy):
         return validate_new(obj, allow_privileged=ctx.config.allow_privileged)
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return tolerantly(
-            lambda options: validate_update(new, old, options),
-            old,
-            allow_privileged=ctx.config.allow_privileged,
-        )
+        return tolerantly(validate_update, new, old, allow_privileged=ctx.config.allow_privileged)
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        if problems := names.dns_label(obj["metadata"].get("name", "")):
-            yield (
-                "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
-                f"a DNS label is recommended: [{' '.join(problems)}]"
-            )
-        yield from pod_spec_warnings(obj["spec"], obj["metadata"])
+        metadata = obj["metadata"]
+        warnings = pod_spec_warnings(obj["spec"], metadata)
+        if problems := names.dns_label(metadata.get("name", "")):
+            why = f"a DNS label is recommended: [{' '.join(problems)}]"
+            what = "this is used in the Pod's hostname, which can result in surprising behavior"
+            warnings.insert(0, f"metadata.name: {what}; {why}")
+        return warnings
 
     def grace_period(self, ctx: Context, obj: Object, requested: int | None) -> int | None:
         """Pods that never ran or run no more go at once."""

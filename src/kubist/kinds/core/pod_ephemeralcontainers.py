@@ -31,9 +31,7 @@ class PodEphemeralContainers(Update):
         keep_metadata(new, old)
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return tolerantly(
-            lambda options: _validate(new, old, options), old, allow_privileged=ctx.config.allow_privileged
-        )
+        return tolerantly(_validate, new, old, allow_privileged=ctx.config.allow_privileged)
 
 
 def _validate(new: Object, old: Object, options: Options) -> Errors:

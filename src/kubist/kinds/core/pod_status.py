@@ -47,9 +47,7 @@ class PodStatus(Update):
         drop_disabled_status_fields(status, before)
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return tolerantly(
-            lambda options: _validate(new, old, options), old, allow_privileged=ctx.config.allow_privileged
-        )
+        return tolerantly(_validate, new, old, allow_privileged=ctx.config.allow_privileged)
 
     def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
         for field in ("podIPs", "hostIPs"):

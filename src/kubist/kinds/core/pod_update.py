@@ -29,12 +29,11 @@ _UPDATABLE = ",".join(
 
 
 def validate_update(new: Object, old: Object, options: Options) -> Errors:
-    errors = objectmeta.validate_update(new["metadata"], old["metadata"])
     spec, old_spec = new["spec"], old["spec"]
     if (spec is old_spec or spec == old_spec) and not _depends(spec, options):
         # A spec that is stored was found valid, and most changes of pods are not about it.
-        errors += validate_metadata_again(new, options)
-        return errors + validate_annotations(new, old, options)
+        return _validate_metadata(new, old, options)
+    errors = objectmeta.validate_update(new["metadata"], old["metadata"])
     errors += validate_again(new, options)
     errors += validate_annotations(new, old, options)
     for field in ("containers", "initContainers"):
@@ -61,6 +60,18 @@ def validate_update(new: Object, old: Object, options: Options) -> Errors:
         why = f"pod updates may not change fields other than {_UPDATABLE}\n{changed}"
         errors.append(forbidden("spec", why))
     return errors
+
+
+def _validate_metadata(new: Object, old: Object, options: Options) -> Errors:
+    """All that is looked at if a spec stays as it is. Of metadata that is in order it is only the change."""
+    meta, before = new["metadata"], old["metadata"]
+    errors = validate_metadata_again(new, options)
+    if errors:
+        errors = objectmeta.validate_update(meta, before) + errors
+        return errors + validate_annotations(new, old, options)
+    annotations, old_annotations = meta.get("annotations") or {}, before.get("annotations") or {}
+    errors = objectmeta.validate_change(meta, before)
+    return errors + validate_annotations_update(annotations, old_annotations, "metadata.annotations")
 
 
 def _depends(spec: Object, options: Options) -> bool:

@@ -46,11 +46,13 @@ def validate_metadata_again(pod: Object, options: Options) -> Errors:
     return errors
 
 
-def tolerantly(validate: Callable[[Options], Errors], old: Object, *, allow_privileged: bool) -> Errors:
+def tolerantly(
+    validate: Callable[[Object, Object, Options], Errors], new: Object, old: Object, *, allow_privileged: bool
+) -> Errors:
     """Validate a change of the pod `old` by today's rules; if that fails, by those that `old` was held to."""
-    errors = validate(current_options(is_pod=True, allow_privileged=allow_privileged))
+    errors = validate(new, old, current_options(is_pod=True, allow_privileged=allow_privileged))
     if errors:
-        errors = validate(options_for_update(old, is_pod=True, allow_privileged=allow_privileged))
+        errors = validate(new, old, options_for_update(old, is_pod=True, allow_privileged=allow_privileged))
     return errors
 
 

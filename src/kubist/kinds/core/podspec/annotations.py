@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from kubist.kinds.core.podspec.options import Options
-from kubist.kinds.core.podspec.profiles import APP_ARMOR_CONTAINER, validate_profile_annotations
+from kubist.kinds.core.podspec.profiles import APP_ARMOR_CONTAINER, PROFILES, validate_profile_annotations
 from kubist.kinds.core.podspec.scheduling import validate_tolerations
 from kubist.meta.fields import FieldError, forbidden, invalid
 
@@ -20,11 +20,14 @@ MIRROR_POD = "kubernetes.io/config.mirror"
 _TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
 _SETTLED = (APP_ARMOR_CONTAINER, MIRROR_POD)
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_MEANT_FOR_PODS = (*_SETTLED, _TOLERATIONS, _DELETION_COST, *PROFILES)
 _is_cost = re.compile("0|-[0-9]+|[1-9][0-9]*").fullmatch
 
 
 def validate_pod_annotations(annotations: Annotations, spec: Object, path: str, options: Options) -> Errors:
     errors: Errors = []
+    if not _are_for_pods(annotations):
+        return errors
     if MIRROR_POD in annotations and not spec.get("nodeName"):
         why = "must set spec.nodeName if mirror pod annotation is set"
         errors.append(invalid(f"{path}[{MIRROR_POD}]", annotations[MIRROR_POD], why))
@@ -34,6 +37,14 @@ def validate_pod_annotations(annotations: Annotations, spec: Object, path: str, 
         cost = annotations[_DELETION_COST]
         errors.append(invalid(f"{path}[{_DELETION_COST}]", cost, "must be a 32bit integer"))
     return errors + validate_profile_annotations(annotations, spec, path)
+
+
+def _are_for_pods(annotations: Annotations) -> bool:
+    """Whether some annotation is one of those below; most pods have none."""
+    for key in annotations:  # noqa: SIM110 -- every write of a pod asks this
+        if key.startswith(_MEANT_FOR_PODS):
+            return True
+    return False
 
 
 def _tolerations(text: str, path: str) -> Errors:
@@ -59,7 +70,7 @@ def has_invalid_deletion_cost(meta: Object) -> bool:
 
 def validate_annotations_update(new: Annotations, old: Annotations, path: str) -> Errors:
     """Annotations of a pod that are settled at its creation."""
-    if not any(key.startswith(_SETTLED) for annotations in (old, new) for key in annotations):
+    if new == old or not any(key.startswith(_SETTLED) for key, _ in new.items() ^ old.items()):
         return []
     errors: Errors = []
     for key in sorted(old):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Set
+from types import MappingProxyType
+from typing import Any
+
+from orjson import dumps
 
 from kubist.kinds.core.podspec.env import validate_env, validate_env_from
 from kubist.kinds.core.podspec.mounts import validate_devices, validate_mounts
@@ -25,11 +28,16 @@ from kubist.meta.fields import (
     not_supported,
     required,
 )
+from kubist.meta.sound import Sound
 
 Object = dict[str, Any]
 Errors = list[FieldError]
 
 WINDOWS_OPTIONS = "windowsOptions"
+_HOST_PORTS = "hostPort"
+_NAMES = Sound(longest=63)
+_PORTS = Sound(longest=1024)
+"""The ports of a container, as JSON; none of them one of its host's."""
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _SIDECAR_ONLY = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 _RUNNING = frozenset(_SIDECAR_ONLY)
@@ -47,17 +55,24 @@ _NOT_EPHEMERAL = (
 """What an ephemeral container may not have, in the order of its fields."""
 
 
-class Surroundings(NamedTuple):
-    """What rules about a container need to know of its pod."""
+class Surroundings:
+    """What rules about a part of a pod need to know of the rest."""
 
-    volumes: dict[str, Object]
-    claims: Set[str]
-    grace: int | None
-    restart_policy: str
-    host_users: bool
-    options: Options
-    noted: set[str]
-    """Filled by the walk over the containers: what some of them have that rules about the pod ask for."""
+    __slots__ = ("claims", "meta", "noted", "options", "spec", "volumes")
+
+    def __init__(self, spec: Object, meta: Object | None, options: Options) -> None:
+        self.spec = spec
+        self.meta = meta
+        """Of the pod; None for a template."""
+        self.options = options
+        self.volumes: Mapping[str, Object] = _NO_VOLUMES
+        self.claims: Set[str] = _NO_CLAIMS
+        self.noted: set[str] = set()
+        """Filled by the walk over the containers: what some of them have that rules about the pod ask for."""
+
+
+_NO_VOLUMES: Mapping[str, Object] = MappingProxyType({})
+_NO_CLAIMS: Set[str] = frozenset()
 
 
 def validate_containers(containers: list[Object] | None, around: Surroundings, path: str) -> Errors:
@@ -76,7 +91,9 @@ def validate_containers(containers: list[Object] | None, around: Surroundings, p
             errors += _running(container, around, where)
         if "restartPolicy" in container or "restartPolicyRules" in container:
             errors += validate_restart_policy(container, where)
-    return errors + _host_port_conflicts(containers, path)
+    if _HOST_PORTS in around.noted:
+        errors += _host_port_conflicts(containers, path)
+    return errors
 
 
 def validate_init_containers(
@@ -94,7 +111,8 @@ def validate_init_containers(
             errors.append(duplicate(f"{where}.name", name))
         elif name:
             seen.add(name)
-        errors += _host_port_conflicts([container], path)
+        if _HOST_PORTS in around.noted:
+            errors += _host_port_conflicts([container], path)
         if restarts_always(container):
             errors += _running(container, around, where)
         else:
@@ -148,9 +166,10 @@ def validate_ephemeral_containers(
 def _running(container: Object, around: Surroundings, path: str) -> Errors:
     """What only containers have that run as long as the pod."""
     errors: Errors = []
+    grace = around.spec.get("terminationGracePeriodSeconds")
     if "lifecycle" in container:
-        errors += validate_lifecycle(container["lifecycle"], around.grace, f"{path}.lifecycle")
-    return errors + validate_probes(container, around.grace, path)
+        errors += validate_lifecycle(container["lifecycle"], grace, f"{path}.lifecycle")
+    return errors + validate_probes(container, grace, path)
 
 
 def _common(container: Object, around: Surroundings, path: str) -> Errors:
@@ -158,16 +177,18 @@ def _common(container: Object, around: Surroundings, path: str) -> Errors:
     name = container.get("name", "")
     if not name:
         errors.append(required(f"{path}.name"))
-    elif problems := names.dns_label(name):
-        errors += [invalid(f"{path}.name", name, problem) for problem in problems]
+    elif name not in _NAMES:
+        errors += [invalid(f"{path}.name", name, problem) for problem in names.dns_label(name)]
+        if not errors:
+            _NAMES.note(name)
     if not container.get("image"):
         errors.append(required(f"{path}.image"))
     policy = container.get("terminationMessagePolicy", "")
     if policy not in _MESSAGE_POLICIES:
         where = f"{path}.terminationMessagePolicy"
         errors.append(not_supported(where, policy, _MESSAGE_POLICIES) if policy else required(where))
-    if ports := container.get("ports"):
-        errors += _ports(ports, f"{path}.ports")
+    if (ports := container.get("ports")) and dumps(ports) not in _PORTS:
+        errors += _ports(ports, around.noted, f"{path}.ports")
     if variables := container.get("env"):
         errors += validate_env(variables, f"{path}.env", around.noted)
     if "envFrom" in container:
@@ -181,21 +202,21 @@ def _common(container: Object, around: Surroundings, path: str) -> Errors:
     if resources := container.get("resources"):
         errors += validate_requirements(resources, around.claims, f"{path}.resources", around.options)
     if "resizePolicy" in container:
-        errors += validate_resize_policy(
-            container["resizePolicy"], around.restart_policy, f"{path}.resizePolicy"
-        )
+        restart_policy = around.spec.get("restartPolicy", "")
+        errors += validate_resize_policy(container["resizePolicy"], restart_policy, f"{path}.resizePolicy")
     if context := container.get("securityContext"):
         if WINDOWS_OPTIONS in context:
             around.noted.add(WINDOWS_OPTIONS)
-        errors += validate_security_context(
-            context, around.host_users, f"{path}.securityContext", around.options
-        )
+        host_users = around.spec.get("hostUsers") is not False
+        errors += validate_security_context(context, host_users, f"{path}.securityContext", around.options)
     return errors
 
 
-def _ports(ports: list[Object], path: str) -> Errors:
+def _ports(ports: list[Object], noted: set[str], path: str) -> Errors:
+    """`noted` is told of ports of the host."""
     errors: Errors = []
     seen: set[str] = set()
+    on_host = False
     for index, port in enumerate(ports):
         name = port.get("name")
         if name:
@@ -210,9 +231,14 @@ def _ports(ports: list[Object], path: str) -> Errors:
         elif not 1 <= port["containerPort"] <= MAX_PORT:
             errors += validate_port(port["containerPort"], f"{path}[{index}].containerPort")
         if port.get("hostPort"):
+            on_host = True
             errors += validate_port(port["hostPort"], f"{path}[{index}].hostPort")
         if port.get("protocol") not in PROTOCOLS:
             errors += validate_protocol(port.get("protocol", ""), f"{path}[{index}].protocol")
+    if on_host:
+        noted.add(_HOST_PORTS)
+    elif not errors:
+        _PORTS.note(dumps(ports))
     return errors
 
 
@@ -233,9 +259,9 @@ def _host_port_conflicts(containers: list[Object], path: str) -> Errors:
 
 def validate_images_padding(containers: list[Object] | None, path: str, first: int = 0) -> Errors:
     """Templates may have an image of blanks as a placeholder; pods may not."""
-    why = "must not have leading or trailing whitespace"
-    return [
-        invalid(f"{path}[{index}].image", container["image"], why)
-        for index, container in enumerate(containers or (), first)
-        if "image" in container and container["image"] != container["image"].strip()
-    ]
+    errors: Errors = []
+    for index, container in enumerate(containers or (), first):
+        if "image" in container and container["image"] != container["image"].strip():
+            why = "must not have leading or trailing whitespace"
+            errors.append(invalid(f"{path}[{index}].image", container["image"], why))
+    return errors

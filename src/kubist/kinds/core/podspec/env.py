@@ -8,6 +8,7 @@ from typing import Any
 from kubist.kinds.core.podspec import paths
 from kubist.meta import names
 from kubist.meta.fields import FieldError, invalid, not_supported, required
+from kubist.meta.sound import Sound
 
 Object = dict[str, Any]
 Errors = list[FieldError]
@@ -50,31 +51,42 @@ _RESOURCE_FIELDS = (
 _HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
 _BYTE_DIVISORS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+_NAMES = Sound(longest=64)
 _subscripted = re.compile(r"(.+?)\['(.*)'\]", re.DOTALL).fullmatch
 
 
 def validate_env(variables: list[Object], path: str, noted: set[str]) -> Errors:
     """`noted` is told of variables that are read from files."""
-    given = [variable.get("name", "") for variable in variables]
-    computed = [variable for variable in variables if "valueFrom" in variable]
-    # What names are made of is not about their beginnings: they can be looked at as one.
-    if not computed and all(given) and not names.env_var_name("".join(given)):
-        return []
+    for variable in variables:
+        if "valueFrom" in variable or variable.get("name") not in _NAMES:
+            return _validate_env(variables, path, noted)
+    return []
+
+
+def _validate_env(variables: list[Object], path: str, noted: set[str]) -> Errors:
     errors: Errors = []
-    for index, (name, variable) in enumerate(zip(given, variables, strict=True)):
-        if not name:
-            errors.append(required(f"{path}[{index}].name"))
-        elif problems := names.env_var_name(name):
-            errors += [invalid(f"{path}[{index}].name", name, problem) for problem in problems]
+    for index, variable in enumerate(variables):
+        name = variable.get("name", "")
+        if name not in _NAMES:
+            errors += _name_errors(name, f"{path}[{index}].name")
         if "valueFrom" in variable:
-            errors += _value_from(variable, f"{path}[{index}].valueFrom")
-            if FILE_KEYS in variable["valueFrom"]:
-                noted.add(FILE_KEYS)
+            errors += _value_from(variable, f"{path}[{index}].valueFrom", noted)
     return errors
 
 
-def _value_from(variable: Object, path: str) -> Errors:
+def _name_errors(name: str, path: str) -> Errors:
+    if not name:
+        return [required(path)]
+    if problems := names.env_var_name(name):
+        return [invalid(path, name, problem) for problem in problems]
+    _NAMES.note(name)
+    return []
+
+
+def _value_from(variable: Object, path: str, noted: set[str]) -> Errors:
     source = variable["valueFrom"]
+    if FILE_KEYS in source:
+        noted.add(FILE_KEYS)
     errors: Errors = []
     if "fieldRef" in source:
         errors += validate_field_ref(source["fieldRef"], ENV_FIELDS, f"{path}.fieldRef")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from kubist.kinds.core.podspec import paths
@@ -14,7 +15,7 @@ _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _RECURSIVE_READ_ONLY = ("Disabled", "Enabled", "IfPossible")
 
 
-def validate_mounts(container: Object, volumes: dict[str, Object], path: str) -> Errors:
+def validate_mounts(container: Object, volumes: Mapping[str, Object], path: str) -> Errors:
     errors: Errors = []
     devices = {
         device.get("name", ""): device.get("devicePath", "")
@@ -75,7 +76,7 @@ def _details(mount: Object, container: Object, path: str, list_path: str) -> Err
     return errors
 
 
-def validate_devices(container: Object, volumes: dict[str, Object], path: str) -> Errors:
+def validate_devices(container: Object, volumes: Mapping[str, Object], path: str) -> Errors:
     errors: Errors = []
     mounts = {
         mount.get("name", ""): mount.get("mountPath", "") for mount in container.get("volumeMounts") or ()

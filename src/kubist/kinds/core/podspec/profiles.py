@@ -14,7 +14,8 @@ Errors = list[FieldError]
 SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
 SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 APP_ARMOR_CONTAINER = "container.apparmor.security.beta.kubernetes.io/"
-_PREFIXES = (SECCOMP_POD, SECCOMP_CONTAINER, APP_ARMOR_CONTAINER)
+PROFILES = (SECCOMP_POD, SECCOMP_CONTAINER, APP_ARMOR_CONTAINER)
+"""How the keys of those annotations begin."""
 _LOCALHOST = "localhost/"
 _TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
 _PATH_MAX = 4095
@@ -84,7 +85,7 @@ def validate_profile_annotations(annotations: dict[str, str], spec: Object, path
 def speak_of_profiles(annotations: dict[str, str]) -> bool:
     """Whether there is any such annotation; most pods have none."""
     for key in annotations:  # noqa: SIM110 -- every write of a pod asks this several times
-        if key.startswith(_PREFIXES):
+        if key.startswith(PROFILES):
             return True
     return False
 

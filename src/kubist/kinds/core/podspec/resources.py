@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Any
 
+from orjson import dumps
+
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.visit import restarts_always
 from kubist.kinds.shared.resourcenames import (
@@ -27,12 +29,15 @@ from kubist.meta.fields import (
     required,
 )
 from kubist.meta.quantity import Quantity, parse_quantity
+from kubist.meta.sound import Sound
 
 Object = dict[str, Any]
 Errors = list[FieldError]
 ResourceList = dict[str, str]
 
 _COMPUTE = frozenset({"cpu", "memory"})
+_REQUIREMENTS = Sound(longest=1024)
+"""Of containers, as JSON; without claims."""
 
 
 def _pod_resource_name(name: str, path: str) -> Errors:
@@ -71,6 +76,8 @@ def validate_requirements(
 ) -> Errors:
     """Limits, requests and claims of a container (or of the pod as a whole)."""
     errors: Errors = []
+    if not of_pod and (written := dumps(requirements)) in _REQUIREMENTS:
+        return errors
     limits, requests = requirements.get("limits") or {}, requirements.get("requests") or {}
     ordinary = _COMPUTE if of_pod else COMPUTE
     for field, amounts in (("limits", limits), ("requests", requests)):
@@ -96,6 +103,8 @@ def validate_requirements(
         errors.append(forbidden(path, "HugePages require cpu or memory"))
     if "claims" in requirements:
         errors += _claims(requirements["claims"], claims, f"{path}.claims")
+    elif not errors and not of_pod and not options.indivisible_huge_pages:
+        _REQUIREMENTS.note(written)
     return errors
 
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from orjson import dumps
+
 from kubist.meta import names
 from kubist.meta.fields import FieldError, duplicate, invalid, not_supported
+from kubist.meta.sound import Sound
 
 Object = dict[str, Any]
 Errors = list[FieldError]
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_TOLERATIONS = Sound(longest=1024)
 
 
 def validate_tolerations(tolerations: list[Object], path: str) -> Errors:
     errors: Errors = []
+    if (written := dumps(tolerations)) in _TOLERATIONS:
+        return errors
     for index, toleration in enumerate(tolerations):
         key, operator = toleration.get("key", ""), toleration.get("operator", "")
         value, effect = toleration.get("value", ""), toleration.get("effect", "")
@@ -42,6 +48,8 @@ def validate_tolerations(tolerations: list[Object], path: str) -> Errors:
                 errors.append(not_supported(f"{path}[{index}].operator", operator, ("Equal", "Exists")))
         if effect and effect not in TAINT_EFFECTS:
             errors.append(not_supported(f"{path}[{index}].effect", effect, TAINT_EFFECTS))
+    if not errors:
+        _TOLERATIONS.note(written)
     return errors
 
 

@@ -1,7 +1,8 @@
-"""The whole PodSpec, in the order in which its parts are looked at."""
+"""The whole PodSpec: its rules are the table `_RULES`, in the order in which they are looked at."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -47,7 +48,7 @@ from kubist.meta.fields import FieldError, forbidden, invalid, not_found, not_su
 
 Object = dict[str, Any]
 Errors = list[FieldError]
-Rule = Callable[[Object, str, Options], Errors]
+Rule = Callable[[Object, str, Surroundings], Errors]
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
@@ -57,70 +58,70 @@ _MAX_INT32 = (1 << 31) - 1
 def validate_pod_spec(spec: Object, meta: Object | None, path: str, options: Options) -> Errors:
     """All that is wrong with a PodSpec. `meta` is the metadata of the pod, None for a template."""
     errors: Errors = []
-    grace = spec.get("terminationGracePeriodSeconds")
-    if grace is None:
+    if spec.get("terminationGracePeriodSeconds") is None:
         errors.append(required(f"{path}.terminationGracePeriodSeconds"))
-    volumes: dict[str, Object] = {}
-    if "volumes" in spec:
-        pod_name = (meta or {}).get("name") or ""
-        volumes, found = validate_volumes(spec["volumes"], pod_name, f"{path}.volumes", options)
-        errors += found
-    claims: set[str] = set()
-    if given := spec.get("resourceClaims"):
-        annotations = (meta or {}).get("annotations") or {}
-        errors += validate_resource_claims(given, annotations, f"{path}.resourceClaims")
-        claims = {claim["name"] for claim in given if claim.get("name")}
-    around = Surroundings(
-        volumes=volumes,
-        claims=claims,
-        grace=grace,
-        restart_policy=spec.get("restartPolicy", ""),
-        host_users=spec.get("hostUsers") is not False,
-        options=options,
-        noted=set(),
-    )
-    errors += _containers(spec, around, path)
-    errors += _policies(spec, path)
-    if spec.get("securityContext") or "shareProcessNamespace" in spec:
-        errors += validate_pod_security_context(spec, f"{path}.securityContext", options)
-    errors += _placement(spec, path, options)
-    errors += _system(spec, path, around)
-    for field in [field for field in _IDENTITY if field in spec]:
-        errors += _IDENTITY[field](spec, path, options)
+    around = Surroundings(spec, meta, options)
+    for rule in _rules_for(tuple(spec)):
+        if found := rule(spec, path, around):
+            errors += found
     if FILE_KEYS in around.noted:
         errors += _file_key_volumes(spec, path)
     return errors
 
 
-def _containers(spec: Object, around: Surroundings, path: str) -> Errors:
-    regular, init = spec.get("containers") or [], spec.get("initContainers") or []
-    errors = validate_containers(regular, around, f"{path}.containers")
-    if init:
-        errors += validate_init_containers(init, regular, around, f"{path}.initContainers")
-    if "ephemeralContainers" in spec:
-        ephemeral = spec["ephemeralContainers"] or []
-        others = regular + init
-        errors += validate_ephemeral_containers(ephemeral, others, around, f"{path}.ephemeralContainers")
-    if "resources" in spec:
-        errors += validate_pod_resources(spec, around.claims, f"{path}.resources", around.options)
-    if spec.get("hostNetwork"):
-        errors += _host_ports(regular, f"{path}.containers", around.options)
+@functools.lru_cache(maxsize=1024)
+def _rules_for(fields: tuple[str, ...]) -> list[Rule]:
+    """The rules that a spec of these fields is held to, in their order."""
+    return [rule for wanted, rule in _RULES if not wanted or not wanted.isdisjoint(fields)]
+
+
+def _volumes(spec: Object, path: str, around: Surroundings) -> Errors:
+    pod_name = (around.meta or {}).get("name") or ""
+    around.volumes, errors = validate_volumes(spec["volumes"], pod_name, f"{path}.volumes", around.options)
     return errors
 
 
-def _host_ports(containers: list[Object], path: str, options: Options) -> Errors:
+def _claims(spec: Object, path: str, around: Surroundings) -> Errors:
+    claims = spec["resourceClaims"] or []
+    around.claims = {claim["name"] for claim in claims if claim.get("name")}
+    annotations = (around.meta or {}).get("annotations") or {}
+    return validate_resource_claims(claims, annotations, f"{path}.resourceClaims")
+
+
+def _containers(spec: Object, path: str, around: Surroundings) -> Errors:
+    return validate_containers(spec.get("containers"), around, f"{path}.containers")
+
+
+def _init_containers(spec: Object, path: str, around: Surroundings) -> Errors:
+    regular, init = spec.get("containers") or [], spec["initContainers"] or []
+    return validate_init_containers(init, regular, around, f"{path}.initContainers")
+
+
+def _ephemeral_containers(spec: Object, path: str, around: Surroundings) -> Errors:
+    others = (spec.get("containers") or []) + (spec.get("initContainers") or [])
+    ephemeral = spec["ephemeralContainers"] or []
+    return validate_ephemeral_containers(ephemeral, others, around, f"{path}.ephemeralContainers")
+
+
+def _resources(spec: Object, path: str, around: Surroundings) -> Errors:
+    return validate_pod_resources(spec, around.claims, f"{path}.resources", around.options)
+
+
+def _host_ports(spec: Object, path: str, around: Surroundings) -> Errors:
     """On the host's network a port is the host's port; templates may leave it open."""
+    if not spec["hostNetwork"]:
+        return []
     why = "must match `containerPort` when `hostNetwork` is true"
     return [
-        invalid(f"{path}[{index}].ports[{position}].hostPort", port.get("hostPort", 0), why)
-        for index, container in enumerate(containers)
+        invalid(f"{path}.containers[{index}].ports[{position}].hostPort", port.get("hostPort", 0), why)
+        for index, container in enumerate(spec.get("containers") or ())
         for position, port in enumerate(container.get("ports") or ())
-        if (options.is_pod or port.get("hostPort"))
+        if (around.options.is_pod or port.get("hostPort"))
         and port.get("hostPort", 0) != port.get("containerPort", 0)
     ]
 
 
-def _policies(spec: Object, path: str) -> Errors:
+def _policies(spec: Object, path: str, around: Surroundings) -> Errors:
     errors: Errors = []
     policy = spec.get("restartPolicy", "")
     if policy not in RESTART_POLICIES:
@@ -128,28 +129,44 @@ def _policies(spec: Object, path: str) -> Errors:
         errors.append(not_supported(where, policy, RESTART_POLICIES) if policy else required(where))
     if spec.get("dnsPolicy") not in POLICIES:
         errors += validate_dns_policy(spec.get("dnsPolicy", ""), f"{path}.dnsPolicy")
-    if "nodeSelector" in spec:
-        errors += validate_labels(spec["nodeSelector"], f"{path}.nodeSelector")
     return errors
 
 
-def _placement(spec: Object, path: str, options: Options) -> Errors:
-    errors: Errors = []
-    if "affinity" in spec:
-        errors += validate_affinity(spec["affinity"], f"{path}.affinity", options)
-    if "dnsConfig" in spec or spec.get("dnsPolicy") == "None":
-        errors += validate_dns_config(spec.get("dnsConfig"), spec.get("dnsPolicy", ""), f"{path}.dnsConfig")
-    if "readinessGates" in spec:
-        errors += validate_readiness_gates(spec["readinessGates"], f"{path}.readinessGates")
-    if "schedulingGates" in spec:
-        errors += validate_scheduling_gates(spec["schedulingGates"], f"{path}.schedulingGates")
-    if "topologySpreadConstraints" in spec:
-        constraints = spec["topologySpreadConstraints"]
-        errors += validate_spread(constraints, f"{path}.topologySpreadConstraints", options)
-    return errors
+def _node_selector(spec: Object, path: str, around: Surroundings) -> Errors:
+    return validate_labels(spec["nodeSelector"], f"{path}.nodeSelector")
 
 
-def _system(spec: Object, path: str, around: Surroundings) -> Errors:
+def _security_context(spec: Object, path: str, around: Surroundings) -> Errors:
+    if not spec.get("securityContext") and "shareProcessNamespace" not in spec:
+        return []
+    return validate_pod_security_context(spec, f"{path}.securityContext", around.options)
+
+
+def _affinity(spec: Object, path: str, around: Surroundings) -> Errors:
+    return validate_affinity(spec["affinity"], f"{path}.affinity", around.options)
+
+
+def _dns_config(spec: Object, path: str, around: Surroundings) -> Errors:
+    policy = spec.get("dnsPolicy", "")
+    if "dnsConfig" not in spec and policy != "None":
+        return []
+    return validate_dns_config(spec.get("dnsConfig"), policy, f"{path}.dnsConfig")
+
+
+def _readiness_gates(spec: Object, path: str, around: Surroundings) -> Errors:
+    return validate_readiness_gates(spec["readinessGates"], f"{path}.readinessGates")
+
+
+def _scheduling_gates(spec: Object, path: str, around: Surroundings) -> Errors:
+    return validate_scheduling_gates(spec["schedulingGates"], f"{path}.schedulingGates")
+
+
+def _spread(spec: Object, path: str, around: Surroundings) -> Errors:
+    constraints = spec["topologySpreadConstraints"]
+    return validate_spread(constraints, f"{path}.topologySpreadConstraints", around.options)
+
+
+def _host(spec: Object, path: str, around: Surroundings) -> Errors:
     """What touches the host: processes of it on Windows, users of its own on Linux."""
     errors: Errors = []
     if WINDOWS_OPTIONS in around.noted or WINDOWS_OPTIONS in (spec.get("securityContext") or ()):
@@ -171,7 +188,7 @@ def _system(spec: Object, path: str, around: Surroundings) -> Errors:
 def _named(field: str, rule: Callable[[str], list[str]], *, optional: bool = True) -> Rule:
     """A field that is the name of something, or empty if it is `optional`."""
 
-    def validate(spec: Object, path: str, options: Options) -> Errors:
+    def validate(spec: Object, path: str, around: Surroundings) -> Errors:
         value = spec[field]
         if optional and not value:
             return []
@@ -180,11 +197,11 @@ def _named(field: str, rule: Callable[[str], list[str]], *, optional: bool = Tru
     return validate
 
 
-def _hostname_override(spec: Object, path: str, options: Options) -> Errors:
+def _hostname_override(spec: Object, path: str, around: Surroundings) -> Errors:
     return validate_hostname_override(spec, f"{path}.hostnameOverride")
 
 
-def _deadline(spec: Object, path: str, options: Options) -> Errors:
+def _deadline(spec: Object, path: str, around: Surroundings) -> Errors:
     deadline = spec["activeDeadlineSeconds"]
     if deadline is None or 1 <= deadline <= _MAX_INT32:
         return []
@@ -192,26 +209,27 @@ def _deadline(spec: Object, path: str, options: Options) -> Errors:
     return [invalid(f"{path}.activeDeadlineSeconds", deadline, why)]
 
 
-def _tolerations(spec: Object, path: str, options: Options) -> Errors:
+def _tolerations(spec: Object, path: str, around: Surroundings) -> Errors:
     return validate_tolerations(spec["tolerations"], f"{path}.tolerations")
 
 
-def _host_aliases(spec: Object, path: str, options: Options) -> Errors:
+def _host_aliases(spec: Object, path: str, around: Surroundings) -> Errors:
     return validate_host_aliases(spec["hostAliases"], f"{path}.hostAliases")
 
 
-def _preemption(spec: Object, path: str, options: Options) -> Errors:
-    policy, where = spec["preemptionPolicy"], f"{path}.preemptionPolicy"
+def _preemption(spec: Object, path: str, around: Surroundings) -> Errors:
+    policy = spec["preemptionPolicy"]
     if policy is None or policy in _PREEMPTION_POLICIES:
         return []
+    where = f"{path}.preemptionPolicy"
     return [not_supported(where, policy, _PREEMPTION_POLICIES) if policy else required(where)]
 
 
-def _overhead(spec: Object, path: str, options: Options) -> Errors:
-    return validate_requirements({"limits": spec["overhead"]}, set(), f"{path}.overhead", options)
+def _overhead(spec: Object, path: str, around: Surroundings) -> Errors:
+    return validate_requirements({"limits": spec["overhead"]}, set(), f"{path}.overhead", around.options)
 
 
-def _operating_system(spec: Object, path: str, options: Options) -> Errors:
+def _operating_system(spec: Object, path: str, around: Surroundings) -> Errors:
     match spec["os"].get("name", ""):
         case "":
             return [required(f"{path}.os.name")]
@@ -223,23 +241,42 @@ def _operating_system(spec: Object, path: str, options: Options) -> Errors:
             return [not_supported(f"{path}.os", other, ("linux", "windows"))]
 
 
-_IDENTITY: dict[str, Rule] = {
-    "hostnameOverride": _hostname_override,
-    "serviceAccountName": _named("serviceAccountName", names.dns_subdomain),
-    "nodeName": _named("nodeName", names.dns_subdomain),
-    "activeDeadlineSeconds": _deadline,
-    "hostname": _named("hostname", names.dns_label),
-    "subdomain": _named("subdomain", names.dns_label),
-    "tolerations": _tolerations,
-    "hostAliases": _host_aliases,
-    "priorityClassName": _named("priorityClassName", names.dns_subdomain),
-    "runtimeClassName": _named("runtimeClassName", names.dns_subdomain, optional=False),
-    "preemptionPolicy": _preemption,
-    "overhead": _overhead,
-    "os": _operating_system,
-}
-"""As whom, where, for how long and under which names the pod runs, what it puts up with, and of which classes
-it is: each rule is for a spec that has its field."""
+_RULES: tuple[tuple[frozenset[str], Rule], ...] = tuple(
+    (frozenset(fields.split()), rule)
+    for fields, rule in (
+        ("volumes", _volumes),
+        ("resourceClaims", _claims),
+        ("", _containers),
+        ("initContainers", _init_containers),
+        ("ephemeralContainers", _ephemeral_containers),
+        ("resources", _resources),
+        ("hostNetwork", _host_ports),
+        ("", _policies),
+        ("nodeSelector", _node_selector),
+        ("securityContext shareProcessNamespace", _security_context),
+        ("affinity", _affinity),
+        ("dnsConfig dnsPolicy", _dns_config),
+        ("readinessGates", _readiness_gates),
+        ("schedulingGates", _scheduling_gates),
+        ("topologySpreadConstraints", _spread),
+        ("", _host),
+        ("hostnameOverride", _hostname_override),
+        ("serviceAccountName", _named("serviceAccountName", names.dns_subdomain)),
+        ("nodeName", _named("nodeName", names.dns_subdomain)),
+        ("activeDeadlineSeconds", _deadline),
+        ("hostname", _named("hostname", names.dns_label)),
+        ("subdomain", _named("subdomain", names.dns_label)),
+        ("tolerations", _tolerations),
+        ("hostAliases", _host_aliases),
+        ("priorityClassName", _named("priorityClassName", names.dns_subdomain)),
+        ("runtimeClassName", _named("runtimeClassName", names.dns_subdomain, optional=False)),
+        ("preemptionPolicy", _preemption),
+        ("overhead", _overhead),
+        ("os", _operating_system),
+    )
+)
+"""What a spec is held to, in the order in which errors are told: a rule is for specs that have one of its fields;
+for all if it names none."""
 
 
 def _file_key_volumes(spec: Object, path: str) -> Errors:

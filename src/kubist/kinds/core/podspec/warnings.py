@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
+
+from orjson import dumps
 
 from kubist.kinds.core.podspec.affinity import PREFERRED, REQUIRED
 from kubist.kinds.core.podspec.overlaps import overlapping_paths
@@ -16,16 +19,18 @@ from kubist.kinds.core.podspec.profiles import (
     app_armor_warning,
     speak_of_profiles,
 )
-from kubist.kinds.core.podspec.visit import with_paths
+from kubist.kinds.core.podspec.visit import FIELDS, with_paths
 from kubist.kinds.shared.ip import ip_warnings
 from kubist.kinds.shared.nodelabels import DEPRECATED
 from kubist.kinds.shared.resourcenames import is_whole
 from kubist.meta import names
 from kubist.meta.fields import quoted
+from kubist.meta.sound import Sound
 
 Object = dict[str, Any]
 Rule = Callable[[Any, str], Iterable[str]]
 """Warnings about the value of a field, at its path."""
+Rules = list[tuple[str, Rule]]
 
 _MOST = 128
 """Of every two ports that are the same one is warned of; an answer has no room for more than this anyway."""
@@ -38,6 +43,7 @@ _ANNOTATIONS = {
     "security.alpha.kubernetes.io/sysctls": _SYSCTLS,
     "security.alpha.kubernetes.io/unsafe-sysctls": _SYSCTLS,
 }
+_WARNED_OF = frozenset(_ANNOTATIONS)
 _VOLUMES = {
     "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
     "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
@@ -58,43 +64,73 @@ _BYTES = ("memory", "ephemeral-storage")
 def pod_spec_warnings(spec: Object, meta: Object, path: str = "") -> list[str]:
     """Warnings for a spec and its metadata; `path` is the template's, empty for a pod."""
     prefix = f"{path}." if path else ""
-    at = f"{prefix}spec"
-    warnings = [*_about(spec, _PLACEMENT, at)]
+    placement, references, rest = _rules_for(tuple(spec))
+    warnings = _about(spec, placement, prefix)
     annotations = meta.get("annotations") or {}
+    profiles = False
     if annotations:
         warnings += _annotations(annotations, f"{prefix}metadata.annotations")
-    warnings += _about(spec, _REFERENCES, at)
-    if SECCOMP_POD in annotations and "seccompProfile" not in (spec.get("securityContext") or {}):
+        profiles = speak_of_profiles(annotations)
+    warnings += _about(spec, references, prefix)
+    if (
+        profiles
+        and SECCOMP_POD in annotations
+        and "seccompProfile" not in (spec.get("securityContext") or {})
+    ):
         warnings.append(f"{prefix}metadata.annotations[{SECCOMP_POD}]: {_SECCOMP}")
-    containers = with_paths(spec, at)
-    profiles = speak_of_profiles(annotations)
-    for container, where in containers:
-        if profiles:
-            warnings += _profiles(container, spec, annotations, f"{prefix}metadata.annotations", bool(path))
-        if resources := container.get("resources"):
-            warnings += _resources(resources, f"{where}.resources")
-        if variables := container.get("env"):
-            warnings += _hidden_variables(variables, f"{where}.env")
-    if not _distinct_ports(containers):
-        warnings += islice(_ports(containers), _MOST)
-    return warnings + _about(spec, _REST, at)
+    ports = []
+    for field in FIELDS:
+        for index, container in enumerate(spec.get(field) or ()):
+            if profiles:
+                where = f"{prefix}metadata.annotations"
+                warnings += _profiles(container, spec, annotations, where, bool(path))
+            if (resources := container.get("resources")) and (written := dumps(resources)) not in _WHOLE:
+                fractions = _resources(resources, f"{prefix}spec.{field}[{index}].resources")
+                warnings += fractions
+                if not fractions:
+                    _WHOLE.note(written)
+            if (variables := container.get("env")) and _hides(variables):
+                warnings += _hidden_variables(variables, f"{prefix}spec.{field}[{index}].env")
+            if "ports" in container:
+                ports.append(container["ports"])
+    if ports and (written := dumps(ports)) not in _DISTINCT:
+        clashes = list(islice(_ports(with_paths(spec, f"{prefix}spec")), _MOST))
+        warnings += clashes
+        if not clashes:
+            _DISTINCT.note(written)
+    return warnings + _about(spec, rest, prefix)
 
 
-def _about(spec: Object, rules: dict[str, Rule], path: str) -> list[str]:
-    """What the rules of those fields say that the spec has."""
-    return [
-        warning
-        for field in rules
-        if field in spec
-        for warning in rules[field](spec[field] or (), f"{path}.{field}")
-    ]
+_DEPRECATED = frozenset(DEPRECATED)
+_WHOLE = Sound(longest=1024)
+"""The resources of a container, as JSON: nothing of less than a byte."""
+_DISTINCT = Sound(longest=2048)
+"""The ports of all containers, as JSON."""
 
 
-def _node_selector(selector: dict[str, str], path: str) -> Iterator[str]:
+@functools.lru_cache(maxsize=1024)
+def _rules_for(fields: tuple[str, ...]) -> tuple[Rules, Rules, Rules]:
+    """Those that a spec with these fields is looked at for."""
+    placement, references, rest = (
+        [(field, rule) for field, rule in rules.items() if field in fields]
+        for rules in (_PLACEMENT, _REFERENCES, _REST)
+    )
+    return placement, references, rest
+
+
+def _about(spec: Object, rules: Rules, prefix: str) -> list[str]:
+    """What the rules say of the fields."""
+    warnings: list[str] = []
+    for field, rule in rules:
+        warnings += rule(spec[field] or (), f"{prefix}spec.{field}")
+    return warnings
+
+
+def _node_selector(selector: dict[str, str], path: str) -> Iterable[str]:
     """Labels of nodes that have been replaced by others."""
-    for label in selector:
-        if label in DEPRECATED:
-            yield f"{path}[{label}]: {DEPRECATED[label]}"
+    if _DEPRECATED.isdisjoint(selector):
+        return ()
+    return [f"{path}[{label}]: {DEPRECATED[label]}" for label in selector if label in DEPRECATED]
 
 
 def _node_affinity(affinity: Object, path: str) -> Iterator[str]:
@@ -128,7 +164,9 @@ def _node_term(term: Object, path: str, *, check_values: bool) -> Iterator[str]:
                     yield f"{where}: {value} is invalid, {problem}"
 
 
-def _annotations(annotations: dict[str, str], path: str) -> list[str]:
+def _annotations(annotations: dict[str, str], path: str) -> Iterable[str]:
+    if _WARNED_OF.isdisjoint(annotations):
+        return ()
     return [f"{path}[{key}]: {why}" for key, why in _ANNOTATIONS.items() if key in annotations]
 
 
@@ -202,9 +240,12 @@ def _profiles(
             yield app_armor_warning(f"{path}[{key}]")
 
 
+def _hides(variables: list[Object]) -> bool:
+    """Whether two variables have the same name."""
+    return len({variable.get("name") for variable in variables}) < len(variables)
+
+
 def _hidden_variables(variables: list[Object], path: str) -> Iterator[str]:
-    if len({variable.get("name") for variable in variables}) == len(variables):
-        return
     seen: set[str] = set()
     for index, variable in enumerate(variables):
         name, value = variable.get("name", ""), variable.get("value", "")
@@ -217,14 +258,6 @@ def _hidden_variables(variables: list[Object], path: str) -> Iterator[str]:
                     "which may be dropped when using apply"
                 )
         seen.add(name)
-
-
-def _distinct_ports(containers: list[tuple[Object, str]]) -> bool:
-    """Whether no two ports have anything in common, and none speaks of its host's address."""
-    ports = [port for container, _ in containers if "ports" in container for port in container["ports"] or ()]
-    numbers = {(port.get("containerPort"), port.get("protocol")) for port in ports}
-    names = {port.get("name") or number for number, port in enumerate(ports)}
-    return len(numbers) == len(names) == len(ports) and not any("hostIP" in port for port in ports)
 
 
 def _ports(containers: list[tuple[Object, str]]) -> Iterator[str]:
@@ -277,9 +310,10 @@ def _selectors(affinity: Object, path: str) -> Iterator[str]:
                 yield f"{where}.labelSelector: {_NO_SELECTOR}"
 
 
-def _grace(seconds: int, path: str) -> Iterator[str]:
-    if seconds and seconds < 0:
-        yield f"{path}: must be >= 0; negative values are invalid and will be treated as 1"
+def _grace(seconds: int, path: str) -> Iterable[str]:
+    if not seconds or seconds > 0:
+        return ()
+    return (f"{path}: must be >= 0; negative values are invalid and will be treated as 1",)
 
 
 def _name_servers(config: Object, path: str) -> Iterator[str]:
