@@ -5,10 +5,10 @@ Which plugins care about a request is worked out once for each (resource, sub-re
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Plugin
+from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Pending, Plugin
 from kubist.context import Context
 from kubist.resources import Resource
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kubist.registry import Registry
 
 Object = dict[str, Any]
-Step = Callable[[Context, Object | None, Object | None], Awaitable[None]]
+Step = Callable[[Context, Object | None, Object | None], Pending]
 
 
 class Route:
@@ -59,32 +59,36 @@ class Admission:
         steps = self._route(ctx, operation_of(new, old)).admit
         ctx.reinvocation = None
         for step in steps:
-            await step(ctx, new, old)
+            pending = step(ctx, new, old)
+            if pending is not None:
+                await pending
         if ctx.reinvocation is not None and ctx.reinvocation.wanted:
             ctx.reinvocation.again = True
-            for step in steps:
-                await step(ctx, new, old)
+            await _take(steps, ctx, new, old)
 
     async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         """Let plugins refuse what the request came to."""
         for step in self._route(ctx, operation_of(new, old)).validate:
-            await step(ctx, new, old)
+            pending = step(ctx, new, old)
+            if pending is not None:
+                await pending
 
     async def delete(self, ctx: Context, old: Object) -> None:
         """Both phases of a deletion, which has nothing to change."""
         route = self._route(ctx, DELETE)
-        for step in route.admit:
-            await step(ctx, None, old)
-        for step in route.validate:
-            await step(ctx, None, old)
+        await _take(route.admit + route.validate, ctx, None, old)
 
     async def connect(self, ctx: Context, options: Object) -> None:
         """Both phases of a connection to a sub-resource; `options` is what the query says, as an object."""
         route = self._route(ctx, CONNECT)
-        for step in route.admit:
-            await step(ctx, options, None)
-        for step in route.validate:
-            await step(ctx, options, None)
+        await _take(route.admit + route.validate, ctx, options, None)
+
+
+async def _take(steps: list[Step], ctx: Context, new: Object | None, old: Object | None) -> None:
+    for step in steps:
+        pending = step(ctx, new, old)
+        if pending is not None:
+            await pending
 
 
 def operation_of(new: Object | None, old: Object | None) -> str:

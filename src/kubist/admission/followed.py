@@ -21,14 +21,14 @@ class Followed(Generic[T]):
         assert found is not None
         self._make = make
         self._resource = found
-        self._collection = registry.collection(found)
+        self.collection = registry.collection(found)
         self._entries: object = None
         self._made: dict[str, T] = {}
         self._items: list[T] | None = None
         self._within: dict[str, list[T]] = {}
         self.generation = 0
         """Rises with every change."""
-        self._collection.subscribe(self, self._changed)
+        self.collection.subscribe(self, self._changed)
 
     def _changed(self, changes: list[Change]) -> None:
         for change in changes:
@@ -41,7 +41,7 @@ class Followed(Generic[T]):
 
     def _refill(self) -> None:
         """The whole collection was loaded anew."""
-        self._entries, self._items = self._collection.entries, None
+        self._entries, self._items = self.collection.entries, None
         self._made.clear()
         self._within.clear()
         self.generation += 1
@@ -49,33 +49,33 @@ class Followed(Generic[T]):
     def _of(self, key: str) -> T:
         made = self._made.get(key)
         if made is None:
-            made = self._made[key] = self._make(self._collection.entries[key].object())
+            made = self._made[key] = self._make(self.collection.entries[key].object())
         return made
 
     @property
     def items(self) -> list[T]:
         """Of all objects, in the order of their names."""
-        if self._collection.entries is not self._entries:
+        if self.collection.entries is not self._entries:
             self._refill()
         if self._items is None:
-            self._items = [self._of(key) for key in self._collection.entries]
+            self._items = [self._of(key) for key in self.collection.entries]
         return self._items
 
     def within(self, namespace: str) -> list[T]:
         """Of the objects of a namespace."""
-        if not self._collection.entries:
+        if not self.collection.entries:
             return []
-        if self._collection.entries is not self._entries:
+        if self.collection.entries is not self._entries:
             self._refill()
         found = self._within.get(namespace)
         if found is None:
-            below = self._collection.below(self._resource.key(namespace, ""))
+            below = self.collection.below(self._resource.key(namespace, ""))
             found = self._within[namespace] = [self._of(entry.key) for entry in below]
         return found
 
     def get(self, name: str, namespace: str = "") -> T | None:
         """Of one object, if it exists."""
-        if self._collection.entries is not self._entries:
+        if self.collection.entries is not self._entries:
             self._refill()
         key = self._resource.key(namespace, name)
-        return self._of(key) if key in self._collection.entries else None
+        return self._of(key) if key in self.collection.entries else None

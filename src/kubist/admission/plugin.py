@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.context import Context
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from kubist.registry import Registry
 
 Object = dict[str, Any]
+Pending = Awaitable[None] | None
+"""What is left of a step and has to be waited for; most steps are done when they return."""
 
 CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
 
@@ -32,11 +35,13 @@ class Plugin:
     def start(self, registry: Registry) -> None:
         """The cache is filled: what follows collections can begin."""
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:
         """Change `new` in place, or refuse."""
+        return None
 
-    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:
         """Refuse, or not."""
+        return None
 
 
 def forbidden(ctx: Context, new: Object | None, why: str) -> status.APIError:

@@ -39,14 +39,16 @@ class Update:
     def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
         return ()
 
-    async def before_update(self, ctx: Context, new: Object, old: Object) -> Undo | None:
+    def before_update(self, ctx: Context, new: Object, old: Object) -> Awaitable[Undo | None] | None:
         """First step of a write, before preparation and validation: take what lies outside the object
         (addresses, ports), possibly setting fields. The returned function gives it back if the write fails.
-        Also called in a dry run: the context says `dry_run`, and nothing must be kept then."""
+        Also called in a dry run: the context says `dry_run`, and nothing must be kept then. None: there is
+        nothing to wait for."""
         return None
 
-    async def after_update(self, ctx: Context, new: Object, old: Object) -> None:
+    def after_update(self, ctx: Context, new: Object, old: Object) -> Awaitable[None] | None:
         """The write succeeded (never called in a dry run): release what the change no longer needs."""
+        return None
 
 
 class Status(Update):
@@ -178,7 +180,7 @@ class Strategy(Update):
     def complete_bookmark(self, obj: Object) -> None:
         """Add to the empty object of a bookmark what it has beyond the zeros of its schema."""
 
-    async def before_create(self, ctx: Context, obj: Object) -> Undo | None:
+    def before_create(self, ctx: Context, obj: Object) -> Awaitable[Undo | None] | None:
         """As `before_update`, for a new object."""
         return None
 
@@ -251,6 +253,12 @@ def text_at(obj: Object, path: str) -> str:
 def keep(new: Object, old: Object, *fields: str) -> None:
     """Put the old value of each dotted path back into `new` (removing it where the old has none)."""
     for path in fields:
+        if "." not in path:
+            if path in old:
+                new[path] = old[path]
+            elif path in new:
+                del new[path]
+            continue
         *parents, last = path.split(".")
         source: Any = old
         target: Any = new

@@ -116,7 +116,7 @@ def validate_any_update(new: Meta, old: Meta, *, namespaced: bool, path: str = "
 
 def _common(meta: Meta, path: str, *, finalizers: bool) -> Errors:
     errors: Errors = []
-    if (labels := meta.get("labels")) and tuple(labels.items()) not in _LABELS:
+    if labels := meta.get("labels"):
         errors += validate_labels(labels, f"{path}.labels")
     if annotations := meta.get("annotations"):
         errors += validate_annotations(annotations, f"{path}.annotations")
@@ -155,13 +155,15 @@ def _namespace_fits(namespace: str) -> bool:
 
 def validate_labels(labels: dict[str, str], path: str) -> Errors:
     errors: Errors = []
-    for key, value in labels.items():
+    if (written := tuple(labels.items())) in _LABELS:
+        return errors
+    for key, value in written:
         if len(key) < KEY_LIMIT and len(value) < KEY_LIMIT and _label_fits(key, value):
             continue
         errors += [invalid(path, key, message) for message in names.qualified_name(key)]
         errors += [invalid(path, value, message) for message in names.label_value(value)]
     if not errors:
-        _LABELS.note(tuple(labels.items()))
+        _LABELS.note(written)
     return errors
 
 

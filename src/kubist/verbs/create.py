@@ -103,7 +103,8 @@ def from_storage(call: Call, obj: Object) -> Object:
 
 def wipe(metadata: Object) -> None:
     for name in SYSTEM_FIELDS:
-        metadata.pop(name, None)
+        if name in metadata:
+            del metadata[name]
 
 
 def match_namespace(call: Call, metadata: Object) -> None:
@@ -121,10 +122,10 @@ def match_namespace(call: Call, metadata: Object) -> None:
 
 def name_it(call: Call, metadata: Object) -> bool:
     """Make a name from generateName where there is none."""
-    prefix = metadata.get("generateName")
-    if prefix and not metadata.get("name"):
-        metadata["name"] = call.resource.strategy.generate_name(prefix)
-    call.context.name = metadata.get("name", "")
+    name, prefix = metadata.get("name", ""), metadata.get("generateName")
+    if prefix and not name:
+        name = metadata["name"] = call.resource.strategy.generate_name(prefix)
+    call.context.name = name
     return bool(prefix)
 
 
@@ -141,9 +142,24 @@ def stamp(call: Call, metadata: Object) -> None:
 
 
 def new_uid() -> str:
-    """A random UUID, without the object that `uuid.uuid4` makes of it on the way."""
-    text = os.urandom(16).hex()
-    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[int(text[16], 16) & 3]}{text[17:20]}-{text[20:]}"
+    """A random UUID."""
+    while True:
+        try:
+            return _uids.pop()
+        except IndexError:
+            _uids.extend(_draw_uids(64))
+
+
+def _draw_uids(number: int) -> list[str]:
+    """UUIDs without the objects that `uuid.uuid4` makes of them on the way; the system is asked once for all."""
+    drawn = os.urandom(16 * number).hex()
+    texts = [drawn[at : at + 32] for at in range(0, len(drawn), 32)]
+    return [f"{t[:8]}-{t[8:12]}-4{t[13:16]}-{'89ab'[int(t[16], 16) & 3]}{t[17:20]}-{t[20:]}" for t in texts]
+
+
+_uids: list[str] = []
+"""Drawn and not yet given out. A forked process draws its own."""
+os.register_at_fork(after_in_child=_uids.clear)
 
 
 def prepare(call: Call, strategy: Strategy, obj: Object) -> None:
@@ -154,10 +170,10 @@ def prepare(call: Call, strategy: Strategy, obj: Object) -> None:
 
 def check(call: Call, strategy: Strategy, obj: Object) -> None:
     """Validate a new object: 422 with all causes."""
-    metadata = obj["metadata"]
+    metadata, context = obj["metadata"], call.context
     namespaced = call.resource.namespaced
     if strategy.lenient_metadata:
-        errors = strategy.validate_create(call.context, obj) or objectmeta.validate_create(
+        errors = strategy.validate_create(context, obj) or objectmeta.validate_create(
             metadata, namespaced=namespaced, validate_name=names.path_segment, qualified_finalizers=False
         )
     else:
@@ -167,17 +183,18 @@ def check(call: Call, strategy: Strategy, obj: Object) -> None:
             validate_name=strategy.validate_name,
             qualified_finalizers=strategy.qualified_finalizers,
         )
-        errors += strategy.validate_create(call.context, obj)
+        errors += strategy.validate_create(context, obj)
     if errors:
         raise status.invalid(call.resource.stored_group, call.resource.kind, metadata.get("name", ""), errors)
-    for warning in strategy.warnings_on_create(call.context, obj):
-        call.context.warn(warning)
+    for warning in strategy.warnings_on_create(context, obj):
+        context.warn(warning)
 
 
 def settle(call: Call, obj: Object) -> None:
     """The object as it will be read: without what was sent empty, for which there may be defaults."""
-    if call.sent_empty is not None and call.sent_empty.paths:
-        call.sent_empty.take(obj)
+    sent_empty = call.sent_empty
+    if sent_empty is not None and sent_empty.paths:
+        sent_empty.take(obj)
         call.resource.strategy.default(obj)
 
 
@@ -188,7 +205,8 @@ async def insert(call: Call, obj: Object) -> Entry | None:
     metadata = obj["metadata"]
     generated = name_it(call, metadata)
     stamp(call, metadata)
-    undo = await strategy.before_create(context, obj)
+    pending = strategy.before_create(context, obj)
+    undo = await pending if pending is not None else None
     try:
         prepare(call, strategy, obj)
         try:

@@ -144,9 +144,10 @@ def carry_over(new: Object, old: Object) -> None:
     for name in ("creationTimestamp", "generation", "namespace", "selfLink"):
         if name in before:
             metadata[name] = before[name]
-        else:
-            metadata.pop(name, None)
-    metadata.setdefault("name", before["name"])
+        elif name in metadata:
+            del metadata[name]
+    if "name" not in metadata:
+        metadata["name"] = before["name"]
 
 
 def share_unchanged(new: Object, old: Object) -> None:
@@ -164,7 +165,10 @@ def raise_generation(call: Call, new: Object, old: Object) -> None:
         return
     if sent_empty is not None:
         sent_empty.take(new)
-    changed = any(new.get(field) != old.get(field) for field in watched)
+    changed = False
+    for field in watched:
+        if (value := new.get(field)) is not (held := old.get(field)) and value != held:
+            changed = True
     if sent_empty is not None:
         changed = changed or (strategy.empty_is_change and sent_empty.within(watched, new))
         sent_empty.put(new)
@@ -176,7 +180,8 @@ async def _write(call: Call, path: Update, entry: Entry, new: Object, old: Objec
     """Check and store; None if another write came first."""
     context, resource = call.context, call.resource
     carry_over(new, old)
-    undo = await path.before_update(context, new, old)
+    pending = path.before_update(context, new, old)
+    undo = await pending if pending is not None else None
     try:
         path.prepare_for_update(context, new, old)
         share_unchanged(new, old)
@@ -216,7 +221,9 @@ async def _write(call: Call, path: Update, entry: Entry, new: Object, old: Objec
             await undo()
         return None
     if written is not entry:
-        await path.after_update(context, new, old)
+        released = path.after_update(context, new, old)
+        if released is not None:
+            await released
     return Outcome(written, new)
 
 

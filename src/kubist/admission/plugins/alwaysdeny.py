@@ -9,5 +9,5 @@ from kubist.context import Context
 class AlwaysDeny(Plugin):
     operations = (CREATE, UPDATE, DELETE, CONNECT)
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         raise forbidden(ctx, new, "admission control is denying all modifications")

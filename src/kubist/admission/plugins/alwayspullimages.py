@@ -15,7 +15,7 @@ class AlwaysPullImages(Plugin):
     resources = ("pods",)
     operations = (CREATE, UPDATE)
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
         if not _new_images(new, old):
             return
@@ -25,7 +25,7 @@ class AlwaysPullImages(Plugin):
             if volume.get("image") is not None:
                 volume["image"]["pullPolicy"] = "Always"
 
-    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
         if not _new_images(new, old):
             return

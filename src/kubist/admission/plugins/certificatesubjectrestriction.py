@@ -15,7 +15,7 @@ class CertificateSubjectRestriction(Plugin):
     resources = (REQUESTS,)
     operations = (CREATE,)
 
-    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
         if new["spec"].get("signerName") != SIGNER:
             return

@@ -14,7 +14,7 @@ class DefaultIngressClass(Plugin):
     resources = ("ingresses.networking.k8s.io",)
     operations = (CREATE,)
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
         spec = new.setdefault("spec", {})
         if spec.get("ingressClassName") is not None:

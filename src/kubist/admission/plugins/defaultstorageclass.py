@@ -16,7 +16,7 @@ class DefaultStorageClass(Plugin):
     resources = ("persistentvolumeclaims",)
     operations = (CREATE,)
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
         spec = new.setdefault("spec", {})
         if spec.get("storageClassName") is not None:

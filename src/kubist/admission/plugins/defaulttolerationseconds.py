@@ -7,26 +7,28 @@ from kubist.context import Context
 
 TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 SECONDS = 300
+DEFAULTS: list[Object] = [
+    {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": SECONDS}
+    for taint in TAINTS
+]
 
 
 class DefaultTolerationSeconds(Plugin):
     resources = ("pods",)
     operations = (CREATE, UPDATE)
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
         spec = new["spec"]
         held = spec.get("tolerations")
         if not held:
-            spec["tolerations"] = [_toleration(taint) for taint in TAINTS]
+            spec["tolerations"] = [toleration.copy() for toleration in DEFAULTS]
+            return
+        if held == DEFAULTS:
             return
         tolerated = {t.get("key", "") for t in held if t.get("effect", "") in ("", "NoExecute")}
         if "" in tolerated:
             return
         missing = [taint for taint in TAINTS if taint not in tolerated]
         if missing:
-            spec["tolerations"] = held + [_toleration(taint) for taint in missing]
-
-
-def _toleration(taint: str) -> Object:
-    return {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": SECONDS}
+            spec["tolerations"] = held + [t.copy() for t in DEFAULTS if t["key"] in missing]

@@ -10,7 +10,7 @@ class DenyServiceExternalIPs(Plugin):
     resources = ("services",)
     operations = (CREATE, UPDATE)
 
-    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         if set(_addresses(new)) - set(_addresses(old)):
             raise forbidden(ctx, new, "Use of external IPs is denied by admission control")
 

@@ -11,7 +11,7 @@ class ExtendedResourceToleration(Plugin):
     resources = ("pods",)
     operations = (CREATE, UPDATE)
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
         spec = new["spec"]
         containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]

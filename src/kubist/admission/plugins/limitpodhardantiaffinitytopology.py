@@ -13,7 +13,7 @@ class LimitPodHardAntiAffinityTopology(Plugin):
     resources = ("pods",)
     operations = (CREATE, UPDATE)
 
-    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         required = "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution"
         for term in at(new, required) or ():
             key = term.get("topologyKey", "")

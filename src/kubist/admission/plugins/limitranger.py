@@ -29,14 +29,16 @@ class LimitRanger(Plugin):
             return operation in (CREATE, UPDATE)
         return (resource, operation) in (("pods", CREATE), ("pods/resize", UPDATE))
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        if not self._ranges.collection.entries:
+            return
         if new is None or ctx.resource.resource != "pods" or _going(old):
             return
         for limits in self._ranges.within(ctx.namespace):
             set_defaults(new, limits)
 
-    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
-        if new is None or _going(old):
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        if not self._ranges.collection.entries or new is None or _going(old):
             return
         for limits in self._ranges.within(ctx.namespace):
             wrong = list(dict.fromkeys(_violations(ctx, new, limits)))

@@ -9,10 +9,10 @@ import orjson
 from kubist.admission.attributes import Attributes, Target
 from kubist.admission.managedfields import keep_valid
 from kubist.admission.matching import exempt
-from kubist.admission.plugin import CONNECT, CREATE, UPDATE, Object, Plugin, forbidden
+from kubist.admission.plugin import CONNECT, CREATE, UPDATE, Object, Pending, Plugin, forbidden
 from kubist.admission.policies import params
 from kubist.admission.policies.authorizer import Decisions
-from kubist.admission.policies.definitions import Binding, Definitions
+from kubist.admission.policies.definitions import Binding, Bound, Definitions
 from kubist.admission.policies.evaluation import Evaluation, Failed
 from kubist.admission.policies.mutating import MutatingPolicy
 from kubist.admission.policies.params import Misconfigured
@@ -35,10 +35,15 @@ class MutatingAdmissionPolicy(Plugin):
         self._definitions = Definitions(registry, policies, bindings, MutatingPolicy)
         self._resources = registry.resources
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
-        bound = self._definitions.bound
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:
+        bound = self._definitions.bound()
         if not bound or new is None or exempt(ctx.resource.kind, ctx.resource.group):
-            return
+            return None
+        return self._mutate(bound, ctx, new, old)
+
+    async def _mutate(
+        self, bound: Bound[MutatingPolicy], ctx: Context, new: Object, old: Object | None
+    ) -> None:
         if ctx.reinvocation is None:
             ctx.reinvocation = Reinvocation()
         managers = (new.get("metadata") or {}).get("managedFields")

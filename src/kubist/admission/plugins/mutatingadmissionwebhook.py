@@ -11,7 +11,7 @@ import orjson
 from kubist.admission.attributes import Attributes, Target
 from kubist.admission.managedfields import keep_valid
 from kubist.admission.matching import exempt
-from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Object, Plugin
+from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Object, Pending, Plugin
 from kubist.admission.reinvocation import Reinvocation
 from kubist.admission.webhooks.hooks import CallError, Hook, hooks_of
 from kubist.admission.webhooks.review import Answer
@@ -43,11 +43,17 @@ class MutatingAdmissionWebhook(Plugin):
         self._configurations = Followed(registry, group, resource, hooks_of)
         self._resources = registry.resources
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
-        if self._configurations is None or not (configurations := self._configurations.items):
-            return
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:
+        configurations = self._configurations
+        if configurations is None or not configurations.collection.entries:
+            return None
         if exempt(ctx.resource.kind, ctx.resource.group):
-            return
+            return None
+        return self._ask_all(configurations.items, ctx, new, old)
+
+    async def _ask_all(
+        self, configurations: list[list[Hook]], ctx: Context, new: Object | None, old: Object | None
+    ) -> None:
         if ctx.reinvocation is None:
             ctx.reinvocation = Reinvocation()
         rounds = ctx.reinvocation

@@ -8,6 +8,6 @@ from kubist.meta import status
 
 
 class NamespaceExists(Plugin):
-    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         if ctx.namespace and ctx.objects.get("namespaces", ctx.namespace) is None:
             raise status.not_found("", "namespaces", ctx.namespace)

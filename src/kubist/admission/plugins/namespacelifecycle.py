@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kubist.admission.followed import Followed
-from kubist.admission.plugin import CREATE, DELETE, UPDATE, Object, Plugin, forbidden
+from kubist.admission.plugin import CREATE, DELETE, UPDATE, Object, Pending, Plugin, forbidden
 from kubist.context import Context
 from kubist.meta import status
 
@@ -27,18 +27,24 @@ class NamespaceLifecycle(Plugin):
             return operation == DELETE
         return operation in (CREATE, UPDATE) and parent != ACCESS_REVIEWS
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:
         if new is None:
             if ctx.name in IMMORTAL:
                 raise status.forbidden("", "namespaces", ctx.name, "this namespace may not be deleted")
-            return
+            return None
         if not ctx.namespace:
-            return
+            return None
         phase = self._phases.get(ctx.namespace)
         if phase is None:
-            # Another server on the same store may have made it a moment ago.
-            await self._registry.cache.catch_up()
-            phase = self._phases.get(ctx.namespace)
+            return self._look_again(ctx, new, old)
+        if old is None and phase == "Terminating":
+            raise _terminating(ctx, new)
+        return None
+
+    async def _look_again(self, ctx: Context, new: Object, old: Object | None) -> None:
+        """Another server on the same store may have made the namespace a moment ago."""
+        await self._registry.cache.catch_up()
+        phase = self._phases.get(ctx.namespace)
         if phase is None:
             raise status.not_found("", "namespaces", ctx.namespace)
         if old is None and phase == "Terminating":

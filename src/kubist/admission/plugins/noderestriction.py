@@ -6,7 +6,7 @@ import base64
 from collections.abc import Callable
 
 from kubist.admission.noderules import api_references, forbidden_labels, references_audience
-from kubist.admission.plugin import CREATE, DELETE, UPDATE, Object, Plugin, forbidden
+from kubist.admission.plugin import CREATE, DELETE, UPDATE, Object, Pending, Plugin, forbidden
 from kubist.context import Context, User
 from kubist.kinds.strategy import at
 from kubist.meta import status
@@ -28,20 +28,20 @@ class NodeRestriction(Plugin):
     def handles(self, resource: str, operation: str) -> bool:
         return resource.partition("/")[0] in _RULES and operation in (CREATE, UPDATE, DELETE)
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:
         node = node_of(ctx.user)
         if node is None:
-            return
+            return None
         if not node:
             raise forbidden(ctx, new, f'could not determine node from user "{ctx.user.name}"')
         resource = ctx.resource
         name = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
         if name == "serviceaccounts":
-            await _check_token(ctx, node, new)
-            return
+            return _check_token(ctx, node, new)
         why = _RULES[name](ctx, node, new, old)
         if why:
             raise forbidden(ctx, new, why)
+        return None
 
 
 def _check_pod(ctx: Context, node: str, new: Object | None, old: Object | None) -> str:

@@ -13,7 +13,7 @@ class PersistentVolumeClaimResize(Plugin):
     resources = ("persistentvolumeclaims",)
     operations = (UPDATE,)
 
-    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None and old is not None
         if _size(new) <= _size(old):
             return

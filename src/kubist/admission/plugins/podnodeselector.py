@@ -16,14 +16,14 @@ class PodNodeSelector(Plugin):
     def __init__(self, configuration: Object | None = None) -> None:
         self._selectors: dict[str, str] = (configuration or {}).get("podNodeSelectorPluginConfig") or {}
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
         chosen = {**self._of_namespace(ctx, new), **(new["spec"].get("nodeSelector") or {})}
         if chosen:
             new["spec"]["nodeSelector"] = chosen
-        await self.validate(ctx, new, old)
+        self.validate(ctx, new, old)
 
-    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
         self._of_namespace(ctx, new)
         allowed = _labels(self._selectors.get(ctx.namespace, ""))

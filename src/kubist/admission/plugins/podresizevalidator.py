@@ -14,7 +14,7 @@ class PodResizeValidator(Plugin):
     resources = ("pods/resize",)
     operations = (UPDATE,)
 
-    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None and old is not None
         name = new["spec"].get("nodeName")
         if not name or new["metadata"].get("generation") == old["metadata"].get("generation"):

@@ -31,6 +31,7 @@ TEMPLATES = {
 IGNORED = frozenset(("exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"))
 """Sub-resources of pods through which nothing of a pod's making is written."""
 UNRESTRICTED = str(Standard())
+ENFORCED = PREFIX + "enforce-policy"
 MOST_PODS, MOST_SECONDS = 3000, 1.0
 """How many pods are looked at, and for how long, when a namespace becomes stricter."""
 
@@ -58,7 +59,7 @@ class PodSecurity(Plugin):
             return subresource not in IGNORED
         return not subresource and (parent == "namespaces" or parent in TEMPLATES)
 
-    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
         if ctx.resource.resource == "namespaces":
             self._check_namespace(ctx, new, old)
@@ -73,7 +74,7 @@ class PodSecurity(Plugin):
         policy, errors = found
         if ctx.resource.resource == "pods":
             if not errors and policy.privileged:
-                _annotate(ctx, "enforce-policy", UNRESTRICTED)
+                ctx.audit_annotations[ENFORCED] = UNRESTRICTED
             elif old is None or _significant(new, old):
                 _annotate_errors(ctx, errors)
                 _check_pod(ctx, policy, new)
@@ -137,7 +138,7 @@ def _annotate_errors(ctx: Context, errors: list[FieldError]) -> None:
 
 
 def _check_pod(ctx: Context, policy: Policy, pod: Object) -> None:
-    _annotate(ctx, "enforce-policy", str(policy.enforce))
+    ctx.audit_annotations[ENFORCED] = str(policy.enforce)
     found = violations(policy.enforce, pod["metadata"], pod["spec"])
     if not found:
         _note(ctx, policy, pod)

@@ -27,7 +27,7 @@ class PodTolerationRestriction(Plugin):
         self._defaults: list[Object] = (configuration or {}).get("default") or []
         self._allowed: list[Object] = (configuration or {}).get("whitelist") or []
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
         extra: list[Object] = []
         if old is None:
@@ -37,9 +37,9 @@ class PodTolerationRestriction(Plugin):
             extra.append(MEMORY_PRESSURE)
         if extra:
             new["spec"]["tolerations"] = tolerations.merge(new["spec"].get("tolerations") or [], extra)
-        await self.validate(ctx, new, old)
+        self.validate(ctx, new, old)
 
-    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
         held = new["spec"].get("tolerations") or []
         allowed, scope = _annotated(ctx, ALLOWED), "namespace"

@@ -12,7 +12,7 @@ class PodTopologyLabels(Plugin):
     resources = ("pods", "pods/binding")
     operations = (CREATE,)
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
         if ctx.subresource:
             target = new.get("target") or {}

@@ -24,7 +24,7 @@ class Priority(Plugin):
         self._seen = -1
         self._chosen: Object | None = None
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         if new is None or ctx.resource.resource != "pods":
             return
         spec = new["spec"]
@@ -48,7 +48,7 @@ class Priority(Plugin):
                 raise _computed(ctx, new, what, policy)
             spec["preemptionPolicy"] = policy
 
-    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         if new is None or ctx.resource.resource == "pods" or not new.get("globalDefault"):
             return
         held = self._default()

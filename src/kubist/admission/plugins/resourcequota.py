@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kubist.admission.followed import Followed
-from kubist.admission.plugin import Object, Plugin
+from kubist.admission.plugin import Object, Pending, Plugin
 from kubist.admission.quota.evaluators import IGNORED, OPERATIONS, evaluator_for
 from kubist.admission.quota.ledger import Ledger
 from kubist.context import Context
@@ -22,11 +22,12 @@ class ResourceQuota(Plugin):
     def handles(self, resource: str, operation: str) -> bool:
         return operation in OPERATIONS and resource.partition("/")[0] not in IGNORED
 
-    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:
+        if not self._quotas.collection.entries:
+            return None
         if new is None or not ctx.namespace or not self._quotas.within(ctx.namespace):
-            return
+            return None
         resource = ctx.resource
         name = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
         evaluator = evaluator_for(name)
-        if evaluator.handles(ctx, new, old):
-            await self._ledger.charge(ctx, evaluator, new, old)
+        return self._ledger.charge(ctx, evaluator, new, old) if evaluator.handles(ctx, new, old) else None

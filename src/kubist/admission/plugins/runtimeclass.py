@@ -15,7 +15,7 @@ class RuntimeClass(Plugin):
     resources = ("pods",)
     operations = (CREATE,)
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
         found = _find(ctx, new)
         if found is None:
@@ -32,7 +32,7 @@ class RuntimeClass(Plugin):
         if found.get("scheduling") is not None:
             _schedule(ctx, new, found["scheduling"])
 
-    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
         found = _find(ctx, new)
         held = new["spec"].get("overhead")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
+from kubist.admission.plugin import CREATE, UPDATE, Object, Pending, Plugin, forbidden
 from kubist.context import Context
 from kubist.meta import names
 
@@ -24,10 +24,11 @@ class ServiceAccount(Plugin):
     resources = ("pods", "pods/ephemeralcontainers")
     operations = (CREATE, UPDATE)
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:
         assert new is not None
-        if old is not None:
-            return
+        return self._admit(ctx, new) if old is None else None
+
+    async def _admit(self, ctx: Context, new: Object) -> None:
         if not _is_mirror(new):
             spec = new["spec"]
             if not spec.get("serviceAccountName"):
@@ -38,12 +39,15 @@ class ServiceAccount(Plugin):
             pull = account.get("imagePullSecrets") or ()
             if pull and not spec.get("imagePullSecrets"):
                 spec["imagePullSecrets"] = [{"name": secret.get("name", "")} for secret in pull]
-        await self.validate(ctx, new, old)
+        await self._validate(ctx, new, None)
 
-    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:
         assert new is not None
         if old is not None and ctx.subresource != "ephemeralcontainers":
-            return
+            return None
+        return self._validate(ctx, new, old)
+
+    async def _validate(self, ctx: Context, new: Object, old: Object | None) -> None:
         if old is None and _is_mirror(new):
             _check_mirror(ctx, new)
             return

@@ -16,7 +16,7 @@ class StorageObjectInUseProtection(Plugin):
     resources = ("persistentvolumes", "persistentvolumeclaims", "volumeattributesclasses.storage.k8s.io")
     operations = (CREATE,)
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
         held = new["metadata"].get("finalizers") or []
         finalizer = FINALIZERS[ctx.resource.resource]

@@ -12,7 +12,7 @@ class TaintNodesByCondition(Plugin):
     resources = ("nodes",)
     operations = (CREATE,)
 
-    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
         taints = new.setdefault("spec", {}).setdefault("taints", [])
         if not any(t.get("key") == TAINT["key"] and t.get("effect") == TAINT["effect"] for t in taints):

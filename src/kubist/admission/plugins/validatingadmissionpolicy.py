@@ -8,10 +8,10 @@ import orjson
 
 from kubist.admission.attributes import Attributes, Target
 from kubist.admission.matching import exempt
-from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Object, Plugin, forbidden
+from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Object, Pending, Plugin, forbidden
 from kubist.admission.policies import params
 from kubist.admission.policies.authorizer import Decisions
-from kubist.admission.policies.definitions import Binding, Definitions
+from kubist.admission.policies.definitions import Binding, Bound, Definitions
 from kubist.admission.policies.evaluation import Evaluation
 from kubist.admission.policies.params import Misconfigured
 from kubist.admission.policies.validating import Denial, ValidatingPolicy
@@ -34,10 +34,15 @@ class ValidatingAdmissionPolicy(Plugin):
         self._definitions = Definitions(registry, policies, bindings, ValidatingPolicy)
         self._resources = registry.resources
 
-    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
-        bound = self._definitions.bound
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:
+        bound = self._definitions.bound()
         if not bound or exempt(ctx.resource.kind, ctx.resource.group):
-            return
+            return None
+        return self._try(bound, ctx, new, old)
+
+    async def _try(
+        self, bound: Bound[ValidatingPolicy], ctx: Context, new: Object | None, old: Object | None
+    ) -> None:
         trial = _Trial(Attributes(ctx, new, old, self._resources, settled=True))
         for policy, bindings in bound:
             await trial.hold(policy, bindings)

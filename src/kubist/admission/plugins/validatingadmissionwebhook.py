@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kubist.admission.attributes import Attributes, Target
 from kubist.admission.matching import exempt
-from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Object, Plugin
+from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Object, Pending, Plugin
 from kubist.admission.webhooks.hooks import CallError, Hook, hooks_of
 from kubist.context import Context
 from kubist.meta import status
@@ -34,11 +34,17 @@ class ValidatingAdmissionWebhook(Plugin):
         self._configurations = Followed(registry, group, resource, hooks_of)
         self._resources = registry.resources
 
-    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
-        if self._configurations is None or not (configurations := self._configurations.items):
-            return
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:
+        configurations = self._configurations
+        if configurations is None or not configurations.collection.entries:
+            return None
         if exempt(ctx.resource.kind, ctx.resource.group):
-            return
+            return None
+        return self._ask_all(configurations.items, ctx, new, old)
+
+    async def _ask_all(
+        self, configurations: list[list[Hook]], ctx: Context, new: Object | None, old: Object | None
+    ) -> None:
         request = Attributes(ctx, new, old, self._resources, settled=True)
         due = []
         for hook in chain.from_iterable(configurations):

@@ -57,6 +57,7 @@ class Binding:
 
 
 P = TypeVar("P", bound=Policy)
+Bound = Iterable[tuple[P, list[Binding]]]
 
 
 class Definitions(Generic[P]):
@@ -68,12 +69,11 @@ class Definitions(Generic[P]):
         self._seen = (-1, -1)
         self._pairs: list[tuple[P, list[Binding]]] = []
 
-    @property
-    def bound(self) -> Iterable[tuple[P, list[Binding]]]:
+    def bound(self) -> Bound[P]:
         """By the policies' names."""
-        bindings = self._bindings.items
-        if not bindings:
+        if not self._bindings.collection.entries:
             return ()
+        bindings = self._bindings.items
         policies = self._policies.items
         seen = (self._bindings.generation, self._policies.generation)
         if seen != self._seen:

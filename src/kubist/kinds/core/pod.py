@@ -65,7 +65,8 @@ class PodStrategy(Strategy):
         spec = obj.setdefault("spec", {})
         default_pod_resources(spec)
         default_pod_spec(spec)
-        spec.setdefault("enableServiceLinks", True)
+        if "enableServiceLinks" not in spec:
+            spec["enableServiceLinks"] = True
         if spec["terminationGracePeriodSeconds"] < 0:
             spec["terminationGracePeriodSeconds"] = 1
         if spec.get("hostNetwork"):
@@ -91,12 +92,8 @@ class PodStrategy(Strategy):
                 "message": "Scheduling is blocked due to non-empty scheduling gates",
             }
             set_pod_condition(status, condition, ctx.now)
-        labels = obj["metadata"].get("labels") or {}
-        if labels and "affinity" in spec:
-            merge_label_keys(spec["affinity"], labels)
-        for constraint in spec.get("topologySpreadConstraints") or ():
-            if constraint.get("labelSelector") is not None:
-                add_label_keys(constraint["labelSelector"], constraint.get("matchLabelKeys"), "In", labels)
+        if "affinity" in spec or "topologySpreadConstraints" in spec:
+            _copy_label_values(spec, obj["metadata"].get("labels") or {})
         for warning in copy_app_armor_annotations(obj):
             ctx.warn(warning)
 
@@ -143,6 +140,15 @@ class PodStrategy(Strategy):
             "status.podIPs": "",
             "status.nominatedNodeName": status.get("nominatedNodeName", ""),
         }
+
+
+def _copy_label_values(spec: Object, labels: dict[str, str]) -> None:
+    """Into the selectors that ask for pods with the same labels as this one."""
+    if labels and "affinity" in spec:
+        merge_label_keys(spec["affinity"], labels)
+    for constraint in spec.get("topologySpreadConstraints") or ():
+        if constraint.get("labelSelector") is not None:
+            add_label_keys(constraint["labelSelector"], constraint.get("matchLabelKeys"), "In", labels)
 
 
 def _default_status(status: Object) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from kubist.kinds.core.podspec.images import pull_policy
 from kubist.kinds.core.podspec.resources import round_up_to_milli
+from kubist.kinds.core.podspec.visit import FIELDS
 
 Object = dict[str, Any]
 
@@ -26,11 +27,13 @@ _VOLUME_DEFAULTS: dict[str, dict[str, Any]] = {
     "azureDisk": {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"},
     "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
 }
-_INIT_CONTAINER_ANNOTATIONS = (
-    "pod.beta.kubernetes.io/init-containers",
-    "pod.alpha.kubernetes.io/init-containers",
-    "pod.beta.kubernetes.io/init-container-statuses",
-    "pod.alpha.kubernetes.io/init-container-statuses",
+_INIT_CONTAINER_ANNOTATIONS = frozenset(
+    (
+        "pod.beta.kubernetes.io/init-containers",
+        "pod.alpha.kubernetes.io/init-containers",
+        "pod.beta.kubernetes.io/init-container-statuses",
+        "pod.alpha.kubernetes.io/init-container-statuses",
+    )
 )
 
 
@@ -43,7 +46,7 @@ def default_pod_template(template: Object) -> None:
 def drop_init_container_annotations(obj: Object) -> None:
     """Init containers were annotations once; what old clients still send that way is ignored."""
     annotations = (obj.get("metadata") or {}).get("annotations")
-    if annotations:
+    if annotations and not _INIT_CONTAINER_ANNOTATIONS.isdisjoint(annotations):
         for key in _INIT_CONTAINER_ANNOTATIONS:
             annotations.pop(key, None)
         if not annotations:
@@ -52,20 +55,27 @@ def drop_init_container_annotations(obj: Object) -> None:
 
 def default_pod_spec(spec: Object) -> None:
     """Fill in a PodSpec. Zero values that cannot be told from absent ones are absent in decoded objects."""
-    set_default = spec.setdefault
-    set_default("dnsPolicy", "ClusterFirst")
-    set_default("restartPolicy", "Always")
-    set_default("securityContext", {})
-    set_default("terminationGracePeriodSeconds", 30)
-    set_default("schedulerName", "default-scheduler")
-    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
-    if account:
-        spec["serviceAccountName"] = spec["serviceAccount"] = account
-    for volume in spec.get("volumes") or ():
-        default_volume(volume)
-    for field in ("initContainers", "containers", "ephemeralContainers"):
-        for container in spec.get(field) or ():
-            _default_container(container)
+    if "dnsPolicy" not in spec:
+        spec["dnsPolicy"] = "ClusterFirst"
+    if "restartPolicy" not in spec:
+        spec["restartPolicy"] = "Always"
+    if "securityContext" not in spec:
+        spec["securityContext"] = {}
+    if "terminationGracePeriodSeconds" not in spec:
+        spec["terminationGracePeriodSeconds"] = 30
+    if "schedulerName" not in spec:
+        spec["schedulerName"] = "default-scheduler"
+    if "serviceAccountName" in spec or "serviceAccount" in spec:
+        account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+        if account:
+            spec["serviceAccountName"] = spec["serviceAccount"] = account
+    if "volumes" in spec:
+        for volume in spec["volumes"] or ():
+            default_volume(volume)
+    for field in FIELDS:
+        if field in spec:
+            for container in spec[field] or ():
+                _default_container(container)
     if "overhead" in spec:
         round_up_to_milli(spec["overhead"])
     if "resources" in spec:
@@ -104,20 +114,24 @@ def _default_downward_items(source: Object) -> None:
 
 
 def _default_container(container: Object) -> None:
-    set_default = container.setdefault
     if "imagePullPolicy" not in container:
         container["imagePullPolicy"] = pull_policy(container.get("image", ""))
-    set_default("terminationMessagePath", "/dev/termination-log")
-    set_default("terminationMessagePolicy", "File")
-    for port in container.get("ports") or ():
-        port.setdefault("protocol", "TCP")
-    for variable in container.get("env") or ():
-        if "valueFrom" in variable:
-            source = variable["valueFrom"]
-            if "fieldRef" in source:
-                source["fieldRef"].setdefault("apiVersion", "v1")
-            if "fileKeyRef" in source:
-                source["fileKeyRef"].setdefault("optional", False)
+    if "terminationMessagePath" not in container:
+        container["terminationMessagePath"] = "/dev/termination-log"
+    if "terminationMessagePolicy" not in container:
+        container["terminationMessagePolicy"] = "File"
+    if "ports" in container:
+        for port in container["ports"] or ():
+            if "protocol" not in port:
+                port["protocol"] = "TCP"
+    if "env" in container:
+        for variable in container["env"] or ():
+            if "valueFrom" in variable:
+                source = variable["valueFrom"]
+                if "fieldRef" in source:
+                    source["fieldRef"].setdefault("apiVersion", "v1")
+                if "fileKeyRef" in source:
+                    source["fileKeyRef"].setdefault("optional", False)
     if "resources" in container:
         _default_resources(container["resources"])
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):

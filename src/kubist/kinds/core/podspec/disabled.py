@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.kinds.core.podspec.visit import containers_of
+from kubist.kinds.core.podspec.visit import FIELDS, containers_of
 
 Object = dict[str, Any]
 
@@ -15,19 +15,25 @@ def drop_disabled_fields(spec: Object, old: Object | None = None) -> None:
     """Of a PodSpec."""
     if "schedulingGroup" in spec and "schedulingGroup" not in (old or {}):
         del spec["schedulingGroup"]
-    for volume in spec.get("volumes") or ():
-        if "projected" in volume:
-            for source in volume["projected"].get("sources") or ():
-                for field in _PROJECTIONS:
-                    if field in source and not _projects(old, field):
-                        del source[field]
-    for container in containers_of(spec):
-        if "lifecycle" not in container:
-            continue
-        if "stopSignal" in (container["lifecycle"] or {}) and not _has_stop_signals(old):
-            del container["lifecycle"]["stopSignal"]
-            if not container["lifecycle"]:
-                del container["lifecycle"]
+    if "volumes" in spec:
+        for volume in spec["volumes"] or ():
+            if "projected" in volume:
+                for source in volume["projected"].get("sources") or ():
+                    for field in _PROJECTIONS:
+                        if field in source and not _projects(old, field):
+                            del source[field]
+    for field in FIELDS:
+        if field in spec:
+            for container in spec[field] or ():
+                if "lifecycle" in container:
+                    _drop_stop_signal(container, old)
+
+
+def _drop_stop_signal(container: Object, old: Object | None) -> None:
+    if "stopSignal" in (container["lifecycle"] or {}) and not _has_stop_signals(old):
+        del container["lifecycle"]["stopSignal"]
+        if not container["lifecycle"]:
+            del container["lifecycle"]
 
 
 def _projects(spec: Object | None, field: str) -> bool:

@@ -2,35 +2,64 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
+
+from orjson import dumps, loads
 
 from kubist.meta.quantity import Quantity, parse_quantity
 
 Object = dict[str, Any]
 
 _COMPUTE = ("cpu", "memory")
+_LONGEST = 1024
+"""Of what is remembered."""
 
 
 def qos_class(spec: Object) -> str:
     """Guaranteed if cpu and memory are limited and requested alike everywhere, BestEffort if nowhere."""
+    if "resources" in spec:
+        return _of_pod(spec["resources"])
+    parts = []
+    for field in ("containers", "initContainers"):
+        if field in spec:
+            for container in spec[field] or ():
+                parts.append(container.get("resources"))
+    written = dumps(parts)
+    return _remembered(written) if len(written) <= _LONGEST else _of_containers(parts)
+
+
+def _of_pod(resources: Object) -> str:
     requests: dict[str, Quantity] = {}
     limits: dict[str, Quantity] = {}
     guaranteed = True
-    if "resources" in spec:
-        resources = spec["resources"]
+    _add(requests, resources.get("requests"))
+    if resources.get("limits"):
+        guaranteed = _add(limits, resources["limits"]) == 2
+    return _class(requests, limits, guaranteed)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(written: bytes) -> str:
+    """By the resources of all containers, as JSON: those of the pods of one template are all alike."""
+    return _of_containers(loads(written))
+
+
+def _of_containers(parts: list[Object | None]) -> str:
+    requests: dict[str, Quantity] = {}
+    limits: dict[str, Quantity] = {}
+    guaranteed = True
+    for resources in parts:
+        if not resources:
+            guaranteed = False
+            continue
         _add(requests, resources.get("requests"))
-        if resources.get("limits"):
-            guaranteed = _add(limits, resources["limits"]) == 2
-    else:
-        for field in ("containers", "initContainers"):
-            for container in spec.get(field) or ():
-                resources = container.get("resources")
-                if not resources:
-                    guaranteed = False
-                    continue
-                _add(requests, resources.get("requests"))
-                if _add(limits, resources.get("limits")) != 2:
-                    guaranteed = False
+        if _add(limits, resources.get("limits")) != 2:
+            guaranteed = False
+    return _class(requests, limits, guaranteed)
+
+
+def _class(requests: dict[str, Quantity], limits: dict[str, Quantity], guaranteed: bool) -> str:
     if not requests and not limits:
         return "BestEffort"
     return "Guaranteed" if guaranteed and requests == limits else "Burstable"

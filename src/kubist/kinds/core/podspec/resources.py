@@ -249,7 +249,9 @@ def _raise_to(total: dict[str, Quantity], need: dict[str, Quantity]) -> None:
 def default_pod_resources(spec: Object) -> None:
     """Requests that follow from limits: of each container, then of the pod as a whole."""
     for field in ("containers", "initContainers"):
-        for container in spec.get(field) or ():
+        if field not in spec:
+            continue
+        for container in spec[field] or ():
             resources = container.get("resources")
             if resources and resources.get("limits"):
                 resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
