@@ -1,0 +1,109 @@
+"""Pods of one template are alike: what was found sound in one is not looked at in the next, with the same result."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubist.kinds.core.pod import strategy
+from kubist.kinds.core.pod_validation import validate_new
+from kubist.kinds.core.podspec import qos
+from kubist.meta.sound import Sound
+
+Object = dict[str, Any]
+
+PORTS: list[list[Object]] = [
+    [],
+    [{"containerPort": 80, "name": "http"}],
+    [{"containerPort": 80, "name": "http"}, {"containerPort": 80, "name": "web"}],
+    [{"containerPort": 80, "hostPort": 80}, {"containerPort": 81, "hostPort": 80}],
+    [{"containerPort": 80, "name": "a--b"}],
+    [{"containerPort": 70_000}],
+    [{"containerPort": 80, "hostIP": "10.0.0.1"}],
+]
+ENV: list[list[Object]] = [
+    [{"name": "A", "value": "1"}, {"name": "B"}],
+    [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}],
+    [{"name": "A=B"}, {"value": "1"}],
+    [{"name": "A", "valueFrom": {}}],
+    [{"name": "A", "valueFrom": {"fileKeyRef": {"key": "K", "volumeName": "v", "path": "p"}}}],
+]
+RESOURCES: list[Object] = [
+    {},
+    {"requests": {"cpu": "100m", "memory": "1Gi"}, "limits": {"memory": "1Gi"}},
+    {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}},
+    {"limits": {"memory": "1500m"}},
+    {"limits": {"cpu": "1", "memory": "1Gi"}},
+    {"limits": {"hugepages-2Mi": "3Mi", "cpu": "1"}},
+    {"claims": [{"name": "c"}]},
+]
+TOLERATIONS: list[list[Object]] = [
+    [{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3}],
+    [{"key": "a", "operator": "Exists", "value": "b"}],
+    [{"operator": "Equal"}],
+]
+
+containers = st.fixed_dictionaries(
+    {"name": st.sampled_from(["main", "side", "Not_Good"]), "image": st.sampled_from(["nginx", " padded"])},
+    optional={
+        "ports": st.sampled_from(PORTS),
+        "env": st.sampled_from(ENV),
+        "resources": st.sampled_from(RESOURCES),
+    },
+)
+specs = st.fixed_dictionaries(
+    {"containers": st.lists(containers, max_size=2)},
+    optional={
+        "initContainers": st.lists(containers, max_size=1),
+        "tolerations": st.sampled_from(TOLERATIONS),
+        "resourceClaims": st.just([{"name": "c", "resourceClaimName": "c"}]),
+        "nodeSelector": st.sampled_from([{"a": "b"}, {"a b": "c"}, {"beta.kubernetes.io/os": "linux"}]),
+        "hostNetwork": st.just(True),
+        "dnsPolicy": st.sampled_from(["None", "Default", "Whatever"]),
+    },
+)
+
+
+def _said(spec: Object) -> tuple[list[str], list[str], str]:
+    """Errors, warnings and class of a new pod."""
+    pod: Object = {"metadata": {"name": "p", "namespace": "n"}, "spec": copy.deepcopy(spec)}
+    strategy.default(pod)
+    errors = [str(error) for error in validate_new(pod, allow_privileged=True)]
+    warnings = [] if errors else list(strategy.warnings_on_create(None, pod))  # type: ignore[arg-type]
+    return errors, warnings, qos.qos_class(pod["spec"])
+
+
+def _forget() -> None:
+    for name, module in list(sys.modules.items()):
+        if name.startswith("kubist.kinds.core.podspec."):
+            for value in vars(module).values():
+                if isinstance(value, Sound):
+                    value.clear()
+    qos._remembered.cache_clear()
+
+
+@settings(deadline=None)
+@given(st.lists(specs, min_size=1, max_size=6))
+def test_pods_get_the_same_answer_whatever_came_before(several: list[Object]) -> None:
+    remembering = [_said(spec) for spec in several]
+    for spec, said in zip(several, remembering, strict=True):
+        _forget()
+        assert _said(spec) == said
+
+
+def test_a_spec_is_held_to_its_rules_in_whichever_order_its_fields_come() -> None:
+    spec: Object = {
+        "containers": [{"name": "Bad"}],
+        "volumes": [{"name": "Bad", "emptyDir": {}}],
+        "tolerations": [{"operator": "Equal"}],
+        "nodeSelector": {"a b": "c"},
+        "hostname": "Bad",
+        "os": {"name": "beos"},
+    }
+    backwards = dict(reversed(spec.items()))
+    assert _said(spec) == _said(backwards)
+    assert len(_said(spec)[0]) == 7

@@ -1,0 +1,72 @@
+"""What is remembered as sound: never too much of it, and never a verdict on anything else."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubist.meta import names, objectmeta
+from kubist.meta.sound import Sound
+
+
+def test_a_full_memory_forgets_and_goes_on() -> None:
+    sound = Sound(most=3)
+    for number in range(8):
+        sound.note((number,))
+        assert (number,) in sound
+        assert len(sound) <= 3
+
+
+def test_what_is_long_is_not_kept() -> None:
+    sound = Sound(longest=4)
+    sound.note(b"12345")
+    sound.note(b"1234")
+    assert set(sound) == {b"1234"}
+
+
+METADATA = [
+    {"labels": {"a": "b"}},
+    {"labels": {"a": "b", "c": "not good"}},
+    {"labels": {"a": ""}},
+    {"labels": {"a b": ""}},
+    {"annotations": {"a": "x"}},
+    {"annotations": {"a": "x" * 300_000}},
+    {"annotations": {"a": "x" * 70_000}},
+    {"annotations": {"a": "ü" * 131_073}},
+    {"annotations": {"a": "ü" * 131_071}},
+    {"annotations": {"a": "x", "b c": "y"}},
+    {"annotations": {"a" * 400: "y"}},
+    {"managedFields": [{"manager": "m", "operation": "Update", "fieldsType": "FieldsV1"}]},
+    {"managedFields": [{"manager": "m", "operation": "Update", "fieldsType": "FieldsV2"}]},
+    {"managedFields": [{"manager": "m", "operation": "Merge"}]},
+    {"managedFields": [{"manager": "m" * 200, "operation": "Apply"}]},
+    {"managedFields": [{"manager": "m", "operation": "Apply", "subresource": "s" * 300}]},
+]
+
+
+def _errors(metadata: objectmeta.Meta) -> list[str]:
+    named = {"name": "n", "namespace": "ns", **metadata}
+    found = objectmeta.validate_create(named, namespaced=True, validate_name=names.dns_subdomain)
+    return [str(error) for error in found]
+
+
+@given(st.lists(st.sampled_from(METADATA), max_size=12))
+def test_metadata_gets_the_same_answer_whatever_came_before(several: list[objectmeta.Meta]) -> None:
+    memories = [memory for memory in vars(objectmeta).values() if isinstance(memory, Sound)]
+    assert memories
+    remembering = [_errors(metadata) for metadata in several]
+    for metadata, errors in zip(several, remembering, strict=True):
+        for memory in memories:
+            memory.clear()
+        assert _errors(metadata) == errors
+
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+
+
+@given(st.text(alphabet="a0-.A\n", max_size=8))
+def test_names_match_what_their_messages_say(name: str) -> None:
+    assert (not names.dns_label(name)) == bool(re.fullmatch(_LABEL, name))
+    assert (not names.dns_subdomain(name)) == bool(re.fullmatch(rf"{_LABEL}(\.{_LABEL})*", name))

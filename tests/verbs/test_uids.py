@@ -1,0 +1,35 @@
+"""UIDs of new objects: random, of the right form, and never the same in two processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+
+from kubist.verbs.create import new_uid
+
+
+def test_uids_are_random_uuids() -> None:
+    drawn = [new_uid() for _ in range(1000)]
+    assert len(set(drawn)) == 1000
+    for text in drawn:
+        parsed = uuid.UUID(text)
+        assert str(parsed) == text
+        assert (parsed.version, parsed.variant) == (4, uuid.RFC_4122)
+
+
+FORKED = """
+import os
+from kubist.verbs.create import new_uid
+new_uid()
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+print("\\n".join(new_uid() for _ in range(100)), flush=True)
+os._exit(0)
+"""
+
+
+def test_a_forked_process_draws_its_own() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=True)
+    assert len(set(done.stdout.split())) == 200
