@@ -105,3 +105,37 @@ def test_a_list_sent_in_another_way_changes_its_owner(
         e["manager"] for e in new["metadata"]["managedFields"] if f"f:{name}" in e["fieldsV1"]["f:spec"]
     ]
     assert owners == ["m"]
+
+
+SECRETS = "/api/v1/namespaces/default/secrets"
+STRING_DATA = {"stringData": {"a": "two"}}
+
+
+@pytest.mark.parametrize(
+    ("change", "content_type"),
+    [
+        (STRING_DATA, MERGE),
+        (STRING_DATA, STRATEGIC),
+        ([{"op": "add", "path": "/stringData", "value": {"a": "two"}}], JSON),
+        ({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, **STRING_DATA}, APPLY),
+    ],
+)
+@pytest.mark.parametrize("immutable", [False, True])
+def test_what_is_put_into_an_untouched_part_is_a_change(
+    cluster: Cluster, immutable: bool, change: Any, content_type: str
+) -> None:
+    """The data that stringData ends up in is not of the patch, and the old object must keep its own."""
+    made = cluster.request(
+        "POST", SECRETS, {"metadata": {"name": "a"}, "data": {"a": "b25l"}, "immutable": immutable}
+    )
+    if immutable:
+        with pytest.raises(Refused) as refused:
+            patch(cluster, f"{SECRETS}/a", change, content_type)
+        assert refused.value.code == 422
+        assert cluster.request("GET", f"{SECRETS}/a") == made
+    else:
+        written = patch(cluster, f"{SECRETS}/a", change, content_type)
+        assert written["data"] == {"a": "dHdv"}
+        assert written["metadata"]["resourceVersion"] != made["metadata"]["resourceVersion"]
+        owners = [entry["manager"] for entry in written["metadata"]["managedFields"]]
+        assert "m" in owners

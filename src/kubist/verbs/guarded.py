@@ -10,6 +10,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import orjson
+
 from kubist.filters.attributes import attributes
 from kubist.kinds.strategy import Update
 from kubist.meta import fields, objectmeta, status
@@ -24,10 +26,14 @@ Object = dict[str, Any]
 Fresh = Callable[[], Awaitable[Object]]
 """Another copy of the old object, to make the new one of."""
 Transform = Callable[[Object | None, Fresh], Awaitable[Object]]
-"""Old object (stored version; None: absent), which is left alone and shares nothing with the result, to new one
-(stored version), mutating admission included."""
+"""Old object (stored version; None: absent), which is left alone, to new one (stored version), mutating admission
+included. They share at most what `Fresh` has lent."""
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+class _Altered(Exception):
+    """The old object was lent to make the new one of, and is no longer what it was."""
 
 
 class Outcome:
@@ -48,11 +54,18 @@ async def update(
     *,
     create_absent: bool = False,
     precondition_uid: str | None = None,
+    lend: bool = False,
 ) -> Outcome:
-    """Bring `call.info.name` to what `transform` makes of it, through `path` (the object or a sub-resource)."""
+    """Bring `call.info.name` to what `transform` makes of it, through `path` (the object or a sub-resource).
+
+    `lend`: it makes the new object of parts of the old one, without touching that, and so mostly needs no copy.
+    Should somebody later change such a part in place, all of it is done again, with a copy.
+    """
     registry, resource = call.api.registry, call.resource
     key = resource.key(call.info.namespace, call.info.name)
     entry = await registry.read(resource, call.info.namespace, call.info.name)
+    plain = resource.strategy.conversion is None
+    lend = lend and plain and not create.converts(call)
     while True:
         if entry is None:
             try:
@@ -63,15 +76,29 @@ async def update(
                 entry = await registry.refresh(resource, None, key)
                 if entry is None:
                     raise
-        old = await call.opened(entry)
+        old = entry.object() if plain else await call.opened(entry)
         if precondition_uid and old["metadata"].get("uid") != precondition_uid:
             raise _other_uid(call, precondition_uid, old["metadata"].get("uid", ""))
-        new = await transform(old, partial(call.opened, entry))
-        _check_version(call, new, entry)
-        outcome = await _write(call, path, entry, new, old)
+        try:
+            new = await transform(old, partial(_lent, old) if lend else partial(call.opened, entry))
+            _check_version(call, new, entry)
+            outcome = await _write(call, path, entry, new, old, lend)
+        except Exception:
+            if not (lend and _altered(entry, old)):
+                raise
+            lend = False
+            continue
         if outcome is not None:
             return outcome
         entry = await registry.refresh(resource, entry, key)
+
+
+async def _lent(old: Object) -> Object:
+    return old
+
+
+def _altered(entry: Entry, old: Object) -> bool:
+    return orjson.dumps(old) != entry.json()
 
 
 async def seen(call: Call, old: Object | None, fresh: Fresh) -> Object | None:
@@ -123,6 +150,8 @@ def _unreadable(version: str) -> str:
 def _check_version(call: Call, new: Object, entry: Entry) -> None:
     """An object that says which version it is based on must be based on the newest; 409 if it is not."""
     given = new["metadata"].get("resourceVersion", "")
+    if given == str(entry.revision):
+        return
     if given not in ("", "0"):
         if why := _unreadable(given):
             raise status.plain_error(why)
@@ -154,8 +183,22 @@ def share_unchanged(new: Object, old: Object) -> None:
     """Let `new` hold the very parts of `old` that it has unchanged: once it is prepared nothing but its metadata is
     changed in place, and whoever compares the parts again sees at once that they are the same."""
     for field, value in old.items():
-        if field != "metadata" and field in new and new[field] == value:
+        part = new.get(field)
+        if part is not value and part == value and field != "metadata":
             new[field] = value
+
+
+def unchanged(new: Object, old: Object) -> bool:
+    """Whether an update, once prepared, changes nothing. That its manager wrote the same again is no change."""
+    metadata, before = new["metadata"], old["metadata"]
+    same = all(metadata.get(field) == value for field, value in before.items() if field not in _WRITTEN)
+    if same:
+        restore_times(old, new)
+    metadata["resourceVersion"] = before["resourceVersion"]
+    return same and new == old
+
+
+_WRITTEN = ("managedFields", "resourceVersion")
 
 
 def raise_generation(call: Call, new: Object, old: Object) -> None:
@@ -176,7 +219,9 @@ def raise_generation(call: Call, new: Object, old: Object) -> None:
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 
-async def _write(call: Call, path: Update, entry: Entry, new: Object, old: Object) -> Outcome | None:
+async def _write(
+    call: Call, path: Update, entry: Entry, new: Object, old: Object, lent: bool
+) -> Outcome | None:
     """Check and store; None if another write came first."""
     context, resource = call.context, call.resource
     carry_over(new, old)
@@ -184,6 +229,8 @@ async def _write(call: Call, path: Update, entry: Entry, new: Object, old: Objec
     undo = await pending if pending is not None else None
     try:
         path.prepare_for_update(context, new, old)
+        if lent and _altered(entry, old):
+            raise _Altered
         share_unchanged(new, old)
         raise_generation(call, new, old)
         errors = objectmeta.validate_any_update(
@@ -206,12 +253,11 @@ async def _write(call: Call, path: Update, entry: Entry, new: Object, old: Objec
                 await undo()
             new["metadata"]["resourceVersion"] = str(entry.revision)
             return Outcome(None, new)
-        restore_times(old, new)
-        new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-        if new == old and not await call.api.registry.stale(entry):
+        if unchanged(new, old) and not await call.api.registry.stale(entry):
             written: Entry | None = entry
         else:
-            written = await call.api.registry.replace(resource, entry, await call.closed(new))
+            stored = new if resource.strategy.conversion is None else await call.closed(new)
+            written = await call.api.registry.replace(resource, entry, stored)
     except BaseException:
         if undo is not None:
             await undo()

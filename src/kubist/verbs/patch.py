@@ -62,7 +62,7 @@ async def patch(call: Call) -> Response:
             call.context.warn(warning)
         return new
 
-    outcome = await guarded.update(call, path, patched)
+    outcome = await guarded.update(call, path, patched, lend=True)
     return await update.answer(call, outcome, shown)
 
 
