@@ -23,7 +23,7 @@ class Comparison:
 
     def without(self, fields: Set) -> Comparison:
         """Leave out `fields` and all below them."""
-        if not fields:
+        if not any(part.keys() & fields.keys() for part in (self.added, self.modified, self.removed)):
             return self
         return Comparison(
             recursive_difference(self.added, fields),
@@ -99,7 +99,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _compare_maps(split: MapType, old: dict[str, Any], new: dict[str, Any]) -> Parts:
-    into: Parts = {}, {}, {}
+    into: Parts | None = None
     fresh = []
     for key, value in new.items():
         if key not in old:
@@ -110,12 +110,16 @@ def _compare_maps(split: MapType, old: dict[str, Any], new: dict[str, Any]) -> P
             continue
         child = split.child(key)
         if child is not None:
+            into = into or ({}, {}, {})
             _compare(child[1], child[0], before, value, into)
-    added, _, removed = into
-    if fresh:
-        added.update(members(split, new, tuple(fresh)))
+    added = members(split, new, tuple(fresh)) if fresh else LEAF
+    removed = LEAF
     if len(old) > len(new) - len(fresh):
-        removed.update(members(split, old, tuple([key for key in old if key not in new])))
+        removed = members(split, old, tuple([key for key in old if key not in new]))
+    if into is None:
+        return added, LEAF, removed
+    into[0].update(added)
+    into[2].update(removed)
     return _ordered(into)
 
 

@@ -94,28 +94,29 @@ def decode(entries: Any, *, trusted: bool) -> Managed:
 
 def encode(managed: Managed) -> list[dict[str, Any]]:
     """The entries in order: by operation, time, manager, version and sub-resource."""
-    if len(managed) == 1:
-        return [_entry(*item) for item in managed.items()]
-    return [_entry(*item) for item in sorted(managed.items(), key=_order)]
+    items = managed.items() if len(managed) == 1 else sorted(managed.items(), key=_order)
+    return [_entry(identity, owned) for identity, owned in items]
 
 
 def _order(item: tuple[Identity, Owned]) -> tuple[str, ...]:
-    identity, owned = item
-    return (identity.operation, owned.time, identity.manager, owned.api_version, identity.subresource)
+    (manager, operation, _, subresource), (api_version, _, time) = item
+    return operation, time, manager, api_version, subresource
 
 
 def _entry(identity: Identity, owned: Owned) -> dict[str, Any]:
+    manager, operation, _, subresource = identity
+    api_version, fields, time = owned
     entry: dict[str, Any] = {}
-    if identity.manager:
-        entry["manager"] = identity.manager
-    entry["operation"] = identity.operation
-    entry["apiVersion"] = owned.api_version
-    if owned.time:
-        entry["time"] = owned.time
+    if manager:
+        entry["manager"] = manager
+    entry["operation"] = operation
+    entry["apiVersion"] = api_version
+    if time:
+        entry["time"] = time
     entry["fieldsType"] = "FieldsV1"
-    entry["fieldsV1"] = owned.fields
-    if identity.subresource:
-        entry["subresource"] = identity.subresource
+    entry["fieldsV1"] = fields
+    if subresource:
+        entry["subresource"] = subresource
     return entry
 
 

@@ -16,11 +16,13 @@ def merge(kind: Type, live: Any, applied: Any) -> Any:
         if split is None or split.atomic or not (live or applied):
             return applied
         merged = live.copy()
+        fields, other = split.fields, split.element
         for key, value in (applied or {}).items():
-            child = split.child(key)
-            if child is not None:
+            field = fields.get(key)
+            inner = field[1] if field is not None else other
+            if inner is not None:
                 plain = type(value) is str or key not in merged
-                merged[key] = value if plain else merge(child[1], merged[key], value)
+                merged[key] = value if plain else merge(inner, merged[key], value)
         return merged
     if isinstance(live, list) and (isinstance(applied, list) or applied is None):
         items = kind.list

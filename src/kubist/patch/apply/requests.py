@@ -40,12 +40,12 @@ def update_managed_fields(
     metadata = new["metadata"]
     sent = metadata.pop("managedFields", [] if cleared else None)
     stored = live["metadata"].get("managedFields") if live is not None else None
-    managed = _live_or_sent(stored, None if subresource else sent)
+    managed = _live_or_sent(stored, None if subresource else sent) if sent or stored else {}
     if not managed and live is not None:
         return
     who = managers.updater(manager, api_version, subresource)
     try:
-        if managed or live is not None:
+        if managed:
             old = empty(schema) if live is None else _without_managed_fields(live)
             versions = Versions(api_version, schema, convert, subresource)
             if _no_longer_fits(schema, old, new):

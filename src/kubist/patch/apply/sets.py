@@ -74,27 +74,20 @@ def union(left: Set, right: Set) -> Set:
         if mine is None:
             grown = True
             joined = other
+        elif mine and other:
+            joined = union(mine, other)
+        elif mine:
+            joined = mine if SELF in mine else {SELF: LEAF, **mine}
+        elif other:
+            joined = other if SELF in other else {SELF: LEAF, **other}
         else:
-            joined = _join(mine, other)
-            if joined is mine:
-                continue
-        if made is None:
-            made = left.copy()
-        made[element] = joined
+            continue
+        if joined is not mine:
+            made = made or left.copy()
+            made[element] = joined
     if made is None:
         return left
     return ordered(made) if grown else made
-
-
-def _join(left: Set, right: Set) -> Set:
-    """The union of two nodes that both stand for something."""
-    if left is right:
-        return left
-    if not left:
-        return left if not right else right if SELF in right else {SELF: LEAF, **right}
-    if not right:
-        return left if SELF in left else {SELF: LEAF, **left}
-    return union(left, right)
 
 
 def intersection(left: Set, right: Set) -> Set:
@@ -107,13 +100,10 @@ def intersection(left: Set, right: Set) -> Set:
         other = right.get(element)
         if other is None:
             continue
-        if element == SELF:
-            made[SELF] = LEAF
-            continue
         below = intersection(mine, other) if mine and other else LEAF
         if below and (len(below) > 1 or SELF not in below):
             made[element] = below
-        elif is_member(mine) and is_member(other):
+        elif (not mine or SELF in mine) and (not other or SELF in other):
             made[element] = LEAF
     return made
 
@@ -133,9 +123,9 @@ def _subtract(left: Set, right: Set, recursive: bool) -> Set:
         return left
     made: Set | None = None
     for element in right if len(right) < len(left) else left:
-        if element == SELF or element not in left or element not in right:
+        mine, other = left.get(element), right.get(element)
+        if mine is None or other is None or element == SELF:
             continue
-        mine, other = left[element], right[element]
         rest = left_of(mine, other, recursive=recursive)
         if rest is mine:
             continue
@@ -150,16 +140,15 @@ def _subtract(left: Set, right: Set, recursive: bool) -> Set:
 
 def left_of(mine: Set, other: Set, *, recursive: bool) -> Set | None:
     """What stays of a node when another one is subtracted; None: nothing."""
-    taken = is_member(other)
-    if taken and recursive:
+    taken = not other or SELF in other
+    if taken and (recursive or not mine):
         return None
-    if not mine:
-        return None if taken else mine
     below = _subtract(mine, other, recursive)
     if taken and SELF in below:
-        below = {element: node for element, node in below.items() if element != SELF}
+        below = below.copy()
+        del below[SELF]
     if not below:
-        return None
+        return None if mine else mine
     if len(below) == 1 and SELF in below:
         return LEAF
     return below

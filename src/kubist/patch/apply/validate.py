@@ -57,19 +57,20 @@ def _check_scalar(scalar: str, value: Any, path: str, found: list[tuple[str, str
             found.append((path, f"expected any scalar, got &{{{shown(value)}}}"))
 
 
-def _plainly_fits(kind: Type, value: Any) -> bool:
-    """Whether a scalar is what it should be: seen without knowing where it is."""
-    return type(value) is str and kind.scalar in ("string", "untyped")
+_TEXTS = ("string", "untyped")
+"""The scalars that a text always fits: seen without knowing where it is."""
 
 
 def _check_map(split: MapType, value: dict[str, Any], path: str, found: list[tuple[str, str]]) -> None:
+    fields, other = split.fields, split.element
     for key, inner in value.items():
-        field = split.child(key)
-        if field is None:
+        field = fields.get(key)
+        kind = field[1] if field is not None else other
+        if kind is None:
             found.append((f"{path}.{key}", "field not declared in schema"))
             return
-        if not _plainly_fits(field[1], inner):
-            _check(field[1], inner, f"{path}.{key}", found)
+        if not (type(inner) is str and kind.scalar in _TEXTS):
+            _check(kind, inner, f"{path}.{key}", found)
 
 
 def _check_list(items: ListType, values: list[Any], path: str, found: list[tuple[str, str]]) -> None:
@@ -85,5 +86,5 @@ def _check_list(items: ListType, values: list[Any], path: str, found: list[tuple
             if element in seen:
                 found.append((path, _DUPLICATE + paths.shown([element])))
             seen.add(element)
-        if not _plainly_fits(items.element, item):
+        if not (type(item) is str and items.element.scalar in _TEXTS):
             _check(items.element, item, f"{path}{paths.shown([element])}", found)
