@@ -34,7 +34,9 @@ _port = st.fixed_dictionaries(
 )
 _free = st.recursive(
     _texts | st.integers(0, 2),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abc"), inner, max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abc"), inner, min_size=1, max_size=2)
+    ),
     max_leaves=5,
 )
 _configurations = st.fixed_dictionaries(
