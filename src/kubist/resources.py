@@ -62,31 +62,30 @@ class Resource:
     """What `Call.negotiate` chose for whom."""
     expected: Any = None
     """How `verbs.body` reads bodies of it."""
-    _strategy: Strategy | None = None
-    _schema: Schema | None = None
+    api_version: str = field(init=False)
+    strategy: Strategy = field(init=False, repr=False)
+    schema: Schema = field(init=False, repr=False)
+    """Both found when they are first asked for, unless given before."""
 
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.version}" if self.group else self.version
+    def __post_init__(self) -> None:
+        self.api_version = f"{self.group}/{self.version}" if self.group else self.version
+
+    def __getattr__(self, name: str) -> Any:
+        """What was not given and not asked for yet."""
+        if name == "strategy":
+            self.strategy = _load_strategy(self.group, self.kind)
+            return self.strategy
+        if name == "schema":
+            from kubist.schema.catalog import schema_for
+
+            self.schema = schema_for(self.group, self.version, self.kind)
+            return self.schema
+        raise AttributeError(name)
 
     @property
     def stored_group(self) -> str:
         """The group that refusals name: the stored version's, which is another one for events only."""
         return self.storage_version.rpartition("/")[0]
-
-    @property
-    def strategy(self) -> Strategy:
-        if self._strategy is None:
-            self._strategy = _load_strategy(self.group, self.kind)
-        return self._strategy
-
-    @property
-    def schema(self) -> Schema:
-        if self._schema is None:
-            from kubist.schema.catalog import schema_for
-
-            self._schema = schema_for(self.group, self.version, self.kind)
-        return self._schema
 
     def key(self, namespace: str, name: str) -> str:
         return f"{self.prefix}{namespace}/{name}" if self.namespaced else self.prefix + name

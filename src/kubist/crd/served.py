@@ -60,7 +60,7 @@ class Served:
             namespaced=namespaced,
             deprecation=deprecation(crd, version.spec),
         )
-        return Resource(
+        resource = Resource(
             group=group,
             version=version.name,
             resource=names["plural"],
@@ -78,9 +78,9 @@ class Served:
             prefix=self.prefix,
             since=self.since,
             storage_version_hash=storage_version_hash(group, storage, spec["names"]["kind"]),
-            _strategy=strategy,
-            _schema=version.applied,
         )
+        resource.strategy, resource.schema = strategy, version.applied
+        return resource
 
 
 def identity(crd: Object) -> tuple[Any, ...]:

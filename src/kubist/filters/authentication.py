@@ -105,10 +105,7 @@ def with_groups(user: User) -> User:
 
 def bearer(header: str, warnings: list[str]) -> str:
     """The token of an Authorization header; empty if there is none in it."""
-    header = header.strip()
-    if not header:
-        return ""
-    parts = header.split(" ", 2)
+    parts = header.strip().split(" ", 2)
     if len(parts) < 2 or parts[0].lower() != "bearer":
         return ""
     if not parts[1] and len(parts) == 3:

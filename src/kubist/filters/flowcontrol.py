@@ -164,6 +164,7 @@ class FlowControl:
         self._schemas = FlowSchemas(registry, self._configure)
         self._levels: dict[str, Level] = {}
         self._headers: dict[tuple[str, str], Headers] = {}
+        self._stools: dict[tuple[str, str], Seat] = {}
         self._begun: dict[str, int] = {}
         self._turns = 0
         """Requests begun in this turn of the event loop: of each user, and in all."""
@@ -175,9 +176,9 @@ class FlowControl:
         if schema is None or long_running(asked):
             return None
         level = self._levels[schema.level]
-        seat = Seat(self, level, self._told(schema, level))
         if level.exempt:
-            return seat
+            return self._stool(schema, level)
+        seat = Seat(self, level, self._told(schema, level))
         if level.queued == 0 and self._room(level):
             level.executing += 1
             seat.taken = True
@@ -187,6 +188,14 @@ class FlowControl:
             raise TooManyRequests
         seat.turn = self._turn(asked.user.name)
         return seat
+
+    def _stool(self, schema: FlowSchema, level: Level) -> Seat:
+        """The place of all requests that are not limited."""
+        key = (schema.uid, level.uid)
+        found = self._stools.get(key)
+        if found is None:
+            found = self._stools[key] = Seat(self, level, self._told(schema, level))
+        return found
 
     def _told(self, schema: FlowSchema, level: Level) -> Headers:
         key = (schema.uid, level.uid)

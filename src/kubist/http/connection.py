@@ -8,10 +8,9 @@ import socket
 import ssl
 from functools import lru_cache
 
-from kubist.eager import Work, begin
 from kubist.http.heads import date_line
 from kubist.http.limits import Limits
-from kubist.http.messages import Answer, Application, ClientCertificate, Request, Response, Stream
+from kubist.http.messages import Application, ClientCertificate, Request, Response, Stream
 from kubist.http.tls import client_certificate
 
 log = logging.getLogger("kubist.http")
@@ -54,10 +53,6 @@ class Host:
         for connection in [c for c in self.connections if now > c.deadline or now > c.stall_deadline]:
             connection.expire()
 
-    def spawn(self, work: Work) -> asyncio.Task[None] | None:
-        """Begin to answer a request; the task of it if it has to wait."""
-        return begin(work, self.loop)
-
     def adopt(self, task: asyncio.Task[None]) -> None:
         """Keep a task that outlives its connection: what the client asked for is still done."""
         if not task.done():
@@ -73,12 +68,10 @@ class Host:
         if self.stopping and not self.connections and not self.orphans:
             self.quiet.set()
 
-    async def ask(self, request: Request) -> Answer:
-        try:
-            return await self.application(request)
-        except Exception:
-            log.exception("the application failed on %s %s", request.method, request.path)
-            return Response(500, [])
+    def failure(self, request: Request) -> Response:
+        """The answer to a request on which the application failed, with the exception at hand."""
+        log.exception("the application failed on %s %s", request.method, request.path)
+        return Response(500, [])
 
 
 class _Gone(asyncio.Transport):

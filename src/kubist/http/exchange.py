@@ -59,10 +59,12 @@ class Exchange:
 
     async def work(self) -> None:
         try:
-            answer = await self._connection.host.ask(self.request)
+            answer = await self._connection.host.application(self.request)
         except asyncio.CancelledError:
             self._connection.abandon(self)
             raise
+        except Exception:
+            answer = self._connection.host.failure(self.request)
         self.task = None
         if self.gone:
             self._connection.forget(self)

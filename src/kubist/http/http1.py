@@ -9,6 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 
+from kubist.eager import begin
 from kubist.http.bodies import WINDOW, size, windows
 from kubist.http.connection import NEVER, Connection, Host, stop
 from kubist.http.heads import BODILESS, head
@@ -139,7 +140,7 @@ class Http1(Connection):
         self._current = request
         # The parser may already be at the next request; what it says of this one is known only now.
         self._keep_alive = not request.body_too_large and _keeps_alive(request)
-        self._task = self.host.spawn(self._work(request))
+        self._task = begin(self._work(request), self.host.loop)
 
     def expect_body(self) -> None:
         """The client waits to be asked for its body; it is asked when its turn has come."""
@@ -150,10 +151,12 @@ class Http1(Connection):
 
     async def _work(self, request: Request) -> None:
         try:
-            answer = await self.host.ask(request)
+            answer = await self.host.application(request)
         except asyncio.CancelledError:
             self.transport.abort()
             raise
+        except Exception:
+            answer = self.host.failure(request)
         self._task = None
         self._reply(request, answer)
 

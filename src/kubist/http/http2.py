@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
+from kubist.eager import begin
 from kubist.http.connection import NEVER, Connection, Host
 from kubist.http.exchange import Exchange
 from kubist.http.fields import Malformed, check_trailers, request_fields
@@ -255,7 +256,7 @@ class Http2(Connection):
             exchange.received = True
             if len(self._streams) == 1:
                 self.deadline = NEVER
-            exchange.task = self.host.spawn(exchange.work())
+            exchange.task = begin(exchange.work(), self.host.loop)
             return
         exchange.expected = expected
         exchange.deadline = self.host.now + self.host.limits.body_timeout
@@ -280,7 +281,7 @@ class Http2(Connection):
     def _oversize(self, exchange: Exchange) -> None:
         exchange.body = []
         exchange.request.body_too_large = True
-        exchange.task = self.host.spawn(exchange.work())
+        exchange.task = begin(exchange.work(), self.host.loop)
 
     def _body_complete(self, exchange: Exchange) -> None:
         exchange.received = True
@@ -293,7 +294,7 @@ class Http2(Connection):
         body = exchange.body
         exchange.request.body = body[0] if len(body) == 1 else b"".join(body)
         exchange.body = []
-        exchange.task = self.host.spawn(exchange.work())
+        exchange.task = begin(exchange.work(), self.host.loop)
 
     # Answers
 
