@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Pending, Plugin
 from kubist.context import Context
 from kubist.resources import Resource
+from kubist.storage.collection import Collection
 
 if TYPE_CHECKING:
     from kubist.registry import Registry
 
 Object = dict[str, Any]
-Step = Callable[[Context, Object | None, Object | None], Pending]
+Step = tuple[Collection | None, Callable[[Context, Object | None, Object | None], Pending]]
+"""What a plugin does, and the collection without whose objects it does nothing."""
 
 
 class Route:
@@ -26,8 +28,14 @@ class Route:
 
     def __init__(self, plugins: Sequence[Plugin], resource: str, operation: str) -> None:
         caring = [plugin for plugin in plugins if plugin.handles(resource, operation)]
-        self.admit: list[Step] = [p.admit for p in caring if type(p).admit is not Plugin.admit]
-        self.validate: list[Step] = [p.validate for p in caring if type(p).validate is not Plugin.validate]
+        self.admit: list[Step] = [(_basis(p), p.admit) for p in caring if type(p).admit is not Plugin.admit]
+        self.validate: list[Step] = [
+            (_basis(p), p.validate) for p in caring if type(p).validate is not Plugin.validate
+        ]
+
+
+def _basis(plugin: Plugin) -> Collection | None:
+    return plugin.followed.collection if plugin.followed is not None else None
 
 
 class Admission:
@@ -40,6 +48,7 @@ class Admission:
     def start(self, registry: Registry) -> None:
         for plugin in self.plugins:
             plugin.start(registry)
+        self._routes.clear()
 
     def _route(self, ctx: Context, operation: str) -> Route:
         ctx.operation = operation
@@ -58,20 +67,22 @@ class Admission:
         creation."""
         steps = self._route(ctx, operation_of(new, old)).admit
         ctx.reinvocation = None
-        for step in steps:
-            pending = step(ctx, new, old)
-            if pending is not None:
-                await pending
+        for basis, step in steps:
+            if basis is None or basis.entries:
+                pending = step(ctx, new, old)
+                if pending is not None:
+                    await pending
         if ctx.reinvocation is not None and ctx.reinvocation.wanted:
             ctx.reinvocation.again = True
             await _take(steps, ctx, new, old)
 
     async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         """Let plugins refuse what the request came to."""
-        for step in self._route(ctx, operation_of(new, old)).validate:
-            pending = step(ctx, new, old)
-            if pending is not None:
-                await pending
+        for basis, step in self._route(ctx, operation_of(new, old)).validate:
+            if basis is None or basis.entries:
+                pending = step(ctx, new, old)
+                if pending is not None:
+                    await pending
 
     async def delete(self, ctx: Context, old: Object) -> None:
         """Both phases of a deletion, which has nothing to change."""
@@ -85,10 +96,11 @@ class Admission:
 
 
 async def _take(steps: list[Step], ctx: Context, new: Object | None, old: Object | None) -> None:
-    for step in steps:
-        pending = step(ctx, new, old)
-        if pending is not None:
-            await pending
+    for basis, step in steps:
+        if basis is None or basis.entries:
+            pending = step(ctx, new, old)
+            if pending is not None:
+                await pending
 
 
 def operation_of(new: Object | None, old: Object | None) -> str:

@@ -9,6 +9,7 @@ from kubist.context import Context
 from kubist.meta import status
 
 if TYPE_CHECKING:
+    from kubist.admission.followed import Followed
     from kubist.registry import Registry
 
 Object = dict[str, Any]
@@ -25,6 +26,8 @@ class Plugin:
     resources: ClassVar[tuple[str, ...]] = ()
     """What it cares about: `pods`, `pods/binding`, `ingresses.networking.k8s.io`; none: everything."""
     operations: ClassVar[tuple[str, ...]] = (CREATE, UPDATE, DELETE)
+    followed: Followed[Any] | None = None
+    """What it acts on, from `start` on: as long as there are no such objects the plugin is not asked."""
 
     def __init__(self, configuration: Object | None = None) -> None:
         """`configuration` is what the configuration file has for the plugin."""

@@ -142,6 +142,8 @@ def wildcard_dns_subdomain(name: str) -> list[str]:
 
 def path_segment(name: str, prefix: bool = False) -> list[str]:
     """What may stand between two slashes of a URL."""
+    if "/" not in name and "%" not in name and name != "." and name != "..":
+        return []
     errors = [] if prefix else [f"may not be '{name}'"] if name in (".", "..") else []
     return errors + [f"may not contain '{char}'" for char in "/%" if char in name]
 

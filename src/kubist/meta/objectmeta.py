@@ -19,6 +19,8 @@ Errors = list[FieldError]
 KEY_LIMIT = 320
 """No valid label or annotation key, nor any label value, is longer."""
 ANNOTATIONS_LIMIT = 256 * 1024
+_SURELY_FITS = ANNOTATIONS_LIMIT // 8
+"""So many characters of values: with a few keys of valid length, and in UTF-8, they are below the limit."""
 FIELD_MANAGER_LIMIT = 128
 SUBRESOURCE_LIMIT = 256
 ORPHAN_FINALIZER = "orphan"
@@ -97,6 +99,8 @@ def validate_change(new: Meta, old: Meta, path: str = "metadata") -> Errors:
             errors.append(forbidden(f"{path}.finalizers", detail))
     if new.get("generation", 0) < old.get("generation", 0):
         errors.append(invalid(f"{path}.generation", new.get("generation", 0), "must not be decremented"))
+    if [*map(new.get, IMMUTABLE)] == [*map(old.get, IMMUTABLE)]:
+        return errors
     for name in IMMUTABLE:
         if new.get(name) != old.get(name):
             value = new.get(name, "" if name in ("name", "namespace", "uid") else None)
@@ -118,15 +122,24 @@ def _common(meta: Meta, path: str, *, finalizers: bool) -> Errors:
     errors: Errors = []
     if labels := meta.get("labels"):
         errors += validate_labels(labels, f"{path}.labels")
-    if annotations := meta.get("annotations"):
+    if (annotations := meta.get("annotations")) and not (
+        tuple(annotations) in _ANNOTATION_KEYS and sum(map(len, annotations.values())) <= _SURELY_FITS
+    ):
         errors += validate_annotations(annotations, f"{path}.annotations")
     if "ownerReferences" in meta and (owners := meta["ownerReferences"]):
         errors += validate_owner_references(owners, f"{path}.ownerReferences")
     if finalizers and "finalizers" in meta and (given := meta["finalizers"]):
         errors += validate_finalizers(given, f"{path}.finalizers")
-    if entries := meta.get("managedFields"):
-        errors += validate_managed_fields(entries, f"{path}.managedFields")
+    for entry in meta.get("managedFields") or ():
+        if _checked(entry) not in _MANAGERS:
+            return errors + validate_managed_fields(meta["managedFields"], f"{path}.managedFields")
     return errors
+
+
+def _checked(entry: dict[str, Any]) -> tuple[str, str, str, str]:
+    """What is looked at of an entry of managedFields."""
+    get = entry.get
+    return get("operation", ""), get("fieldsType", ""), get("manager", ""), get("subresource", "")
 
 
 _LABELS = Sound()
@@ -134,7 +147,6 @@ _LABELS = Sound()
 _ANNOTATION_KEYS = Sound()
 """The keys of all its annotations."""
 _MANAGERS = Sound()
-"""What is checked of an entry of managedFields."""
 
 
 @functools.lru_cache(maxsize=8192)
@@ -169,15 +181,11 @@ def validate_labels(labels: dict[str, str], path: str) -> Errors:
 
 def validate_annotations(annotations: dict[str, str], path: str) -> Errors:
     errors: Errors = []
-    keys = tuple(annotations)
-    size = sum(map(len, annotations.values())) + KEY_LIMIT * len(keys)
-    if keys in _ANNOTATION_KEYS and size * 4 <= ANNOTATIONS_LIMIT:
-        return errors
-    for key in keys:
+    for key in annotations:
         if len(key) >= KEY_LIMIT or not _key_fits(key):
             errors += [invalid(path, key, message) for message in names.qualified_name(key.lower())]
     if not errors:
-        _ANNOTATION_KEYS.note(keys)
+        _ANNOTATION_KEYS.note(tuple(annotations))
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     if size > ANNOTATIONS_LIMIT:
         errors.append(too_long(path, ANNOTATIONS_LIMIT))
@@ -241,12 +249,7 @@ def _unqualified_finalizers(meta: Meta, path: str) -> Errors:
 def validate_managed_fields(entries: Sequence[dict[str, Any]], path: str) -> Errors:
     errors: Errors = []
     for i, entry in enumerate(entries):
-        get = entry.get
-        operation, fields_type, manager = get("operation", ""), get("fieldsType", ""), get("manager", "")
-        subresource = get("subresource", "")
-        checked = (operation, fields_type, manager, subresource)
-        if checked in _MANAGERS:
-            continue
+        operation, fields_type, manager, subresource = checked = _checked(entry)
         found: Errors = []
         if operation not in ("Apply", "Update"):
             found.append(invalid(f"{path}[{i}].operation", operation, "must be `Apply` or `Update`"))

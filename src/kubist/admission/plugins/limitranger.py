@@ -22,7 +22,7 @@ MAX_MILLI = ((1 << 63) - 1) // 1000
 
 class LimitRanger(Plugin):
     def start(self, registry: Registry) -> None:
-        self._ranges = Followed(registry, "", "limitranges", _limits)
+        self._ranges = self.followed = Followed(registry, "", "limitranges", _limits)
 
     def handles(self, resource: str, operation: str) -> bool:
         if resource == "persistentvolumeclaims":
@@ -30,15 +30,13 @@ class LimitRanger(Plugin):
         return (resource, operation) in (("pods", CREATE), ("pods/resize", UPDATE))
 
     def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
-        if not self._ranges.collection.entries:
-            return
         if new is None or ctx.resource.resource != "pods" or _going(old):
             return
         for limits in self._ranges.within(ctx.namespace):
             set_defaults(new, limits)
 
     def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
-        if not self._ranges.collection.entries or new is None or _going(old):
+        if new is None or _going(old):
             return
         for limits in self._ranges.within(ctx.namespace):
             wrong = list(dict.fromkeys(_violations(ctx, new, limits)))

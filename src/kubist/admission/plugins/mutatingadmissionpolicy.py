@@ -33,6 +33,7 @@ class MutatingAdmissionPolicy(Plugin):
     def start(self, registry: Registry) -> None:
         policies, bindings = "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"
         self._definitions = Definitions(registry, policies, bindings, MutatingPolicy)
+        self.followed = self._definitions.bindings
         self._resources = registry.resources
 
     def admit(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:

@@ -16,15 +16,13 @@ if TYPE_CHECKING:
 
 class ResourceQuota(Plugin):
     def start(self, registry: Registry) -> None:
-        self._quotas = Followed(registry, "", "resourcequotas", bool)
+        self._quotas = self.followed = Followed(registry, "", "resourcequotas", bool)
         self._ledger = Ledger(registry)
 
     def handles(self, resource: str, operation: str) -> bool:
         return operation in OPERATIONS and resource.partition("/")[0] not in IGNORED
 
     def validate(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:
-        if not self._quotas.collection.entries:
-            return None
         if new is None or not ctx.namespace or not self._quotas.within(ctx.namespace):
             return None
         resource = ctx.resource

@@ -32,6 +32,7 @@ class ValidatingAdmissionPolicy(Plugin):
     def start(self, registry: Registry) -> None:
         policies, bindings = "validatingadmissionpolicies", "validatingadmissionpolicybindings"
         self._definitions = Definitions(registry, policies, bindings, ValidatingPolicy)
+        self.followed = self._definitions.bindings
         self._resources = registry.resources
 
     def validate(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:

@@ -31,16 +31,13 @@ class ValidatingAdmissionWebhook(Plugin):
         from kubist.admission.followed import Followed
 
         group, resource = "admissionregistration.k8s.io", "validatingwebhookconfigurations"
-        self._configurations = Followed(registry, group, resource, hooks_of)
+        self._configurations = self.followed = Followed(registry, group, resource, hooks_of)
         self._resources = registry.resources
 
     def validate(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:
-        configurations = self._configurations
-        if configurations is None or not configurations.collection.entries:
+        if self._configurations is None or exempt(ctx.resource.kind, ctx.resource.group):
             return None
-        if exempt(ctx.resource.kind, ctx.resource.group):
-            return None
-        return self._ask_all(configurations.items, ctx, new, old)
+        return self._ask_all(self._configurations.items, ctx, new, old)
 
     async def _ask_all(
         self, configurations: list[list[Hook]], ctx: Context, new: Object | None, old: Object | None

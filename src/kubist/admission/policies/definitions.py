@@ -65,17 +65,15 @@ class Definitions(Generic[P]):
 
     def __init__(self, registry: Registry, policies: str, bindings: str, make: Callable[[Object], P]) -> None:
         self._policies = Followed(registry, GROUP, policies, make)
-        self._bindings = Followed(registry, GROUP, bindings, Binding)
+        self.bindings = Followed(registry, GROUP, bindings, Binding)
         self._seen = (-1, -1)
         self._pairs: list[tuple[P, list[Binding]]] = []
 
     def bound(self) -> Bound[P]:
         """By the policies' names."""
-        if not self._bindings.collection.entries:
-            return ()
-        bindings = self._bindings.items
+        bindings = self.bindings.items
         policies = self._policies.items
-        seen = (self._bindings.generation, self._policies.generation)
+        seen = (self.bindings.generation, self._policies.generation)
         if seen != self._seen:
             self._seen = seen
             by_policy: dict[str, list[Binding]] = {}

@@ -22,7 +22,7 @@ def validate_new(pod: Object, *, allow_privileged: bool) -> Errors:
     errors = _validate_pod(pod, current_options(is_pod=True, allow_privileged=allow_privileged))
     if spec.get("ephemeralContainers"):
         errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
-    if spec.get("nodeName") and spec.get("schedulingGates"):
+    if "schedulingGates" in spec and spec["schedulingGates"] and spec.get("nodeName"):
         why = "cannot be set until all schedulingGates have been cleared"
         errors.append(forbidden("spec.nodeName", why))
     if annotations:

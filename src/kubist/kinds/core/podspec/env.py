@@ -57,10 +57,15 @@ _subscripted = re.compile(r"(.+?)\['(.*)'\]", re.DOTALL).fullmatch
 
 def validate_env(variables: list[Object], path: str, noted: set[str]) -> Errors:
     """`noted` is told of variables that are read from files."""
-    for variable in variables:
-        if "valueFrom" in variable or variable.get("name") not in _NAMES:
-            return _validate_env(variables, path, noted)
-    return []
+    try:
+        for variable in variables:
+            if "valueFrom" in variable or variable["name"] not in _NAMES:
+                break
+        else:
+            return []
+    except KeyError:
+        pass
+    return _validate_env(variables, path, noted)
 
 
 def _validate_env(variables: list[Object], path: str, noted: set[str]) -> Errors:

@@ -38,6 +38,8 @@ ResourceList = dict[str, str]
 _COMPUTE = frozenset({"cpu", "memory"})
 _REQUIREMENTS = Sound(longest=1024)
 """Of containers, as JSON; without claims."""
+_COARSE = Sound()
+"""Amounts that are not written in millionths or less."""
 
 
 def _pod_resource_name(name: str, path: str) -> Errors:
@@ -287,9 +289,15 @@ def _default_pod_requests(spec: Object) -> None:
 
 def round_up_to_milli(resources: ResourceList | None) -> None:
     """Amounts finer than a thousandth are rounded up to the next."""
-    for name, text in (resources or {}).items():
+    if not resources:
+        return
+    for name, text in resources.items():
+        if text in _COARSE:
+            continue
         if text[-1] in "nu" or "e-" in text or "E-" in text:
-            resources[name] = str(parse_quantity(text).round_up(-3))  # type: ignore[index]
+            resources[name] = str(parse_quantity(text).round_up(-3))
+        else:
+            _COARSE.note(text)
 
 
 def same(new: Any, old: Any, key: str = "", parent: str = "") -> bool:

@@ -69,9 +69,11 @@ def pod_spec_warnings(spec: Object, meta: Object, path: str = "") -> list[str]:
     annotations = meta.get("annotations") or {}
     profiles = False
     if annotations:
-        warnings += _annotations(annotations, f"{prefix}metadata.annotations")
+        if not _WARNED_OF.isdisjoint(annotations):
+            warnings += _annotations(annotations, f"{prefix}metadata.annotations")
         profiles = speak_of_profiles(annotations)
-    warnings += _about(spec, references, prefix)
+    if references:
+        warnings += _about(spec, references, prefix)
     if (
         profiles
         and SECCOMP_POD in annotations
@@ -80,7 +82,9 @@ def pod_spec_warnings(spec: Object, meta: Object, path: str = "") -> list[str]:
         warnings.append(f"{prefix}metadata.annotations[{SECCOMP_POD}]: {_SECCOMP}")
     ports = []
     for field in FIELDS:
-        for index, container in enumerate(spec.get(field) or ()):
+        if field not in spec:
+            continue
+        for index, container in enumerate(spec[field] or ()):
             if profiles:
                 where = f"{prefix}metadata.annotations"
                 warnings += _profiles(container, spec, annotations, where, bool(path))
@@ -164,9 +168,7 @@ def _node_term(term: Object, path: str, *, check_values: bool) -> Iterator[str]:
                     yield f"{where}: {value} is invalid, {problem}"
 
 
-def _annotations(annotations: dict[str, str], path: str) -> Iterable[str]:
-    if _WARNED_OF.isdisjoint(annotations):
-        return ()
+def _annotations(annotations: dict[str, str], path: str) -> list[str]:
     return [f"{path}[{key}]: {why}" for key, why in _ANNOTATIONS.items() if key in annotations]
 
 
@@ -241,8 +243,11 @@ def _profiles(
 
 
 def _hides(variables: list[Object]) -> bool:
-    """Whether two variables have the same name."""
-    return len({variable.get("name") for variable in variables}) < len(variables)
+    """Whether two variables may have the same name."""
+    try:
+        return len({variable["name"] for variable in variables}) < len(variables)
+    except KeyError:
+        return True
 
 
 def _hidden_variables(variables: list[Object], path: str) -> Iterator[str]:
