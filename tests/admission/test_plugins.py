@@ -14,7 +14,8 @@ from kubist.config import Config
 from .conftest import Client
 
 Object = dict[str, Any]
-PODS = "/api/v1/namespaces/default/pods"
+NAMESPACE = "/api/v1/namespaces/default"
+PODS = f"{NAMESPACE}/pods"
 Run = Callable[..., None]
 
 
@@ -50,6 +51,27 @@ def test_plugin_can_be_switched_off(run: Run) -> None:
         assert "priority" not in (await client.post(PODS, pod())).body["spec"]
 
     run(test, disable_admission_plugins=("ServiceAccount", "Priority"))
+
+
+def test_limits_and_quotas_hold_as_long_as_there_are_some(run: Run) -> None:
+    async def test(client: Client) -> None:
+        before = await client.post(PODS, pod("before"))
+        assert before.body["spec"]["containers"][0]["resources"] == {}
+        limits = {"limits": [{"type": "Container", "defaultRequest": {"cpu": "1"}}]}
+        await client.post(f"{NAMESPACE}/limitranges", {"metadata": {"name": "l"}, "spec": limits})
+        limited = (await client.post(PODS, pod("limited"))).body["spec"]["containers"][0]
+        assert limited["resources"] == {"requests": {"cpu": "1"}}
+        await client.delete(f"{NAMESPACE}/limitranges/l")
+        quota: Object = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "2"}}}
+        await client.post(f"{NAMESPACE}/resourcequotas", quota)
+        quota["status"] = {"hard": {"pods": "2"}, "used": {"pods": "2"}}
+        await client.put(f"{NAMESPACE}/resourcequotas/q/status", quota)
+        assert (await client.post(PODS, pod("refused"))).code == 403
+        await client.delete(f"{NAMESPACE}/resourcequotas/q")
+        after = await client.post(PODS, pod("after"))
+        assert (after.code, after.body["spec"]["containers"][0]["resources"]) == (201, {})
+
+    run(test)
 
 
 def test_absent_namespace_is_told_before_anything_else(run: Run) -> None:
