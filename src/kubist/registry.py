@@ -84,7 +84,9 @@ class Registry:
         collection = self.collection(resource)
         if not collection.loaded:
             await collection.ready()
-        await self.cache.catch_up()
+        newest = await self.store.revision()
+        if newest > self.cache.revision:
+            await self.cache.reach(newest)
         key = resource.key(namespace, name)
         entry = collection.get(key)
         if entry is None and key in collection.unreadable:

@@ -187,7 +187,10 @@ class Cache:
 
     async def catch_up(self) -> None:
         """Until the cache is as new as the store is now: what a consistent read needs."""
-        target = await self.store.revision()
+        await self.reach(await self.store.revision())
+
+    async def reach(self, target: int) -> None:
+        """Until the cache is as new as a revision of the store."""
         if self.revision < target and not await self.wait(target):
             raise Unavailable("the cache did not catch up with the store in time")
 

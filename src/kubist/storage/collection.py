@@ -211,11 +211,12 @@ class Collection:
     def _remember(self, change: Change) -> None:
         cache, window = self.cache, self.window
         window.append(change)
-        self._window_bytes += _weight(change)
-        while len(window) > cache.window_changes or self._window_bytes > cache.window_bytes:
+        size = self._window_bytes + _weight(change)
+        while len(window) > cache.window_changes or size > cache.window_bytes:
             dropped = window.popleft()
-            self._window_bytes -= _weight(dropped)
+            size -= _weight(dropped)
             self.window_start = dropped.revision
+        self._window_bytes = size
 
     def subscribe(self, token: object, subscriber: Subscriber) -> None:
         self._subscribers[token] = subscriber
@@ -326,7 +327,8 @@ def _last(lost: Lost | None) -> Entry | None:
 
 
 def _weight(change: Change) -> int:
-    return 200 + (len(change.old.tail) if change.old is not None else 0)
+    old = change.old
+    return 200 if old is None else 200 + len(old.tail)
 
 
 def _difference(old: SortedDict[str, Entry], new: SortedDict[str, Entry], revision: int) -> list[Change]:

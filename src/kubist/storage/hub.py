@@ -87,19 +87,21 @@ class Hub:
     def publish(self, revision: int, events: Sequence[Event]) -> None:
         """Everything that happened above `self.revision`, up to and including `revision`."""
         self.revision = revision
-        if not self._by_prefix:
+        by_prefix, lengths = self._by_prefix, self._lengths
+        if not by_prefix:
             return
         found: dict[str, list[Event]] = {}
         for event in events:
-            for length in self._lengths:
-                if length > len(event.key):
+            key = event.key
+            for length in lengths:
+                if length > len(key):
                     break
-                prefix = event.key[:length]
-                if prefix in self._by_prefix:
+                prefix = key[:length]
+                if prefix in by_prefix:
                     found.setdefault(prefix, []).append(event)
         for prefix, below in found.items():
             batch = Batch(revision, tuple(below))
-            for subscription in self._by_prefix[prefix]:
+            for subscription in by_prefix[prefix]:
                 subscription.push(batch)
         self.expect_progress(PROGRESS_INTERVAL)
 

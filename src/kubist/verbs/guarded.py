@@ -98,7 +98,10 @@ async def _lent(old: Object) -> Object:
 
 
 def _altered(entry: Entry, old: Object) -> bool:
-    return orjson.dumps(old) != entry.json()
+    try:
+        return orjson.dumps(old) != entry.json()
+    except orjson.JSONEncodeError:  # something that is on its way to be replaced
+        return True
 
 
 async def seen(call: Call, old: Object | None, fresh: Fresh) -> Object | None:

@@ -42,20 +42,23 @@ async def patch(call: Call) -> Response:
         return await apply_verb.apply(call, path, shown, force)
     change = reader(call, kind)
     wanted = body.expected(call.resource)
+    converted = create.converts(call)
 
     async def patched(old: Object | None, fresh: guarded.Fresh) -> Object:
         assert old is not None
-        current = create.from_storage(call, await fresh())
+        current = await fresh()
+        if converted:
+            current = create.from_storage(call, current)
         changed = change(current)
         metadata = changed.get("metadata")
         cleared = isinstance(metadata, dict) and metadata.get("managedFields") == []
-        converted = create.converts(call)
         new = decode(call, wanted, changed, kind, None if converted else current)
         _complete(call, new)
         check_identity(call, new, old)
         # Not `current` where `new` shares parts with it: completing `new` may have changed them.
         await managed.tracked(call, new, current if converted else old, path.reset_fields, cleared=cleared)
-        new = create.to_storage(call, new)
+        if converted:
+            new = create.to_storage(call, new)
         await call.api.admission.admit(call.context, new, old)
         warning = objectmeta.deduplicate_owner_references(new["metadata"], after_admission=True)
         if warning:
