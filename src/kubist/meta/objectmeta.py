@@ -99,8 +99,6 @@ def validate_change(new: Meta, old: Meta, path: str = "metadata") -> Errors:
             errors.append(forbidden(f"{path}.finalizers", detail))
     if new.get("generation", 0) < old.get("generation", 0):
         errors.append(invalid(f"{path}.generation", new.get("generation", 0), "must not be decremented"))
-    if [*map(new.get, IMMUTABLE)] == [*map(old.get, IMMUTABLE)]:
-        return errors
     for name in IMMUTABLE:
         if new.get(name) != old.get(name):
             value = new.get(name, "" if name in ("name", "namespace", "uid") else None)
