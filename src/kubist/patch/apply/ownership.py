@@ -31,12 +31,17 @@ def update(
     """The owners after `who` has made `new` out of `old`."""
     changes = Changes(versions, old, new, reset)
     managed = _reconciled(versions, old, managed)
+    own = managed.pop(who, None)
     managed, _ = _taken(managed, changes)
-    mine = managers.tracked(changes.here.changed)
-    if mine:
-        before = managed.get(who)
-        fields = sets.union(mine, before.fields) if before is not None else mine
-        managed[who] = Owned(versions.api_version, fields, now)
+    here = changes.here
+    mine = managers.tracked(here.changed)
+    if own is not None:
+        lost = here.removed if mine is here.changed else sets.union(here.removed, here.changed)
+        kept = sets.difference(own.fields, lost)
+        if mine or kept:
+            managed[who] = Owned(versions.api_version, sets.union(mine, kept), now if mine else own.time)
+    elif mine:
+        managed[who] = Owned(versions.api_version, mine, now)
     managers.cap_updaters(managed)
     return managed
 
@@ -78,9 +83,8 @@ def _reconciled(versions: Versions, obj: Object, managed: Managed) -> Managed:
             found = versions.at(obj, owned.api_version, "live object")
             kind = found[1] if found is not None else None
         if kind is not None:
-            fields = owned.fields
-            if not _as_the_schema_splits(kind, orjson.dumps(fields)):
-                owned = Owned(owned.api_version, reconciled(kind, fields), owned.time)
+            if not _as_the_schema_splits(kind, orjson.dumps(owned.fields)):
+                owned = Owned(owned.api_version, reconciled(kind, owned.fields), owned.time)
             result[identity] = owned
     return result
 
