@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -367,3 +368,58 @@ async def test_stalled_watch_holds_a_bounded_queue(monkeypatch: pytest.MonkeyPat
     assert seen == [f"/r/{number}" for number in range(50)]
     await watch.aclose()  # type: ignore[attr-defined]
     await store.close()
+
+
+@contextlib.asynccontextmanager
+async def busy(path: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SqliteStore]:
+    """A store to which four have just written at once, and which would wait for them for ever."""
+    store = SqliteStore(path)
+    await store.open()
+    await asyncio.gather(*(store.create(f"/r/{name}", b"1") for name in "abcd"))
+    monkeypatch.setattr(sqlite_writer, "PATIENCE", 3600.0)
+    async with asyncio.timeout(10):
+        yield store
+        await store.close()
+
+
+async def test_writes_wait_for_those_who_wrote_with_them_before(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with busy(path, monkeypatch) as store:
+        some = [asyncio.ensure_future(store.create(f"/r/{name}", b"2")) for name in "efg"]
+        await asyncio.sleep(0.05)
+        assert not any(write.done() for write in some)
+        await store.create("/r/h", b"2")
+        await asyncio.gather(*some)
+
+
+async def test_who_is_alone_waits_once_at_most(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with busy(path, monkeypatch) as store:
+        monkeypatch.setattr(sqlite_writer, "PATIENCE", 0.001)
+        await store.create("/r/e", b"2")
+        monkeypatch.setattr(sqlite_writer, "PATIENCE", 3600.0)
+        await store.create("/r/f", b"2")
+
+
+async def test_a_transaction_begins_however_many_come(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with busy(path, monkeypatch) as store:
+        monkeypatch.setattr(sqlite_writer, "PATIENCE", 0.005)
+        store._writer._company = 1_000_000
+        writes = [asyncio.ensure_future(store.create("/r/first", b"2"))]
+        while not writes[0].done():
+            writes.append(asyncio.ensure_future(store.create(f"/r/{len(writes)}", b"2")))
+            await asyncio.sleep(0.001)
+        await asyncio.gather(*writes)
+
+
+async def test_closing_and_compacting_wait_for_nobody(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with busy(path, monkeypatch) as store:
+        write = asyncio.ensure_future(store.create("/r/e", b"2"))
+        await asyncio.sleep(0.01)
+        await store.compact(2)
+        revision = await write
+        store._writer._company = 4
+        write = asyncio.ensure_future(store.create("/r/f", b"2"))
+        await asyncio.sleep(0.01)
+        assert not write.done()
+    assert await write == revision + 1

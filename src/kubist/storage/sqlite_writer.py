@@ -19,6 +19,12 @@ from .store import Conflict, Event, Unavailable
 BATCH_WRITES = 512
 """Writes in one transaction, so that the loop is not held longer than some milliseconds."""
 
+COMPANY = 4
+PATIENCE = 0.002
+LONGEST_PATIENCE = 0.01
+"""Where so many write at once, a transaction waits for all of them, as long as one comes every so many seconds: one
+large transaction costs much less than two small ones."""
+
 BUSY_RETRY = 0.02
 BUSY_SECONDS = 5.0
 """How long writes wait for another process to let go of the file; after that they fail until it does."""
@@ -58,6 +64,13 @@ class Writer:
         # The transaction that is open, if `_busy`.
         self._busy = False
         self._scheduled = False
+        self._patience: asyncio.TimerHandle | None = None
+        """Ends the wait of a transaction for more writes."""
+        self._company = 0
+        """How many have written lately: in the last transaction, and while it was committed."""
+        self._come = 0
+        self._waited = 0.0
+        """Who has come so far, and since when they wait."""
         self._in_doubt = False
         """Whether the log may hold more than the hub knows: a commit that failed in words but not in fact."""
         self._blocked: float | None = None
@@ -78,7 +91,7 @@ class Writer:
     def write(self, key: str, value: bytes | None, expected: int, ttl: int = 0) -> asyncio.Future[int]:
         answer: asyncio.Future[int] = self._loop.create_future()
         self._queue.append(_Write(key, value, expected, ttl, answer))
-        self._schedule()
+        self._schedule(patient=True)
         return answer
 
     def compact(self, revision: int) -> asyncio.Future[None]:
@@ -99,14 +112,35 @@ class Writer:
         if self._thread is not None:
             self._thread.stop()
 
-    def _schedule(self) -> None:
-        if not self._scheduled and not self._busy:
-            # Not at once: whoever else is ready to run may have a write for the same transaction.
+    def _schedule(self, *, patient: bool = False) -> None:
+        """Begin a transaction: not at once, as whoever else is ready to run may have a write for it."""
+        if self._busy:
+            return
+        waits = patient and self._thread is not None and COMPANY <= self._company > len(self._queue)
+        if not self._scheduled:
             self._scheduled = True
+            if waits:
+                self._come, self._waited = len(self._queue), 0.0
+                self._patience = self._loop.call_later(PATIENCE, self._wait_on)
+            else:
+                self._loop.call_soon(self._begin)
+        elif self._patience is not None and not waits:
+            self._patience.cancel()
+            self._patience = None
             self._loop.call_soon(self._begin)
+
+    def _wait_on(self) -> None:
+        """Some time has passed: wait on if somebody has come."""
+        self._waited += PATIENCE
+        if len(self._queue) == self._come or self._waited >= LONGEST_PATIENCE:
+            self._begin()
+        else:
+            self._come = len(self._queue)
+            self._patience = self._loop.call_later(PATIENCE, self._wait_on)
 
     def _begin(self) -> None:
         self._scheduled = False
+        self._patience = None
         self._busy = True
         self._batch, self._queue = self._queue[:BATCH_WRITES], self._queue[BATCH_WRITES:]
         self._events = []
@@ -168,6 +202,7 @@ class Writer:
     def _end(self, error: sqlite3.Error | None) -> None:
         self._busy = False
         batch, self._batch = self._batch, []
+        self._company = len(batch) + len(self._queue)
         if error is not None:
             self._roll_back()
             self._in_doubt = True
@@ -188,12 +223,9 @@ class Writer:
                     write.answer.set_exception(write.outcome)
         self._end_expiry(error)
         self._end_compactions(error)
-        if (
-            self._queue
-            or self._expired
-            or (self._swept < self.compacted and not error and not self._stopping)
-        ):
-            self._schedule()
+        sweeps = self._swept < self.compacted and not error and not self._stopping
+        if self._queue or self._expired or sweeps:
+            self._schedule(patient=not (self._expired or sweeps or self._stopping))
         elif self._stopping and not self._stopped.done():
             self._stopped.set_result(None)
 
