@@ -202,19 +202,19 @@ class API:
         return await VERBS[info.verb](call)
 
     def context(self, call: Call) -> Context:
-        request, info = call.request, call.info
+        request, info, resource = call.request, call.info, call.resource
         return Context(
-            resource=call.resource,
-            verb=info.verb,
-            user=call.user,
-            config=self.config,
-            objects=self.cluster,
-            authorize=functools.partial(self._authorize, user=call.user),
-            request=request if request.method else None,
-            namespace=info.namespace if call.resource.namespaced else "",
-            name=info.name,
-            subresource=info.subresource,
-            query=call.query,
+            resource,
+            info.verb,
+            call.user,
+            self.config,
+            self.cluster,
+            functools.partial(self._authorize, user=call.user),
+            request if request.method else None,
+            info.namespace if resource.namespaced else "",
+            info.name,
+            info.subresource,
+            call.query,
             user_agent=request.headers.get("user-agent", ""),
             warnings=call.warnings,
             now=timestamp(),

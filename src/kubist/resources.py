@@ -5,6 +5,7 @@ A `Resource` is one (group, version, plural); several versions of one kind share
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import importlib.util
@@ -65,22 +66,9 @@ class Resource:
     api_version: str = field(init=False)
     strategy: Strategy = field(init=False, repr=False)
     schema: Schema = field(init=False, repr=False)
-    """Both found when they are first asked for, unless given before."""
 
     def __post_init__(self) -> None:
         self.api_version = f"{self.group}/{self.version}" if self.group else self.version
-
-    def __getattr__(self, name: str) -> Any:
-        """What was not given and not asked for yet."""
-        if name == "strategy":
-            self.strategy = _load_strategy(self.group, self.kind)
-            return self.strategy
-        if name == "schema":
-            from kubist.schema.catalog import schema_for
-
-            self.schema = schema_for(self.group, self.version, self.kind)
-            return self.schema
-        raise AttributeError(name)
 
     @property
     def stored_group(self) -> str:
@@ -89,6 +77,28 @@ class Resource:
 
     def key(self, namespace: str, name: str) -> str:
         return f"{self.prefix}{namespace}/{name}" if self.namespaced else self.prefix + name
+
+
+class _Unread(Resource):
+    """A built-in resource whose strategy or schema nobody has asked for yet. Once both are there it is a plain
+    `Resource`, whose attributes are found without a detour."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "strategy":
+            self.strategy = _load_strategy(self.group, self.kind)
+        elif name == "schema":
+            from kubist.schema.catalog import schema_for
+
+            self.schema = schema_for(self.group, self.version, self.kind)
+        else:
+            raise AttributeError(name)
+        found = object.__getattribute__(self, name)
+        with contextlib.suppress(AttributeError):
+            object.__getattribute__(self, "strategy" if name == "schema" else "schema")
+            self.__class__ = Resource  # type: ignore[assignment]
+        return found
 
 
 GROUP_ROOMS = {
@@ -143,7 +153,7 @@ def _builtin(row: list[Any]) -> Resource:
     api_version = f"{group}/{version}" if group else version
     where = f"/registry/{KEY_NAMES.get((group, plural), plural)}/"
     storage_version, prefix = STORED_ELSEWHERE.get((group, plural), (api_version, where))
-    return Resource(
+    return _Unread(
         group=group,
         version=version,
         resource=plural,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Protocol
 
 from kubist.context import User
@@ -14,6 +13,7 @@ from kubist.filters.flowcontrol import Counted, Seat
 from kubist.filters.impersonation import Impersonation, wanted_user
 from kubist.http.messages import Answer, Headers, Request, Stream
 from kubist.meta import status
+from kubist.meta.uids import new_uid
 from kubist.request import RequestInfo
 
 NOBODY = User("")
@@ -43,7 +43,7 @@ class Passage:
 
     def identify(self) -> str:
         """The audit id, which the answer will carry as well."""
-        self.audit_id = self.audit_id or audit_id()
+        self.audit_id = self.audit_id or new_uid()
         return self.audit_id
 
     def leave(self) -> None:
@@ -118,14 +118,3 @@ class Gate:
     def _begin_trail(self, request: Request, asked: Attributes, passage: Passage) -> None:
         assert self.audit is not None
         passage.trail = self.audit.begin(request, asked, passage.identify())
-
-
-def audit_id() -> str:
-    """A random UUID for an answer: unique, not secret, and a tenth of what `uuid.uuid4` costs."""
-    text = f"{random.getrandbits(128) & _UUID_MASK | _UUID_BITS:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
-
-
-_UUID_BITS = 0x4 << 76 | 0x8 << 60
-"""Version 4, of the variant that everybody uses."""
-_UUID_MASK = (1 << 128) - 1 ^ (0xF << 76 | 0xC << 60)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kubist.codec import negotiate
@@ -51,14 +51,15 @@ class Call:
     """The body as it was sent, if the object has something of it in another way."""
     document: Any = None
     """The YAML of a long body, or why it is none, where it was read ahead."""
-    context: Context = field(init=False)
-    """What kinds and admission are told of the request; made when the first of them asks."""
+    _context: Context | None = None
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "context":
-            self.context = self.api.context(self)
-            return self.context
-        raise AttributeError(name)
+    @property
+    def context(self) -> Context:
+        """What kinds and admission are told of the request; made when the first of them asks."""
+        context = self._context
+        if context is None:
+            context = self._context = self.api.context(self)
+        return context
 
     @property
     def collection_prefix(self) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from kubist.http.messages import Response
 from kubist.kinds.strategy import Create, Strategy
 from kubist.meta import names, objectmeta, status
 from kubist.meta.numerals import unsigned
+from kubist.meta.uids import new_uid
 from kubist.storage.cache import Entry
 from kubist.turns import Lengthy, elsewhere
 from kubist.verbs import body, managed, options
@@ -42,7 +42,8 @@ async def create(call: Call) -> Response:
     if warning:
         call.context.warn(warning)
     call.context.name = metadata.get("name", "")
-    await managed.tracked(call, obj, None, strategy.reset_fields)
+    if (pending := managed.tracked(call, obj, None, strategy.reset_fields)) is not None:
+        await pending
     obj = to_storage(call, obj)
     await call.api.admission.admit(call.context, obj, None)
     entry = await insert(call, obj)
@@ -141,27 +142,6 @@ def stamp(call: Call, metadata: Object) -> None:
     metadata["creationTimestamp"] = call.context.now
 
 
-def new_uid() -> str:
-    """A random UUID."""
-    while True:
-        try:
-            return _uids.pop()
-        except IndexError:
-            _uids.extend(_draw_uids(64))
-
-
-def _draw_uids(number: int) -> list[str]:
-    """UUIDs without the objects that `uuid.uuid4` makes of them on the way; the system is asked once for all."""
-    drawn = os.urandom(16 * number).hex()
-    texts = [drawn[at : at + 32] for at in range(0, len(drawn), 32)]
-    return [f"{t[:8]}-{t[8:12]}-4{t[13:16]}-{'89ab'[int(t[16], 16) & 3]}{t[17:20]}-{t[20:]}" for t in texts]
-
-
-_uids: list[str] = []
-"""Drawn and not yet given out. A forked process draws its own."""
-os.register_at_fork(after_in_child=_uids.clear)
-
-
 def prepare(call: Call, strategy: Strategy, obj: Object) -> None:
     if strategy.generation:
         obj["metadata"]["generation"] = 1
@@ -229,7 +209,8 @@ async def insert(call: Call, obj: Object) -> Entry | None:
                 await undo()
             return None
         try:
-            return await registry.insert(resource, call.info.namespace, await call.closed(obj))
+            stored = obj if strategy.conversion is None else await call.closed(obj)
+            return await registry.insert(resource, call.info.namespace, stored)
         except status.APIError as error:
             if error.reason == "AlreadyExists":
                 raise _exists(call, None, generated, name) from None

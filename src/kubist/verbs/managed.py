@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -88,14 +88,21 @@ async def converting(call: Call, own: Callable[[ssa.Convert], Owned]) -> Owned:
             known[key] = await conversion.converted(copied(wanted.obj), wanted.api_version)
 
 
-async def tracked(
+def tracked(
     call: Call, new: Object, live: Object | None, reset: tuple[str, ...], *, cleared: bool = False
-) -> None:
-    """`track`, for resources that a webhook may convert. If it cannot, nothing is owned by anybody."""
+) -> Awaitable[None] | None:
+    """`track`, for resources that a webhook may convert: to be waited for where one is to be asked."""
     conversion = call.resource.strategy.conversion
-    if conversion is None or conversion.webhook is None:
-        track(call, new, live, reset, cleared=cleared)
-        return
+    if conversion is not None and conversion.webhook is not None:
+        return _tracked(call, new, live, reset, cleared=cleared)
+    track(call, new, live, reset, cleared=cleared)
+    return None
+
+
+async def _tracked(
+    call: Call, new: Object, live: Object | None, reset: tuple[str, ...], *, cleared: bool
+) -> None:
+    """If the webhook cannot convert, nothing is owned by anybody."""
     sent = new["metadata"].get("managedFields")
 
     def own(convert: ssa.Convert) -> None:

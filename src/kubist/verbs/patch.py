@@ -56,7 +56,9 @@ async def patch(call: Call) -> Response:
         _complete(call, new)
         check_identity(call, new, old)
         # Not `current` where `new` shares parts with it: completing `new` may have changed them.
-        await managed.tracked(call, new, current if converted else old, path.reset_fields, cleared=cleared)
+        live = current if converted else old
+        if (pending := managed.tracked(call, new, live, path.reset_fields, cleared=cleared)) is not None:
+            await pending
         if converted:
             new = create.to_storage(call, new)
         await call.api.admission.admit(call.context, new, old)

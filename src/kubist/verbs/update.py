@@ -44,7 +44,8 @@ async def update(call: Call) -> Response:
         # Whoever gets the object may change it: another try reads the body again.
         new, unused = unused if unused is not None else _sent(call), None
         live = await guarded.seen(call, old, fresh)
-        await managed.tracked(call, new, live, path.reset_fields, cleared=cleared)
+        if (pending := managed.tracked(call, new, live, path.reset_fields, cleared=cleared)) is not None:
+            await pending
         new = create.to_storage(call, new)
         await call.api.admission.admit(call.context, new, old)
         return new
