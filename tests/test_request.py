@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kubist import request
@@ -112,7 +112,9 @@ PARTS = st.sampled_from(
 QUERIES = st.sampled_from(["", "watch=1", "fieldSelector=metadata.name%3Da", "a=%zz&b=c", "timeout=1s"])
 
 
+@settings(max_examples=500)
 @given(st.sampled_from(["GET", "POST", "DELETE", "BREW"]), st.lists(PARTS, max_size=7), QUERIES)
+@example("GET", ["apis", "", "", "", "%00", "api"], "")
 def test_a_line_like_an_earlier_one_is_read_like_a_new_one(method: str, parts: list[str], query: str) -> None:
     path = "/" + "/".join(parts)
     parsed = request.parse_query(query)

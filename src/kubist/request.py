@@ -91,6 +91,8 @@ def _read(method: str, raw_path: str, raw_query: str) -> tuple[RequestInfo, dict
 @lru_cache(maxsize=1024)
 def _in(method: str, directory: str, raw_query: str) -> tuple[RequestInfo, dict[str, str]] | None:
     """What lines have in common that end with the name of an object; None if the end of such a path is none."""
+    if "%" in directory or _ANY in directory:
+        return None
     query = parse_query(raw_query)
     info = parse(method, f"{directory}/{_ANY}", query)
     if info.name != _ANY or info.namespace == _ANY:

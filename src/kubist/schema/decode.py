@@ -14,7 +14,8 @@ from kubist.schema.leaves import DROPPED, EMPTY, KEEP_EMPTY, UNKNOWN, Convert, F
 from kubist.schema.node import Field, Schema
 
 _compiled: dict[str, Convert] = {}
-"""By OpenAPI name: nodes of one name share their fields."""
+_compiled_lists: dict[str, Convert] = {}
+"""By OpenAPI name: nodes of one name share their fields. One of a struct alone, one of a list of them."""
 
 
 def decode(schema: Schema, value: Any, flags: Flags | None = None) -> Any:
@@ -40,11 +41,17 @@ def converter(schema: Schema) -> Convert:
 
 def compile_struct(schema: Schema) -> Convert:
     source = _Source(schema)
-    namespace = source.namespace
-    exec(compile(source.text(), f"<decode {schema.name}>", "exec"), namespace)
-    compiled: Convert = namespace["decode_struct"]
-    _compiled[schema.name] = compiled
+    compiled = _compiled[schema.name] = source.compiled("decode_struct", source.of_struct())
     return compiled
+
+
+def list_converter(schema: Schema) -> Convert:
+    """The function that decodes a list of structs, without a call for each."""
+    found = _compiled_lists.get(schema.name)
+    if found is None:
+        source = _Source(schema)
+        found = _compiled_lists[schema.name] = source.compiled("decode_list", source.of_list())
+    return found
 
 
 class _Source:
@@ -63,9 +70,20 @@ class _Source:
         self.keeps_empty = not schema.name.startswith("io.k8s.api.")
         """Objects stored as protobuf lose the difference between an empty list and none."""
 
-    def text(self) -> str:
+    def compiled(self, name: str, lines: list[str]) -> Convert:
+        exec(compile("\n".join(lines), f"<{name} {self.schema.name}>", "exec"), self.namespace)
+        compiled: Convert = self.namespace[name]
+        return compiled
+
+    def of_struct(self) -> list[str]:
+        return ["def decode_struct(v, c):", *self._body(), " return o"]
+
+    def of_list(self) -> list[str]:
+        body = [" " + line for line in self._body()]
+        return ["def decode_list(x, c):", " l = []", " for v in x:", *body, "  l.append(o)", " return l"]
+
+    def _body(self) -> list[str]:
         lines = [
-            "def decode_struct(v, c):",
             " if type(v) is not dict:",
             f"  if v is not None: raise WrongType(v, {go_type(self.schema)!r})",
             "  v = EMPTY",
@@ -74,14 +92,13 @@ class _Source:
         ]
         for field in self.schema.fields.values():
             lines += self._field(field)
-        lines += [
+        return [
+            *lines,
             "  if n != len(v): c.append(UNKNOWN)",
-            "  return o",
             " except WrongType as error:",
             f"  error.within(k, {self.schema.name.rpartition('.')[2]!r})",
             "  raise",
         ]
-        return "\n".join(lines)
 
     def _field(self, field: Field) -> list[str]:
         key = repr(field.name)
@@ -128,7 +145,7 @@ class _Source:
         if field.pointer or schema.type in ("list", "map", "any") or schema.format == "byte":
             return "0" if schema.format == "int-or-string" and not field.pointer else "None"
         if schema.type == "struct":
-            return "{}" if not _has_zeros(schema) else f"{self._struct(schema)}(EMPTY, c)"
+            return "{}" if not _has_zeros(schema) else f"{self._other('S', schema, converter)}(EMPTY, c)"
         if schema.format in _ZEROS:
             return _ZEROS[schema.format]
         return _ZEROS[schema.type]
@@ -136,25 +153,26 @@ class _Source:
     def _call(self, schema: Schema) -> str:
         items = schema.items
         if schema.type == "struct":
-            return f"{self._struct(schema)}(x, c)"
+            return f"{self._other('S', schema, converter)}(x, c)"
         if items is not None and items.type == "struct":
-            convert = self._struct(items)
             check = self._bind(_list if schema.type == "list" else _map, go_type(schema))
             if schema.type == "list":
-                return f"[{convert}(i, c) for i in (x if type(x) is list else {check}(x))]"
+                convert = self._other("L", items, list_converter)
+                return f"{convert}(x if type(x) is list else {check}(x), c)"
+            convert = self._other("S", items, converter)
             return f"{{i: {convert}(x[i], c) for i in sorted(x if type(x) is dict else {check}(x))}}"
         return f"{self._name(leaf(schema, go_type, converter))}(x, c)"
 
-    def _struct(self, schema: Schema) -> str:
+    def _other(self, form: str, schema: Schema, compiled: Callable[[Schema], Convert]) -> str:
         """The name of another struct's function, which compiles itself when it is first called."""
-        name = "S_" + "".join(char if char.isalnum() else "_" for char in schema.name)
+        name = f"{form}_" + "".join(char if char.isalnum() else "_" for char in schema.name)
         if name not in self.namespace:
 
             def first(value: Any, flags: Flags) -> Any:
-                self.namespace[name] = convert = converter(schema)
+                self.namespace[name] = convert = compiled(schema)
                 return convert(value, flags)
 
-            self.namespace[name] = _compiled.get(schema.name, first)
+            self.namespace[name] = first
         return name
 
     def _bind(self, check: Callable[[Any, str], Any], go: str) -> str:
