@@ -31,7 +31,11 @@ class Metadata(Made):
         self.key = "metadata"
 
     def make(self, entry: Entry) -> tuple[int | bytes, int]:
-        metadata = _NAME + orjson.dumps(internal(self.resource, entry.object())["metadata"])
+        return self.of(entry, entry.object())
+
+    def of(self, entry: Entry, obj: Object) -> tuple[int | bytes, int]:
+        """The piece of a version whose object is at hand."""
+        metadata = _NAME + orjson.dumps(internal(self.resource, obj)["metadata"])
         if entry.tail.startswith(metadata):
             return len(metadata), 0
         return metadata, len(metadata)

@@ -7,7 +7,7 @@ and watches of the same representation share it. JSON, the stored form, needs no
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +115,9 @@ class Made(Representation):
             KEPT.keep(reps, self.key, found, size)
         return found
 
+    def lacks(self, entry: Entry) -> bool:
+        return entry.reps is None or self.key not in entry.reps
+
     def pieces(self, entries: Sequence[Entry]) -> list[Any]:
         """The pieces of many versions, of which most have theirs."""
         key, piece = self.key, self.piece
@@ -124,13 +127,17 @@ class Made(Representation):
         ]
 
     async def prepare(self, entries: Iterable[Entry]) -> None:
-        begun = perf_counter()
-        for entry in list(entries):
-            if entry.reps is None or self.key not in entry.reps:
-                self.piece(entry)
-                if perf_counter() - begun > TURN:
-                    await asyncio.sleep(0)
-                    begun = perf_counter()
+        await in_turns(self.piece, [entry for entry in entries if self.lacks(entry)])
+
+
+async def in_turns(make: Callable[[Entry], object], entries: Sequence[Entry]) -> None:
+    """Make something of each, with turns for others between."""
+    begun = perf_counter()
+    for entry in entries:
+        make(entry)
+        if perf_counter() - begun > TURN:
+            await asyncio.sleep(0)
+            begun = perf_counter()
 
 
 class Json(Made):

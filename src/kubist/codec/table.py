@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from kubist.codec.kept import EVENTS
+from kubist.codec.kept import EVENTS, KEPT
 from kubist.codec.partial import Metadata, internal, list_meta
-from kubist.codec.representation import Chunks, Json, ListMeta, Made, Object, Representation, is_status
+from kubist.codec.representation import (
+    Chunks,
+    Json,
+    ListMeta,
+    Made,
+    Object,
+    Representation,
+    in_turns,
+    is_status,
+)
 from kubist.kinds import columns
 from kubist.kinds.columns import ages
 from kubist.meta.status import APIError, bad_request
@@ -126,11 +135,24 @@ class Table(Representation):
 
     async def prepare(self, entries: Any) -> None:
         entries = list(entries)
-        await self.rows.prepare(entries)
         if self.include == "Metadata":
+            await in_turns(self._make_both, [entry for entry in entries if self.rows.lacks(entry)])
             await self.metadata.prepare(entries)
-        elif self.include == "Object":
+            return
+        await self.rows.prepare(entries)
+        if self.include == "Object":
             await self.json.prepare(entries)
+
+    def _make_both(self, entry: Entry) -> None:
+        """The row and the metadata of a version out of one object; the metadata last, as it takes that apart."""
+        if self.resource.custom or not self.metadata.lacks(entry):
+            self.rows.piece(entry)
+            return
+        obj = entry.object()
+        row = self.rows.row(obj)
+        reps = entry.reps = entry.reps or {}
+        KEPT.keep(reps, self.rows.key, row, row.size)
+        KEPT.keep(reps, self.metadata.key, *self.metadata.of(entry, obj))
 
     def row(self, entry: Entry, now: float) -> bytes:
         self._check()
