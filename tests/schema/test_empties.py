@@ -78,6 +78,32 @@ def test_an_empty_list_where_none_may_be_is_refused(
     assert [cause["field"] for cause in answer.json["details"]["causes"]] == [field]
 
 
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"ports": []}, "ports"),
+        ({"resizePolicy": []}, "resizePolicy"),
+        ({"restartPolicyRules": []}, "restartPolicyRules"),
+        ({"resources": {"limits": {}}}, "resources"),
+        ({"resources": {}, "env": [], "volumeMounts": []}, ""),
+    ],
+)
+def test_an_ephemeral_container_may_not_even_have_an_empty_list_of_what_is_not_for_it(
+    client: Client, namespace: str, given: Object, field: str
+) -> None:
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    client.post(path, pod())
+    sent = {"spec": {"ephemeralContainers": [{"name": "e", "image": "b", **given}]}}
+    answer = client.ask("PATCH", f"{path}/p/ephemeralcontainers", sent, content_type=MERGE)
+    if not field:
+        assert answer.status == 200, answer
+        return
+    assert answer.status == 422, answer
+    assert [cause["field"] for cause in answer.json["details"]["causes"]] == [
+        f"spec.ephemeralContainers[0].{field}"
+    ]
+
+
 def test_scaling_rules_need_policies_unless_they_are_left_to_the_server(
     client: Client, namespace: str
 ) -> None:

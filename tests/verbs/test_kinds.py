@@ -248,3 +248,26 @@ def test_a_version_that_cannot_be_is_an_error_of_every_put(live: Live, version: 
         live.client.post(path, {"metadata": {"name": "x"}, "spec": {}})
     lease = {"metadata": {"name": "x", "resourceVersion": version}, "spec": {}}
     assert live.client.ask("PUT", f"{path}/x", lease).status == 500
+
+
+def test_applying_the_status_of_an_absent_policy_makes_it_and_of_other_kinds_does_not(live: Live) -> None:
+    group = "admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
+    policy: Object = {
+        "apiVersion": group,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "p"},
+        "status": {"observedGeneration": 1},
+    }
+    path = f"/apis/{group}/validatingadmissionpolicies/p/status?fieldManager=me"
+    assert live.client.ask("PATCH", path, policy, APPLY).status == 422
+    policy["spec"] = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": "true"}],
+    }
+    made = live.client.ask("PATCH", path, policy, APPLY)
+    assert made.status == 201 and made.json["status"] == {}, made
+    assert owned(made.json) == {"me": ["f:status"]}
+    assert live.client.ask("PATCH", path, policy, APPLY).json["status"] == {"observedGeneration": 1}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"phase": "Running"}}
+    assert live.client.ask("PATCH", "/api/v1/nodes/n/status?fieldManager=me", node, APPLY).status == 404

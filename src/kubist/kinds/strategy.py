@@ -28,6 +28,8 @@ class Update:
 
     reset_fields: ClassVar[tuple[str, ...]] = ()
     """Dotted paths that this way of writing never changes: undone by `prepare_for_update`, never owned."""
+    creates: ClassVar[bool] = False
+    """Of a sub-resource: whether an object that is absent is made when this is applied to."""
 
     def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
         """Undo what may not change this way; set what the system sets (generation)."""

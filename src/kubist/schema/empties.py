@@ -17,6 +17,10 @@ _POD_SPEC = "io.k8s.api.core.v1.PodSpec"
 _TEMPLATE = ("metadata.ownerReferences", "metadata.finalizers", "metadata.managedFields")
 MEANT: dict[str, tuple[str, ...]] = {
     _POD_SPEC: ("resources.claims",),
+    "io.k8s.api.core.v1.EphemeralContainer": (
+        *("ports", "resizePolicy", "restartPolicyRules"),
+        *("resources.claims", "resources.limits", "resources.requests"),
+    ),
     "io.k8s.api.core.v1.NodeStatus": ("allocatable",),
     "io.k8s.api.core.v1.PersistentVolumeClaimTemplate": _TEMPLATE,
     "io.k8s.api.autoscaling.v2.HPAScalingRules": ("policies",),

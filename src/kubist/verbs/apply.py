@@ -41,7 +41,8 @@ async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
         await call.api.admission.admit(call.context, new, old)
         return new
 
-    outcome = await guarded.update(call, path, applied, create_absent=not call.info.subresource, lend=True)
+    creates = not call.info.subresource or path.creates
+    outcome = await guarded.update(call, path, applied, create_absent=creates, lend=True)
     return await update.answer(call, outcome, shown)
 
 

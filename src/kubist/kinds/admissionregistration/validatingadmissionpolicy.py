@@ -30,6 +30,7 @@ _NEITHER = "validations or auditAnnotations must contain at least one item"
 
 class ValidatingAdmissionPolicyStatus(Update):
     reset_fields = ("metadata", "spec")
+    creates = True
 
     def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
         keep(new, old, "spec")
