@@ -271,3 +271,22 @@ def test_applying_the_status_of_an_absent_policy_makes_it_and_of_other_kinds_doe
     assert live.client.ask("PATCH", path, policy, APPLY).json["status"] == {"observedGeneration": 1}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"phase": "Running"}}
     assert live.client.ask("PATCH", "/api/v1/nodes/n/status?fieldManager=me", node, APPLY).status == 404
+
+
+def test_writing_the_status_of_an_absent_service_makes_it_but_gives_it_no_addresses(live: Live) -> None:
+    path = f"/api/v1/{DEFAULT}/services/made-by-status/status?fieldManager=me"
+    spec: Object = {"selector": {"a": "b"}, "ports": [{"port": 80}], "clusterIP": "None"}
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "made-by-status"},
+        "spec": spec,
+    }
+    for method, content_type in (("PUT", "application/json"), ("PATCH", APPLY)):
+        refused = live.client.ask(method, path, service, content_type)
+        assert refused.status == 422, refused
+        assert [cause["field"] for cause in refused.json["details"]["causes"]] == ["spec.clusterIPs"]
+    assert live.client.ask("PATCH", path, {"status": {}}, MERGE).status == 404
+    spec["clusterIPs"] = ["None"]
+    made = live.client.ask("PUT", path, service)
+    assert made.status == 201 and "ipFamilies" not in made.json["spec"], made

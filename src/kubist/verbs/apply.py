@@ -41,7 +41,7 @@ async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
         await call.api.admission.admit(call.context, new, old)
         return new
 
-    creates = not call.info.subresource or path.creates
+    creates = not call.info.subresource or path.creates or call.resource.strategy.create_on_update
     outcome = await guarded.update(call, path, applied, create_absent=creates, lend=True)
     return await update.answer(call, outcome, shown)
 

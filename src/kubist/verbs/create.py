@@ -179,13 +179,14 @@ def settle(call: Call, obj: Object) -> None:
 
 
 async def insert(call: Call, obj: Object) -> Entry | None:
-    """Complete, check and store a new object; None in a dry run, `obj` then being the answer."""
+    """Complete, check and store a new object; None in a dry run, `obj` then being the answer. Made by way of a
+    sub-resource, it gets nothing from outside: a service no addresses."""
     resource, context = call.resource, call.context
     strategy = resource.strategy
     metadata = obj["metadata"]
     generated = name_it(call, metadata)
     stamp(call, metadata)
-    pending = strategy.before_create(context, obj)
+    pending = strategy.before_create(context, obj) if not call.info.subresource else None
     undo = await pending if pending is not None else None
     try:
         prepare(call, strategy, obj)

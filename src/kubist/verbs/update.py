@@ -54,7 +54,7 @@ async def update(call: Call) -> Response:
         call,
         path,
         replace,
-        create_absent=call.resource.strategy.create_on_update and not call.info.subresource,
+        create_absent=call.resource.strategy.create_on_update,
         precondition_uid=metadata.get("uid"),
     )
     return await answer(call, outcome, shown)
