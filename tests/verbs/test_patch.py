@@ -139,3 +139,22 @@ def test_what_is_put_into_an_untouched_part_is_a_change(
         assert written["metadata"]["resourceVersion"] != made["metadata"]["resourceVersion"]
         owners = [entry["manager"] for entry in written["metadata"]["managedFields"]]
         assert "m" in owners
+
+
+@pytest.mark.parametrize(
+    ("entries", "owners"),
+    [
+        ([], []),
+        ([{}], []),
+        ([{"fieldsV1": None, "manager": ""}], []),
+        ([{"fieldsV1": {}}], ["first", "m"]),
+        ([{}, {}], ["first", "m"]),
+    ],
+)
+def test_only_empty_entries_make_all_owners_forgotten(
+    cluster: Cluster, entries: list[Any], owners: list[str]
+) -> None:
+    cluster.request("POST", f"{MAPS}?fieldManager=first", {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    change = {"metadata": {"managedFields": entries}, "data": {"l": "w"}}
+    changed = patch(cluster, f"{MAPS}/a", change, MERGE)
+    assert sorted(entry["manager"] for entry in changed["metadata"].get("managedFields", ())) == owners

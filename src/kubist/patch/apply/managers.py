@@ -121,10 +121,13 @@ def _entry(identity: Identity, owned: Owned) -> dict[str, Any]:
 
 
 def is_reset(entries: Any) -> bool:
-    """Whether the entries ask to forget all owners: an empty list, or one of nothing but an empty entry."""
+    """Whether the entries ask to forget all owners: an empty list, or one of nothing but an empty entry. An entry
+    with a set of fields, even of none, is not empty."""
     if not isinstance(entries, list):
         return False
-    return not entries or (len(entries) == 1 and not any(entries[0].values()))
+    if len(entries) != 1:
+        return not entries
+    return not any(entries[0].values()) and entries[0].get("fieldsV1") is None
 
 
 def validate(entries: Any) -> str:
