@@ -5,39 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from kubist.admission.attributes import Attributes, Target
-from kubist.admission.matching import exempt
-from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Object, Pending, Plugin
-from kubist.admission.webhooks.hooks import CallError, Hook, hooks_of
+from kubist.admission.plugin import Object, Pending
+from kubist.admission.webhooks.hooks import CallError, Hook
+from kubist.admission.webhooks.plugin import WebhookPlugin
 from kubist.context import Context
 from kubist.meta import status
-
-if TYPE_CHECKING:
-    from kubist.admission.followed import Followed
-    from kubist.registry import Registry
 
 log = logging.getLogger("kubist.admission")
 
 AUDIT = "failed-open.validating.webhook.admission.k8s.io/"
 
 
-class ValidatingAdmissionWebhook(Plugin):
-    operations = (CREATE, UPDATE, DELETE, CONNECT)
-    _configurations: Followed[list[Hook]] | None = None
-
-    def start(self, registry: Registry) -> None:
-        from kubist.admission.followed import Followed
-
-        group, resource = "admissionregistration.k8s.io", "validatingwebhookconfigurations"
-        self._configurations = self.followed = Followed(registry, group, resource, hooks_of)
-        self._resources = registry.resources
+class ValidatingAdmissionWebhook(WebhookPlugin):
+    configurations = "validatingwebhookconfigurations"
 
     def validate(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:
-        if self._configurations is None or exempt(ctx.resource.kind, ctx.resource.group):
-            return None
-        return self._ask_all(self._configurations.items, ctx, new, old)
+        return self.ask(ctx, new, old)
 
     async def _ask_all(
         self, configurations: list[list[Hook]], ctx: Context, new: Object | None, old: Object | None

@@ -1,0 +1,39 @@
+"""What the two plugins of webhooks have in common: their configurations, and whom they are not for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from kubist.admission.matching import exempt
+from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Object, Pending, Plugin
+from kubist.admission.webhooks.hooks import Hook, hooks_of
+from kubist.context import Context
+
+if TYPE_CHECKING:
+    from kubist.admission.followed import Followed
+    from kubist.registry import Registry
+
+
+class WebhookPlugin(Plugin):
+    operations = (CREATE, UPDATE, DELETE, CONNECT)
+    configurations: ClassVar[str]
+    """The resource that they are."""
+    _configured: Followed[list[Hook]] | None = None
+
+    def start(self, registry: Registry) -> None:
+        from kubist.admission.followed import Followed
+
+        group = "admissionregistration.k8s.io"
+        self._configured = self.followed = Followed(registry, group, self.configurations, hooks_of)
+        self._resources = registry.resources
+
+    def ask(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:
+        """Ask all webhooks, unless the request is about what decides on webhooks."""
+        if self._configured is None or exempt(ctx.resource.kind, ctx.resource.group):
+            return None
+        return self._ask_all(self._configured.items, ctx, new, old)
+
+    async def _ask_all(
+        self, configurations: list[list[Hook]], ctx: Context, new: Object | None, old: Object | None
+    ) -> None:
+        raise AssertionError("each asks in its own way")
