@@ -61,8 +61,6 @@ class Resource:
     """Made by `codec.representations`, kept as long as the resource."""
     negotiated: dict[tuple[Any, ...], tuple[Any, Any]] = field(default_factory=dict)
     """What `Call.negotiate` chose for whom."""
-    expected: Any = None
-    """How `verbs.body` reads bodies of it."""
     api_version: str = field(init=False)
     strategy: Strategy = field(init=False, repr=False)
     schema: Schema = field(init=False, repr=False)

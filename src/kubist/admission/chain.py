@@ -5,7 +5,7 @@ Which plugins care about a request is worked out once for each (resource, sub-re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Pending, Plugin
@@ -67,32 +67,24 @@ class Admission:
         creation."""
         steps = self._route(ctx, operation_of(new, old)).admit
         ctx.reinvocation = None
-        for basis, step in steps:
-            if basis is None or basis.entries:
-                pending = step(ctx, new, old)
-                if pending is not None:
-                    await pending
+        await _take(steps, ctx, new, old)
         if ctx.reinvocation is not None and ctx.reinvocation.wanted:
             ctx.reinvocation.again = True
             await _take(steps, ctx, new, old)
 
-    async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> Awaitable[None]:
         """Let plugins refuse what the request came to."""
-        for basis, step in self._route(ctx, operation_of(new, old)).validate:
-            if basis is None or basis.entries:
-                pending = step(ctx, new, old)
-                if pending is not None:
-                    await pending
+        return _take(self._route(ctx, operation_of(new, old)).validate, ctx, new, old)
 
-    async def delete(self, ctx: Context, old: Object) -> None:
+    def delete(self, ctx: Context, old: Object) -> Awaitable[None]:
         """Both phases of a deletion, which has nothing to change."""
         route = self._route(ctx, DELETE)
-        await _take(route.admit + route.validate, ctx, None, old)
+        return _take(route.admit + route.validate, ctx, None, old)
 
-    async def connect(self, ctx: Context, options: Object) -> None:
+    def connect(self, ctx: Context, options: Object) -> Awaitable[None]:
         """Both phases of a connection to a sub-resource; `options` is what the query says, as an object."""
         route = self._route(ctx, CONNECT)
-        await _take(route.admit + route.validate, ctx, options, None)
+        return _take(route.admit + route.validate, ctx, options, None)
 
 
 async def _take(steps: list[Step], ctx: Context, new: Object | None, old: Object | None) -> None:

@@ -16,7 +16,6 @@ _QUALIFIED = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE = r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
 _C_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 _CONFIG_KEY = "[-._a-zA-Z0-9]+"
-_ENV_VAR = "[-._a-zA-Z][-._a-zA-Z0-9]*"
 
 # The first two match what their texts above do: with nothing to try again, in half the time.
 _PLAIN_LABEL = "(?!-)[-a-z0-9]+(?<!-)"
@@ -27,7 +26,6 @@ _qualified_match = re.compile(_QUALIFIED).fullmatch
 _label_value_match = re.compile(_LABEL_VALUE).fullmatch
 _c_identifier_match = re.compile(_C_IDENTIFIER).fullmatch
 _config_key_match = re.compile(_CONFIG_KEY).fullmatch
-_env_var_match = re.compile(_ENV_VAR).fullmatch
 _relaxed_env_var_match = re.compile("[ -<>-~]+").fullmatch
 _port_name_match = re.compile("(?=[^a-z]*[a-z])[a-z0-9]+(?:-[a-z0-9]+)*").fullmatch
 _port_name_chars_match = re.compile("[-a-z0-9]+").fullmatch

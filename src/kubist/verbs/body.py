@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from kubist.codec import json, negotiate
@@ -51,18 +52,16 @@ class Expected:
         self.custom = custom
 
 
+@functools.lru_cache(maxsize=512)
 def expected(resource: Resource) -> Expected:
     """Bodies of a resource itself."""
-    found: Expected | None = resource.expected
-    if found is None:
-        found = resource.expected = Expected(
-            resource.group,
-            resource.version,
-            resource.kind,
-            resource.schema,
-            custom=resource if resource.custom else None,
-        )
-    return found
+    return Expected(
+        resource.group,
+        resource.version,
+        resource.kind,
+        resource.schema,
+        custom=resource if resource.custom else None,
+    )
 
 
 def read(call: Call, wanted: Expected, *, offered: tuple[str, ...] = negotiate.ALL) -> Object:
