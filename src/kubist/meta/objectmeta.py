@@ -9,9 +9,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from kubist.caching import ValidatedCache
 from kubist.meta import names
 from kubist.meta.fields import FieldError, forbidden, invalid, quoted, required, too_long
-from kubist.meta.sound import Sound
 
 Meta = dict[str, Any]
 Errors = list[FieldError]
@@ -140,11 +140,11 @@ def _checked(entry: dict[str, Any]) -> tuple[str, str, str, str]:
     return get("operation", ""), get("fieldsType", ""), get("manager", ""), get("subresource", "")
 
 
-_LABELS = Sound()
+_LABELS = ValidatedCache()
 """All labels of an object, as they stand in it."""
-_ANNOTATION_KEYS = Sound()
+_ANNOTATION_KEYS = ValidatedCache()
 """The keys of all its annotations."""
-_MANAGERS = Sound()
+_MANAGERS = ValidatedCache()
 
 
 @functools.lru_cache(maxsize=8192)
@@ -173,7 +173,7 @@ def validate_labels(labels: dict[str, str], path: str) -> Errors:
         errors += [invalid(path, key, message) for message in names.qualified_name(key)]
         errors += [invalid(path, value, message) for message in names.label_value(value)]
     if not errors:
-        _LABELS.note(written)
+        _LABELS.add(written)
     return errors
 
 
@@ -183,7 +183,7 @@ def validate_annotations(annotations: dict[str, str], path: str) -> Errors:
         if len(key) >= KEY_LIMIT or not _key_fits(key):
             errors += [invalid(path, key, message) for message in names.qualified_name(key.lower())]
     if not errors:
-        _ANNOTATION_KEYS.note(tuple(annotations))
+        _ANNOTATION_KEYS.add(tuple(annotations))
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     if size > ANNOTATIONS_LIMIT:
         errors.append(too_long(path, ANNOTATIONS_LIMIT))
@@ -257,7 +257,7 @@ def validate_managed_fields(entries: Sequence[dict[str, Any]], path: str) -> Err
         if len(subresource.encode()) > SUBRESOURCE_LIMIT:
             found.append(too_long(f"{path}[{i}].subresource", SUBRESOURCE_LIMIT))
         if not found:
-            _MANAGERS.note(checked)
+            _MANAGERS.add(checked)
         errors += found
     return errors
 

@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubist.caching import ValidatedCache
 from kubist.kinds.core.pod import strategy
 from kubist.kinds.core.pod_validation import validate_new
 from kubist.kinds.core.podspec import qos
-from kubist.meta.sound import Sound
 
 Object = dict[str, Any]
 
@@ -81,7 +81,7 @@ def _forget() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("kubist.kinds.core.podspec."):
             for value in vars(module).values():
-                if isinstance(value, Sound):
+                if isinstance(value, ValidatedCache):
                     value.clear()
     qos._remembered.cache_clear()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from orjson import dumps
 
+from kubist.caching import ValidatedCache
 from kubist.kinds.core.podspec.env import validate_env, validate_env_from
 from kubist.kinds.core.podspec.mounts import validate_devices, validate_mounts
 from kubist.kinds.core.podspec.options import Options
@@ -28,15 +29,14 @@ from kubist.meta.fields import (
     not_supported,
     required,
 )
-from kubist.meta.sound import Sound
 
 Object = dict[str, Any]
 Errors = list[FieldError]
 
 WINDOWS_OPTIONS = "windowsOptions"
 _HOST_PORTS = "hostPort"
-_NAMES = Sound(longest=63)
-_PORTS = Sound(longest=1024)
+_NAMES = ValidatedCache(key_length=63)
+_PORTS = ValidatedCache()
 """The ports of a container, as JSON; none of them one of its host's."""
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _SIDECAR_ONLY = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
@@ -180,7 +180,7 @@ def _common(container: Object, around: Surroundings, path: str) -> Errors:
     elif name not in _NAMES:
         errors += [invalid(f"{path}.name", name, problem) for problem in names.dns_label(name)]
         if not errors:
-            _NAMES.note(name)
+            _NAMES.add(name)
     if not container.get("image"):
         errors.append(required(f"{path}.image"))
     policy = container.get("terminationMessagePolicy", "")
@@ -238,7 +238,7 @@ def _ports(ports: list[Object], noted: set[str], path: str) -> Errors:
     if on_host:
         noted.add(_HOST_PORTS)
     elif not errors:
-        _PORTS.note(dumps(ports))
+        _PORTS.add(dumps(ports))
     return errors
 
 

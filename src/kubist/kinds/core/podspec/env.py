@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from kubist.caching import ValidatedCache
 from kubist.kinds.core.podspec import paths
 from kubist.meta import names
 from kubist.meta.fields import FieldError, invalid, not_supported, required
-from kubist.meta.sound import Sound
 
 Object = dict[str, Any]
 Errors = list[FieldError]
@@ -51,7 +51,7 @@ _RESOURCE_FIELDS = (
 _HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
 _BYTE_DIVISORS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
-_NAMES = Sound(longest=64)
+_NAMES = ValidatedCache(key_length=64)
 _subscripted = re.compile(r"(.+?)\['(.*)'\]", re.DOTALL).fullmatch
 
 
@@ -84,7 +84,7 @@ def _name_errors(name: str, path: str) -> Errors:
         return [required(path)]
     if problems := names.env_var_name(name):
         return [invalid(path, name, problem) for problem in problems]
-    _NAMES.note(name)
+    _NAMES.add(name)
     return []
 
 

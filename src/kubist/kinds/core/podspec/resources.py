@@ -7,6 +7,7 @@ from typing import Any
 
 from orjson import dumps
 
+from kubist.caching import ValidatedCache
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.visit import restarts_always
 from kubist.kinds.shared.resourcenames import (
@@ -29,16 +30,15 @@ from kubist.meta.fields import (
     required,
 )
 from kubist.meta.quantity import Quantity, parse_quantity
-from kubist.meta.sound import Sound
 
 Object = dict[str, Any]
 Errors = list[FieldError]
 ResourceList = dict[str, str]
 
 _COMPUTE = frozenset({"cpu", "memory"})
-_REQUIREMENTS = Sound(longest=1024)
+_REQUIREMENTS = ValidatedCache()
 """Of containers, as JSON; without claims."""
-_COARSE = Sound()
+_COARSE = ValidatedCache(key_length=16)
 """Amounts that are not written in millionths or less."""
 
 
@@ -106,7 +106,7 @@ def validate_requirements(
     if "claims" in requirements:
         errors += _claims(requirements["claims"], claims, f"{path}.claims")
     elif not errors and not of_pod and not options.indivisible_huge_pages:
-        _REQUIREMENTS.note(written)
+        _REQUIREMENTS.add(written)
     return errors
 
 
@@ -297,7 +297,7 @@ def round_up_to_milli(resources: ResourceList | None) -> None:
         if text[-1] in "nu" or "e-" in text or "E-" in text:
             resources[name] = str(parse_quantity(text).round_up(-3))
         else:
-            _COARSE.note(text)
+            _COARSE.add(text)
 
 
 def same(new: Any, old: Any, key: str = "", parent: str = "") -> bool:

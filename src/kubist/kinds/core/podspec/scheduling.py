@@ -6,15 +6,15 @@ from typing import Any
 
 from orjson import dumps
 
+from kubist.caching import ValidatedCache
 from kubist.meta import names
 from kubist.meta.fields import FieldError, duplicate, invalid, not_supported
-from kubist.meta.sound import Sound
 
 Object = dict[str, Any]
 Errors = list[FieldError]
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_TOLERATIONS = Sound(longest=1024)
+_TOLERATIONS = ValidatedCache()
 
 
 def validate_tolerations(tolerations: list[Object], path: str) -> Errors:
@@ -49,7 +49,7 @@ def validate_tolerations(tolerations: list[Object], path: str) -> Errors:
         if effect and effect not in TAINT_EFFECTS:
             errors.append(not_supported(f"{path}[{index}].effect", effect, TAINT_EFFECTS))
     if not errors:
-        _TOLERATIONS.note(written)
+        _TOLERATIONS.add(written)
     return errors
 
 

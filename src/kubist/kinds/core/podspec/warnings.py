@@ -9,6 +9,7 @@ from typing import Any
 
 from orjson import dumps
 
+from kubist.caching import ValidatedCache
 from kubist.kinds.core.podspec.affinity import PREFERRED, REQUIRED
 from kubist.kinds.core.podspec.overlaps import overlapping_paths
 from kubist.kinds.core.podspec.profiles import (
@@ -25,7 +26,6 @@ from kubist.kinds.shared.nodelabels import DEPRECATED
 from kubist.kinds.shared.resourcenames import is_whole
 from kubist.meta import names
 from kubist.meta.fields import quoted
-from kubist.meta.sound import Sound
 
 Object = dict[str, Any]
 Rule = Callable[[Any, str], Iterable[str]]
@@ -92,7 +92,7 @@ def pod_spec_warnings(spec: Object, meta: Object, path: str = "") -> list[str]:
                 fractions = _resources(resources, f"{prefix}spec.{field}[{index}].resources")
                 warnings += fractions
                 if not fractions:
-                    _WHOLE.note(written)
+                    _WHOLE.add(written)
             if (variables := container.get("env")) and _hides(variables):
                 warnings += _hidden_variables(variables, f"{prefix}spec.{field}[{index}].env")
             if "ports" in container:
@@ -101,14 +101,14 @@ def pod_spec_warnings(spec: Object, meta: Object, path: str = "") -> list[str]:
         clashes = list(islice(_ports(with_paths(spec, f"{prefix}spec")), _MOST))
         warnings += clashes
         if not clashes:
-            _DISTINCT.note(written)
+            _DISTINCT.add(written)
     return warnings + _about(spec, rest, prefix)
 
 
 _DEPRECATED = frozenset(DEPRECATED)
-_WHOLE = Sound(longest=1024)
+_WHOLE = ValidatedCache()
 """The resources of a container, as JSON: nothing of less than a byte."""
-_DISTINCT = Sound(longest=2048)
+_DISTINCT = ValidatedCache(key_length=2048)
 """The ports of all containers, as JSON."""
 
 

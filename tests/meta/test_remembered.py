@@ -1,4 +1,4 @@
-"""What is remembered as sound: never too much of it, and never a verdict on anything else."""
+"""Metadata that passed validation is remembered, and never changes the answer to other metadata."""
 
 from __future__ import annotations
 
@@ -7,24 +7,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubist.caching import ValidatedCache
 from kubist.meta import names, objectmeta
-from kubist.meta.sound import Sound
-
-
-def test_a_full_memory_forgets_and_goes_on() -> None:
-    sound = Sound(most=3)
-    for number in range(8):
-        sound.note((number,))
-        assert (number,) in sound
-        assert len(sound) <= 3
-
-
-def test_what_is_long_is_not_kept() -> None:
-    sound = Sound(longest=4)
-    sound.note(b"12345")
-    sound.note(b"1234")
-    assert set(sound) == {b"1234"}
-
 
 METADATA = [
     {"labels": {"a": "b"}},
@@ -54,7 +38,7 @@ def _errors(metadata: objectmeta.Meta) -> list[str]:
 
 @given(st.lists(st.sampled_from(METADATA), max_size=12))
 def test_metadata_gets_the_same_answer_whatever_came_before(several: list[objectmeta.Meta]) -> None:
-    memories = [memory for memory in vars(objectmeta).values() if isinstance(memory, Sound)]
+    memories = [memory for memory in vars(objectmeta).values() if isinstance(memory, ValidatedCache)]
     assert memories
     remembering = [_errors(metadata) for metadata in several]
     for metadata, errors in zip(several, remembering, strict=True):
