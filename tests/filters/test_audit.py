@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -176,3 +177,27 @@ def test_policy_that_makes_no_sense_is_refused(tmp_path: Path, document: Object)
     (tmp_path / "policy").write_text(yaml.safe_dump(document))
     with pytest.raises(ValueError, match=r"polic|level|stages|rules|Policy"):
         AuditPolicy.read(str(tmp_path / "policy"))
+
+
+def test_unusable_audit_log_path_is_found_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        AuditLog(str(tmp_path / "file" / "audit.log"))
+
+
+def test_events_after_a_failed_write_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = AuditLog(str(tmp_path / "audit.log"))
+    append, failures = log._append, [OSError("disk trouble")]
+
+    def fail_once(lines: bytes) -> None:
+        if failures:
+            raise failures.pop()
+        append(lines)
+
+    monkeypatch.setattr(log, "_append", fail_once)
+    log.put({"auditID": "lost"})
+    while failures:
+        time.sleep(0.001)
+    log.put({"auditID": "kept"})
+    log.close()
+    assert (tmp_path / "audit.log").read_text() == '{"auditID":"kept"}\n'

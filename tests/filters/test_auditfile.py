@@ -1,31 +1,177 @@
-"""The file of an audit log under several writers."""
+"""The file of an audit log: rotation under several writers, pruning, file modes."""
 
 from __future__ import annotations
 
+import errno
+import multiprocessing
+import os
+import stat
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from kubist.filters import auditfile
 from kubist.filters.auditfile import AuditFile
 
 WRITERS, LINES, SIZE = 4, 200, 1000
 
 
+def _write(path: Path, number: int, max_size: int) -> None:
+    file = AuditFile(path, max_size=max_size)
+    for line in range(LINES):
+        file.write(f"{number}-{line}".encode().ljust(SIZE - 1, b".") + b"\n")
+    file.close()
+
+
+def _lines(directory: Path) -> list[str]:
+    return sorted(line.rstrip(".") for file in directory.iterdir() for line in file.read_text().splitlines())
+
+
+EVERY_LINE = sorted(f"{number}-{line}" for number in range(WRITERS) for line in range(LINES))
+
+
+def _rotated(directory: Path) -> list[Path]:
+    return sorted(directory.glob("audit-*.log"))
+
+
+@pytest.fixture
+def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> float:
+    """All rotations happen at one moment."""
+    now = 1_794_816_000.25
+    monkeypatch.setattr(auditfile.time, "time", lambda: now)
+    return now
+
+
+@pytest.fixture(params=[0, 0o022, 0o077])
+def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
 def test_writers_of_one_file_lose_no_line_when_one_of_them_rotates_it(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
-
-    def write(number: int) -> None:
-        file = AuditFile(path, max_size=100 * SIZE)
-        for line in range(LINES):
-            file.write(f"{number}-{line}".encode().ljust(SIZE - 1, b".") + b"\n")
-        file.close()
-
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(WRITERS)]
+    threads = [threading.Thread(target=_write, args=(path, number, 100 * SIZE)) for number in range(WRITERS)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     files = list(tmp_path.iterdir())
-    lines = [line.rstrip(".") for file in files for line in file.read_text().splitlines()]
-    assert sorted(lines) == sorted(f"{number}-{line}" for number in range(WRITERS) for line in range(LINES))
+    assert _lines(tmp_path) == EVERY_LINE
     assert len(files) >= WRITERS * LINES // 100
     assert all(file.stat().st_size <= (100 + WRITERS) * SIZE for file in files)
+
+
+def test_rotations_in_one_millisecond_lose_no_line(tmp_path: Path, stopped_clock: float) -> None:
+    _write(tmp_path / "audit.log", 0, 10 * SIZE)
+    assert _lines(tmp_path) == sorted(f"0-{line}" for line in range(LINES))
+    names = [path.name for path in _rotated(tmp_path)]
+    assert len(names) == LINES // 10 - 1
+    assert names[:2] == ["audit-2026-11-16T08-00-00.250.log", "audit-2026-11-16T08-00-00.251.log"]
+
+
+def test_processes_that_rotate_in_one_millisecond_lose_no_line(tmp_path: Path, stopped_clock: float) -> None:
+    context = multiprocessing.get_context("fork")
+    path = tmp_path / "audit.log"
+    processes = [context.Process(target=_write, args=(path, number, 10 * SIZE)) for number in range(WRITERS)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * WRITERS
+    assert _lines(tmp_path) == EVERY_LINE
+
+
+def test_rotation_does_not_overwrite_a_file_of_another_program(tmp_path: Path, stopped_clock: float) -> None:
+    other = tmp_path / "audit-2026-11-16T08-00-00.250.log"
+    other.write_text("precious")
+    _write(tmp_path / "audit.log", 0, 100 * SIZE)
+    assert other.read_text() == "precious"
+    assert (tmp_path / "audit-2026-11-16T08-00-00.251.log").exists()
+
+
+def test_newest_backups_are_kept_also_of_one_millisecond(tmp_path: Path, stopped_clock: float) -> None:
+    file = AuditFile(tmp_path / "audit.log", max_size=10, max_backup=3)
+    for number in range(10):
+        file.write(f"line {number:4}\n".encode())
+    file.close()
+    assert [path.read_text() for path in _rotated(tmp_path)] == ["line    6\n", "line    7\n", "line    8\n"]
+
+
+def test_backups_past_their_age_are_removed(tmp_path: Path) -> None:
+    file = AuditFile(tmp_path / "audit.log", max_size=10, max_age=2)
+    file.write(b"line    0\n")
+    file.write(b"line    1\n")
+    (old,) = _rotated(tmp_path)
+    long_ago = time.time() - 3 * 86400
+    os.utime(old, (long_ago, long_ago))
+    file.write(b"line    2\n")
+    file.close()
+    assert [path.read_text() for path in _rotated(tmp_path)] == ["line    1\n"]
+
+
+def test_pruning_leaves_files_that_are_not_backups(tmp_path: Path) -> None:
+    others = [tmp_path / "audit-policy.log", tmp_path / "audit-node-2026-11-16T08-00-00.250.log"]
+    for other in others:
+        other.write_text("mine")
+    file = AuditFile(tmp_path / "audit.log", max_size=10, max_backup=1)
+    for number in range(4):
+        file.write(f"line {number:4}\n".encode())
+    file.close()
+    assert [other.read_text() for other in others] == ["mine", "mine"]
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_log_that_cannot_be_rotated_grows_instead_of_losing_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_space(path: Path) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(auditfile.files, "create", no_space)
+    first, second = (AuditFile(tmp_path / "audit.log", max_size=10) for _ in range(2))
+    for number in range(4):
+        (first, second)[number % 2].write(f"line {number:4}\n".encode())
+    first.close()
+    second.close()
+    assert _lines(tmp_path) == [f"line {number:4}" for number in range(4)]
+
+
+@pytest.mark.usefixtures("umask")
+def test_log_and_backups_are_readable_by_their_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "logs" / "audit.log"
+    _write(path, 0, 100 * SIZE)
+    assert {_mode(file) for file in path.parent.iterdir()} == {0o600}
+    assert len(list(path.parent.iterdir())) == 2
+    assert _mode(path.parent) == 0o700
+
+
+def test_log_that_everybody_can_read_is_tightened(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    path.touch()
+    path.chmod(0o644)
+    AuditFile(path).close()
+    assert _mode(path) == 0o600
+
+
+def test_log_that_a_group_may_read_keeps_its_mode_after_a_rotation(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    path.touch()
+    path.chmod(0o640)
+    _write(path, 0, 100 * SIZE)
+    assert [_mode(file) for file in tmp_path.iterdir()] == [0o640, 0o640]
+
+
+def test_log_may_be_a_device() -> None:
+    before = _mode(Path("/dev/null"))
+    file = AuditFile(Path("/dev/null"))
+    file.write(b"line\n")
+    file.close()
+    assert _mode(Path("/dev/null")) == before

@@ -38,8 +38,7 @@ class AuditLog:
     """Where events go: a file, or `-` for standard output. Writing never delays a request."""
 
     def __init__(self, path: str, max_size: int = 100, max_backup: int = 0, max_age: int = 0) -> None:
-        self._path = path
-        self._limits = (max_size << 20, max_backup, max_age)
+        self._file = None if path == "-" else AuditFile(Path(path), max_size << 20, max_backup, max_age)
         self._events: queue.Queue[Object | None] = queue.Queue(BUFFERED)
         self._dropped = 0
         self._over = False
@@ -62,17 +61,20 @@ class AuditLog:
             log.error("%d audit events were dropped", self._dropped)
 
     def _write(self) -> None:
-        file = None if self._path == "-" else AuditFile(Path(self._path), *self._limits)
-        try:
-            while lines := self._next_lines():
-                if file is not None:
-                    file.write(lines)
-                else:
-                    sys.stdout.buffer.write(lines)
-                    sys.stdout.buffer.flush()
-        finally:
-            if file is not None:
-                file.close()
+        while lines := self._next_lines():
+            try:
+                self._append(lines)
+            except OSError as error:
+                log.error("the audit log cannot be written, events are lost: %s", error)
+        if self._file is not None:
+            self._file.close()
+
+    def _append(self, lines: bytes) -> None:
+        if self._file is not None:
+            self._file.write(lines)
+        else:
+            sys.stdout.buffer.write(lines)
+            sys.stdout.buffer.flush()
 
     def _next_lines(self) -> bytes:
         """What waits, within reason; nothing when it is over."""

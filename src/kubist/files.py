@@ -1,0 +1,75 @@
+"""Private files and directories: modes 0600 and 0700 under any umask; no predictable temporary names."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+FILE_MODE = 0o600
+DIRECTORY_MODE = 0o700
+
+
+def make_directory(path: Path) -> None:
+    """Create a directory and its missing parents with mode 0700. An existing directory keeps its mode."""
+    if path.is_dir():
+        return
+    if path.parent != path:
+        make_directory(path.parent)
+    try:
+        path.mkdir(DIRECTORY_MODE)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+
+
+def create(path: Path, mode: int = FILE_MODE) -> int:
+    """Descriptor of a new file. FileExistsError if the name is taken, also by a dangling link."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    os.fchmod(descriptor, mode)
+    return descriptor
+
+
+def tighten(descriptor: int) -> None:
+    """Make a file that others than its owner and group can reach private. Devices and pipes keep their mode."""
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode) and found.st_mode & 0o007:
+        os.fchmod(descriptor, FILE_MODE)
+
+
+@contextmanager
+def draft(target: Path, mode: int = FILE_MODE) -> Iterator[Path]:
+    """A new, empty file beside `target` that takes its place at the end of the block, unless the block fails.
+
+    The content is on disk before the name changes, so a crash leaves the old file or the new one.
+    """
+    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    path = Path(name)
+    try:
+        os.fchmod(descriptor, mode)
+        yield path
+        os.fsync(descriptor)
+        path.replace(target)
+    finally:
+        os.close(descriptor)
+        path.unlink(missing_ok=True)
+    sync_directory(target.parent)
+
+
+def write(path: Path, content: bytes, mode: int = FILE_MODE) -> None:
+    """Replace a file by `content`, whole or not at all. Missing directories are created."""
+    make_directory(path.parent)
+    with draft(path, mode) as temporary:
+        temporary.write_bytes(content)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
