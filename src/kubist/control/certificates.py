@@ -1,59 +1,25 @@
-"""Certificate requests to the built-in signers: signed by the cluster's authority once somebody approved them.
+"""Loops for CertificateSigningRequests: sign approved requests, delete old ones.
 
-What each signer signs is in `SIGNERS`. Old requests are removed.
+`kubist.control.signing` holds the rules of the built-in signers.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import datetime
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from kubist.api import timestamp
 from kubist.control.loop import Loop
+from kubist.control.signing import SIGNERS, Signer, check, issue
 from kubist.meta.status import APIError
 from kubist.meta.times import parse_time
 from kubist.storage.cache import Change
 
-if TYPE_CHECKING:
-    from cryptography import x509
-
 Object = dict[str, Any]
 GROUP = "certificates.k8s.io"
-YEAR = datetime.timedelta(days=365)
-SHORTEST = 600
-BACKDATED = datetime.timedelta(minutes=5)
-
-
-class Signer(NamedTuple):
-    """What a signer takes: usages that a request must and may name, and whose requests they must be."""
-
-    required: frozenset[str]
-    allowed: frozenset[str]
-    organization: str = ""
-    common_name: str = ""
-
-
-_BASE = frozenset(("digital signature", "key encipherment"))
-SIGNERS = {
-    "kubernetes.io/kube-apiserver-client": Signer(frozenset(("client auth",)), _BASE | {"client auth"}),
-    "kubernetes.io/kube-apiserver-client-kubelet": Signer(
-        frozenset(("client auth", "digital signature")),
-        _BASE | {"client auth"},
-        "system:nodes",
-        "system:node:",
-    ),
-    "kubernetes.io/kubelet-serving": Signer(
-        frozenset(("server auth", "digital signature")),
-        _BASE | {"server auth"},
-        "system:nodes",
-        "system:node:",
-    ),
-    "kubernetes.io/legacy-unknown": Signer(frozenset(), frozenset()),
-}
 
 
 class CertificateSigning(Loop):
@@ -114,102 +80,17 @@ class CertificateSigning(Loop):
 
     def _sign(self, spec: Object, signer: Signer) -> bytes:
         from cryptography import x509
+        from cryptography.hazmat.primitives import serialization
 
-        asked = x509.load_pem_x509_csr(base64.b64decode(spec["request"]))
-        check(asked, frozenset(spec.get("usages") or ()), signer)
-        return self._issue(asked, spec)
-
-    def _issue(self, asked: x509.CertificateSigningRequest, spec: Object) -> bytes:
-        from cryptography import x509
-        from cryptography.hazmat.primitives import hashes, serialization
-
+        request = x509.load_pem_x509_csr(base64.b64decode(spec["request"]))
+        usages = spec.get("usages") or ()
+        check(request, usages, signer)
         authority = x509.load_pem_x509_certificate(Path(self.config.cluster_signing_cert_file).read_bytes())
         key = serialization.load_pem_private_key(
             Path(self.config.cluster_signing_key_file).read_bytes(), None
         )
-        now = datetime.datetime.now(datetime.UTC)
-        lifetime = YEAR
-        if spec.get("expirationSeconds") is not None:
-            lifetime = min(YEAR, datetime.timedelta(seconds=max(spec["expirationSeconds"], SHORTEST)))
-        end = min(now + lifetime, authority.not_valid_after_utc)
-        usages = frozenset(spec.get("usages") or ())
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(asked.subject)
-            .issuer_name(authority.subject)
-            .public_key(asked.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - BACKDATED)
-            .not_valid_after(end)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
-            .add_extension(_key_usage(usages), True)
-        )
-        extended = _extended(usages)
-        if extended:
-            builder = builder.add_extension(x509.ExtendedKeyUsage(extended), False)
-        for extension in asked.extensions:
-            if isinstance(extension.value, x509.SubjectAlternativeName):
-                builder = builder.add_extension(extension.value, extension.critical)
-        signed = builder.sign(key, hashes.SHA256())  # type: ignore[arg-type]
+        signed = issue(request, usages, spec.get("expirationSeconds"), authority, key)  # type: ignore[arg-type]
         return signed.public_bytes(serialization.Encoding.PEM)
-
-
-def check(asked: x509.CertificateSigningRequest, usages: frozenset[str], signer: Signer) -> None:
-    """Raise ValueError with what a signer objects to."""
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
-
-    if signer.allowed and not (signer.required <= usages <= signer.allowed):
-        wanted, allowed = sorted(signer.required), sorted(signer.allowed)
-        raise ValueError(f"usages must include {wanted} and may only be of {allowed}")
-    if not signer.organization:
-        return
-    organizations = [str(a.value) for a in asked.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
-    names = [str(a.value) for a in asked.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
-    if organizations != [signer.organization]:
-        raise ValueError(f"subject organization is not {signer.organization}")
-    if not names or not names[0].startswith(signer.common_name):
-        raise ValueError(f"subject common name does not begin with {signer.common_name}")
-    try:
-        alternatives = asked.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        alternatives = None
-    if "client auth" in usages and alternatives is not None:
-        raise ValueError("subject alternative names are not allowed")
-    if "server auth" in usages and alternatives is None:
-        raise ValueError("DNS or IP subjectAltName is required")
-
-
-def _key_usage(usages: frozenset[str]) -> x509.KeyUsage:
-    from cryptography import x509
-
-    agreement = "key agreement" in usages
-    return x509.KeyUsage(
-        digital_signature="digital signature" in usages or "signing" in usages,
-        content_commitment="content commitment" in usages,
-        key_encipherment="key encipherment" in usages,
-        data_encipherment="data encipherment" in usages,
-        key_agreement=agreement,
-        key_cert_sign=False,
-        crl_sign=False,
-        encipher_only=agreement and "encipher only" in usages,
-        decipher_only=agreement and "decipher only" in usages,
-    )
-
-
-def _extended(usages: frozenset[str]) -> list[x509.ObjectIdentifier]:
-    from cryptography.x509.oid import ExtendedKeyUsageOID as Oid
-
-    known = {
-        "client auth": Oid.CLIENT_AUTH,
-        "server auth": Oid.SERVER_AUTH,
-        "code signing": Oid.CODE_SIGNING,
-        "email protection": Oid.EMAIL_PROTECTION,
-        "timestamping": Oid.TIME_STAMPING,
-        "ocsp signing": Oid.OCSP_SIGNING,
-        "any": Oid.ANY_EXTENDED_KEY_USAGE,
-    }
-    return [oid for usage, oid in known.items() if usage in usages]
 
 
 class CertificateCleaner(Loop):

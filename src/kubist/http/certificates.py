@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 _AUTHORITY_DAYS = 3650
@@ -61,7 +62,6 @@ class Authority:
 
     def _issue(self, builder: x509.CertificateBuilder, usage: x509.ObjectIdentifier) -> Pair:
         from cryptography import x509
-        from cryptography.hazmat.primitives import hashes
         from cryptography.hazmat.primitives.asymmetric import ec
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
@@ -75,7 +75,7 @@ class Authority:
             .add_extension(_key_usage(authority=False), True)
             .add_extension(x509.ExtendedKeyUsage([usage]), False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer.public_key()), False)  # type: ignore[arg-type]
-            .sign(signer, hashes.SHA256())  # type: ignore[arg-type]
+            .sign(signer, signature_hash(signer))  # type: ignore[arg-type]
         )
         return _pair(certificate, key)
 
@@ -96,6 +96,14 @@ def new_authority(name: str) -> Authority:
         .sign(key, hashes.SHA256())
     )
     return Authority(*_pair(certificate, key))
+
+
+def signature_hash(key: object) -> hashes.SHA256 | None:
+    """Hash for a signature with this private key. Ed25519 and Ed448 take none."""
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ed448, ed25519
+
+    return None if isinstance(key, ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey) else hashes.SHA256()
 
 
 def load_authority(cert_file: Path, key_file: Path) -> Authority:

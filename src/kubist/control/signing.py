@@ -1,0 +1,199 @@
+"""Signing policy of the built-in certificate signers: checks a request and issues the certificate.
+
+Follows kube-controller-manager. The key usage extension is present only if a key usage was requested.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from kubist.http.certificates import signature_hash
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
+
+YEAR = datetime.timedelta(days=365)
+MINIMUM_LIFETIME = datetime.timedelta(minutes=10)
+SHORT_LIFETIME = datetime.timedelta(hours=8)
+"""A certificate with a shorter lifetime keeps all of it: its end is not backdated."""
+BACKDATED = datetime.timedelta(minutes=5)
+
+NODE_PREFIX = "system:node:"
+NODE_GROUP = "system:nodes"
+
+_OPTIONAL = frozenset(("digital signature", "key encipherment"))
+
+
+class Signer(NamedTuple):
+    """Rules of a signer. `usage` is the required extended key usage; `node`: only kubelets may ask."""
+
+    usage: str
+    node: bool = False
+
+
+SIGNERS = {
+    "kubernetes.io/kube-apiserver-client": Signer("client auth"),
+    "kubernetes.io/kube-apiserver-client-kubelet": Signer("client auth", node=True),
+    "kubernetes.io/kubelet-serving": Signer("server auth", node=True),
+    "kubernetes.io/legacy-unknown": Signer(""),
+}
+
+_KEY_USAGES = {
+    "signing": "digital_signature",
+    "digital signature": "digital_signature",
+    "content commitment": "content_commitment",
+    "key encipherment": "key_encipherment",
+    "key agreement": "key_agreement",
+    "data encipherment": "data_encipherment",
+    "cert sign": "key_cert_sign",
+    "crl sign": "crl_sign",
+    "encipher only": "encipher_only",
+    "decipher only": "decipher_only",
+}
+
+_EXTENDED_KEY_USAGES = {
+    "any": "2.5.29.37.0",
+    "server auth": "1.3.6.1.5.5.7.3.1",
+    "client auth": "1.3.6.1.5.5.7.3.2",
+    "code signing": "1.3.6.1.5.5.7.3.3",
+    "email protection": "1.3.6.1.5.5.7.3.4",
+    "s/mime": "1.3.6.1.5.5.7.3.4",
+    "ipsec end system": "1.3.6.1.5.5.7.3.5",
+    "ipsec tunnel": "1.3.6.1.5.5.7.3.6",
+    "ipsec user": "1.3.6.1.5.5.7.3.7",
+    "timestamping": "1.3.6.1.5.5.7.3.8",
+    "ocsp signing": "1.3.6.1.5.5.7.3.9",
+    "microsoft sgc": "1.3.6.1.4.1.311.10.3.3",
+    "netscape sgc": "2.16.840.1.113730.4.1",
+}
+
+
+def check(request: x509.CertificateSigningRequest, usages: Sequence[str], signer: Signer) -> None:
+    """Raise ValueError if the signer does not sign such a request."""
+    if signer.node:
+        _check_node(request, frozenset(usages), signer.usage)
+    elif signer.usage:
+        for usage in usages:
+            if usage != signer.usage and usage not in _OPTIONAL:
+                raise ValueError(f"invalid usage for client certificate: {usage}")
+        if signer.usage not in usages:
+            raise ValueError(f"missing required usage for client certificate: {signer.usage}")
+
+
+def _check_node(request: x509.CertificateSigningRequest, usages: frozenset[str], required: str) -> None:
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    organizations = [a.value for a in request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
+    names = [str(a.value) for a in request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    if organizations != [NODE_GROUP]:
+        raise ValueError(f"subject organization is not {NODE_GROUP}")
+    kinds = {type(name) for name in alternative_names(request)}
+    serving = required == "server auth"
+    if serving and not kinds & {x509.DNSName, x509.IPAddress}:
+        raise ValueError("DNS or IP subjectAltName is required")
+    for label, kind in (
+        ("DNS", x509.DNSName),
+        ("Email", x509.RFC822Name),
+        ("IP", x509.IPAddress),
+        ("URI", x509.UniformResourceIdentifier),
+    ):
+        if kind in kinds and not (serving and label in ("DNS", "IP")):
+            raise ValueError(f"{label} subjectAltNames are not allowed")
+    if not {required, "digital signature"} <= usages <= {required, *_OPTIONAL}:
+        raise ValueError(f"usages did not match [{' '.join(sorted({required, *_OPTIONAL}))}]")
+    if not names or not names[-1].startswith(NODE_PREFIX):
+        raise ValueError(f"subject common name does not begin with {NODE_PREFIX}")
+
+
+def issue(
+    request: x509.CertificateSigningRequest,
+    usages: Sequence[str],
+    expiration_seconds: int | None,
+    authority: x509.Certificate,
+    key: CertificateIssuerPrivateKeyTypes,
+) -> x509.Certificate:
+    """Sign the request. Raise ValueError if its signature is wrong or the authority has expired."""
+    from cryptography import x509
+
+    if not request.is_signature_valid:
+        raise ValueError("unable to verify certificate request signature")
+    now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+    if now >= authority.not_valid_after_utc:
+        raise ValueError(f"the signer has expired: NotAfter={authority.not_valid_after_utc}")
+    start, end = validity(now, expiration_seconds)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(request.subject)
+        .issuer_name(authority.subject)
+        .public_key(request.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(start)
+        .not_valid_after(min(end, authority.not_valid_after_utc))
+    )
+    if (key_usage := _key_usage(usages)) is not None:
+        builder = builder.add_extension(key_usage, critical=True)
+    if extended := _extended(usages):
+        builder = builder.add_extension(x509.ExtendedKeyUsage(extended), critical=False)
+    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    if (identifier := _authority_key_identifier(authority)) is not None:
+        builder = builder.add_extension(identifier, critical=False)
+    if names := alternative_names(request):
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=not request.subject)
+    return builder.sign(key, signature_hash(key))
+
+
+def validity(
+    now: datetime.datetime, expiration_seconds: int | None
+) -> tuple[datetime.datetime, datetime.datetime]:
+    """Start and end of a certificate's validity: backdated, ten minutes to one year long."""
+    lifetime = YEAR
+    if expiration_seconds is not None:
+        lifetime = min(YEAR, max(MINIMUM_LIFETIME, datetime.timedelta(seconds=expiration_seconds)))
+    end = now + lifetime if lifetime < SHORT_LIFETIME else now + lifetime - BACKDATED
+    return now - BACKDATED, end
+
+
+def alternative_names(request: x509.CertificateSigningRequest) -> list[x509.GeneralName]:
+    """DNS, email, IP and URI names of a request. Other kinds of names are not copied."""
+    from cryptography import x509
+
+    try:
+        names = list(request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+    except x509.ExtensionNotFound:
+        return []
+    order = (x509.DNSName, x509.RFC822Name, x509.IPAddress, x509.UniformResourceIdentifier)
+    return [name for kind in order for name in names if isinstance(name, kind)]
+
+
+def _key_usage(usages: Sequence[str]) -> x509.KeyUsage | None:
+    """Key usage extension, or None if no key usage is requested: an empty one makes a certificate unusable."""
+    from cryptography import x509
+
+    requested = {_KEY_USAGES[usage] for usage in usages if usage in _KEY_USAGES}
+    if "key_agreement" not in requested:
+        # X.509 gives these two a meaning only together with key agreement.
+        requested -= {"encipher_only", "decipher_only"}
+    if not requested:
+        return None
+    return x509.KeyUsage(**{name: name in requested for name in set(_KEY_USAGES.values())})
+
+
+def _extended(usages: Sequence[str]) -> list[x509.ObjectIdentifier]:
+    from cryptography import x509
+
+    found = dict.fromkeys(oid for usage, oid in _EXTENDED_KEY_USAGES.items() if usage in usages)
+    return [x509.ObjectIdentifier(oid) for oid in found]
+
+
+def _authority_key_identifier(authority: x509.Certificate) -> x509.AuthorityKeyIdentifier | None:
+    from cryptography import x509
+
+    try:
+        found = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    except x509.ExtensionNotFound:
+        return None
+    return x509.AuthorityKeyIdentifier(found.digest, None, None)
