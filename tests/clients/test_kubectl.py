@@ -125,7 +125,16 @@ def test_who_may_do_what(kubectl: Kubectl) -> None:
 
 
 def test_explain(kubectl: Kubectl) -> None:
-    assert "containers\t<[]Container>" in kubectl("explain", "pod.spec")
+    explained = kubectl("explain", "pod.spec")
+    assert "containers\t<[]Container>" in explained
+    assert "List of containers belonging to the pod." in explained
+
+
+def test_explain_describes_the_common_fields_of_custom_resources(kubectl: Kubectl, widgets: str) -> None:
+    assert "APIVersion defines" in kubectl("explain", "widget")
+    metadata = kubectl("explain", "widget.metadata")
+    assert "Standard object's metadata" in metadata
+    assert "CreationTimestamp is a timestamp" in metadata
 
 
 def test_wait(kubectl: Kubectl) -> None:

@@ -70,7 +70,8 @@ def test_kubernetes(namespace: str, widgets: str, kubeconfig: Path) -> None:
 
 
 def test_lightkube(namespace: str, widgets: str) -> None:
-    lightkube = pytest.importorskip("lightkube")
+    pytest.importorskip("lightkube.core", reason="lightkube is not installed")
+    import lightkube
     from lightkube.generic_resource import create_namespaced_resource
     from lightkube.models.meta_v1 import ObjectMeta
     from lightkube.resources.core_v1 import ConfigMap

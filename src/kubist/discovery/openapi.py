@@ -18,7 +18,7 @@ import orjson
 
 from kubist import __version__
 from kubist.codec import negotiate
-from kubist.discovery import openapi_paths, openapi_types, openapi_v2, openapi_v3
+from kubist.discovery import descriptions, openapi_paths, openapi_types, openapi_v2, openapi_v3
 from kubist.discovery.openapi_paths import Path
 from kubist.http.messages import Headers, Request, Response
 from kubist.resources import Resource, Resources, builtin
@@ -95,7 +95,7 @@ class OpenAPI:
             name = f"apis/{group}/{version}" if group else f"api/{version}"
             custom = _custom(self.resources, group, version)
             if custom:
-                seeds[name] = orjson.dumps([_described(resource) for resource in custom])
+                seeds[name] = orjson.dumps([descriptions.version(), *map(_described, custom)])
                 continue
             seeds[name] = _release(name)
             if group:
@@ -200,7 +200,7 @@ def _described(resource: Resource) -> list[Any]:
 
 def _release(name: str) -> bytes:
     """What the document of something built-in depends on."""
-    return f"{__version__} {name}".encode()
+    return f"{__version__} {descriptions.version()} {name}".encode()
 
 
 @cache

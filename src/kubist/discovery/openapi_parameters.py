@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubist.discovery.parameter_descriptions import DESCRIPTIONS
+
 LIST = (
     "allowWatchBookmarks",
     "continue",
@@ -136,7 +138,8 @@ def type_of(parameter: str) -> str:
 
 
 def place(parameter: str) -> dict[str, Any]:
-    """The name of a parameter and where it stands."""
+    """Name, description and location of a parameter."""
+    shown: dict[str, Any] = {"description": DESCRIPTIONS[parameter], "name": name_of(parameter)}
     if parameter in _IN_PATH:
-        return {"name": parameter, "in": "path", "required": True}
-    return {"name": name_of(parameter), "in": "query"}
+        return {**shown, "in": "path", "required": True}
+    return {**shown, "in": "query"}

@@ -65,7 +65,6 @@ _BARE = {
     ),
 }
 """Fields that are references and nothing else: nobody described them."""
-_KIND_FIELDS: Object = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
 
 
 def built_in(name: str, *, group: str | None = None, version: str = "") -> Object:
@@ -145,20 +144,19 @@ def custom(resource: Resource, *, old: bool = False) -> dict[str, Object]:
             shown["description"] = schema["description"]
     else:
         shown = _older_custom(schema) if old else _embedded(schema)
-        shown["properties"] = {
-            **shown.get("properties", {}),
-            **_KIND_FIELDS,
-            "metadata": _metadata("ObjectMeta", old),
-        }
+        shown["properties"] = {**shown.get("properties", {}), **_object_fields(old=old)}
     kind = custom_name(resource.group, resource.version, resource.kind)
     item = {"$ref": ref + kind}
     listed: Object = {
         "type": "object",
         "required": ["items"],
         "properties": {
-            **_KIND_FIELDS,
-            "items": {"type": "array", "items": item},
-            "metadata": _metadata("ListMeta", old),
+            **_object_fields("ListMeta", old=old),
+            "items": {
+                "description": f"List of {resource.resource}.",
+                "type": "array",
+                "items": item,
+            },
         },
     }
     return {
@@ -171,8 +169,19 @@ def custom(resource: Resource, *, old: bool = False) -> dict[str, Object]:
     }
 
 
-def _metadata(kind: str, old: bool) -> Object:
-    return {"$ref": _DEFS + META + kind} if old else {"allOf": [{"$ref": openapi.REF + META + kind}]}
+def _object_fields(metadata: str = "ObjectMeta", *, old: bool) -> Object:
+    """apiVersion, kind and metadata with the descriptions that built-in objects, or lists, have."""
+    texts = descriptions.of_object_fields("ServiceList" if metadata == "ListMeta" else "ConfigMap")
+    reference: Object = {"$ref": (_DEFS if old else openapi.REF) + META + metadata}
+    fields: Object = {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": reference if old else {"allOf": [reference]},
+    }
+    return {
+        name: {"description": texts[name], **field} if name in texts else field
+        for name, field in fields.items()
+    }
 
 
 def _of_kind(resource: Resource, kind: str) -> Object:
@@ -195,11 +204,7 @@ def _embedded(value: Any) -> Any:
         else:
             shown[key] = _embedded(inner)
     if shown.get("x-kubernetes-embedded-resource"):
-        shown["properties"] = {
-            **shown.get("properties", {}),
-            **_KIND_FIELDS,
-            "metadata": _metadata("ObjectMeta", False),
-        }
+        shown["properties"] = {**shown.get("properties", {}), **_object_fields(old=False)}
         required = shown.get("required") or []
         shown["required"] = [*required, *(name for name in ("kind", "apiVersion") if name not in required)]
     if shown.get("x-kubernetes-int-or-string") and "anyOf" not in shown and "allOf" not in shown:

@@ -28,9 +28,10 @@ class Clients:
     @cached_property
     def lightkube(self) -> Any:
         """A `lightkube.Client`."""
-        import lightkube  # type: ignore[import-not-found, unused-ignore]
+        # `import lightkube` succeeds without the library, because lightkube-models installs a folder of that name.
+        from lightkube import Client, KubeConfig  # type: ignore[import-not-found, unused-ignore]
 
-        return lightkube.Client(config=lightkube.KubeConfig.from_file(str(self._server.kubeconfig)))
+        return Client(config=KubeConfig.from_file(str(self._server.kubeconfig)))
 
     @cached_property
     def kr8s(self) -> Any:
