@@ -21,6 +21,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
+from kubist import files
 from kubist import server as api_server
 from kubist.cli import kubeconfig
 from kubist.cli.serve import prepare
@@ -71,12 +72,11 @@ class Identity:
     """What servers are known by and clients prove who they are with: certificates, a signing key, a token."""
 
     def __init__(self, directory: Path, config: Config) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
+        files.make_directory(directory)
         self.directory = directory
         self.token = secrets.token_urlsafe(24)
         tokens = directory / "tokens.csv"
-        tokens.touch(mode=0o600)
-        tokens.write_text(f'{self.token},admin,admin,"system:masters"\n')
+        files.write(tokens, f'{self.token},admin,admin,"system:masters"\n'.encode())
         prepared = prepare(config, directory, in_memory=True)
         self.files = {
             name: getattr(prepared, name)
@@ -239,8 +239,7 @@ class Server:
         """A kubeconfig file for the server, with the administrator's credentials."""
         path = self.identity.directory / f"kubeconfig-{self.port}"
         if not path.exists():
-            path.touch(mode=0o600)
-            path.write_text(json.dumps(self.kubeconfig_document()))
+            files.write(path, json.dumps(self.kubeconfig_document()).encode())
         return path
 
     def kubeconfig_document(self) -> dict[str, Any]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
+import logging
 import os
 import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+log = logging.getLogger("kubist")
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
@@ -40,36 +44,59 @@ def tighten(descriptor: int) -> None:
         os.fchmod(descriptor, FILE_MODE)
 
 
+def private(path: Path) -> None:
+    """Take all permissions of a file away from others than its owner. A file of another user stays as it is."""
+    mode = path.stat().st_mode
+    if mode & 0o077:
+        try:
+            path.chmod(FILE_MODE)
+        except PermissionError:
+            log.warning("%s has mode %04o: its owner should make it 0600", path, stat.S_IMODE(mode))
+
+
 @contextmanager
-def draft(target: Path, mode: int = FILE_MODE) -> Iterator[Path]:
+def draft(target: Path, mode: int = FILE_MODE, *, durable: bool = False) -> Iterator[Path]:
     """A new, empty file beside `target` that takes its place at the end of the block, unless the block fails.
 
-    The content is on disk before the name changes, so a crash leaves the old file or the new one.
+    A `durable` file is on disk before the block's caller goes on: a crash leaves the old file or the new one.
     """
+    make_directory(target.parent)
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     path = Path(name)
     try:
         os.fchmod(descriptor, mode)
         yield path
-        os.fsync(descriptor)
+        if durable:
+            os.fsync(descriptor)
         path.replace(target)
     finally:
         os.close(descriptor)
         path.unlink(missing_ok=True)
-    sync_directory(target.parent)
+    if durable:
+        sync(target.parent)
 
 
 def write(path: Path, content: bytes, mode: int = FILE_MODE) -> None:
     """Replace a file by `content`, whole or not at all. Missing directories are created."""
-    make_directory(path.parent)
     with draft(path, mode) as temporary:
         temporary.write_bytes(content)
 
 
-def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+def sync(path: Path) -> None:
+    """Make a file, or the names in a directory, durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Hold a directory's lock, which other processes wait for."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
     finally:
         os.close(descriptor)

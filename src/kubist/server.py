@@ -10,6 +10,7 @@ import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kubist import files
 from kubist.admission.chain import Admission
 from kubist.admission.registry import build
 from kubist.api import API
@@ -226,7 +227,7 @@ def make_store(config: Config) -> Store:
 
     if not config.data_dir:
         return SqliteStore(None)
-    Path(config.data_dir).mkdir(parents=True, exist_ok=True)
+    files.make_directory(Path(config.data_dir))
     return SqliteStore(str(Path(config.data_dir) / "kubist.db"))
 
 
@@ -262,7 +263,6 @@ def serving_context(config: Config) -> ssl.SSLContext:
         where = Path(config.cert_dir or "kubist-certificates")
         cert, key = str(where / "apiserver.crt"), str(where / "apiserver.key")
         if not Path(cert).exists():
-            where.mkdir(parents=True, exist_ok=True)
             authority = certificates.new_authority("kubist")
             made = authority.issue_server(serving_names(config))
             # With the authority in it, the file is also what clients can check the server by.

@@ -157,10 +157,10 @@ def test_corrupt_store_is_one_line(home: Path, content: bytes) -> None:
     assert (home / "data/kubist.db").read_bytes() == content
 
 
-def test_directory_that_cannot_be_is_one_line(home: Path) -> None:
+def test_unusable_data_dir_prints_one_line_error(home: Path) -> None:
     (home / "file").write_text("")
     one_line(kubist("serve", "--data-dir=file", home=home), "file is not a directory")
-    one_line(kubist("serve", "--data-dir=file/below", home=home), "file/below")
+    one_line(kubist("serve", "--data-dir=file/below", home=home), "file is not a directory")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from kubist import files
 from kubist.cli import flags
 from kubist.cli.run import explain, fail
 
@@ -50,13 +51,8 @@ def _data(raw: bytes) -> str:
 
 
 def write(path: Path, config: dict[str, Any]) -> None:
-    """Write a kubeconfig that only its owner can read, never leaving half of one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w") as file:
-        yaml.safe_dump(config, file, sort_keys=False)
-    temporary.replace(path)
+    """Write a kubeconfig that only its owner can read, whole or not at all. A link keeps pointing to it."""
+    files.write(path.resolve(), yaml.safe_dump(config, sort_keys=False).encode())
 
 
 def merge(config: dict[str, Any]) -> Path:

@@ -6,13 +6,12 @@ Certificates, the admin's credential, a signing key and a kubeconfig are made on
 from __future__ import annotations
 
 import datetime
-import os
 import shlex
 import socket
 import tempfile
 from pathlib import Path
 
-from kubist import logs
+from kubist import files, logs
 from kubist.cli import flags, kubeconfig
 from kubist.cli.run import explain, fail, run
 from kubist.config import Config
@@ -57,6 +56,7 @@ FLAGS = (
     flags.Flag("log-format", "string", "text", "How to log: text or json."),
     flags.Flag("logging-format", "string", "text", "The same, by kube-apiserver's name."),
 )
+NEEDED = ("ca.crt", "ca.key", "apiserver.crt", "apiserver.key", "admin.crt", "admin.key")
 TITLE = "A small Kubernetes control plane on this machine.\n\nUsage:\n  kubist serve [flags]"
 
 
@@ -91,7 +91,7 @@ def main(arguments: list[str]) -> int:
 
 def _serve(config: Config, directory: Path, target: str, merge: bool, *, in_memory: bool) -> int:
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        files.make_directory(directory)
         config = prepare(config, directory, in_memory=in_memory)
     except (OSError, ValueError) as error:
         return fail(explain(error) if isinstance(error, OSError) else str(error))
@@ -125,13 +125,19 @@ def prepare(config: Config, directory: Path, *, in_memory: bool) -> Config:
     import dataclasses
 
     pki = directory / "pki"
-    pki.mkdir(mode=0o700, exist_ok=True)
-    needed = ("ca.crt", "ca.key", "apiserver.crt", "apiserver.key", "admin.crt", "admin.key")
-    if not all((pki / name).exists() for name in needed) or not _current(config, pki):
-        _make_certificates(config, pki)
+    files.make_directory(pki)
     signing_key = pki / "service-account.key"
-    if not signing_key.exists():
-        _make_signing_key(signing_key)
+    with files.locked(pki):  # or two servers that start at once would replace each other's keys
+        made = False
+        if not all((pki / name).exists() for name in NEEDED) or not _current(config, pki):
+            _make_certificates(config, pki)
+            made = True
+        if not signing_key.exists():
+            _make_signing_key(signing_key)
+            made = True
+        if made and not in_memory:
+            for path in (*pki.iterdir(), pki):
+                files.sync(path)
     return dataclasses.replace(
         config,
         data_dir="" if in_memory else str(directory),
@@ -194,9 +200,7 @@ def _make_signing_key(path: Path) -> None:
     pem = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(pem)
+    files.write(path, pem)
 
 
 def credential(directory: Path, url: str) -> dict[str, object]:

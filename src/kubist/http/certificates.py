@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from kubist import files
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -113,12 +114,7 @@ def load_authority(cert_file: Path, key_file: Path) -> Authority:
 def save(pair: Pair, cert_file: Path, key_file: Path) -> None:
     """Write both files whole, the key first and readable by its owner only."""
     for file, content, mode in ((key_file, pair.key_pem, 0o600), (cert_file, pair.cert_pem, 0o644)):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        draft = file.with_name(f".{file.name}.{os.getpid()}")
-        draft.unlink(missing_ok=True)
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as output:
-            output.write(content)
-        draft.replace(file)
+        files.write(file, content, mode)
 
 
 def _name(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:

@@ -5,11 +5,19 @@ Knows where the tables are, not what they mean; may use `store`'s errors only.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import logging
 import os
 import sqlite3
+import stat
+from pathlib import Path
+
+from kubist import files
 
 from .store import OpenFailed
+
+log = logging.getLogger("kubist.storage")
 
 APPLICATION_ID = 0x4B756273  # "Kubs"
 SCHEMA_VERSION = 1
@@ -47,6 +55,8 @@ class DatabaseFile:
         self._lock = -1 if path is None else _take(path)
         self._connections: list[sqlite3.Connection] = []
         try:
+            if path is not None:
+                _make_private(Path(path))
             self.writer = self._connect()
             if image is not None:
                 self.writer.deserialize(image)
@@ -58,6 +68,9 @@ class DatabaseFile:
         except sqlite3.Error as error:
             self.close()
             raise OpenFailed(f"{self} cannot be opened: {error}") from error
+        except OSError as error:
+            self.close()
+            raise OpenFailed(f"{self} cannot be opened: {error.strerror}") from error
         except OpenFailed:
             self.close()
             raise
@@ -102,6 +115,20 @@ class DatabaseFile:
             raise OpenFailed(f"{self.path} cannot be opened: it is the database of another application")
         if version != SCHEMA_VERSION:
             raise OpenFailed(f"{self.path} cannot be opened: it has the unknown schema version {version}")
+
+
+def _make_private(path: Path) -> None:
+    """Create the database with mode 0600 or give it that mode. SQLite gives its own files the database's mode."""
+    path = path.resolve()
+    mode = path.parent.stat().st_mode
+    if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & stat.S_ISVTX:
+        log.warning("other users can replace files in %s: `chmod go-w` it", path.parent)
+    try:
+        os.close(files.create(path))
+    except FileExistsError:
+        for name in ("", "-wal", "-shm", "-journal"):
+            with contextlib.suppress(FileNotFoundError):
+                files.private(path.with_name(path.name + name))
 
 
 def _take(path: str) -> int:

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from kubist import files
 from kubist.cli.run import STOP_GRACE, explain, fail, new_event_loop, unbound
 from kubist.config import Config
 from kubist.server import serving_context
@@ -199,5 +200,6 @@ class Supervisor:
 def _unix(path: str) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     sock.bind(path)
+    os.chmod(path, files.FILE_MODE)
     sock.listen(128)
     return sock
