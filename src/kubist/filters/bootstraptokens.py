@@ -47,13 +47,15 @@ def _user(secret: dict[str, Any], token_id: str, token_secret: str) -> User | No
         return None
     if data.get("token-id") != token_id.encode() or data.get("usage-bootstrap-authentication") != b"true":
         return None
-    expires = data.get("expiration", b"").decode()
+    expires = data.get("expiration", b"").decode(errors="replace")
     try:
         if expires and parse_time(expires) <= time.time():
             return None
     except ValueError:
         return None
-    groups = [group for group in data.get("auth-extra-groups", b"").decode().split(",") if group]
+    groups = [
+        group for group in data.get("auth-extra-groups", b"").decode(errors="replace").split(",") if group
+    ]
     if not all(_GROUP.fullmatch(group) for group in groups):
         return None
     return with_groups(User(f"system:bootstrap:{token_id}", groups=tuple(sorted({GROUP, *groups}))))

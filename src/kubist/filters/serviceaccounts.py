@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubist.context import User
 from kubist.filters.attributes import quoted_list
-from kubist.filters.authentication import AUTHENTICATED, CREDENTIAL_ID, Audiences, Known, TokenError
+from kubist.filters.authentication import AUTHENTICATED, CREDENTIAL_ID, INVALID, Audiences, Known, TokenError
 from kubist.filters.tokens import LEEWAY, Claims, KeySet, check_dates, issuer_of
 from kubist.filters.usernames import account_groups, username
 from kubist.meta.fields import quoted
@@ -101,29 +101,30 @@ class ServiceAccountTokens:
 
     def _read(self, claims: Claims) -> Held:
         private = claims.get("kubernetes.io")
-        if not isinstance(private, dict) or not isinstance(private.get("serviceaccount"), dict):
-            raise TokenError("invalid bearer token")
-        namespace, account = private.get("namespace", ""), private["serviceaccount"]
-        name, uid = account.get("name", ""), account.get("uid", "")
+        if not isinstance(private, dict):
+            raise TokenError(INVALID)
+        namespace = private.get("namespace", "")
+        reference = _reference(private, "serviceaccount")
+        if not isinstance(namespace, str) or reference is None:
+            raise TokenError(INVALID)
+        name, uid = reference
         bound = [Bound(self._resource("serviceaccounts"), namespace, name, uid, "service account", "")]
         extra: dict[str, tuple[str, ...]] = {}
         if claims.get("jti"):
             extra[CREDENTIAL_ID] = (f"JTI={claims['jti']}",)
         for kind in ("secret", "pod", "node"):
-            ref = private.get(kind)
-            if not isinstance(ref, dict):
+            named = _reference(private, kind)
+            if named is None:
                 continue
             if kind != "secret":
-                extra[f"{_EXTRA}{kind}-name"] = (ref.get("name", ""),)
-                if ref.get("uid"):
-                    extra[f"{_EXTRA}{kind}-uid"] = (ref["uid"],)
-            if kind == "node" and isinstance(private.get("pod"), dict):
+                extra[f"{_EXTRA}{kind}-name"] = named[:1]
+                if named[1]:
+                    extra[f"{_EXTRA}{kind}-uid"] = named[1:]
+            if kind == "node" and private.get("pod") is not None:
                 continue
             home = "" if kind == "node" else namespace
             gone = "service account token has been invalidated"
-            bound.append(
-                Bound(self._resource(f"{kind}s"), home, ref.get("name", ""), ref.get("uid", ""), kind, gone)
-            )
+            bound.append(Bound(self._resource(f"{kind}s"), home, *named, kind, gone))
         user = User(
             username(namespace, name), uid, (*account_groups(namespace), AUTHENTICATED), tuple(extra.items())
         )
@@ -162,6 +163,8 @@ class ServiceAccountTokens:
             for field in ("namespace", "secret.name", "service-account.name", "service-account.uid")
         }
         for field_name, value in said.items():
+            if not isinstance(value, str):
+                raise TokenError(INVALID)
             if not value:
                 raise TokenError(f"{field_name} claim is missing")
         namespace, secret_name, name, uid = said.values()
@@ -199,6 +202,19 @@ class ServiceAccountTokens:
             return found
 
         await self._registry.mutate("secrets", secret, namespace, mark)
+
+
+def _reference(private: Claims, kind: str) -> tuple[str, str] | None:
+    """Name and UID of an object that private claims refer to; None if they refer to none of the kind."""
+    found = private.get(kind)
+    if found is None:
+        return None
+    if not isinstance(found, dict):
+        raise TokenError(INVALID)
+    name, uid = found.get("name", ""), found.get("uid", "")
+    if not isinstance(name, str) or not isinstance(uid, str):
+        raise TokenError(INVALID)
+    return name, uid
 
 
 def _for_others(audiences: Audiences, wanted: Audiences) -> TokenError:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import orjson
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
@@ -42,6 +43,10 @@ ALGORITHMS = ("RS256", "ES256", "ES384", "ES512")
 """What service account tokens are signed by."""
 
 
+class UnknownSigner(TokenError):
+    """A token that none of the known keys has signed."""
+
+
 class KeySet:
     """Public keys by id. What any of them has signed is believed, if by one of the algorithms."""
 
@@ -59,18 +64,24 @@ class KeySet:
             first, second = signed.split(".")
             header, claims = _decode_json(first), _decode_json(second)
             self._check(header, signed.encode(), decode(signature))
-        except (ValueError, InvalidSignature):
+        except InvalidSignature:
+            raise UnknownSigner("invalid bearer token") from None
+        except ValueError:
             raise TokenError("invalid bearer token") from None
+        check_types(claims)
         return claims
 
     def _check(self, header: Claims, signed: bytes, signature: bytes) -> None:
-        keys = [self._keys[header["kid"]]] if header.get("kid") in self._keys else list(self._keys.values())
-        name = header.get("alg")
-        for key in keys if name in self._accepted else ():
-            try:
-                return _verify(key, str(name), signed, signature)
-            except InvalidSignature:
-                continue
+        """Raise InvalidSignature unless a key of the token's id, or without an id any key, has signed it."""
+        kid, name = header.get("kid", ""), header.get("alg")
+        if not isinstance(kid, str) or not isinstance(name, str) or name not in self._accepted:
+            raise ValueError("kid is no text, or alg is not accepted")
+        for key_id, key in self._keys.items():
+            if not kid or kid == key_id:
+                try:
+                    return _verify(key, name, signed, signature)
+                except InvalidSignature:
+                    continue
         raise InvalidSignature
 
     def jwks(self) -> dict[str, Any]:
@@ -127,6 +138,23 @@ class TokenSigner:
             raise TokenError("invalid bearer token")
         check_dates(claims)
         return claims
+
+
+def check_types(claims: Claims) -> None:
+    """Refuse registered claims (RFC 7519) of wrong types; signed or not, they are input from outside."""
+    audience = claims.get("aud", "")
+    if not isinstance(audience, str) and not is_texts(audience):
+        raise TokenError("invalid bearer token")
+    for name in ("iss", "sub", "jti"):
+        if not isinstance(claims.get(name, ""), str):
+            raise TokenError("invalid bearer token")
+    for name in ("exp", "nbf", "iat"):
+        _date(claims, name, 0.0)
+
+
+def is_texts(value: object) -> bool:
+    """Whether a value is a list of strings."""
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def check_dates(claims: Claims) -> None:
@@ -262,7 +290,8 @@ def _decode_int(text: str) -> int:
 
 
 def _decode_json(text: str) -> Claims:
-    value = json.loads(decode(text))
+    """A part of a token. orjson limits the depth, and refuses NaN, infinite numbers and lone surrogates."""
+    value = orjson.loads(decode(text))
     if not isinstance(value, dict):
         raise ValueError(text)
     return value

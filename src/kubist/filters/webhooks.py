@@ -18,6 +18,7 @@ from kubist.http.client import CallFailed
 log = logging.getLogger("kubist.filters")
 
 REMEMBERED = 10_000
+MALFORMED = "the token webhook's answer is malformed"
 
 Object = dict[str, Any]
 
@@ -65,9 +66,9 @@ class WebhookTokens:
             self._known.put((token, audiences), found, self._seconds)
         if not found.get("authenticated"):
             if found.get("error"):
-                raise TokenError(found["error"])
+                raise TokenError(str(found["error"]))
             return None
-        told = tuple(found.get("audiences") or self._audiences)
+        told = _texts(found.get("audiences")) or self._audiences
         accepted = tuple(audience for audience in audiences if audience in told)
         if audiences and not accepted:
             return None
@@ -75,8 +76,22 @@ class WebhookTokens:
 
 
 def _user(info: Object) -> User:
-    extra = tuple((key, tuple(values or ())) for key, values in (info.get("extra") or {}).items())
-    return User(info.get("username", ""), info.get("uid", ""), tuple(info.get("groups") or ()), extra)
+    """The user of an answered review; TokenError if the answer has other types than a UserInfo."""
+    if not isinstance(info, dict):
+        raise TokenError(MALFORMED)
+    name, uid, extra = info.get("username") or "", info.get("uid") or "", info.get("extra") or {}
+    if not isinstance(name, str) or not isinstance(uid, str) or not isinstance(extra, dict):
+        raise TokenError(MALFORMED)
+    pairs = tuple((key, _texts(values)) for key, values in extra.items())
+    return User(name, uid, _texts(info.get("groups")), pairs)
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    if values is None:
+        return ()
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise TokenError(MALFORMED)
+    return tuple(values)
 
 
 class Webhook:
