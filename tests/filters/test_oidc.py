@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+import threading
 import time
 from typing import Any
 
@@ -9,8 +12,10 @@ import pytest
 from askers import Object, Person, Remote
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
+from kubist.config import Config
 from kubist.filters.authentication import TokenError
-from kubist.filters.oidc import OIDC, Issuer
+from kubist.filters.jwtconfig import issuer_of_flags
+from kubist.filters.oidc import OIDC
 from kubist.filters.tokens import TokenSigner
 from live import Live, Pki
 
@@ -37,7 +42,10 @@ class Provider:
         return self.signer.sign(good | claims)
 
     def authenticator(self, **settings: Any) -> OIDC:
-        return OIDC(Issuer(self.remote.url, "me", str(self.pki.path("ca.crt")), **settings), ())
+        """What the flags make: `username_claim` stands for `--oidc-username-claim`."""
+        flags = {"issuer_url": self.remote.url, "client_id": "me", "ca_file": str(self.pki.path("ca.crt"))}
+        named = {f"oidc_{name}": value for name, value in (flags | settings).items()}
+        return OIDC(issuer_of_flags(Config(**named)), ())
 
 
 @pytest.fixture
@@ -69,7 +77,7 @@ def known(live: Live, authenticator: OIDC, token: str) -> Any:
             ["oidc:a"],
         ),
         (
-            {"required_claims": (("hd", "example.com"),), "username_prefix": "-"},
+            {"required_claim": {"hd": "example.com"}, "username_prefix": "-"},
             {"hd": "example.com"},
             "7",
             [],
@@ -93,7 +101,7 @@ def test_claims_make_a_user(
         ({}, {"exp": None}),
         ({"username_claim": "name"}, {}),
         ({"username_claim": "email"}, {"email": "jo@example.com", "email_verified": False}),
-        ({"required_claims": (("hd", "example.com"),)}, {"hd": "example.org"}),
+        ({"required_claim": {"hd": "example.com"}}, {"hd": "example.org"}),
         ({"groups_claim": "g"}, {"g": [1]}),
         ({"signing_algs": ("ES256",)}, {}),
     ],
@@ -109,14 +117,15 @@ def test_tokens_of_others_are_left_to_others(shared_live: Live, provider: Provid
 
 
 def test_new_key_of_the_issuer_is_found(shared_live: Live, provider: Provider, monkeypatch: Any) -> None:
-    monkeypatch.setattr("kubist.filters.oidc.REFETCH_AFTER", -1.0)
+    monkeypatch.setattr("kubist.filters.issuerkeys.REFETCH_AFTER", -1.0)
     authenticator = provider.authenticator(signing_algs=("RS256", "ES256"))
     assert known(shared_live, authenticator, provider.token())
     provider.change_key(ec.generate_private_key(ec.SECP256R1()))
     assert known(shared_live, authenticator, provider.token())
 
 
-def test_unreachable_issuer_is_asked_again(shared_live: Live, provider: Provider) -> None:
+def test_unreachable_issuer_is_asked_again(shared_live: Live, provider: Provider, monkeypatch: Any) -> None:
+    monkeypatch.setattr("kubist.filters.issuerkeys.REFETCH_AFTER", -1.0)
     answers = provider.remote.answers
     keys = answers.pop("/keys")
     authenticator = provider.authenticator()
@@ -126,10 +135,115 @@ def test_unreachable_issuer_is_asked_again(shared_live: Live, provider: Provider
     assert known(shared_live, authenticator, provider.token())
 
 
-@pytest.mark.parametrize(("url", "client"), [("http://example.com", "me"), ("https://example.com", "")])
-def test_flags_that_make_no_sense(url: str, client: str) -> None:
-    with pytest.raises(ValueError, match="--oidc"):
-        Issuer(url, client)
+class Hang:
+    """Makes the issuer's keys hang until `release`."""
+
+    def __init__(self, provider: Provider) -> None:
+        self.asked, self.begun, self._open = 0, threading.Event(), threading.Event()
+        answer = provider.remote.answers["/keys"]
+
+        def hang(body: Object) -> Any:
+            self.asked += 1
+            self.begun.set()
+            self._open.wait(20)
+            return answer(body)
+
+        provider.remote.answers["/keys"] = hang
+
+    def release(self) -> None:
+        self._open.set()
+
+
+async def _outcome(authenticator: OIDC, token: str) -> str:
+    try:
+        return "known" if await authenticator.authenticate(token, ()) else "not mine"
+    except TokenError as error:
+        return str(error)
+
+
+def test_hanging_issuer_holds_up_only_tokens_of_unknown_keys(
+    shared_live: Live, provider: Provider, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("kubist.filters.issuerkeys.REFETCH_AFTER", -1.0)
+    monkeypatch.setattr("kubist.filters.issuerkeys.WAITING_LIMIT", 3)
+    authenticator = provider.authenticator()
+    good = provider.token()
+    assert known(shared_live, authenticator, good)
+    hang = Hang(provider)
+    stranger = TokenSigner(rsa.generate_private_key(65537, 2048), [provider.remote.url])
+    odd = stranger.sign({"aud": "me", "sub": "7", "exp": int(time.time()) + 600})
+
+    async def scene() -> tuple[list[str], list[str], list[str]]:
+        waiting = [asyncio.ensure_future(_outcome(authenticator, odd)) for _ in range(3)]
+        assert await asyncio.to_thread(hang.begun.wait, 10)
+        others = [await asyncio.wait_for(_outcome(authenticator, good), 5) for _ in range(20)]
+        refused = [await asyncio.wait_for(_outcome(authenticator, odd), 5) for _ in range(5)]
+        assert not any(task.done() for task in waiting)
+        hang.release()
+        return others, refused, await asyncio.gather(*waiting)
+
+    others, refused, waited = shared_live.run(scene())
+    assert others == ["known"] * 20, "known keys are not held up"
+    assert refused == ["oidc: verify token: failed to verify signature"] * 5, "no more than three wait"
+    assert set(waited) == {"oidc: verify token: failed to verify signature"}
+    assert hang.asked == 1, "one fetch serves all"
+
+
+def test_waiting_for_a_hanging_issuer_ends(shared_live: Live, provider: Provider, monkeypatch: Any) -> None:
+    monkeypatch.setattr("kubist.filters.issuerkeys.WAIT", 0.05)
+    hang = Hang(provider)
+    authenticator = provider.authenticator()
+    try:
+        assert "not initialized" in shared_live.run(_outcome(authenticator, provider.token()))
+    finally:
+        hang.release()
+    while shared_live.run(_outcome(authenticator, provider.token())) != "known":
+        time.sleep(0.01)
+    assert hang.asked == 1, "the fetch goes on after those who waited have left"
+
+
+def test_failures_make_the_next_fetch_wait_longer(
+    shared_live: Live, provider: Provider, monkeypatch: Any
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("kubist.filters.issuerkeys.monotonic", lambda: now[0])
+    provider.remote.answers["/keys"] = lambda _: 500
+    authenticator = provider.authenticator()
+    tried = []
+    for second in range(100):
+        now[0] = 1000.0 + second
+        before = len(provider.remote.asked)
+        assert "not initialized" in shared_live.run(_outcome(authenticator, provider.token()))
+        if len(provider.remote.asked) > before:
+            tried.append(second)
+    assert tried == [0, 10, 30, 70]
+
+
+def test_key_that_cannot_be_read_leaves_the_others(shared_live: Live, provider: Provider) -> None:
+    good = provider.signer.keys.jwks()["keys"]
+    odd = [{"kty": "RSA", "kid": ["a"]}, {"kty": "RSA", "n": 1, "e": []}, 5, {"kty": "oct", "k": "AA"}]
+    provider.remote.answers["/keys"] = lambda _: {"keys": [*odd, *good]}
+    assert known(shared_live, provider.authenticator(), provider.token())
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        ({"url": "http://example.com"}, "URL scheme must be https"),
+        ({"client": ""}, "issuer.audiences: Required value"),
+        ({"url": "https://kubernetes.default.svc"}, "URL must not overlap with disallowed issuers"),
+        ({"algs": ("HS256",)}, 'unsupported signing alg: "HS256"'),
+    ],
+)
+def test_flags_that_make_no_sense(flags: Object, why: str) -> None:
+    config = Config(
+        oidc_issuer_url=flags.get("url", "https://example.com"),
+        oidc_client_id=flags.get("client", "me"),
+        oidc_signing_algs=flags.get("algs", ("RS256",)),
+        service_account_issuer=("https://kubernetes.default.svc",),
+    )
+    with pytest.raises(ValueError, match="--oidc-.*" + re.escape(why)):
+        issuer_of_flags(config)
 
 
 def test_flags_make_a_server_believe_the_issuer(server_pki: Pki, provider: Provider) -> None:

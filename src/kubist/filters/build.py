@@ -89,20 +89,11 @@ def _tokens(config: Config, registry: Registry) -> list[TokenAuthenticator]:
 
 
 def _oidc(config: Config) -> TokenAuthenticator:
-    from kubist.filters.oidc import OIDC, Issuer
+    """The issuer of the `--oidc-*` flags."""
+    from kubist.filters.jwtconfig import issuer_of_flags
+    from kubist.filters.oidc import OIDC
 
-    issuer = Issuer(
-        config.oidc_issuer_url,
-        config.oidc_client_id,
-        config.oidc_ca_file,
-        config.oidc_username_claim,
-        config.oidc_username_prefix,
-        config.oidc_groups_claim,
-        config.oidc_groups_prefix,
-        config.oidc_signing_algs,
-        tuple(config.oidc_required_claim.items()),
-    )
-    return OIDC(issuer, audiences(config))
+    return OIDC(issuer_of_flags(config), audiences(config))
 
 
 def service_account_keys(config: Config) -> KeySet | None:

@@ -1,67 +1,45 @@
-"""OpenID Connect: tokens of an issuer elsewhere, verified with the keys that it publishes."""
+"""OpenID Connect: JWTs of issuers elsewhere, verified with the keys that these publish."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import ssl
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import orjson
+from kubist.filters.attributes import quoted_list
+from kubist.filters.authentication import Audiences, Known, TokenError, accepted
+from kubist.filters.claims import ClaimMapping
+from kubist.filters.issuerkeys import IssuerKeys
+from kubist.filters.tokens import Claims, UnknownSigner, issuer_of
+from kubist.meta.fields import quoted
 
-from kubist.context import User
-from kubist.filters.authentication import CREDENTIAL_ID, Audiences, Known, TokenError, accepted, with_groups
-from kubist.filters.tokens import Claims, KeySet, header_of, issuer_of, read_jwk
-from kubist.http.client import CallFailed, get
-
-log = logging.getLogger("kubist.filters")
-
-TIMEOUT = 30.0
-REFETCH_AFTER = 10.0
-"""Seconds between two looks for a key that the issuer had not published."""
+ALGORITHMS = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
+"""Signing algorithms that may be accepted."""
+NOT_BEFORE_LEEWAY = 300
 
 
 @dataclass(slots=True, frozen=True)
 class Issuer:
-    """What the `--oidc-*` flags say."""
+    """One issuer: where it is, the authorities that vouch for it, and the audiences its tokens must name."""
 
     url: str
-    client_id: str
-    ca_file: str = ""
-    username_claim: str = "sub"
-    username_prefix: str = ""
-    groups_claim: str = ""
-    groups_prefix: str = ""
-    signing_algs: tuple[str, ...] = ("RS256",)
-    required_claims: tuple[tuple[str, str], ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.url.startswith("https://"):
-            raise ValueError(f"--oidc-issuer-url must be an https URL, not {self.url!r}")
-        if not self.client_id:
-            raise ValueError("--oidc-client-id is required with --oidc-issuer-url")
-
-    def prefix(self) -> str:
-        """What usernames begin with; `-` says nothing, and nothing said the issuer, except for addresses."""
-        if self.username_prefix == "-":
-            return ""
-        if not self.username_prefix and self.username_claim != "email":
-            return f"{self.url}#"
-        return self.username_prefix
+    audiences: Sequence[str]
+    mapping: ClaimMapping
+    certificate_authority: str = ""
+    """PEM; empty for the authorities of the system."""
+    discovery_url: str = ""
+    algorithms: Sequence[str] = ALGORITHMS
 
 
 class OIDC:
-    """Knows the tokens of one issuer."""
+    """Authenticates the tokens of one issuer."""
 
     def __init__(self, issuer: Issuer, audiences: Audiences) -> None:
         self._issuer = issuer
         self._audiences = audiences
-        self._context = ssl.create_default_context(cafile=issuer.ca_file or None)
-        self._keys: KeySet | None = None
-        self._fetched = 0.0
-        self._fetching = asyncio.Lock()
+        context = ssl.create_default_context(cadata=issuer.certificate_authority or None)
+        self.keys = IssuerKeys(issuer.url, context, issuer.algorithms, issuer.discovery_url)
 
     async def authenticate(self, token: str, audiences: Audiences) -> Known | None:
         if issuer_of(token) != self._issuer.url:
@@ -69,76 +47,25 @@ class OIDC:
         found = accepted(self._audiences, audiences)
         if found is None:
             return None
-        claims = (await self._key_set(token)).claims(token)
-        return self._user(claims), found
+        try:
+            claims = await self.keys.claims(token)
+        except UnknownSigner:
+            raise TokenError("oidc: verify token: failed to verify signature") from None
+        self._check(claims)
+        return await self._issuer.mapping.user(claims), found
 
-    async def _key_set(self, token: str) -> KeySet:
-        """The issuer's keys; fetched anew when a token names one that is not among them."""
-        kid = header_of(token).get("kid")
-        async with self._fetching:
-            stale = time.monotonic() - self._fetched > REFETCH_AFTER
-            if self._keys is None or (kid not in self._keys and stale):
-                try:
-                    self._keys = await self._fetch()
-                    self._fetched = time.monotonic()
-                except (CallFailed, ValueError, KeyError, TypeError) as error:
-                    log.error("the keys of %s cannot be read: %s", self._issuer.url, error)
-            if self._keys is None:
-                raise TokenError("oidc: authenticator not initialized")
-            return self._keys
-
-    async def _fetch(self) -> KeySet:
-        where = f"{self._issuer.url.rstrip('/')}/.well-known/openid-configuration"
-        configuration = await self._document(where)
-        if configuration.get("issuer") != self._issuer.url:
-            raise ValueError(f"the issuer calls itself {configuration.get('issuer')!r}")
-        published = (await self._document(configuration["jwks_uri"])).get("keys") or []
-        keys = {key.get("kid", str(index)): read_jwk(key) for index, key in enumerate(published)}
-        known = {kid: key for kid, key in keys.items() if key is not None}
-        return KeySet(known, self._issuer.signing_algs)
-
-    async def _document(self, url: str) -> dict[str, Any]:
-        code, body = await get(url, context=self._context, timeout=TIMEOUT)
-        if code != 200:
-            raise CallFailed(f"{url} answered {code}")
-        document = orjson.loads(body)
-        if not isinstance(document, dict):
-            raise ValueError(f"{url} is no object")
-        return document
-
-    def _user(self, claims: Claims) -> User:
-        issuer = self._issuer
-        meant = claims.get("aud")
-        if issuer.client_id not in ([meant] if isinstance(meant, str) else meant or ()):
-            raise TokenError(
-                f"oidc: verify token: oidc: expected audience {issuer.client_id!r} got {meant!r}"
+    def _check(self, claims: Claims) -> None:
+        """Audience and dates."""
+        wanted = self._issuer.audiences
+        meant = claims.get("aud", [])
+        named = [meant] if isinstance(meant, str) else meant
+        if not set(named) & set(wanted):
+            expected = (
+                f"audience {quoted(wanted[0])}" if len(wanted) == 1 else f"audience in {quoted_list(wanted)}"
             )
+            raise TokenError(f"oidc: verify token: oidc: expected {expected} got {quoted_list(named)}")
         now = time.time()
-        if not isinstance(claims.get("exp"), int | float) or claims["exp"] < now:
+        if claims.get("exp", 0) < now:
             raise TokenError("oidc: verify token: oidc: token is expired")
-        if isinstance(claims.get("nbf"), int | float) and claims["nbf"] > now + 300:
+        if claims.get("nbf", 0) > now + NOT_BEFORE_LEEWAY:
             raise TokenError("oidc: verify token: oidc: current time before the nbf (not before) time")
-        for claim, value in issuer.required_claims:
-            if claims.get(claim) != value:
-                raise TokenError(f"oidc: required claim {claim} value does not match")
-        extra = ((CREDENTIAL_ID, (f"JTI={claims['jti']}",)),) if claims.get("jti") else ()
-        return with_groups(User(self._name(claims), "", self._groups(claims), extra))
-
-    def _name(self, claims: Claims) -> str:
-        claim = self._issuer.username_claim
-        name = claims.get(claim)
-        if not isinstance(name, str) or not name:
-            raise TokenError(f"oidc: parse username claims {claim!r}: claim not present")
-        if claim == "email" and claims.get("email_verified", True) is not True:
-            raise TokenError("oidc: email not verified")
-        return self._issuer.prefix() + name
-
-    def _groups(self, claims: Claims) -> tuple[str, ...]:
-        claim = self._issuer.groups_claim
-        said = claims.get(claim) if claim else None
-        if said is None:
-            return ()
-        groups = [said] if isinstance(said, str) else said
-        if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
-            raise TokenError(f"oidc: parse groups claim {claim!r}: not a list of names")
-        return tuple(self._issuer.groups_prefix + group for group in groups)

@@ -109,6 +109,27 @@ class Program:
 
         return estimate(self._node, size_of or (lambda path: None))
 
+    def selects(self, variable: str, field: str) -> bool:
+        """Whether the expression selects a field of a variable by its name: `variable.field`, `variable.?field`."""
+        from kubist.crd.cel.ast import Call, Ident, Literal, Node, Select, children
+
+        def is_selection(node: Node) -> bool:
+            if isinstance(node, Select):
+                operand, named = node.operand, node.field
+            elif isinstance(node, Call) and node.function == "_?._" and isinstance(node.args[1], Literal):
+                operand, named = node.args[0], node.args[1].value
+            else:
+                return False
+            return isinstance(operand, Ident) and operand.name == variable and named == field
+
+        nodes = [self._node]
+        while nodes:
+            node = nodes.pop()
+            if is_selection(node):
+                return True
+            nodes += children(node)
+        return False
+
     def evaluate(self, variables: dict[str, Any], budget: int = PER_CALL_LIMIT) -> tuple[Any, int]:
         """The value, and what it cost. On an event loop what costs more than a slice is `Lengthy`."""
         limit = SLICE if budget > SLICE and on_loop() is not None else budget

@@ -1,0 +1,91 @@
+"""Configuration files of the group apiserver.config.k8s.io, decoded strictly.
+
+Shapes are plain data: `str`, `bool` and `DURATION` (seconds), `[shape]` for a list, `{field: shape}` for an object.
+A field that is absent or null is left out of the result.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from kubist.codec import yaml
+from kubist.codec.errors import DecodeError
+from kubist.crd.cel import EvaluationError
+
+GROUP = "apiserver.config.k8s.io"
+VERSIONS = ("v1", "v1beta1", "v1alpha1")
+DURATION = float
+
+Object = dict[str, Any]
+Shape = Any
+
+
+def read(path: str) -> bytes:
+    """Content of a file; ValueError if it is empty."""
+    content = Path(path).read_bytes()
+    if not content.strip():
+        raise ValueError("empty config data")
+    return content
+
+
+def decode(content: bytes, kind: str, shape: Shape) -> Object:
+    """The object in a file, without kind and apiVersion. ValueError for everything that the shape does not have."""
+    try:
+        document = yaml.parse(content)
+    except DecodeError as error:
+        raise ValueError(str(error)) from None
+    value = document.value
+    if not isinstance(value, dict):
+        raise ValueError(f"the file holds no object of the kind {kind}")
+    version = value.get("apiVersion")
+    if value.get("kind") != kind or version not in [f"{GROUP}/{known}" for known in VERSIONS]:
+        raise ValueError(
+            f'no kind "{value.get("kind")}" is registered for version "{version}": '
+            f"the file must be a {kind} of {GROUP}/{VERSIONS[0]}"
+        )
+    problems = list(document.complaints)
+    found = _decode({k: v for k, v in value.items() if k not in ("kind", "apiVersion")}, shape, "", problems)
+    if problems:
+        raise ValueError(f"strict decoding error: {', '.join(problems)}")
+    assert isinstance(found, dict)
+    return found
+
+
+def _decode(value: Any, shape: Shape, path: str, problems: list[str]) -> Any:
+    if isinstance(shape, dict):
+        if not isinstance(value, dict):
+            problems.append(f"{path} must be an object")
+            return {}
+        found = {}
+        for name, item in value.items():
+            where = f"{path}.{name}" if path else name
+            if name not in shape:
+                problems.append(f'unknown field "{where}"')
+            elif item is not None:
+                found[name] = _decode(item, shape[name], where, problems)
+        return found
+    if isinstance(shape, list):
+        if not isinstance(value, list):
+            problems.append(f"{path} must be a list")
+            return []
+        return [_decode(item, shape[0], f"{path}[{index}]", problems) for index, item in enumerate(value)]
+    if shape is DURATION:
+        return _duration(value, path, problems)
+    if not isinstance(value, shape):
+        problems.append(f"{path} must be {'true or false' if shape is bool else 'a string'}")
+        return shape()
+    return value
+
+
+def _duration(value: Any, path: str, problems: list[str]) -> float:
+    from kubist.crd.cel.values import parse_duration
+
+    if isinstance(value, str):
+        try:
+            return parse_duration(value).nanoseconds / 1e9
+        except EvaluationError as error:
+            problems.append(f"{path}: {error}")
+    else:
+        problems.append(f"{path} must be a duration such as 30s")
+    return 0.0

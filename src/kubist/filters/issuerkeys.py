@@ -1,0 +1,132 @@
+"""Keys of an OpenID Connect issuer: fetched once for all requests that need them, never waited for by the others."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Iterable
+from time import monotonic
+from typing import Any
+
+import orjson
+
+from kubist.filters.authentication import TokenError
+from kubist.filters.tokens import Claims, KeySet, PublicKey, UnknownSigner, read_jwk
+from kubist.http.client import CallFailed, get
+
+log = logging.getLogger("kubist.filters")
+
+TIMEOUT = 30.0
+"""Seconds that one call to the issuer may take."""
+REFETCH_AFTER = 10.0
+"""Seconds after a fetch before an unknown key causes the next one. Doubles with every failure in a row."""
+BACKOFF_LIMIT = 300.0
+WAIT = 10.0
+"""Seconds that a request waits for a fetch under way."""
+WAITING_LIMIT = 64
+"""Requests that may wait at a time; further ones are refused at once."""
+WELL_KNOWN = "/.well-known/openid-configuration"
+
+
+class IssuerKeys:
+    """The published keys of one issuer."""
+
+    def __init__(
+        self, issuer: str, context: ssl.SSLContext, algorithms: Iterable[str], discovery_url: str = ""
+    ) -> None:
+        self._issuer = issuer
+        self._discovery_url = discovery_url or issuer.removesuffix("/") + WELL_KNOWN
+        self._context = context
+        self._algorithms = tuple(algorithms)
+        self._keys: KeySet | None = None
+        self._fetching: asyncio.Task[None] | None = None
+        self._next_fetch = 0.0
+        self._failures = 0
+        self._waiting = 0
+
+    async def claims(self, token: str) -> Claims:
+        """Claims of a token that the issuer has signed. Only a token that no known key has signed may wait for a
+        fetch."""
+        if self._keys is not None:
+            try:
+                return self._keys.claims(token)
+            except UnknownSigner:
+                if not await self._refresh():
+                    raise
+        else:
+            await self._refresh()
+        if self._keys is None:
+            raise TokenError("oidc: authenticator not initialized")
+        return self._keys.claims(token)
+
+    async def ready(self) -> bool:
+        """Fetch keys unless there are some; whether there are now."""
+        if self._keys is None:
+            await self._refresh()
+        return self._keys is not None
+
+    async def close(self) -> None:
+        if self._fetching is not None:
+            self._fetching.cancel()
+            await asyncio.wait([self._fetching])
+
+    async def _refresh(self) -> bool:
+        """Wait for a fetch, begun here or by another request. False: none is under way, and it is too early to
+        begin one, or too many wait for it already."""
+        if self._fetching is None:
+            if monotonic() < self._next_fetch:
+                return False
+            self._fetching = asyncio.get_running_loop().create_task(self._fetch())
+        if self._waiting >= WAITING_LIMIT:
+            return False
+        self._waiting += 1
+        try:
+            await asyncio.wait([self._fetching], timeout=WAIT)
+        finally:
+            self._waiting -= 1
+        return True
+
+    async def _fetch(self) -> None:
+        try:
+            self._keys = KeySet(await self._published(), self._algorithms)
+            self._failures = 0
+        except (CallFailed, ValueError, KeyError, TypeError) as error:
+            self._failures += 1
+            log.error("the keys of the issuer %s cannot be fetched: %s", self._issuer, error)
+        finally:
+            pause = REFETCH_AFTER * 2 ** min(max(self._failures - 1, 0), 10)
+            self._next_fetch = monotonic() + min(pause, BACKOFF_LIMIT)
+            self._fetching = None
+
+    async def _published(self) -> dict[str, PublicKey]:
+        configuration = await self._document(self._discovery_url)
+        if configuration.get("issuer") != self._issuer:
+            raise ValueError(
+                f"issuer did not match the issuer returned by provider, expected {self._issuer!r} "
+                f"got {configuration.get('issuer')!r}"
+            )
+        where = configuration.get("jwks_uri")
+        if not isinstance(where, str):
+            raise ValueError("the discovery document has no jwks_uri")
+        published = (await self._document(where)).get("keys") or []
+        found: dict[str, PublicKey] = {}
+        for index, key in enumerate(published):
+            try:
+                read = read_jwk(key)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                log.warning("key %d of the issuer %s cannot be used: %s", index, self._issuer, error)
+                continue
+            if read is not None:
+                kid = key.get("kid")
+                found[kid if isinstance(kid, str) else f"#{index}"] = read
+        return found
+
+    async def _document(self, url: str) -> dict[str, Any]:
+        code, body = await get(url, context=self._context, timeout=TIMEOUT)
+        if code != 200:
+            raise CallFailed(f"{url} answered {code}")
+        document = orjson.loads(body)
+        if not isinstance(document, dict):
+            raise ValueError(f"{url} is no object")
+        return document
