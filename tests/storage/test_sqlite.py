@@ -31,6 +31,12 @@ async def refusal(path: str) -> str:
     return message
 
 
+async def open_and_close(path: str) -> None:
+    store = SqliteStore(path)
+    await store.open()
+    await store.close()
+
+
 async def eventually(store: SqliteStore, query: str, answer: int) -> None:
     async with asyncio.timeout(10):
         while store._file.reader.execute(query).fetchone() != (answer,):  # noqa: ASYNC110
@@ -142,8 +148,7 @@ def test_file_in_use_by_another_process_cannot_be_opened(path: str) -> None:
         assert owner.stdout.readline() == b"open\n"
         assert asyncio.run(refusal(path)) == f"{path} is in use by another process"
         owner.kill()
-    store = SqliteStore(path)
-    asyncio.run(store.open())
+    asyncio.run(open_and_close(path))
 
 
 def corrupt(path: Path) -> None:

@@ -75,7 +75,8 @@ class Frames(asyncio.Protocol):
     def _flush(self) -> None:
         sending, self._sending = self._sending, []
         if self._transport is not None and sending:
-            self._transport.writelines(sending)
+            # Not writelines: before 3.12.9 and 3.13.2 asyncio's never calls pause_writing (CVE-2024-12254).
+            self._transport.write(b"".join(sending))
 
     def pause_writing(self) -> None:
         self._room = asyncio.get_running_loop().create_future()
