@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
@@ -8,7 +9,7 @@ import pytest
 from serving import Pki, Serving, Site, read_all, read_until
 from test_streams import wait_for
 
-from kubist.http import HttpServer
+from kubist.http import HttpServer, connection
 
 HOST = b"Host: localhost\r\n"
 
@@ -26,6 +27,32 @@ def test_idle_connections_are_closed_at_once(either: Serving) -> None:
     assert stop(either, 5) < 1
     assert client.sock.recv(1) == b""
     client.close()
+
+
+@pytest.mark.parametrize("alpn", ["http/1.1", "h2"])
+def test_idle_clients_do_not_delay_stop(either: Serving, alpn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Idle clients do not read, so they never answer TLS's close_notify."""
+    monkeypatch.setattr(connection, "_FAREWELL_SECONDS", 30)
+    assert either.pki is not None
+    with contextlib.ExitStack() as clients:
+        idle = [clients.enter_context(either.socket(either.pki.client(alpn=(alpn,)))) for _ in range(5)]
+        wait_for(lambda: either.server.connections == 5)
+        assert stop(either, 20) < 10
+        for client in idle:
+            read_all(client)
+
+
+def test_last_answer_arrives_whole_when_the_server_stops(either: Serving, site: Site) -> None:
+    size = 3_000_000
+    with either.socket() as client:
+        client.sendall(b"GET /solid?%d HTTP/1.1\r\n" % size + HOST + b"\r\n")
+        wait_for(lambda: site.finished)
+        stopping = threading.Thread(target=stop, args=(either, 20))
+        stopping.start()
+        wait_for(lambda: either.server._host is None or either.server._host.stopping)
+        data = read_all(client)
+        stopping.join()
+    assert len(data.partition(b"\r\n\r\n")[2]) == size
 
 
 def test_request_in_flight_is_answered(either: Serving, site: Site) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
@@ -18,6 +19,8 @@ log = logging.getLogger("kubist.http")
 NEVER = float("inf")
 _KEEPALIVE_SECONDS = 180
 _FAREWELL_SECONDS = 0.5
+"""How long a client that is cut off has to read the last answer."""
+_DRAIN_SECONDS = 0.02
 
 
 class Host:
@@ -166,8 +169,20 @@ class Connection(asyncio.Protocol):
         # Closing twice would make asyncio's TLS transport deaf to `abort`.
         if not self.transport.is_closing():
             self.transport.close()
-        if hurry or self.host.stopping:
+        if self.host.stopping:
+            self._stop_reading()
+        elif hurry:
             self.host.loop.call_later(_FAREWELL_SECONDS, self._hang_up)
+
+    def _stop_reading(self) -> None:
+        """Once everything is sent, do as if the client had closed its side too: TLS waits for that."""
+        if self.lost:
+            return
+        if self.transport.get_write_buffer_size():
+            self.host.loop.call_later(_DRAIN_SECONDS, self._stop_reading)
+        elif (raw := self.transport.get_extra_info("socket")) is not None:
+            with contextlib.suppress(OSError), raw.dup() as same:
+                same.shutdown(socket.SHUT_RD)
 
     def _hang_up(self) -> None:
         if not self.lost and not self.transport.get_write_buffer_size():
