@@ -20,7 +20,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from kubist.config import Config
@@ -123,16 +123,32 @@ def _signing_key(directory: Path) -> str:
     return str(path)
 
 
+class Score(NamedTuple):
+    """Steps of a scenario answered as the reference answers: but for the wording of messages, and word for word."""
+
+    steps: int
+    words: int
+
+
+Difference = tuple[int, str, list[str]]
+"""Number of a step, its request, and the paths in which the answers differ."""
+
+
 class Result:
-    """How one scenario went: which steps were answered as the reference answers, which in the same words."""
+    """Replay of one scenario."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.total = 0
-        self.same = 0
-        self.worded = 0
-        self.differences: list[tuple[int, str, list[str]]] = []
+        self.differences: list[Difference] = []
+        self.wording: list[Difference] = []
+        """Steps that differ in nothing but the wording."""
         self.stopped = ""
+
+    @property
+    def score(self) -> Score:
+        steps = self.total - len(self.differences)
+        return Score(steps, steps - len(self.wording))
 
 
 def check(url: str, name: str, scenario: dict[str, Any]) -> Result:
@@ -153,9 +169,8 @@ def check(url: str, name: str, scenario: dict[str, Any]) -> Result:
         found = list(fidelity.differences(wanted, given))
         if found:
             result.differences.append((index + 1, reference["step"], found))
-        else:
-            result.same += 1
-            result.worded += not list(fidelity.differences(expected, got))
+        elif worded := list(fidelity.differences(expected, got)):
+            result.wording.append((index + 1, reference["step"], worded))
     return result
 
 
@@ -176,57 +191,71 @@ def main() -> None:
     )
     parser.add_argument("patterns", nargs="*")
     parser.add_argument("-v", action="store_true", help="every difference of every step")
+    parser.add_argument("--words", action="store_true", help="also show differences in wording")
     parser.add_argument("-q", action="store_true", help="only the totals")
     parser.add_argument("--server", help="a running server instead of fresh ones")
     parser.add_argument("--workers", type=int, default=1, help="processes of the fresh servers")
     parser.add_argument("--json", type=Path, help="write how many steps of each scenario passed")
     parser.add_argument("--raise-floor", action="store_true", help="keep what passed now as the new minimum")
     arguments = parser.parse_args()
-    same = total = worded = 0
-    passed: dict[str, int] = {}
+    total = 0
+    scores: dict[str, Score] = {}
     for area, scenarios in chosen(arguments.patterns).items():
-        area_same = area_total = 0
+        area_total = 0
         running = contextlib.nullcontext(arguments.server) if arguments.server else server(arguments.workers)
         with running as url:
             for name, scenario in scenarios:
                 result = check(url, name, scenario)
-                area_same, area_total = area_same + result.same, area_total + result.total
-                worded += result.worded
-                passed[name] = result.same
+                area_total += result.total
+                scores[name] = result.score
                 if not arguments.q:
-                    _show(result, arguments.v)
-        print(f"{area}: {area_same}/{area_total} ({100 * area_same / area_total:.1f} %)", flush=True)
-        same, total = same + area_same, total + area_total
-    print(f"fidelity: {same}/{total} steps ({100 * same / max(total, 1):.1f} %), {worded} in the same words")
+                    _show(result, verbose=arguments.v, words=arguments.words)
+        _summarize(area, [scores[name] for name, _ in scenarios], area_total)
+        total += area_total
+    _summarize("fidelity", list(scores.values()), total)
     if arguments.json:
-        arguments.json.write_text(json.dumps(passed))
+        arguments.json.write_text(json.dumps(scores))
     if arguments.raise_floor:
-        raise_floor(passed)
+        raise_floor(scores)
 
 
-def floor() -> dict[str, int]:
-    """How many steps of each scenario must pass."""
-    found: dict[str, int] = json.loads(FLOOR.read_text()) if FLOOR.exists() else {}
-    return found
+def _summarize(what: str, scores: list[Score], total: int) -> None:
+    steps, words = sum(score.steps for score in scores), sum(score.words for score in scores)
+    percent = 100 / max(total, 1)
+    print(f"{what}: {steps}/{total} steps ({steps * percent:.2f} %), {words} in the same words", end=" ")
+    print(f"({words * percent:.2f} %)", flush=True)
 
 
-def raise_floor(passed: dict[str, int]) -> None:
+def floor() -> dict[str, Score]:
+    """Score that each scenario must reach."""
+    found = json.loads(FLOOR.read_text()) if FLOOR.exists() else {}
+    return {name: Score(**score) for name, score in found.items()}
+
+
+def raise_floor(scores: dict[str, Score]) -> None:
     known = floor()
-    raised = known | {name: max(count, known.get(name, 0)) for name, count in passed.items()}
-    FLOOR.write_text(json.dumps(dict(sorted(raised.items())), indent=1) + "\n")
+    for name, score in scores.items():
+        before = known.get(name, Score(0, 0))
+        known[name] = Score(max(score.steps, before.steps), max(score.words, before.words))
+    lines = [
+        f'"{name}": {{"steps": {score.steps}, "words": {score.words}}}'
+        for name, score in sorted(known.items())
+    ]
+    FLOOR.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
-def _show(result: Result, verbose: bool) -> None:
+def _show(result: Result, *, verbose: bool, words: bool) -> None:
     if result.stopped:
         print(f"{result.name}: stopped: {result.stopped}")
-    for step, what, differences in result.differences:
-        print(f"{result.name} step {step}: {what}")
+    shown = sorted(result.differences + (result.wording if words else []))
+    for step, request, differences in shown:
+        print(f"{result.name} step {step}: {request}")
         for difference in differences if verbose else differences[:3]:
             print("    " + difference)
         if len(differences) > 3 and not verbose:
             print(f"    (+{len(differences) - 3} more; -v shows all)")
-    mark = "ok  " if result.same == result.total else "    "
-    print(f"{mark}{result.name}: {result.same}/{result.total}", flush=True)
+    mark = "    " if result.differences else "ok  "
+    print(f"{mark}{result.name}: {result.score.steps}/{result.total}", flush=True)
 
 
 if __name__ == "__main__":
