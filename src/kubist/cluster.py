@@ -21,6 +21,7 @@ from kubist.verbs.options import delete_options
 
 if TYPE_CHECKING:
     from kubist.api import API
+    from kubist.http.pool import Pool
 
 MANAGER = "kube-apiserver"
 LOOPBACK = User("system:apiserver", groups=("system:masters", "system:authenticated"))
@@ -33,6 +34,7 @@ class Cluster:
         self._api = api
         self._registry = api.registry
         self.tokens: Tokens | None = None
+        self.connections: Pool | None = None
 
     def get(self, resource: str, name: str, namespace: str = "", *, group: str = "") -> Object | None:
         return self._registry.get(resource, name, namespace, group=group)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kubist.admission.reinvocation import Reinvocation
     from kubist.config import Config
     from kubist.http.messages import Request
+    from kubist.http.pool import Pool
     from kubist.resources import Resource
 
 Object = dict[str, Any]
@@ -65,6 +66,9 @@ class Rules:
 class Objects(Protocol):
     """The cluster's objects for code that needs others than its own. Reads are from the cache, as plain dicts
     that the caller owns (a fresh parse; free to change). `group` "" is core; the stored version is given."""
+
+    connections: Pool | None
+    """Idle connections to webhooks and backends; None keeps none."""
 
     def get(self, resource: str, name: str, namespace: str = "", *, group: str = "") -> Object | None: ...
 

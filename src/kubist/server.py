@@ -22,7 +22,7 @@ from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
 from kubist.filters.build import authentication, authorization, openid, token_signer
 from kubist.http.messages import Application
-from kubist.http.pool import pool
+from kubist.http.pool import Pool
 from kubist.http.server import HttpServer
 from kubist.http.tls import HTTP1, HTTP2, server_context
 from kubist.registry import Registry
@@ -62,15 +62,17 @@ class Server:
         self.stopping = False
         self.health.add("informer-sync", lambda: "" if self.ready else "not ready", "readyz")
         self.health.add("shutdown", lambda: "process is shutting down" if self.stopping else "", "readyz")
+        self._connections = Pool()
         self.api = API(
             config,
             self.registry,
-            authentication(config, self.registry),
-            authorization(config, self.registry),
+            authentication(config, self.registry, self._connections),
+            authorization(config, self.registry, self._connections),
             Admission(build(config)),
             Paths(config, self.resources, self.health),
         )
         self.api.chores = chores
+        self.api.cluster.connections = self._connections
         self.api.cluster.tokens = token_signer(config)
         self.api.paths.others.update(openid(config))
         self.definitions = Definitions(self.api)
@@ -183,7 +185,7 @@ class Server:
             self._http = None
         await self.api.aggregation.stop()
         await self.definitions.stop()
-        await pool().close()
+        await self._connections.close()
         if self.api.gate.audit is not None:
             await asyncio.to_thread(self.api.gate.audit.log.close)
         await self.registry.stop()

@@ -52,6 +52,7 @@ class WebhookClient:
             port=port,
             server_hostname=server,
             headers={"User-Agent": user_agent} if user_agent else None,
+            pool=objects.connections,
         )
 
     def _service_url(self) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kubist.aggregation import discovery
 from kubist.aggregation.availability import LOCAL, SERVICE_NAME, Finding, condition, look, with_condition
 from kubist.aggregation.backend import Backend, backend_of
+from kubist.aggregation.identity import Credentials
 from kubist.aggregation.proxy import proxy
 from kubist.context import User
 from kubist.crd.naming import now
@@ -49,6 +50,7 @@ class Aggregation:
     def __init__(self, api: API) -> None:
         self._api = api
         self._registry = api.registry
+        self._credentials = Credentials(api.config)
         self.backends: dict[tuple[str, str], Watched] = {}
         self._specs: dict[str, Object] = {}
         self._available: dict[str, bool] = {}
@@ -200,7 +202,9 @@ class Aggregation:
 
     async def answer(self, backend: Backend, request: Request, info: RequestInfo, user: User) -> Answer:
         available = self._available.get(backend.name, False)
-        return await proxy(self._api, backend, available, request, user, info.verb == "watch")
+        return await proxy(
+            self._api, backend, available, request, user, self._credentials, info.verb == "watch"
+        )
 
     def groups(self) -> list[str]:
         """The groups that backends serve a version of."""

@@ -52,6 +52,7 @@ async def look(backend: Backend, objects: Objects, config: Config) -> Finding:
             timeout=TIMEOUT_SECONDS,
             server_hostname=backend.server_name,
             headers=dict(identity_headers(CHECKER)),
+            pool=objects.connections,
         )
     except (CallFailed, ValueError, OSError) as error:
         return _failed(url, str(error))

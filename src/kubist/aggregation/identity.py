@@ -1,12 +1,18 @@
-"""Who asks, as backends are told: X-Remote-* headers, which they believe because of the client certificate."""
+"""Identity of the user in requests to backends: X-Remote-* headers, trusted because of the client certificate."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from kubist.context import User
 
+if TYPE_CHECKING:
+    from kubist.config import Config
+
 Fields = list[tuple[str, str]]
+PROTOCOLS = "sec-websocket-protocol"
+TOKEN_PROTOCOL = "base64url.bearer.authorization."
 
 CHECKER = User("system:kube-aggregator", groups=("system:masters",))
 """As whom the server itself asks: one who may see everything."""
@@ -24,6 +30,32 @@ def identity_headers(user: User) -> Fields:
     return found
 
 
-def claims_identity(name: str) -> bool:
-    """Whether a header (lower-case) says who asks: that is for this server to say."""
-    return name == "authorization" or name.startswith(("impersonate-", "x-remote-"))
+class Credentials:
+    """Names of headers by which clients prove or claim an identity. Backends must not see any of them.
+
+    This server sends X-Remote-* itself. The front proxy's headers can have other names (`--requestheader-*`):
+    a backend may trust those too, from any client of this server.
+    """
+
+    def __init__(self, config: Config) -> None:
+        exact = (
+            *config.requestheader_username_headers,
+            *config.requestheader_uid_headers,
+            *config.requestheader_group_headers,
+        )
+        self._names = frozenset(("authorization", *(name.strip().lower() for name in exact)))
+        prefixes = (prefix.strip().lower() for prefix in config.requestheader_extra_headers_prefix)
+        self._prefixes = ("impersonate-", "x-remote-", *filter(None, prefixes))
+
+    def named(self, header: str) -> bool:
+        """Whether a header (lower-case) is one of them. Some servers take an underscore for a hyphen."""
+        return any(
+            name in self._names or name.startswith(self._prefixes)
+            for name in {header, header.replace("_", "-")}
+        )
+
+
+def without_token(protocols: str) -> str:
+    """The protocols of a WebSocket without those that carry a bearer token."""
+    offered = (protocol.strip() for protocol in protocols.split(","))
+    return ", ".join(protocol for protocol in offered if not protocol.lower().startswith(TOKEN_PROTOCOL))

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from kubist.aggregation.backend import Backend, netloc
-from kubist.aggregation.identity import Fields, claims_identity, identity_headers
-from kubist.aggregation.relay import SWITCHING, Head, Relay, pieces, read_head
+from kubist.aggregation.identity import PROTOCOLS, Credentials, Fields, identity_headers, without_token
+from kubist.aggregation.relay import Relay
 from kubist.aggregation.tunnel import Tunnel, wants_upgrade
 from kubist.context import User
 from kubist.eager import in_task
+from kubist.http.answers import SWITCHING, Head, pieces, read_head
 from kubist.http.client import CallFailed, explain
 from kubist.http.messages import Answer, Headers, Request, Response
-from kubist.http.pool import Connection, Where, begin, pool
+from kubist.http.pool import Connection, Pool, Where, begin
 from kubist.meta import status
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("kubist.aggregation")
 
+REPLAYABLE = ("GET", "HEAD", "OPTIONS", "TRACE")
 WHOLE = 256 << 10
 """Bodies up to here are taken whole."""
 _HOP_BY_HOP = {
@@ -42,9 +44,15 @@ _TRANSPORTS = _HOP_BY_HOP | {"audit-id", "content-length", "date"}
 
 
 async def proxy(
-    api: API, backend: Backend, available: bool, request: Request, user: User, watch: bool
+    api: API,
+    backend: Backend,
+    available: bool,
+    request: Request,
+    user: User,
+    credentials: Credentials,
+    watch: bool,
 ) -> Answer:
-    """What the backend answers; 503 in plain text if it is away."""
+    """The backend's answer; 503 in plain text if it is away."""
     if request.body_too_large:
         raise status.too_large("Request entity too large: limit is 3145728")
     if not available:
@@ -59,14 +67,16 @@ async def proxy(
     except (ValueError, OSError) as error:
         return plain(500, str(error))
     upgrade = wants_upgrade(request)
-    message = _message(request, netloc(host, port), user, upgrade)
+    message = _message(request, netloc(host, port), user, credentials, upgrade)
+    replayable = request.method in REPLAYABLE and not request.body and not upgrade
+    pool = api.cluster.connections
     where = Where(host, port, context, backend.server_name)
     try:
         await in_task()
         async with asyncio.timeout(None if watch else api.config.request_timeout):
-            connection, line = await begin(where, message)
+            connection, line = await begin(pool, where, message, replayable=replayable)
             try:
-                return await _answer(request, connection, line, upgrade)
+                return await _answer(request, connection, pool, line, upgrade)
             except BaseException:
                 connection.abort()
                 raise
@@ -74,7 +84,9 @@ async def proxy(
         return unavailable(f"error trying to reach service: {explain(error, netloc(host, port))}")
 
 
-async def _answer(request: Request, connection: Connection, line: bytes, upgrade: bool) -> Answer:
+async def _answer(
+    request: Request, connection: Connection, pool: Pool | None, line: bytes, upgrade: bool
+) -> Answer:
     reader = connection.reader
     head = await read_head(reader, line)
     headers = _passed_back(head)
@@ -88,14 +100,15 @@ async def _answer(request: Request, connection: Connection, line: bytes, upgrade
     if not empty and not upgrade and not (length.isdigit() and int(length) <= WHOLE):
         return Relay(head, reader, connection.writer).stream(headers)
     body = b"" if empty else b"".join([piece async for piece in pieces(reader, head)])
-    if head.keeps and (empty or length) and "close" not in head.get("connection").lower():
-        pool().give(connection)
+    reusable = head.keeps and (empty or length) and "close" not in head.get("connection").lower()
+    if reusable and pool is not None:
+        pool.give(connection)
     else:
         connection.writer.close()
     return Response(head.status, headers, body)
 
 
-def _message(request: Request, host: str, user: User, upgrade: bool) -> bytes:
+def _message(request: Request, host: str, user: User, credentials: Credentials, upgrade: bool) -> bytes:
     target = f"{request.path}?{request.query}" if request.query else request.path
     # The connection is ours to close: what a backend sent just before it closed may be lost in TLS.
     own = [("Host", host), *identity_headers(user)]
@@ -105,7 +118,9 @@ def _message(request: Request, host: str, user: User, upgrade: bool) -> bytes:
         own.append(("Content-Length", str(len(request.body))))
     lines = [f"{request.method} {quote(target, safe=punctuation)} HTTP/1.1".encode()]
     lines += [_line(name, value).encode() for name, value in own]
-    lines += [_line(name, value).encode("latin-1", "replace") for name, value in _passed_on(request)]
+    lines += [
+        _line(name, value).encode("latin-1", "replace") for name, value in _passed_on(request, credentials)
+    ]
     return b"\r\n".join(lines) + b"\r\n\r\n" + request.body
 
 
@@ -114,18 +129,20 @@ def _line(name: str, value: str) -> str:
     return f"{name}: {value}".replace("\r", " ").replace("\n", " ")
 
 
-def _passed_on(request: Request) -> Fields:
+def _passed_on(request: Request, credentials: Credentials) -> Fields:
+    """The client's headers, without those of its connection and without its credentials."""
     named = {name.strip().lower() for name in request.headers.get("connection", "").split(",")}
     fields = [
         (name, value)
         for name in request.headers
         if name not in _OURS
         and name not in named
-        and name != "x-forwarded-for"
+        and name not in ("x-forwarded-for", PROTOCOLS)
         and not name.startswith(":")
-        and not claims_identity(name)
+        and not credentials.named(name)
         for value in request.header_values(name)
     ]
+    fields += [(PROTOCOLS, value) for value in map(without_token, request.header_values(PROTOCOLS)) if value]
     came_from = [*request.header_values("x-forwarded-for"), *filter(None, [request.peer[0]])]
     return [*fields, ("X-Forwarded-For", ", ".join(came_from))] if came_from else fields
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from kubist.aggregation.relay import HIGH_WATER, PAUSE_SECONDS, PIECE
+from kubist.aggregation.relay import HIGH_WATER, PAUSE_SECONDS
+from kubist.http.answers import PIECE
 from kubist.http.messages import Headers, Request, Stream, StreamWriter
 from kubist.http.pool import Connection
 from kubist.http.tunnel import Tunnel as ClientEnd

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kubist.config import Config
     from kubist.filters.tokens import KeySet, TokenSigner
     from kubist.http.messages import Answer, Request
+    from kubist.http.pool import Pool
     from kubist.registry import Registry
 
 
@@ -32,10 +33,10 @@ def audiences(config: Config) -> tuple[str, ...]:
     return config.api_audiences or config.service_account_issuer[:1]
 
 
-def authentication(config: Config, registry: Registry) -> Authentication:
+def authentication(config: Config, registry: Registry, connections: Pool | None = None) -> Authentication:
     """Who is known. Where everything is allowed, at least nobody is anonymous."""
     return Authentication(
-        _tokens(config, registry),
+        _tokens(config, registry, connections),
         anonymous=config.anonymous_auth and "AlwaysAllow" not in config.authorization_mode,
         audiences=audiences(config),
         requests=_requests(config),
@@ -61,7 +62,7 @@ def _requests(config: Config) -> list[RequestAuthenticator]:
     return [proxies, ClientCertificates(Authorities(config.client_ca_file).issued)]
 
 
-def _tokens(config: Config, registry: Registry) -> list[TokenAuthenticator]:
+def _tokens(config: Config, registry: Registry, connections: Pool | None) -> list[TokenAuthenticator]:
     found: list[TokenAuthenticator] = []
     own = audiences(config)
     if config.token_auth_file:
@@ -81,7 +82,7 @@ def _tokens(config: Config, registry: Registry) -> list[TokenAuthenticator]:
         from kubist.filters.kubeconfig import RemoteReview
         from kubist.filters.webhooks import WebhookTokens
 
-        remote = RemoteReview(config.authentication_token_webhook_config_file)
+        remote = RemoteReview(config.authentication_token_webhook_config_file, connections)
         version = config.authentication_token_webhook_version
         ttl = config.authentication_token_webhook_cache_ttl
         found.append(WebhookTokens(remote, version, own, ttl))
@@ -125,13 +126,15 @@ def openid(config: Config) -> dict[str, Callable[[Request], Answer]]:
     return openid_paths(config.service_account_issuer[0], uri, keys)
 
 
-def authorization(config: Config, registry: Registry) -> Authorization:
+def authorization(config: Config, registry: Registry, connections: Pool | None = None) -> Authorization:
     rbac = RBAC(registry)
-    modes = [_authorizer(mode, config, registry, rbac) for mode in config.authorization_mode]
+    modes = [_authorizer(mode, config, registry, rbac, connections) for mode in config.authorization_mode]
     return Authorization(modes, rbac)
 
 
-def _authorizer(mode: str, config: Config, registry: Registry, rbac: RBAC) -> Authorizer:
+def _authorizer(
+    mode: str, config: Config, registry: Registry, rbac: RBAC, connections: Pool | None
+) -> Authorizer:
     match mode:
         case "AlwaysAllow":
             return AlwaysAllow()
@@ -152,7 +155,7 @@ def _authorizer(mode: str, config: Config, registry: Registry, rbac: RBAC) -> Au
             from kubist.filters.webhooks import Webhook
 
             return Webhook(
-                RemoteReview(config.authorization_webhook_config_file),
+                RemoteReview(config.authorization_webhook_config_file, connections),
                 config.authorization_webhook_version,
                 config.authorization_webhook_cache_authorized_ttl,
                 config.authorization_webhook_cache_unauthorized_ttl,

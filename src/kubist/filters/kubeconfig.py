@@ -12,6 +12,7 @@ import orjson
 import yaml
 
 from kubist.http.client import CallFailed, post
+from kubist.http.pool import Pool
 
 Object = dict[str, Any]
 
@@ -19,7 +20,8 @@ Object = dict[str, Any]
 class RemoteReview:
     """Posts reviews to the server of the current context, and returns them answered."""
 
-    def __init__(self, path: str, timeout: float = 30.0) -> None:
+    def __init__(self, path: str, connections: Pool | None = None, timeout: float = 30.0) -> None:
+        self._connections = connections
         self._where = Path(path)
         self._timeout = timeout
         config = yaml.safe_load(self._where.read_bytes()) or {}
@@ -43,6 +45,7 @@ class RemoteReview:
             timeout=self._timeout,
             server_hostname=self._server_name,
             headers=self._headers,
+            pool=self._connections,
         )
         if not 200 <= code < 300:
             raise CallFailed(f"the webhook answered {code}")

@@ -7,7 +7,8 @@ import ssl
 from urllib.parse import urlsplit
 
 from kubist.eager import in_task
-from kubist.http.pool import LIMIT, Where, begin, may_be_kept, pool
+from kubist.http.answers import Head, pieces, read_head
+from kubist.http.pool import LIMIT, Connection, Pool, Where, begin, may_be_kept
 
 
 class CallFailed(Exception):
@@ -24,11 +25,12 @@ async def post(
     port: int | None = None,
     server_hostname: str = "",
     headers: dict[str, str] | None = None,
+    pool: Pool | None = None,
 ) -> tuple[int, bytes]:
     """POST a JSON body; the status and the body of the answer. `host` and `port` say where to connect if that
-    is not where the URL points, `server_hostname` whom the certificate must name."""
+    is not where the URL points, `server_hostname` whom the certificate must name. `pool` keeps the connection."""
     told = {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers or {})}
-    return await _call("POST", url, body, context, timeout, host, port, server_hostname, told)
+    return await _call("POST", url, body, context, timeout, host, port, server_hostname, told, pool)
 
 
 async def get(
@@ -38,9 +40,10 @@ async def get(
     timeout: float,
     server_hostname: str = "",
     headers: dict[str, str] | None = None,
+    pool: Pool | None = None,
 ) -> tuple[int, bytes]:
-    """The status and the body of what is at a URL."""
-    return await _call("GET", url, b"", context, timeout, "", None, server_hostname, headers or {})
+    """The status and the body of what is at a URL. `pool` keeps the connection."""
+    return await _call("GET", url, b"", context, timeout, "", None, server_hostname, headers or {}, pool)
 
 
 async def _call(
@@ -53,6 +56,7 @@ async def _call(
     port: int | None,
     server_hostname: str,
     headers: dict[str, str],
+    pool: Pool | None,
 ) -> tuple[int, bytes]:
     called = method.capitalize()
     parts = urlsplit(url)
@@ -71,8 +75,10 @@ async def _call(
         await in_task()
         async with asyncio.timeout(timeout):
             server = server_hostname or parts.hostname or ""
-            return await _exchange(Where(where, at, context, server), head + body)
-    except (OSError, asyncio.IncompleteReadError, ValueError) as error:
+            there = Where(where, at, context, server)
+            connection, line = await begin(pool, there, head + body, replayable=method == "GET")
+            return await _answer(connection, line, pool)
+    except (OSError, EOFError, ValueError) as error:
         raise CallFailed(f'{called} "{url}": {explain(error, f"{where}:{at}")}') from None
 
 
@@ -102,37 +108,24 @@ def _distrust(error: ssl.SSLCertVerificationError) -> str:
     return error.verify_message
 
 
-async def _exchange(where: Where, message: bytes) -> tuple[int, bytes]:
-    connection, line = await begin(where, message)
-    reader = connection.reader
+async def _answer(connection: Connection, line: bytes, pool: Pool | None) -> tuple[int, bytes]:
     try:
-        first = line.split(None, 2)
-        if len(first) < 2 or not first[0].startswith(b"HTTP/"):
-            raise ValueError("malformed HTTP response")
-        headers: dict[str, str] = {}
-        while (line := (await reader.readline()).strip()) != b"":
-            name, _, value = line.decode("latin-1").partition(":")
-            headers[name.strip().lower()] = value.strip()
-        answer = int(first[1]), await _body(reader, headers)
+        head = await read_head(connection.reader, line)
+        body = await _body(connection.reader, head)
     except BaseException:
         connection.abort()
         raise
-    if may_be_kept(first[0], headers):
-        pool().give(connection)
+    if pool is not None and may_be_kept(head):
+        pool.give(connection)
     else:
         connection.writer.close()
-    return answer
+    return head.status, body
 
 
-async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
-    if "chunked" in headers.get("transfer-encoding", "").lower():
-        pieces = []
-        while size := int((await reader.readline()).split(b";")[0], 16):
-            pieces.append(await reader.readexactly(size))
-            await reader.readexactly(2)
-        while (await reader.readline()).strip():
-            pass
-        return b"".join(pieces)
-    if "content-length" in headers:
-        return await reader.readexactly(int(headers["content-length"]))
-    return await reader.read(LIMIT)
+async def _body(reader: asyncio.StreamReader, head: Head) -> bytes:
+    body = bytearray()
+    async for piece in pieces(reader, head):
+        body += piece
+        if len(body) > LIMIT:
+            raise ValueError(f"the response has more than {LIMIT} bytes")
+    return bytes(body)

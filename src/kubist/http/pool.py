@@ -1,24 +1,26 @@
-"""Connections to other servers that are kept for the next call: a few to each, for a while."""
+"""Connections to other servers, kept for the next call: at most IDLE_EACH to each server, for IDLE_SECONDS."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import select
 import ssl
-import weakref
 from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from kubist.http.answers import Head
 
 IDLE_SECONDS = 60.0
 IDLE_EACH = 8
 IDLE_ALL = 128
 LIMIT = 16 << 20
-"""Of a line, and of a body whose length nobody says."""
+"""Most bytes of a line, and of a body that is read whole."""
 
 
 class Where(NamedTuple):
-    """Whom a connection is to. Contexts are kept by those who make them: the same trust is the same object."""
+    """Server that a connection leads to. Connections are shared only under the same TLS context object."""
 
     host: str
     port: int
@@ -27,7 +29,7 @@ class Where(NamedTuple):
 
 
 class Connection:
-    """A connection, and whether it has been used before: then its other end may have left unnoticed."""
+    """A TLS connection. `kept`: it has carried a call before, so the server may close it at any moment."""
 
     __slots__ = ("kept", "reader", "timer", "where", "writer")
 
@@ -40,21 +42,27 @@ class Connection:
 
     @property
     def alive(self) -> bool:
-        return not self.reader.at_eof() and not self.writer.transport.is_closing()
+        """Whether an idle connection can be used. The server has no reason to send anything but its farewell."""
+        if self.reader.at_eof() or self.writer.transport.is_closing():
+            return False
+        poll = select.poll()
+        poll.register(self.writer.get_extra_info("socket").fileno(), select.POLLIN)
+        return not poll.poll(0)
 
     def abort(self) -> None:
         self.writer.transport.abort()
 
 
 class Pool:
-    """The idle connections of one event loop."""
+    """Idle connections of one API server."""
 
     def __init__(self) -> None:
         self._idle: dict[Where, deque[Connection]] = {}
         self._count = 0
+        self._closed = False
 
     def take(self, where: Where) -> Connection | None:
-        """The connection that was used last, if there is one."""
+        """The idle connection that was used last, if there is one."""
         for connection in self._latest(where):
             if connection.alive:
                 connection.kept = True
@@ -70,6 +78,9 @@ class Pool:
 
     def give(self, connection: Connection) -> None:
         """Keep a connection on which nothing is under way."""
+        if self._closed:
+            connection.writer.close()
+            return
         idle = self._idle.setdefault(connection.where, deque())
         if not connection.alive or len(idle) >= IDLE_EACH or self._count >= IDLE_ALL:
             if not idle:
@@ -96,7 +107,8 @@ class Pool:
             connection.timer.cancel()
 
     async def close(self) -> None:
-        """Give up what is idle."""
+        """Close idle connections, now and later."""
+        self._closed = True
         for where in list(self._idle):
             for connection in self._latest(where):
                 connection.writer.close()
@@ -104,49 +116,43 @@ class Pool:
                     await asyncio.wait_for(connection.writer.wait_closed(), 1)
 
 
-_pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = weakref.WeakKeyDictionary()
-
-
-def pool() -> Pool:
-    """The pool of the running event loop."""
-    return _pools.setdefault(asyncio.get_running_loop(), Pool())
-
-
 async def connect(where: Where) -> Connection:
-    """A connection that nobody has used."""
+    """A new connection."""
     reader, writer = await asyncio.open_connection(
         where.host, where.port, ssl=where.context, server_hostname=where.server_hostname, limit=LIMIT
     )
     return Connection(where, reader, writer)
 
 
-async def begin(where: Where, message: bytes) -> tuple[Connection, bytes]:
-    """Send a request; the connection, and the first line of the answer. A kept connection whose other end has left
-    without a word is replaced by a new one."""
+async def begin(
+    pool: Pool | None, where: Where, message: bytes, *, replayable: bool
+) -> tuple[Connection, bytes]:
+    """Send a request; the connection and the first line of the answer, which is empty if there is none.
+
+    A server may close a kept connection while a request is on its way. Only a `replayable` request is then sent
+    again, on another connection, because the server may have processed it: the rule of Go's HTTP client.
+    """
     while True:
-        connection = pool().take(where) or await connect(where)
+        connection = (pool.take(where) if pool is not None else None) or await connect(where)
+        again = connection.kept and replayable
         try:
             connection.writer.write(message)
             await connection.writer.drain()
             first = await connection.reader.readline()
         except ConnectionError:
             connection.abort()
-            if connection.kept:
-                continue
-            raise
+            if not again:
+                raise
         except BaseException:
             connection.abort()
             raise
-        if first or not connection.kept:
-            return connection, first
-        connection.abort()
+        else:
+            if first or not again:
+                return connection, first
+            connection.abort()
 
 
-def may_be_kept(status_line: bytes, headers: dict[str, str]) -> bool:
+def may_be_kept(head: Head) -> bool:
     """Whether another request may follow on the connection, once the body of this answer is read."""
-    measured = "content-length" in headers or "chunked" in headers.get("transfer-encoding", "").lower()
-    return (
-        status_line.startswith(b"HTTP/1.1")
-        and measured
-        and "close" not in headers.get("connection", "").lower()
-    )
+    measured = head.get("content-length") or "chunked" in head.get("transfer-encoding").lower()
+    return head.keeps and bool(measured) and "close" not in head.get("connection").lower()

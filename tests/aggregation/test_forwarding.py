@@ -1,0 +1,348 @@
+"""Requests that leave this server: which headers backends receive, which requests are sent twice, which statuses
+come back."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aggregation.backends import PATH, Backend, condition, register, service, until
+from kubist.http.certificates import load_authority, save
+from kubist.http.client import CallFailed, get, post
+from kubist.http.pool import Pool
+from kubist.server import Server
+from live import TOKEN, Client, Live, Pki
+
+FLAVOURS = f"{PATH}/namespaces/default/flavours"
+SECRET = base64.urlsafe_b64encode(TOKEN.encode()).decode().rstrip("=")
+TOKEN_PROTOCOL = f"base64url.bearer.authorization.k8s.io.{SECRET}"
+FRONT_PROXY = {
+    "requestheader_username_headers": ("X-Remote-User", "X-Forwarded-User"),
+    "requestheader_uid_headers": ("X-Subject-Id",),
+    "requestheader_group_headers": ("X-Team",),
+    "requestheader_extra_headers_prefix": ("X-Claim-",),
+}
+CLIENT_CREDENTIALS = {
+    "Authorization": f"Bearer {TOKEN}",
+    "Proxy-Authorization": "Basic cm9vdDpyb290",
+    "Impersonate-User": "admin",
+    "Impersonate-Uid": "0",
+    "Impersonate-Group": "system:masters",
+    "Impersonate-Extra-Scope": "all",
+    "X-Remote-User": "root",
+    "X-Remote-Uid": "0",
+    "X-Remote-Group": "system:masters",
+    "X-Remote-Extra-Scope": "all",
+    "X_Remote_User": "root",
+    "X-Forwarded-User": "root",
+    "X-Forwarded_User": "root",
+    "X-Subject-Id": "0",
+    "X-Team": "system:masters",
+    "X-Claim-Scope": "all",
+}
+HOP_BY_HOP = {
+    "Connection": "Keep-Alive, X-Hop",
+    "Keep-Alive": "timeout=5",
+    "Proxy-Connection": "keep-alive",
+    "TE": "trailers",
+    "Trailer": "Expires",
+    "X-Hop": "for this connection only",
+}
+ALLOWED = {
+    "host",
+    "x-remote-user",
+    "x-remote-uid",
+    "x-remote-group",
+    "x-forwarded-for",
+    "accept",
+    "accept-encoding",
+    "user-agent",
+    "content-type",
+    "content-length",
+    "x-harmless",
+}
+"""Headers that a backend may receive for the requests of these tests."""
+ALLOWED_UPGRADE = ALLOWED | {
+    "connection",
+    "upgrade",
+    "sec-websocket-key",
+    "sec-websocket-version",
+    "sec-websocket-protocol",
+}
+
+
+@pytest.fixture
+def backend(server_pki: Pki, tmp_path: Path) -> Iterator[Backend]:
+    running = Backend(server_pki, tmp_path)
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def live(server_pki: Pki) -> Iterator[Live]:
+    with Live(server_pki, **FRONT_PROXY) as server:
+        yield server
+
+
+def aggregate(client: Client, backend: Backend) -> None:
+    service(client)
+    register(client, backend.port, caBundle=backend.bundle)
+    until(lambda: condition(client).get("status") == "True")
+
+
+@pytest.fixture
+def registered(live: Live, backend: Backend) -> Client:
+    aggregate(live.client, backend)
+    return live.client
+
+
+def ask(client: Client, method: str, headers: dict[str, str], body: bytes | None = None) -> int:
+    connection = client.connect()
+    connection.request(method, FLAVOURS, body=body, headers=headers)
+    response = connection.getresponse()
+    if response.status != 101:
+        response.read()
+    connection.close()
+    return response.status
+
+
+def received(backend: Backend) -> list[tuple[str, str]]:
+    return [(name.lower(), value) for name, value in backend.asked[-1][2]]
+
+
+def check_identity(headers: list[tuple[str, str]], allowed: set[str]) -> None:
+    """Fail unless the backend hears of the user by this server's own headers, and of nothing else."""
+    assert {name for name, _ in headers} <= allowed
+    assert [value for name, value in headers if name == "x-remote-user"] == ["admin"]
+    assert [value for name, value in headers if name == "x-remote-uid"] == ["u-admin"]
+    groups = [value for name, value in headers if name == "x-remote-group"]
+    assert groups == ["system:masters", "system:authenticated"]
+    assert not any(TOKEN in value or SECRET in value for _, value in headers)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
+def test_backend_receives_only_allowed_headers(registered: Client, backend: Backend, method: str) -> None:
+    impersonation = {name for name in CLIENT_CREDENTIALS if name.startswith("Impersonate-")}
+    headers = {name: value for name, value in CLIENT_CREDENTIALS.items() if name not in impersonation}
+    harmless = {"X-Harmless": "yes", "Content-Type": "application/json", "Accept": "application/json"}
+    body = None if method == "GET" else b"{}"
+    assert ask(registered, method, {**headers, **HOP_BY_HOP, **harmless}, body) < 300
+    check_identity(received(backend), ALLOWED)
+    assert ("x-harmless", "yes") in received(backend)
+
+
+def test_backend_of_an_impersonated_user_receives_only_allowed_headers(
+    registered: Client, backend: Backend
+) -> None:
+    claimed = {"Impersonate-User": "jane", "Impersonate-Uid": "7", "Impersonate-Group": "system:masters"}
+    assert ask(registered, "GET", {**CLIENT_CREDENTIALS, **claimed}) == 200
+    names = {name for name, _ in received(backend)}
+    assert names <= ALLOWED | {"x-remote-extra-scope"}
+    assert [value for name, value in received(backend) if name == "x-remote-user"] == ["jane"]
+
+
+@pytest.mark.parametrize("offered", ["v4.channel.k8s.io, {}", "{},v4.channel.k8s.io", "{}", "{}, {}"])
+def test_backend_of_a_websocket_does_not_receive_the_token(
+    registered: Client, backend: Backend, offered: str
+) -> None:
+    """The token of a WebSocket is one of its protocols, because browsers cannot send another header."""
+    upgrade = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+        "Sec-WebSocket-Protocol": offered.replace("{}", TOKEN_PROTOCOL),
+        "X-Forwarded-User": "root",
+        "X_Team": "system:masters",
+    }
+    assert ask(registered, "GET", upgrade) == 101
+    check_identity(received(backend), ALLOWED_UPGRADE)
+    protocols = [value for name, value in received(backend) if name == "sec-websocket-protocol"]
+    assert protocols == (["v4.channel.k8s.io"] if "v4" in offered else [])
+
+
+class Scripted:
+    """An HTTPS server that answers each request on a connection with the next action of its script."""
+
+    def __init__(self, pki: Pki, directory: Path, *script: bytes | None) -> None:
+        authority = load_authority(pki.path("ca.crt"), pki.path("ca.key"))
+        save(authority.issue_server(["localhost"]), directory / "s.crt", directory / "s.key")
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._tls.load_cert_chain(directory / "s.crt", directory / "s.key")
+        self.trust = ssl.create_default_context(cafile=str(pki.path("ca.crt")))
+        self._script = list(script)
+        self.requests: list[str] = []
+        self.connections = 0
+
+    async def __aenter__(self) -> Scripted:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls)
+        self.url = f"https://localhost:{self._server.sockets[0].getsockname()[1]}/"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                lines = [
+                    line.split(b":") for line in head.lower().split(b"\r\n") if line.startswith(b"content-l")
+                ]
+                await reader.readexactly(int(lines[0][1]) if lines else 0)
+                self.requests.append(head.split()[0].decode())
+                action = self._script.pop(0)
+                if action is None:
+                    break
+                writer.write(action)
+        writer.close()
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+def scripted(pki: Pki, directory: Path, *script: bytes | None) -> Callable[..., list[Any]]:
+    """Run calls against a script; their answers, or why they failed, and then the methods that were received."""
+
+    def run(*calls: str) -> list[Any]:
+        async def scenario() -> list[Any]:
+            pool = Pool()
+            found: list[Any] = []
+            async with Scripted(pki, directory, *script) as server:
+                how: dict[str, Callable[[], Awaitable[tuple[int, bytes]]]] = {
+                    "GET": lambda: get(server.url, context=server.trust, timeout=5, pool=pool),
+                    "POST": lambda: post(server.url, b"{}", context=server.trust, timeout=5, pool=pool),
+                }
+                for call in calls:
+                    try:
+                        found.append((await how[call]())[0])
+                    except CallFailed as error:
+                        found.append(str(error).rpartition(": ")[2])
+                await pool.close()
+                return [*found, server.requests, server.connections]
+
+        return asyncio.run(scenario())
+
+    return run
+
+
+def test_post_is_not_sent_again_after_a_kept_connection_failed(server_pki: Pki, tmp_path: Path) -> None:
+    run = scripted(server_pki, tmp_path, OK, None, OK)
+    assert run("POST", "POST") == [200, "EOF", ["POST", "POST"], 1]
+
+
+def test_get_is_sent_again_after_a_kept_connection_failed(server_pki: Pki, tmp_path: Path) -> None:
+    run = scripted(server_pki, tmp_path, OK, None, OK)
+    assert run("GET", "GET") == [200, 200, ["GET", "GET", "GET"], 2]
+
+
+def test_get_is_not_sent_again_on_a_new_connection(server_pki: Pki, tmp_path: Path) -> None:
+    run = scripted(server_pki, tmp_path, None, OK)
+    assert run("GET") == ["EOF", ["GET"], 1]
+
+
+def test_post_after_the_server_closed_an_idle_connection_takes_a_new_one(
+    backend: Backend, server_pki: Pki, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop has had no turn in which it could notice that the server closed the connection."""
+    answered: list[Any] = []
+
+    def answer(self: Any) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.wfile.write(OK)
+        self.close_connection = True
+        answered.append(self.client_address)
+
+    monkeypatch.setattr(backend.server.RequestHandlerClass, "do_POST", answer)
+    trust = ssl.create_default_context(cafile=str(server_pki.path("ca.crt")))
+
+    async def scenario() -> list[int]:
+        pool, found = Pool(), []
+        for _ in range(2):
+            url = f"https://127.0.0.1:{backend.port}/"
+            name = "scoops.backends.svc"
+            code, _ = await post(url, b"{}", context=trust, timeout=5, server_hostname=name, pool=pool)
+            found.append(code)
+            time.sleep(0.3)  # noqa: ASYNC251
+        await pool.close()
+        return found
+
+    assert asyncio.run(scenario()) == [200, 200]
+    assert len(set(answered)) == 2
+
+
+@pytest.mark.parametrize("status", ["999", "299", "600"])
+def test_unknown_statuses_of_a_backend_are_passed_on(
+    registered: Client, backend: Backend, monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
+    answer_with(backend, monkeypatch, f"HTTP/1.1 {status} Odd\r\nContent-Length: 2\r\n\r\n{{}}")
+    answer = registered.ask("GET", FLAVOURS)
+    assert (answer.status, answer.body) == (int(status), b"{}")
+
+
+@pytest.mark.parametrize("status", ["099", "1000", "2", "-10", "+20", "two", "2 0", "٢٠٠"])
+def test_malformed_statuses_of_a_backend_are_unavailable(
+    registered: Client, backend: Backend, monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
+    answer_with(backend, monkeypatch, f"HTTP/1.1 {status} Odd\r\nContent-Length: 2\r\n\r\n{{}}")
+    answer = registered.ask("GET", FLAVOURS)
+    assert answer.status == 503
+    assert b"error trying to reach service: malformed HTTP status code" in answer.body
+    assert registered.ask("GET", "/livez").status == 200
+
+
+def test_control_characters_in_a_header_of_a_backend_do_not_reach_the_client(
+    registered: Client, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_with(backend, monkeypatch, "HTTP/1.1 200 OK\r\nX-A: a\rX-B: b\x00c\r\nContent-Length: 2\r\n\r\n{}")
+    answer = registered.ask("GET", FLAVOURS)
+    assert answer.headers["X-A"] == "a X-B: b c"
+    assert "X-B" not in answer.headers
+
+
+def test_endless_head_of_a_backend_is_given_up(
+    registered: Client, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_with(backend, monkeypatch, "HTTP/1.1 200 OK\r\n" + f"X-A: {'a' * 10_000}\r\n" * 1100)
+    answer = registered.ask("GET", FLAVOURS)
+    assert answer.status == 503
+    assert b"headers exceeded" in answer.body
+
+
+def answer_with(backend: Backend, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Let the backend answer with these bytes."""
+    handler: Any = backend.server.RequestHandlerClass
+
+    def answer(self: Any) -> None:
+        self.close_connection = True
+        with contextlib.suppress(OSError):
+            self.wfile.write(text.encode())
+
+    monkeypatch.setattr(handler, "do_GET", answer)
+
+
+def test_server_that_stops_leaves_the_connections_of_its_neighbour(
+    registered: Client, backend: Backend, live: Live, server_pki: Pki
+) -> None:
+    """Both servers run in one event loop."""
+    neighbour = Server(server_pki.config())
+    live.run(neighbour.start())
+    client = Client(neighbour.port, server_pki)
+    aggregate(client, backend)
+    assert registered.ask("GET", FLAVOURS).status == 200
+    backend.connections.clear()
+    assert registered.ask("GET", FLAVOURS).status == 200
+    before = set(backend.connections)
+    client.close()
+    live.run(neighbour.stop(0.1))
+    assert registered.ask("GET", FLAVOURS).status == 200
+    assert backend.connections == before
