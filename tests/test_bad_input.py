@@ -18,6 +18,7 @@ from urllib.parse import quote
 import pytest
 import yaml
 
+from crd.defining import define
 from kubist.http.messages import Request, Response
 from live import MERGE, TOKEN, Client, Live
 
@@ -68,6 +69,81 @@ ODD += [
     "(a+)+$",
 ]
 ODD += ["9999-99-99T99:99:99Z", "10.0.0.0/33", "::", "self ==", "*/0 * * * *", "-5%", "١٢", "a\nb", "=="]
+NUMBERS = ("-0", "-0.0", "1.0", "1e3", "1E400", "-1e400", "1e-400", "9223372036854775808", "1" * 400)
+NUMBERS += ("-9223372036854775809", "18446744073709551616", "12345678901234567890", "1.5e300", "0.1e1")
+"""Numbers that Python does not write as they are here."""
+TYPE_META = (None, "", "v1", "v1/v2/v3", "/", "kubist.example/v9", "Pod", 1, {}, [], "example.com/v1", "é")
+GADGETS = "/apis/fuzz.example.com/v1/namespaces/default/gadgets"
+FREE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+SPEC = {
+    "type": "object",
+    "properties": {
+        "replicas": {"type": "integer"},
+        "n": {"type": "number"},
+        "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "number"}},
+        "either": {"x-kubernetes-int-or-string": True},
+        "free": FREE,
+        "inner": {**FREE, "x-kubernetes-embedded-resource": True},
+        "map": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "keyed": {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["k"],
+            "items": {
+                "type": "object",
+                "required": ["k"],
+                "properties": {"k": {"type": "integer", "default": 1}, "v": FREE},
+            },
+        },
+    },
+    "x-kubernetes-validations": [{"rule": "!has(self.replicas) || self.replicas < 100"}],
+}
+CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "gadgets.fuzz.example.com"},
+    "spec": {
+        "group": "fuzz.example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "gadgets", "kind": "Gadget"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {"type": "object", "properties": {"spec": SPEC, "status": SPEC}}
+                },
+                "subresources": {
+                    "status": {},
+                    "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"},
+                },
+                "additionalPrinterColumns": [
+                    {"name": kind, "type": kind, "jsonPath": path}
+                    for kind in ("integer", "number", "string", "boolean", "date")
+                    for path in (".spec.n", ".spec.free.x")
+                ],
+            }
+        ],
+    },
+}
+GADGET = {
+    "apiVersion": "fuzz.example.com/v1",
+    "kind": "Gadget",
+    "metadata": {"name": "g", "labels": {"a": "b"}},
+    "spec": {
+        "replicas": 1,
+        "n": 1.5,
+        "set": [1, 2],
+        "either": 5,
+        "free": {"x": {"y": [1, {"z": 2}]}},
+        "inner": {"apiVersion": "v1", "kind": "X", "metadata": {"name": "a"}},
+        "map": {"a": 1},
+        "keyed": [{"k": 1, "v": {"w": 1}}],
+    },
+    "status": {"replicas": 1, "n": 1},
+}
+SPEC_VALUES: dict[str, Any] = GADGET["spec"]  # type: ignore[assignment]
 OPTIONS: tuple[str, ...] = (
     "labelSelector",
     "fieldSelector",
@@ -101,6 +177,48 @@ VALUES = (
 )
 
 Step = tuple[str, str, Any, str]
+
+
+def custom() -> list[Step]:
+    """Requests of every verb and format for custom objects."""
+    apply = f"{GADGETS}/g?fieldManager=m&force=true"
+    unnamed = {"metadata": {"labels": {"c": "d"}}, "spec": SPEC_VALUES, "status": GADGET["status"]}
+    operations = [
+        {"op": "add", "path": f"/spec/{name}", "value": value} for name, value in SPEC_VALUES.items()
+    ]
+    scale = {
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": {"name": "g"},
+        "spec": {"replicas": 2},
+    }
+    return [
+        ("POST", GADGETS, GADGET, "application/json"),
+        ("POST", GADGETS, GADGET, "application/yaml"),
+        ("PUT", f"{GADGETS}/g", GADGET, "application/json"),
+        ("PUT", f"{GADGETS}/g/status", GADGET, "application/json"),
+        ("PATCH", f"{GADGETS}/g", unnamed, MERGE),
+        ("PATCH", f"{GADGETS}/g/status", unnamed, MERGE),
+        ("PATCH", f"{GADGETS}/g", operations, "application/json-patch+json"),
+        (
+            "PATCH",
+            f"{GADGETS}/g",
+            [{"op": "test", "path": "/spec", "value": SPEC_VALUES}],
+            "application/json-patch+json",
+        ),
+        ("PATCH", apply, GADGET, APPLY),
+        ("PUT", f"{GADGETS}/g/scale", scale, "application/json"),
+        ("PATCH", f"{GADGETS}/g/scale", {"spec": {"replicas": 3}}, MERGE),
+        ("PATCH", f"{GADGETS}/g/scale?fieldManager=m", scale, APPLY),
+        ("GET", f"{GADGETS}/g/scale", {}, ""),
+        ("GET", GADGETS, {}, ""),
+        (
+            "DELETE",
+            f"{GADGETS}/g",
+            {"preconditions": {"uid": "x"}, "gracePeriodSeconds": 1},
+            "application/json",
+        ),
+    ]
 
 
 def recorded() -> list[Step]:
@@ -140,14 +258,36 @@ def spoilt(document: Any, chance: random.Random) -> Any:
         container, key = chance.choice(found)
         if chance.random() < 0.25:
             del container[key]
+        elif key in ("apiVersion", "kind") and chance.random() < 0.8:
+            container[key] = chance.choice(TYPE_META)
         else:
             container[key] = copy.deepcopy(chance.choice(ODD))
     return document
 
 
+def written(value: Any, chance: random.Random, often: float) -> str:
+    """JSON in which objects repeat keys and numbers are extreme, as often as that."""
+    if isinstance(value, dict):
+        pairs = [(key, written(inner, chance, often)) for key, inner in value.items()]
+        for _ in range(chance.choice((1, 1, 3)) if chance.random() < often else 0):
+            key = chance.choice(list(value) or ["a"])
+            again = chance.choice((value.get(key), *ODD[:14], {}, [], {"a": {"a": 1}}, [{"name": "a"}]))
+            pairs.insert(chance.randrange(len(pairs) + 1), (key, written(again, chance, often / 2)))
+        return f"{{{','.join(f'{json.dumps(key)}:{text}' for key, text in pairs)}}}"
+    if isinstance(value, list):
+        return f"[{','.join(written(inner, chance, often) for inner in value)}]"
+    if isinstance(value, (int, float)) and chance.random() < often:
+        return chance.choice(NUMBERS)
+    return json.dumps(value)
+
+
 def bad_requests(seed: int) -> Iterator[Request]:
     chance = random.Random(seed)
-    for (verb, where, document, content_type), attempt in product(recorded(), range(ATTEMPTS)):
+    steps = recorded()
+    # Custom requests come often enough, and between all others.
+    for index, step in enumerate(custom() * (len(steps) // 60)):
+        steps.insert(index * 5 % len(steps), step)
+    for (verb, where, document, content_type), attempt in product(steps, range(ATTEMPTS)):
         path, _, query = where.partition("?")
         if attempt:
             document = spoilt(document, chance)
@@ -155,7 +295,8 @@ def bad_requests(seed: int) -> Iterator[Request]:
             verb, content_type = chance.choice(VERBS), chance.choice(TYPES)
         if chance.random() < 0.3:
             query += f"&{chance.choice(OPTIONS)}={quote(chance.choice(VALUES))}"
-        body = json.dumps(document).encode()
+        often = chance.choice((0, 0.05, 0.3)) if attempt else 0
+        body = written(document, chance, often).encode()
         if chance.random() < 0.05:
             at = chance.randrange(len(body))
             body = body[:at] + chance.choice((b"", b"\xff", b"{", b"\\ud800", b"&a", b"NaN")) + body[at + 1 :]
@@ -170,6 +311,8 @@ def bad_requests(seed: int) -> Iterator[Request]:
 
 
 def test_odd_documents_are_refused_without_a_failure(live: Live, caplog: pytest.LogCaptureFixture) -> None:
+    define(live.client, CRD)
+
     async def send_all() -> list[tuple[str, str, bytes]]:
         failed = []
         for request in bad_requests(seed=36):

@@ -1,7 +1,9 @@
 """Fuzzed bodies: whatever the bytes, a value or a `DecodeError`, soon."""
 
 import contextlib
+from json import loads
 from pathlib import Path
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,3 +57,58 @@ def test_json(data: bytes) -> None:
         json.dumps(json.loads_strict(data)[0])
     with contextlib.suppress(DecodeError):
         json.dumps(decode_body(POD, data).object)
+
+
+NUMBERS = st.sampled_from(("-0", "1.0", "1e400", "-1e-400", "9223372036854775808", "1" * 300, "1E5"))
+KEYS = st.sampled_from(("metadata", "spec", "labels", "name", "a", "containers", "ports", "kind", "image"))
+
+
+def objects(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    pairs = st.lists(st.tuples(KEYS, inner), max_size=5)
+    return pairs.map(
+        lambda found: f"{{{','.join(f'{json.dumps(key).decode()}:{text}' for key, text in found)}}}"
+    )
+
+
+def lists(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.lists(inner, max_size=3).map(lambda found: f"[{','.join(found)}]")
+
+
+SCALARS = NUMBERS | st.sampled_from(("null", "true", '"a"', "1"))
+REPEATING = objects(st.recursive(SCALARS, lambda inner: objects(inner) | lists(inner), max_leaves=20))
+
+
+@FAST
+@given(REPEATING.map(str.encode))
+def test_repeated_keys(data: bytes) -> None:
+    """Plain values everywhere, whichever way they are read; and all ways find the same repeated keys."""
+    try:
+        value, found = json.loads_strict(data)
+    except DecodeError:  # a number that no float can hold
+        return
+    assert plain(value)
+    assert value == loads(data, parse_int=number)
+    assert bool(found) == (value != loads(data, parse_int=number, object_pairs_hook=told))
+    with contextlib.suppress(DecodeError):
+        decoded = decode_body(POD, data)
+        json.dumps(decoded.object)
+        assert plain(decoded.object)
+        assert {text for text in decoded.complaints if text.startswith("duplicate")} <= set(found)
+
+
+def plain(value: Any) -> bool:
+    """Whether a value is of the types that JSON has, none of them a subclass."""
+    if isinstance(value, dict):
+        return type(value) is dict and all(map(plain, value.values()))
+    if isinstance(value, list):
+        return type(value) is list and all(map(plain, value))
+    return type(value) in (str, int, float, bool, type(None))
+
+
+def number(digits: str) -> int | float:
+    return int(digits) if -(1 << 63) <= int(digits) < 1 << 63 else float(digits)
+
+
+def told(pairs: list[tuple[str, Any]]) -> Any:
+    """Another value for an object that repeats a key."""
+    return dict(pairs) if len(dict(pairs)) == len(pairs) else pairs

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import orjson
 
 from kubist.codec import json_syntax
+from kubist.codec.complaints import Repeats
 from kubist.codec.errors import DecodeError
 
 MAX_DEPTH = 250
@@ -33,12 +34,6 @@ class Literal(float):
         number = super().__new__(cls, _finite(text))
         number.text = text
         return number
-
-
-class Repeated(dict[str, Any]):
-    """An object that names a key more than once; as a dict the last one counts."""
-
-    pairs: list[tuple[str, Any]]
 
 
 def parse(body: bytes) -> Any:
@@ -63,16 +58,20 @@ def read(body: bytes) -> tuple[Any, bool]:
 
 def loads_strict(body: bytes) -> tuple[Any, list[str]]:
     """The value of a body without schema, and a complaint for each duplicate key: `duplicate field "a.b"`."""
+    value, repeats = read_repeats(body)
+    return value, repeats.duplicate(value)
+
+
+def read_repeats(body: bytes) -> tuple[Any, Repeats]:
+    """The value of a body, and the objects in it that name a key more than once."""
     value, repeats = read(body)
-    return find_repeated(body) if repeats else (value, [])
+    return parse_repeats(body) if repeats else (value, Repeats())
 
 
-def find_repeated(body: bytes) -> tuple[Any, list[str]]:
-    """The same of a body that may have duplicate keys."""
-    value = parse_exact(body, _finite, repeated)
-    found: dict[str, None] = {}
-    _repeated_paths(value, "", found)
-    return value, [f"duplicate field {quote(path)}" for path in found][:100]
+def parse_repeats(body: bytes, number: Callable[[str], Any] | None = None) -> tuple[Any, Repeats]:
+    """The value of a body that may have duplicate keys, and all that they stand for."""
+    repeats = Repeats()
+    return parse_exact(body, number or _finite, repeats.made), repeats
 
 
 def may_repeat(body: bytes, value: Any) -> bool:
@@ -115,16 +114,6 @@ def check_depth(value: Any) -> None:
         raise DecodeError("exceeded max depth") from None
 
 
-def repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A hook for `parse_exact` that keeps duplicate keys."""
-    value = dict(pairs)
-    if len(value) == len(pairs):
-        return value
-    kept = Repeated(value)
-    kept.pairs = pairs
-    return kept
-
-
 def type_meta(value: Any) -> tuple[str, str]:
     """The apiVersion and kind that a body names, empty where it names none."""
     if value is None:
@@ -157,11 +146,6 @@ def dumps_pretty(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_INDENT_2)
 
 
-def quote(text: str) -> str:
-    """A string as Go's %q writes it."""
-    return json.dumps(text, ensure_ascii=False)
-
-
 def _integer(digits: str, number: Callable[[str], Any]) -> Any:
     if len(digits) <= 20:
         value = int(digits)
@@ -172,20 +156,6 @@ def _integer(digits: str, number: Callable[[str], Any]) -> Any:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
-
-
-def _repeated_paths(value: Any, path: str, found: dict[str, None]) -> None:
-    if isinstance(value, dict):
-        seen = set()
-        for key, inner in value.pairs if isinstance(value, Repeated) else value.items():
-            inner_path = f"{path}.{key}" if path else key
-            if key in seen:
-                found[inner_path] = None
-            seen.add(key)
-            _repeated_paths(inner, inner_path, found)
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            _repeated_paths(inner, f"{path}[{index}]", found)
 
 
 def _finite(text: str) -> float:

@@ -24,9 +24,10 @@ from yaml.events import (
 )
 
 from kubist.codec.errors import DecodeError
-from kubist.codec.json import MAX_DEPTH, check_depth, may_repeat, quote
+from kubist.codec.json import MAX_DEPTH, check_depth, may_repeat
 from kubist.codec.yaml_emit import dumps
 from kubist.codec.yaml_scalars import Scalar, key_text, resolve
+from kubist.meta.fields import quoted
 from kubist.meta.numerals import canonical, odd_number
 
 __all__ = ["Document", "dumps", "parse"]
@@ -192,7 +193,7 @@ class _Builder:
     def _set(self, parent: _Collection, key: Any, value: Any, line: int) -> None:
         text = key_text(key)
         if (type(key), key) in parent.keys:
-            spelled = quote(key) if isinstance(key, str) else text
+            spelled = quoted(key) if isinstance(key, str) else text
             self.complaints.append(f"line {line + 1}: key {spelled} already set in map")
         parent.keys.add((type(key), key))
         parent.value[text] = value

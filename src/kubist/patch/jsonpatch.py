@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from kubist.codec.complaints import Repeats
 from kubist.patch.errors import MalformedPatch, PatchFailed, TooManyOperations
 from kubist.patch.values import equal, json_type
 
@@ -64,9 +65,12 @@ def unknown_members(patch: list[Operation]) -> list[str]:
     ]
 
 
-def apply(document: Any, patch: list[Operation]) -> Any:
-    """`document` after all operations; itself unchanged. The result shares what was not touched."""
-    target = _Target(document)
+def apply(document: Any, patch: list[Operation], repeats: Repeats | None = None) -> Any:
+    """`document` after all operations; itself unchanged. The result shares what was not touched.
+
+    `repeats` are the objects of the patch that name a key more than once. Those that an operation looks into
+    are taken out of it: the text of the others becomes part of the document."""
+    target = _Target(document, repeats if repeats is not None else Repeats())
     for operation in patch:
         kind = operation.get("op")
         perform = _OPERATIONS.get(kind) if isinstance(kind, str) else None
@@ -79,10 +83,11 @@ def apply(document: Any, patch: list[Operation]) -> Any:
 class _Target:
     """The document in work: containers are copied when first written to, and then are ours."""
 
-    __slots__ = ("copied_bytes", "ours", "root")
+    __slots__ = ("copied_bytes", "ours", "repeats", "root")
 
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: Any, repeats: Repeats) -> None:
         self.root = root
+        self.repeats = repeats
         self.ours: set[int] = set()
         self.copied_bytes = 0
 
@@ -113,6 +118,7 @@ class _Target:
             node = _get(node, segment)
             if not isinstance(node, (dict, list)):
                 raise PatchFailed(f"doc is missing path: {path}")
+            self.repeats.forget(node)
         return _get(node, segments[-1])
 
 
@@ -181,6 +187,7 @@ def _do_replace(target: _Target, operation: Operation) -> None:
         if not isinstance(value, (dict, list)):
             raise PatchFailed("replace operation value must be object or array")
         target.root = value
+        target.repeats.forget(value)
         return
     node, segment = target.writable(path)
     node[segment if isinstance(node, dict) else _index(segment, len(node))] = value
@@ -198,7 +205,8 @@ def _do_copy(target: _Target, operation: Operation) -> None:
     target.copied_bytes += len(encoded)
     if target.copied_bytes > MAX_COPIED_BYTES:
         raise PatchFailed("the accumulated size of copies exceeds the limit")
-    _insert(target, _member(operation, "path"), orjson.loads(encoded))
+    copied = target.repeats.copy_of(value) if target.repeats else orjson.loads(encoded)
+    _insert(target, _member(operation, "path"), copied)
 
 
 def _do_test(target: _Target, operation: Operation) -> None:
@@ -206,6 +214,8 @@ def _do_test(target: _Target, operation: Operation) -> None:
     current = target.root if path == "" else target.read(path)
     if not equal(current, operation.get("value")):
         raise PatchFailed(f"testing value {path} failed")
+    if target.repeats:
+        target.repeats.forget_all(current)
 
 
 _OPERATIONS: dict[str, Callable[[_Target, Operation], None]] = {

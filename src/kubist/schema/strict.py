@@ -8,14 +8,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from kubist.codec.complaints import Complaints, Place, Repeats
 from kubist.codec.errors import DecodeError
-from kubist.codec.json import Literal, Repeated, parse_exact, quote, read, repeated
-from kubist.schema.decode import decode
-from kubist.schema.leaves import DROPPED, EMPTY, INEXACT, KEEP_EMPTY, RESPELLED, UNKNOWN, WRAP, Flags
+from kubist.codec.json import Literal, parse_repeats, read
+from kubist.schema.decode import converter, decode, go_type
+from kubist.schema.leaves import (
+    DROPPED,
+    EMPTY,
+    INEXACT,
+    KEEP_EMPTY,
+    RESPELLED,
+    UNKNOWN,
+    WRAP,
+    Flags,
+    WrongType,
+    leaf,
+)
 from kubist.schema.node import Field, Schema
-
-_LIMIT = 100
-"""No more complaints than this about one body."""
 
 
 @dataclass(slots=True)
@@ -96,19 +105,26 @@ def _whole(value: Any) -> bool:
 
 
 def complaints(schema: Schema, value: Any) -> list[str]:
-    """What is unknown or duplicate in a value."""
-    report = _Report()
-    report.resolve(schema, value, "")
-    return list(report.found)
+    """A complaint for each unknown field of a value in which nothing is duplicate."""
+    return resolve(schema, value, Repeats())[1]
+
+
+def resolve(schema: Schema, value: Any, repeats: Repeats) -> tuple[Any, list[str]]:
+    """The value without unknown fields and with duplicate ones resolved, as decoding one over the other does;
+    and a complaint for each."""
+    report = _Report(repeats)
+    try:
+        return report.resolve(schema, value, Place()), report.complaints.found
+    except WrongType as error:
+        raise DecodeError(str(error)) from None
 
 
 def _decode_exactly(schema: Schema, body: bytes) -> Decoded:
-    report = _Report()
-    value = report.resolve(schema, parse_exact(body, Literal, repeated), "")
+    value, found = resolve(schema, *parse_repeats(body, Literal))
     flags: Flags = [KEEP_EMPTY]
     return Decoded(
         decode(schema, value, flags),
-        list(report.found),
+        found,
         EMPTY in flags,
         value if DROPPED in flags else None,
         value if DROPPED in flags or RESPELLED in flags else None,
@@ -116,48 +132,52 @@ def _decode_exactly(schema: Schema, body: bytes) -> Decoded:
 
 
 class _Report:
-    def __init__(self) -> None:
-        self.found: dict[str, None] = {}
+    def __init__(self, repeats: Repeats) -> None:
+        self.repeats = repeats
+        self.complaints = Complaints()
 
-    def _complain(self, what: str, path: str) -> None:
-        if len(self.found) < _LIMIT:
-            self.found[f"{what} field {quote(path)}"] = None
-
-    def resolve(self, schema: Schema, value: Any, path: str) -> Any:
-        """The value with duplicate fields resolved, as decoding one over the other does."""
+    def resolve(self, schema: Schema, value: Any, place: Place) -> Any:
         if isinstance(value, dict):
             if schema.type == "struct":
-                return self._struct(schema.fields, value, path)
+                return self._struct(schema, value, place)
             if schema.type == "map" and schema.items is not None:
-                return self._map(schema.items, value, path)
+                return self._map(schema.items, value, place)
         elif isinstance(value, list) and schema.type == "list" and schema.items is not None:
-            items = schema.items
-            return [self.resolve(items, item, f"{path}[{index}]") for index, item in enumerate(value)]
+            return self._list(schema.items, value, place)
         return _plain(value) if schema.type == "any" else value
 
-    def _struct(self, fields: dict[str, Field], value: dict[str, Any], path: str) -> dict[str, Any]:
+    def _struct(self, schema: Schema, value: dict[str, Any], place: Place) -> dict[str, Any]:
         out: dict[str, Any] = {}
-        for key, item in _pairs(value):
-            at = f"{path}.{key}" if path else key
-            field = fields.get(key)
+        for key, item in self.repeats.pairs(value):
+            field = schema.fields.get(key)
             if field is None:
-                self._complain("unknown", at)
+                self.complaints.add("unknown", place.at(key))
                 continue
-            if key not in out:
-                out[key] = self.resolve(field.schema, item, at)
-                continue
-            self._complain("duplicate", at)
-            out[key] = _over(field.schema, out[key], self.resolve(field.schema, item, at), field.pointer)
+            if key in out:
+                self.complaints.add("duplicate", place.at(key))
+            try:
+                item = self._item(field.schema, item, place, key)
+                out[key] = _over(field.schema, out[key], item, field.pointer) if key in out else item
+            except WrongType as error:
+                raise _within(error, schema, field) from None
         return out
 
-    def _map(self, items: Schema, value: dict[str, Any], path: str) -> dict[str, Any]:
+    def _map(self, items: Schema, value: dict[str, Any], place: Place) -> dict[str, Any]:
         out: dict[str, Any] = {}
-        for key, item in _pairs(value):
-            at = f"{path}.{key}" if path else key
+        for key, item in self.repeats.pairs(value):
             if key in out:
-                self._complain("duplicate", at)
-            out[key] = self.resolve(items, item, at)
+                self.complaints.add("duplicate", place.at(key))
+                _check_lost(items, out[key])
+            out[key] = self._item(items, item, place, key)
         return out
+
+    def _list(self, items: Schema, value: list[Any], place: Place) -> list[Any]:
+        return [self._item(items, item, place, index) for index, item in enumerate(value)]
+
+    def _item(self, items: Schema, item: Any, place: Place, key: str | int) -> Any:
+        if isinstance(item, (dict, list)):
+            return self.resolve(items, item, place.at(key))
+        return _plain(item) if items.type == "any" else item
 
 
 def _plain(value: Any) -> Any:
@@ -169,23 +189,52 @@ def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, Literal) else value
 
 
-def _pairs(value: dict[str, Any]) -> Any:
-    return value.pairs if isinstance(value, Repeated) else value.items()
-
-
 def _over(schema: Schema, old: Any, new: Any, pointer: bool = False) -> Any:
-    """The second value decoded over the first: structs and lists merge, null leaves what cannot be null."""
+    """The second value decoded over the first, which is changed: structs and lists merge, null leaves what
+    cannot be null. Values that are lost must have been of the right type, too."""
     if new is None:
-        return None if pointer or schema.type in ("list", "map") else old
+        if not pointer and schema.type not in ("list", "map"):
+            return old
+        _check_lost(schema, old)
+        return None
     if schema.type == "struct" and isinstance(old, dict) and isinstance(new, dict):
-        merged = dict(old)
         for key, value in new.items():
             field = schema.fields[key]
-            merged[key] = _over(field.schema, old[key], value, field.pointer) if key in old else value
-        return merged
-    if schema.type == "map" and isinstance(old, dict) and isinstance(new, dict):
-        return old | new
-    if schema.type == "list" and isinstance(old, list) and isinstance(new, list) and schema.items is not None:
+            try:
+                old[key] = _over(field.schema, old[key], value, field.pointer) if key in old else value
+            except WrongType as error:
+                raise _within(error, schema, field) from None
+        return old
+    if schema.items is not None and schema.type == "map" and isinstance(old, dict) and isinstance(new, dict):
+        for key, value in new.items():
+            if key in old:
+                _check_lost(schema.items, old[key])
+            old[key] = value
+        return old
+    if schema.items is not None and schema.type == "list" and isinstance(old, list) and isinstance(new, list):
+        _check_lost(schema, old[len(new) :])
         items = schema.items
         return [_over(items, old[i], value) if i < len(old) else value for i, value in enumerate(new)]
+    _check_lost(schema, old)
     return new
+
+
+def _check_lost(schema: Schema, value: Any) -> None:
+    """Refuse a value of the wrong type although another one replaces it."""
+    if value is None or (type(value) is str and schema.type == "string" and not schema.format):
+        return
+    if schema.type == "struct":
+        converter(schema)(value, [])
+    elif schema.items is None:
+        leaf(schema, go_type, converter)(value, [])
+    elif type(value) is not (dict if schema.type == "map" else list):
+        raise WrongType(value, go_type(schema))
+    else:
+        for item in value.values() if isinstance(value, dict) else value:
+            _check_lost(schema.items, item)
+
+
+def _within(error: WrongType, schema: Schema, field: Field) -> WrongType:
+    key = f"{field.embedded}.{field.name}" if field.embedded else field.name
+    error.within(key, schema.name.rpartition(".")[2])
+    return error

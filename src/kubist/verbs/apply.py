@@ -18,7 +18,7 @@ Object = dict[str, Any]
 
 async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
     if len(call.request.body) > body.LENGTHY:
-        await body.look_ahead(call)
+        await body.look_ahead(call, body.expected(call.resource))
     configuration = read(call)
     wanted = body.expected(call.resource)
 
@@ -134,7 +134,7 @@ async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Respo
     from kubist.verbs import scale as scales
 
     if len(call.request.body) > body.LENGTHY:
-        await body.look_ahead(call)
+        await body.look_ahead(call, body.expected(call.resource))
     configuration = read(call)
     check_kind(configuration, managed.SCALE, "Scale")
     schema = schema_for("autoscaling", "v1", "Scale")

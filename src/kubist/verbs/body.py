@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from kubist.codec import json, negotiate
+from kubist.codec.complaints import Repeats
 from kubist.codec.errors import DecodeError
 from kubist.meta import status
 from kubist.resources import Resource
@@ -13,7 +14,7 @@ from kubist.schema.catalog import is_builtin, schema_for
 from kubist.schema.empties import Empties
 from kubist.schema.leaves import KEEP_EMPTY
 from kubist.schema.node import Schema
-from kubist.schema.strict import Decoded, decode_body, decode_value
+from kubist.schema.strict import Decoded, decode_body, decode_value, resolve
 from kubist.turns import elsewhere
 from kubist.verbs.call import Call
 
@@ -89,15 +90,28 @@ def note_empty(call: Call, wanted: Expected, decoded: Decoded, *, new: bool) -> 
         call.sent_empty.put(decoded.object)
 
 
-async def look_ahead(call: Call) -> None:
-    """Parse a long YAML body off the event loop, for whoever reads it then."""
-    if "yaml" in call.request.headers.get("content-type", ""):
+async def look_ahead(call: Call, wanted: Expected) -> None:
+    """Read a long body off the event loop if that takes long, for whoever reads it then: YAML, and JSON that
+    repeats a key."""
+    content_type = call.request.headers.get("content-type", "")
+    body = call.request.body
+    if "yaml" in content_type:
         from kubist.codec import yaml
 
         try:
-            call.document = await elsewhere(yaml.parse, call.request.body)
+            call.document = await elsewhere(yaml.parse, body)
         except DecodeError as error:
             call.document = error
+    elif "json" in content_type or not content_type:
+        try:
+            call.parsed = json.read(body)
+        except DecodeError:
+            return  # whoever reads the body finds out again
+        if call.parsed[1]:
+            try:
+                call.document = await elsewhere(_decode_json, body, wanted, call.parsed)
+            except (DecodeError, status.APIError) as error:
+                call.document = error
 
 
 def parse_yaml(call: Call) -> Document:
@@ -149,26 +163,42 @@ def _decode(call: Call, wanted: Expected, serializer: str) -> Decoded:
     body = call.request.body
     if serializer == negotiate.PROTOBUF:
         return _decode_protobuf(body, wanted)
-    complaints: list[str] = []
     if serializer == negotiate.YAML:
         try:
             document = parse_yaml(call)
         except DecodeError as error:
             raise Unrecognized(str(error)) from None
-        value, complaints = document.value, list(document.complaints)
-    else:
-        try:
-            known = json.read(body)
-        except DecodeError as error:
-            raise Unrecognized(f"{NO_KIND}: {error}") from None
-        value, repeats = known
-        if wanted.custom is None and isinstance(value, dict):
-            check_identity(value, wanted)
-            decoded = decode_body(wanted.schema, body, known)
-            decoded.object = identified(decoded.object, wanted)
-            return decoded
-        if repeats:
-            value, complaints = json.find_repeated(body)
+        return _decode_document(document.value, list(document.complaints), wanted)
+    if call.document is None and call.parsed is None:
+        return _decode_json(body, wanted)
+    # Whoever gets the object may change it: it is given out once.
+    parsed, call.parsed = call.parsed, None
+    found, call.document = call.document, None
+    if isinstance(found, Exception):
+        raise found
+    return found or _decode_json(body, wanted, parsed)
+
+
+def _decode_json(body: bytes, wanted: Expected, known: tuple[Any, bool] | None = None) -> Decoded:
+    """The object of a JSON body; `known` is what `json.read` says of it, if it was asked."""
+    try:
+        known = known or json.read(body)
+    except DecodeError as error:
+        raise Unrecognized(f"{NO_KIND}: {error}") from None
+    value, repeats = known
+    if wanted.custom is None and isinstance(value, dict):
+        check_identity(value, wanted)
+        decoded = decode_body(wanted.schema, body, known)
+        decoded.object = identified(decoded.object, wanted)
+        return decoded
+    complaints: list[str] = []
+    if repeats:
+        value, found = json.parse_repeats(body)
+        complaints = found.duplicate(value)
+    return _decode_document(value, complaints, wanted)
+
+
+def _decode_document(value: Any, complaints: list[str], wanted: Expected) -> Decoded:
     if value is None:
         value = {}
     if not isinstance(value, dict):
@@ -196,12 +226,20 @@ def json_type(value: object) -> str:
 
 
 def decode_parsed(
-    value: Object, complaints: list[str], wanted: Expected, *asked: str, stored: Object | None = None
+    value: Object,
+    complaints: list[str],
+    wanted: Expected,
+    *asked: str,
+    stored: Object | None = None,
+    repeats: Repeats | None = None,
 ) -> Decoded:
     """A parsed document as an object of the expected kind; `asked` as of `decode_value`. What it has taken over
-    unchanged from a `stored` object, which was decoded before it was stored, stays as it is, but for metadata."""
+    unchanged from a `stored` object, which was decoded before it was stored, stays as it is, but for metadata.
+    `repeats` are its objects that name a key more than once, if there are any."""
     check_identity(value, wanted)
     if wanted.custom is not None:
+        if repeats:
+            complaints = complaints + repeats.duplicate(value)
         obj, unknown = wanted.custom.strategy.decode(value)
         return Decoded(obj, complaints + unknown)
     kept: Object = {}
@@ -212,6 +250,9 @@ def decode_parsed(
             if type(part) is dict and stored.get(name) is part and name != "metadata"
         }
         value = {name: part for name, part in value.items() if name not in kept}
+    if repeats:
+        value, found = resolve(wanted.schema, value, repeats)
+        complaints = complaints + found
     decoded = decode_value(wanted.schema, value, *asked)
     decoded.object = {**identified(decoded.object, wanted), **kept}
     decoded.complaints = complaints + decoded.complaints
@@ -298,14 +339,16 @@ def read_delete_options(call: Call) -> Object | None:
             if serializer == negotiate.YAML:
                 from kubist.codec import yaml
 
-                value = yaml.parse(body).value
+                value, repeats = yaml.parse(body).value, Repeats()
             else:
-                value = json.parse(body)
+                value, repeats = json.read_repeats(body)
             if value is None:
                 value = {}
             if not isinstance(value, dict):
                 raise DecodeError("couldn't get version/kind; json parse error: not an object")
             kind = value.get("kind") or "DeleteOptions"
+            if repeats:
+                value, _ = resolve(schema, value, repeats)
             obj = decode_value(schema, value).object
     except DecodeError as error:
         raise status.bad_request(

@@ -50,7 +50,9 @@ class Call:
     rewritten: Any = None
     """The body as it was sent, if the object has something of it in another way."""
     document: Any = None
-    """The YAML of a long body, or why it is none, where it was read ahead."""
+    """A long body that was read ahead: parsed YAML, a decoded object, or why it is none."""
+    parsed: tuple[Any, bool] | None = None
+    """The JSON value of a long body, and whether it may repeat keys."""
     _context: Context | None = None
 
     @property

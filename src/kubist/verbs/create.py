@@ -32,7 +32,7 @@ async def create(call: Call) -> Response:
     shown = call.negotiate("object")
     _options(call)
     if len(call.request.body) > body.LENGTHY:
-        await body.look_ahead(call)
+        await body.look_ahead(call, body.expected(resource))
     obj = body.read(call, body.expected(resource))
     strategy.default(obj)
     metadata = obj["metadata"]
@@ -61,7 +61,7 @@ async def _post(call: Call, poster: Create) -> Response:
     schema = schema_for(poster.group, poster.version, poster.kind)
     wanted = body.Expected(poster.group, poster.version, poster.kind, schema, accepts=poster.accepts)
     if len(call.request.body) > body.LENGTHY:
-        await body.look_ahead(call)
+        await body.look_ahead(call, wanted)
     obj = body.read(call, wanted)
     poster.default(obj)
     metadata = obj["metadata"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
 from kubist.codec import json
+from kubist.codec.complaints import Repeats
 from kubist.codec.errors import DecodeError
 from kubist.http.messages import Response
 from kubist.kinds.strategy import Scale
@@ -14,6 +16,7 @@ from kubist.meta.fields import FieldError
 from kubist.patch import jsonpatch, merge, strategic
 from kubist.schema.leaves import KEEP_EMPTY, WRAP
 from kubist.schema.node import Schema
+from kubist.turns import elsewhere
 from kubist.verbs import body, create, guarded, managed, options, scale, update
 from kubist.verbs.call import Call
 
@@ -28,6 +31,61 @@ TYPES = (JSON_PATCH, MERGE, STRATEGIC, APPLY)
 Patch = Callable[[Object], Object]
 
 
+class Change:
+    """The patch of a request as a function of the current object (in the request's version).
+
+    It is read on the first use: a patch of an object that is not there is not looked at."""
+
+    def __init__(self, call: Call, kind: str, schema: Schema | None = None) -> None:
+        self.call = call
+        self.kind = kind
+        self.schema = schema or call.resource.schema
+        self.complaints: list[str] = []
+        """What field validation finds in the patch itself."""
+        self.repeats = Repeats()
+        """The objects that the last result has of the patch and that name a key more than once."""
+        self._in_patch = self.repeats
+        self._parsed: tuple[Any, Repeats] | None = None
+        self._apply: Patch | None = None
+
+    async def look_ahead(self) -> None:
+        """Parse a long patch that repeats keys off the event loop."""
+        with contextlib.suppress(DecodeError):
+            value, repeats = json.read(self.call.request.body)
+            found = await elsewhere(json.parse_repeats, self.call.request.body) if repeats else None
+            self._parsed = found or (value, self.repeats)
+
+    def __call__(self, current: Object) -> Object:
+        if self._apply is None:
+            self._apply = self._read()
+        self.repeats = self._in_patch.copy()
+        return self._apply(current)
+
+    def _read(self) -> Patch:
+        checked = self.call.context.field_validation != "Ignore"
+        try:
+            document, repeats = self._parsed or json.read_repeats(self.call.request.body)
+        except DecodeError as error:
+            raise status.bad_request(f"error decoding patch: {error}") from None
+        complaints = repeats.duplicate(document) if checked else []
+        if self.kind == JSON_PATCH:
+            operations = jsonpatch.operations(document, checked=checked)
+            self.complaints = [f"json patch {complaint}" for complaint in complaints]
+            self.complaints += jsonpatch.unknown_members(operations)
+            self._in_patch = repeats
+            return lambda current: _object(jsonpatch.apply(current, operations, self.repeats))
+        self.complaints = complaints
+        if self.kind == MERGE:
+            merge.check(document, checked=checked)
+            return lambda current: _object(merge.apply(current, document))
+        typed = {
+            key: value
+            for key, value in strategic.check(document).items()
+            if key not in ("kind", "apiVersion")
+        }
+        return lambda current: strategic.apply(current, typed, self.schema)
+
+
 async def patch(call: Call) -> Response:
     kind = patch_type(call)
     path = update.way_in(call)
@@ -40,7 +98,9 @@ async def patch(call: Call) -> Response:
         from kubist.verbs import apply as apply_verb
 
         return await apply_verb.apply(call, path, shown, force)
-    change = reader(call, kind)
+    change = Change(call, kind)
+    if len(call.request.body) > body.LENGTHY:
+        await change.look_ahead()
     wanted = body.expected(call.resource)
     converted = create.converts(call)
 
@@ -52,7 +112,7 @@ async def patch(call: Call) -> Response:
         changed = change(current)
         metadata = changed.get("metadata")
         cleared = isinstance(metadata, dict) and metadata.get("managedFields") == []
-        new = decode(call, wanted, changed, kind, None if converted else current)
+        new = decode(change, wanted, changed, None if converted else current)
         _complete(call, new)
         check_identity(call, new, old)
         # Not `current` where `new` shares parts with it: completing `new` may have changed them.
@@ -99,45 +159,6 @@ def _options(call: Call, apply: bool) -> bool:
     return bool(chosen.force)
 
 
-def reader(call: Call, kind: str, schema: Schema | None = None) -> Patch:
-    """The patch as a function of the current object (in the request's version). It is read on the first use:
-    a patch of an object that is not there is not looked at."""
-    made: Patch | None = None
-
-    def change(current: Object) -> Object:
-        nonlocal made
-        if made is not None:
-            return made(current)
-        made, complaints = _read(call, kind, schema or call.resource.schema)
-        changed = made(current)
-        _complain(call, complaints)
-        return changed
-
-    return change
-
-
-def _read(call: Call, kind: str, schema: Schema) -> tuple[Patch, list[str]]:
-    """The patch, and what field validation finds in it."""
-    checked = call.context.field_validation != "Ignore"
-    try:
-        document, complaints = json.loads_strict(call.request.body)
-    except DecodeError as error:
-        raise status.bad_request(f"error decoding patch: {error}") from None
-    if kind == JSON_PATCH:
-        operations = jsonpatch.operations(document, checked=checked)
-        found = [f"json patch {complaint}" for complaint in complaints] + jsonpatch.unknown_members(
-            operations
-        )
-        return lambda current: _object(jsonpatch.apply(current, operations)), found
-    if kind == MERGE:
-        merge.check(document, checked=checked)
-        return lambda current: _object(merge.apply(current, document)), complaints
-    typed = {
-        key: value for key, value in strategic.check(document).items() if key not in ("kind", "apiVersion")
-    }
-    return lambda current: strategic.apply(current, typed, schema), complaints
-
-
 def _object(value: Any) -> Object:
     if not isinstance(value, dict):
         raise refused(FieldError("FieldValueInvalid", "patch", "Invalid value: the result is not an object"))
@@ -165,47 +186,45 @@ def refused(error: FieldError) -> status.APIError:
     return failure
 
 
-def decode(
-    call: Call, wanted: body.Expected, patched: Object, kind: str, stored: Object | None = None
-) -> Object:
-    """The document that a patch of some type made (of an object as it is stored) as an object of the kind."""
+def decode(change: Change, wanted: body.Expected, patched: Object, stored: Object | None = None) -> Object:
+    """The document that a patch made (of an object as it is stored) as an object of the kind."""
+    call, kind = change.call, change.kind
     asked = (KEEP_EMPTY, WRAP) if kind == STRATEGIC else (KEEP_EMPTY,)
     if wanted.custom is not None:
-        _keep_version(call, wanted, patched)
+        _keep_version(change, wanted, patched)
     elif kind != STRATEGIC and not patched.get("apiVersion"):
-        _need_version(call, wanted, patched)
+        _need_version(change, wanted, patched)
     try:
-        decoded = body.decode_parsed(patched, [], wanted, *asked, stored=stored)
+        decoded = body.decode_parsed(patched, [], wanted, *asked, stored=stored, repeats=change.repeats)
     except (DecodeError, status.APIError) as error:
         if isinstance(error, status.APIError) and error.code == 422:
             raise
         raise refused(
             FieldError("FieldValueInvalid", "patch", f'Invalid value: "<patch>": {error}')
         ) from None
-    _complain(call, decoded.complaints)
+    _complain(call, change.complaints + decoded.complaints)
     call.empties = decoded.empties
     body.note_empty(call, wanted, decoded, new=False)
     obj: Object = decoded.object
     return obj
 
 
-def _keep_version(call: Call, wanted: body.Expected, patched: Object) -> None:
+def _keep_version(change: Change, wanted: body.Expected, patched: Object) -> None:
     """A patch cannot move a custom object to another version, in which no field would be known."""
     given = patched.get("apiVersion")
     if isinstance(given, str) and given and given != wanted.api_version:
         unknown = sorted(patched.keys() - {"apiVersion", "kind", "metadata"})
-        _complain(call, [f'unknown field "{name}"' for name in unknown])
+        _complain(change.call, change.complaints + [f'unknown field "{name}"' for name in unknown])
         error = fields.invalid("apiVersion", given, f"must be {wanted.api_version}")
-        raise status.invalid(wanted.group, wanted.kind, call.info.name, [error])
+        raise status.invalid(wanted.group, wanted.kind, change.call.info.name, [error])
 
 
-def _need_version(call: Call, wanted: body.Expected, patched: Object) -> None:
+def _need_version(change: Change, wanted: body.Expected, patched: Object) -> None:
     """Without a version no field of a built-in kind has a meaning, and so the object has no name."""
     if patched.get("kind") in (None, "", wanted.kind) and patched.get("apiVersion") in (None, ""):
-        _complain(
-            call, [f'unknown field "{name}"' for name in sorted(patched.keys() - {"apiVersion", "kind"})]
-        )
-        why = f"the name of the object ({call.info.name} based on URL) was undeterminable"
+        unknown = sorted(patched.keys() - {"apiVersion", "kind"})
+        _complain(change.call, change.complaints + [f'unknown field "{name}"' for name in unknown])
+        why = f"the name of the object ({change.call.info.name} based on URL) was undeterminable"
         raise status.bad_request(f"{why}: name must be provided")
 
 

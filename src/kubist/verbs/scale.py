@@ -90,13 +90,13 @@ async def patch(call: Call, path: Scale, kind: str) -> Response:
         from kubist.verbs import apply as apply_verb
 
         return await apply_verb.apply_scale(call, path, shown, bool(chosen.force))
-    change = patch_verb.reader(call, kind, wanted.schema)
+    change = patch_verb.Change(call, kind, wanted.schema)
 
     async def patched(old: Object) -> Object:
         live = path.view(old, view)
         if call.resource.custom and at(old, path.spec_replicas) is None:
             live["spec"]["replicas"] = UNSET
-        scale = patch_verb.decode(call, wanted, change(live), kind)
+        scale = patch_verb.decode(change, wanted, change(live))
         patch_verb.check_identity(call, scale, old)
         return scale
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.codec import yaml
+from kubist.codec import json, yaml
 from kubist.codec.errors import DecodeError
 from kubist.http.messages import Response
 from kubist.kinds.strategy import Scale, Update
@@ -33,7 +33,7 @@ async def update(call: Call) -> Response:
     shown = call.negotiate("object")
     _options(call)
     if len(call.request.body) > body.LENGTHY:
-        await body.look_ahead(call)
+        await body.look_ahead(call, body.expected(call.resource))
     obj = _sent(call)
     metadata = obj["metadata"]
     cleared = clears_managers(call, metadata)
@@ -85,10 +85,14 @@ def clears_managers(call: Call, metadata: Object) -> bool:
     if "managedFields" in metadata or b'"managedFields"' not in call.request.body:
         return False
     try:
-        sent = yaml.parse(call.request.body).value
+        if "yaml" in call.request.headers.get("content-type", ""):
+            sent = yaml.parse(call.request.body).value
+        else:
+            sent = json.parse(call.request.body)
     except DecodeError:  # protobuf that happens to hold the word
         return False
-    return isinstance(sent, dict) and (sent.get("metadata") or {}).get("managedFields") == []
+    sent_metadata = sent.get("metadata") if isinstance(sent, dict) else None
+    return isinstance(sent_metadata, dict) and sent_metadata.get("managedFields") == []
 
 
 def check_name(call: Call, metadata: Object) -> None:
