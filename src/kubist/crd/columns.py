@@ -79,7 +79,7 @@ def cell(column: Column, obj: Object, now: datetime.datetime | None = None) -> A
     if column.type == "string":
         return printed(value)
     if column.type == "integer" and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return int(value)
+        return saturated(value)
     if column.type == "number" and isinstance(value, (int, float)) and not isinstance(value, bool):
         return canonical(float(value))
     if column.type == "boolean" and isinstance(value, bool):
@@ -87,6 +87,11 @@ def cell(column: Column, obj: Object, now: datetime.datetime | None = None) -> A
     if column.type == "date" and isinstance(value, str):
         return age(value, now)
     return None
+
+
+def saturated(value: float) -> int:
+    """A number as an integer of 64 bits: beyond these, the nearest one."""
+    return max(-(1 << 63), min(int(value), (1 << 63) - 1))
 
 
 def printed(value: Any) -> str:
@@ -97,6 +102,8 @@ def printed(value: Any) -> str:
         return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        value = float(value)
     return go_float(value) if isinstance(value, float) else str(value)
 
 
