@@ -9,8 +9,8 @@ Threads may share a cache: each step is one atomic dict operation. At worst two 
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from typing import Any, Generic, TypeVar, TypeVarTuple, cast
 
 K = TypeVar("K")
@@ -28,7 +28,11 @@ def key_length(key: object) -> int:
         return ITEM * len(key) + sum(map(key_length, key))
     if isinstance(key, int):
         return key.bit_length() // 8
-    return 0
+    if is_dataclass(key) and type(key).__hash__ is not object.__hash__:
+        return sum(key_length(getattr(key, part.name)) for part in fields(key) if part.compare)
+    if key is None or isinstance(key, float) or type(key).__hash__ is object.__hash__:
+        return 0  # objects that are equal to nothing but themselves: their number is limited, not their size
+    raise TypeError(f"no limit is known for keys of type {type(key).__name__}")
 
 
 class BoundedCache(dict[K, V], Generic[K, V]):
@@ -82,7 +86,7 @@ def bounded_cache(
     """
 
     def decorate(function: Callable[[*Parameters], V]) -> Callable[[*Parameters], V]:
-        if len(inspect.signature(function).parameters) == 1:
+        if function.__code__.co_argcount == 1:
             single = cast("Callable[[Any], V]", function)
             return cast(
                 "Callable[[*Parameters], V]",

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from kubist.caching import BoundedCache
+
 if TYPE_CHECKING:
     from kubist.filters.gate import Passage
 
@@ -107,19 +109,20 @@ def _quoted(text: str) -> str:
     return text if text and " " not in text and '"' not in text else f'"{text}"'
 
 
+LONGEST_TEXT = 256
+"""Characters by which `Seldom` tells texts apart."""
+
+
 class Seldom:
     """Lets a line through once in so many seconds for each text, so that an outage does not fill the disk."""
 
     def __init__(self, seconds: float = 5.0, texts: int = 256) -> None:
         self._seconds = seconds
-        self._texts = texts
-        self._said: dict[str, float] = {}
+        self._said: BoundedCache[str, float] = BoundedCache(entries=texts, key_length=LONGEST_TEXT)
 
     def may(self, text: str) -> bool:
-        now = time.monotonic()
+        now, text = time.monotonic(), text[:LONGEST_TEXT]
         if now - self._said.get(text, -self._seconds) < self._seconds:
             return False
-        if len(self._said) >= self._texts:
-            self._said.clear()
         self._said[text] = now
         return True

@@ -6,8 +6,9 @@ Purely syntactic: whether such a resource exists is for the dispatcher to find o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from urllib.parse import unquote
+
+from kubist.caching import bounded_cache
 
 _VERBS = {
     "POST": "create",
@@ -19,8 +20,8 @@ _VERBS = {
 }
 
 
-REMEMBERED = 512
-"""Lines up to this length are remembered with what they ask."""
+LONGEST_LINE = 320
+"""Request lines up to this length are cached with what they ask."""
 _ANY = "\0"
 """In place of the name where all names are meant."""
 
@@ -57,7 +58,7 @@ class RequestInfo:
 def read(method: str, raw_path: str, raw_query: str) -> tuple[RequestInfo, dict[str, str]]:
     """What a request line asks, and its parameters, both for reading only. Most lines differ from an earlier one
     in nothing, or in the name at their end."""
-    if len(raw_path) + len(raw_query) > REMEMBERED:
+    if len(raw_path) + len(raw_query) > LONGEST_LINE:
         query = parse_query(raw_query)
         return parse(method, raw_path, query), query
     directory, _, name = raw_path.rpartition("/")
@@ -82,13 +83,13 @@ def read(method: str, raw_path: str, raw_query: str) -> tuple[RequestInfo, dict[
     return info, query
 
 
-@lru_cache(maxsize=1024)
+@bounded_cache(entries=1024, key_length=LONGEST_LINE)
 def _read(method: str, raw_path: str, raw_query: str) -> tuple[RequestInfo, dict[str, str]]:
     query = parse_query(raw_query)
     return parse(method, raw_path, query), query
 
 
-@lru_cache(maxsize=1024)
+@bounded_cache(entries=1024, key_length=LONGEST_LINE)
 def _in(method: str, directory: str, raw_query: str) -> tuple[RequestInfo, dict[str, str]] | None:
     """What lines have in common that end with the name of an object; None if the end of such a path is none."""
     if "%" in directory or _ANY in directory:

@@ -12,9 +12,11 @@ import importlib.util
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kubist.caching import BoundedCache
 from kubist.kinds.strategy import Strategy
 
 if TYPE_CHECKING:
@@ -59,7 +61,9 @@ class Resource:
     """The revision before which there was no such resource; watches cannot start earlier."""
     representations: dict[Any, Any] = field(default_factory=dict)
     """Made by `codec.representations`, kept as long as the resource."""
-    negotiated: dict[tuple[Any, ...], tuple[Any, Any]] = field(default_factory=dict)
+    negotiated: BoundedCache[tuple[Any, ...], tuple[Any, Any]] = field(
+        default_factory=partial(BoundedCache, entries=64, key_length=512)
+    )
     """What `Call.negotiate` chose for whom."""
     api_version: str = field(init=False)
     strategy: Strategy = field(init=False, repr=False)

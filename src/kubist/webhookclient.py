@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import functools
 import ssl
 from typing import TYPE_CHECKING, Any
 
+from kubist.caching import bounded_cache
 from kubist.http.client import CallFailed, post
 
 if TYPE_CHECKING:
     from kubist.context import Objects
 
 Object = dict[str, Any]
+LONGEST_BUNDLE = 1 << 18
+"""Characters of a CA bundle that is kept parsed: more than the authorities of a whole system take."""
 
 
 class WebhookClient:
@@ -62,7 +64,7 @@ class WebhookClient:
         return f"https://{where}{path if path.startswith('/') else '/' + path}"
 
 
-@functools.lru_cache(maxsize=64)
+@bounded_cache(entries=32, key_length=LONGEST_BUNDLE)
 def trust(bundle: str) -> ssl.SSLContext:
     """Whom a CA bundle (base64 of PEM) makes trusted: those in it, or with none those of the system."""
     if not bundle:

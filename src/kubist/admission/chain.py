@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Pending, Plugin
+from kubist.caching import BoundedCache
 from kubist.context import Context
 from kubist.resources import Resource
 from kubist.storage.collection import Collection
@@ -43,7 +44,9 @@ class Admission:
 
     def __init__(self, plugins: Sequence[Plugin] = ()) -> None:
         self.plugins = list(plugins)
-        self._routes: dict[tuple[Resource, str, str], Route] = {}
+        self._routes: BoundedCache[tuple[Resource, str, str], Route] = BoundedCache(
+            entries=4096, key_length=128
+        )
 
     def start(self, registry: Registry) -> None:
         for plugin in self.plugins:

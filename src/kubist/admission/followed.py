@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from kubist.caching import BoundedCache
+
 if TYPE_CHECKING:
     from kubist.registry import Registry
     from kubist.storage.cache import Change
@@ -25,7 +27,7 @@ class Followed(Generic[T]):
         self._entries: object = None
         self._made: dict[str, T] = {}
         self._items: list[T] | None = None
-        self._within: dict[str, list[T]] = {}
+        self._within: BoundedCache[str, list[T]] = BoundedCache(entries=4096, key_length=63)
         self.generation = 0
         """Rises with every change."""
         self.collection.subscribe(self, self._changed)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import functools
 import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kubist.webhookclient import resolve
+from kubist.caching import bounded_cache
+from kubist.webhookclient import LONGEST_BUNDLE, resolve
 
 if TYPE_CHECKING:
     from kubist.config import Config
@@ -69,7 +69,7 @@ def backend_of(obj: Object) -> Backend | None:
     )
 
 
-@functools.lru_cache(maxsize=64)
+@bounded_cache(entries=32, key_length=LONGEST_BUNDLE)
 def _context(bundle: str, insecure: bool, certificate: str, key: str) -> ssl.SSLContext:
     authorities = base64.b64decode(bundle, validate=True).decode("ascii") if bundle else None
     context = ssl.create_default_context(cadata=authorities)

@@ -6,10 +6,10 @@ tried best first, each with its parameters. That makes two kinds of 406.
 
 from __future__ import annotations
 
-import functools
 import re
 from dataclasses import dataclass, replace
 
+from kubist.caching import bounded_cache
 from kubist.meta.status import APIError
 
 JSON = "application/json"
@@ -20,8 +20,6 @@ STREAMED = (JSON, PROTOBUF)
 STREAMS = tuple(f"{serializer};stream=watch" for serializer in STREAMED)
 META_VERSIONS = ("v1", "v1beta1")
 FEW = 12
-REMEMBERED = 512
-"""Headers up to this length are remembered with what they choose."""
 PARTIAL = ("PartialObjectMetadata", "PartialObjectMetadataList")
 
 
@@ -180,11 +178,10 @@ def check_route(header: str, offered: tuple[str, ...]) -> None:
 
 def negotiate(header: str, endpoint: Endpoint, *, pretty: bool = False) -> MediaType:
     """The representation to answer in; 406 if there is none."""
-    if len(header) <= REMEMBERED:
-        return _remembered(header, endpoint, pretty)
     return _negotiate(header, endpoint, pretty)
 
 
+@bounded_cache(entries=1024, key_length=512)
 def _negotiate(header: str, endpoint: Endpoint, pretty: bool) -> MediaType:
     if endpoint.literal and header:
         check_route(header, ALL + STREAMS if endpoint.watched else ALL)
@@ -192,9 +189,6 @@ def _negotiate(header: str, endpoint: Endpoint, pretty: bool) -> MediaType:
     if found is None:
         raise NotAcceptable(ALL)
     return replace(found, pretty=True) if pretty and not found.pretty else found
-
-
-_remembered = functools.lru_cache(maxsize=1024)(_negotiate)
 
 
 def negotiate_stream(header: str, endpoint: Endpoint) -> MediaType:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import struct
 from base64 import b64decode
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
+from kubist.caching import bounded_cache
 from kubist.codec.json import dumps
 from kubist.codec.wire import BYTES, FIXED64, SMALL, VARINT, delimited, tag, varint
 from kubist.meta.times import is_zero, parse_micro_time, parse_time
@@ -146,19 +147,19 @@ class _Source:
         return name
 
 
-@lru_cache(maxsize=4096)
+@bounded_cache(entries=4096, key_length=64)
 def _quantity(text: str) -> bytes:
     return delimited(b"\x0a", text.encode())
 
 
-@lru_cache(maxsize=4096)
+@bounded_cache(entries=4096, key_length=64)
 def _time(text: str | None) -> bytes:
     if text is None or is_zero(seconds := parse_time(text)):
         return b""
     return b"\x08" + varint(seconds) + b"\x10\x00"
 
 
-@lru_cache(maxsize=4096)
+@bounded_cache(entries=4096, key_length=64)
 def _micro_time(text: str | None) -> bytes:
     if text is None:
         return b""

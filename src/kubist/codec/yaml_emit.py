@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from functools import cmp_to_key, lru_cache
+from functools import cmp_to_key
 from io import BytesIO
 from typing import Any
 
@@ -26,6 +26,7 @@ from yaml.events import (
     StreamStartEvent,
 )
 
+from kubist.caching import bounded_cache
 from kubist.codec.yaml_scalars import WORDS, is_plain, natural_order
 
 WIDTH = 80
@@ -33,7 +34,6 @@ BYTE_ORDER_MARK = "\ufeff"
 """After one, everything is escaped."""
 LONGEST_KEY = 128
 """Bytes of a key that stands before its colon; a longer one gets a line with a question mark."""
-CACHED_KEYS = 40
 """Sets of keys up to this many are remembered in their order: structs have the same again and again."""
 
 _SIMPLE = re.compile(r"[A-Za-z/_$(][A-Za-z0-9/_$().=+@~-]*(?::[A-Za-z0-9/_$().=+@~-]+)*")
@@ -156,17 +156,15 @@ class _Writer:
 
 def _ordered(value: dict[str, Any]) -> Any:
     """The keys of a mapping in order, each with how it is written before a colon, if it can be."""
-    return _remembered(tuple(value)) if len(value) <= CACHED_KEYS else _order(tuple(value))
+    return _order(tuple(value))
 
 
+@bounded_cache(entries=2048, key_length=2048)
 def _order(keys: tuple[str, ...]) -> list[tuple[str, str]]:
     return [(key, _key(key)) for key in sorted(keys, key=cmp_to_key(natural_order))]
 
 
-_remembered = lru_cache(maxsize=2048)(_order)
-
-
-@lru_cache(maxsize=4096)
+@bounded_cache(entries=4096, key_length=LONGEST_KEY)
 def _key(key: str) -> str:
     if _BREAKS.search(key):
         raise _Uncommon

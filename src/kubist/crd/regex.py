@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import re2  # type: ignore[import-untyped]
+
+from kubist.caching import bounded_cache
 
 
 class RegexError(ValueError):
@@ -17,7 +18,7 @@ _options = re2.Options()
 _options.log_errors = False
 
 
-@functools.lru_cache(maxsize=2048)
+@bounded_cache(entries=512, key_length=1024)
 def compile(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options=_options)

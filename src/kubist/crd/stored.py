@@ -16,6 +16,8 @@ from kubist.storage.cache import Entry, StoredKind
 
 Object = dict[str, Any]
 _RECENT = 128
+_LARGE = 1 << 16
+"""Bytes of a value in whose place all others are forgotten, so that they never take many megabytes."""
 
 
 class CustomKind(StoredKind):
@@ -38,6 +40,8 @@ class CustomKind(StoredKind):
         self.versions[self.api_version].default(obj)
         if super().encode(obj) != value:
             return value  # readers see defaults that are not stored
+        if len(value) > _LARGE:
+            self._recent.clear()
         self._recent[value] = None
         if len(self._recent) > _RECENT:
             self._recent.popitem(last=False)

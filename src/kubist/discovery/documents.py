@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
 from typing import Any
 
+from kubist.caching import bounded_cache
 from kubist.discovery.versions import priority
 from kubist.resources import Resource, Resources, SubresourceInfo
 
@@ -20,7 +20,7 @@ HASHED_AS = {
 """Kinds that the reference stores in a version of their own, so that servers of other releases can read them."""
 
 
-@functools.lru_cache(maxsize=4096)
+@bounded_cache(entries=4096, key_length=512)
 def storage_version_hash(group: str, version: str, kind: str) -> str:
     """How clients tell that the stored version of a kind has changed."""
     digest = hashlib.sha256(f"{group}/{version}/{kind}".encode()).digest()

@@ -273,6 +273,7 @@ class FlowControl:
             level.nominal = math.ceil(self._seats * level.shares / total) if total else 0
         self._levels = found
         self._headers.clear()
+        self._stools.clear()
 
     def _turn(self, user: str) -> asyncio.Future[None] | None:
         """None if a request of the user may go on at once; else what to wait for."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from kubist.caching import BoundedCache
 from kubist.context import User
 from kubist.filters.attributes import Attributes
 from kubist.storage.cache import Change, Collection
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
 GROUP = "flowcontrol.apiserver.k8s.io"
 CATCH_ALL = "catch-all"
-REMEMBERED = 10_000
 
 Object = dict[str, Any]
 
@@ -100,7 +100,7 @@ class FlowSchemas:
         self._changed = changed
         self._seen: list[tuple[Collection, Any]] = []
         self._schemas: list[FlowSchema] = []
-        self._known: dict[tuple[Any, ...], FlowSchema] = {}
+        self._known: BoundedCache[tuple[Any, ...], FlowSchema] = BoundedCache(entries=4096, key_length=2048)
 
     def classify(self, asked: Attributes) -> FlowSchema | None:
         """The first schema that matches; None only while the server has none at all."""
@@ -119,8 +119,6 @@ class FlowSchemas:
         if found is None:
             for schema in self._schemas:
                 if schema.matches(asked) or schema.name == CATCH_ALL:
-                    if len(self._known) > REMEMBERED:
-                        self._known.clear()
                     self._known[key] = schema
                     return schema
         return found

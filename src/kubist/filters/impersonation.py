@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from urllib.parse import unquote
 
+from kubist.caching import BoundedCache
 from kubist.context import User
 from kubist.filters.attributes import Attributes
 from kubist.filters.authentication import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED
@@ -24,7 +25,6 @@ NODE_NAME = "authentication.kubernetes.io/node-name"
 NODE_KEYS = "authentication.kubernetes.io/associated-node-keys"
 MANY = 4
 """From so many groups or extra values on, a right to all of them is looked for first."""
-REMEMBERED = 10_000
 _PREFIX = "impersonate-"
 _EXTRA = "impersonate-extra-"
 
@@ -224,7 +224,7 @@ class Impersonation:
     def __init__(self, authorize: Authorize) -> None:
         modes = (AssociatedNode, ArbitraryNode, ServiceAccount, UserInfo, Mode)
         self._modes = [mode(authorize) for mode in modes]
-        self._last: dict[str, Mode] = {}
+        self._last: BoundedCache[str, Mode] = BoundedCache(entries=10_000, key_length=256)
 
     async def impersonate(self, wanted: User, attributes: Attributes) -> tuple[User, str]:
         """The user to be, and the constraint under which (empty: none); or the 403 of the first mode."""
@@ -239,8 +239,6 @@ class Impersonation:
                 refusal = refusal or error
                 continue
             if user is not None:
-                if len(self._last) > REMEMBERED:
-                    self._last.clear()
                 self._last[requester] = mode
                 return user, "" if mode.constraint == "impersonate" else mode.constraint
         assert refusal is not None

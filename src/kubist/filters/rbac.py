@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from kubist.caching import BoundedCache
 from kubist.context import Rules, User
 from kubist.filters.attributes import Attributes, aggregate
 from kubist.meta.fields import quoted
@@ -18,14 +19,18 @@ if TYPE_CHECKING:
     from kubist.registry import Registry
 
 GROUP = "rbac.authorization.k8s.io"
-REMEMBERED = 10_000
-"""Pairs of user and namespace whose grants are kept."""
-QUESTIONS = 500
-"""Answers that are kept of each of them."""
+GRANTS = 4096
+"""Pairs of user and namespace whose grants are cached."""
+ANSWERS = 16_384
+"""Answers that are cached, of all grants together."""
 
 Object = dict[str, Any]
 Subject = tuple[str, str, str]
 """Kind (User or Group), name, and the namespace of the binding ("" for everywhere)."""
+Answer = list[tuple[frozenset[str], str]]
+"""The names that a rule is limited to (none: all), and the reason to give, for each rule that allows a request."""
+Answers = dict[tuple[Any, ...], Answer]
+"""By grants, verb and either group, resource and subresource or path."""
 
 
 class Rule:
@@ -93,13 +98,15 @@ class Binding:
 class Grants:
     """All rules that apply to one user in one namespace, each list with the reason that it gives."""
 
-    __slots__ = ("_asked", "denied", "errors", "sources")
+    __slots__ = ("answers", "denied", "errors", "sources")
 
-    def __init__(self, sources: list[tuple[str, tuple[Rule, ...]]], errors: list[str]) -> None:
+    def __init__(
+        self, sources: list[tuple[str, tuple[Rule, ...]]], errors: list[str], answers: Answers
+    ) -> None:
         self.sources = sources
         self.errors = errors
         self.denied = f"RBAC: {aggregate(errors)}" if errors else ""
-        self._asked: dict[tuple[str, ...], list[tuple[frozenset[str], str]]] = {}
+        self.answers = answers
 
     def rules(self) -> Iterator[Rule]:
         for _, rules in self.sources:
@@ -107,23 +114,24 @@ class Grants:
 
     def decide(self, attributes: Attributes) -> tuple[bool | None, str]:
         if attributes.is_resource:
-            question: tuple[str, ...] = (
+            question: tuple[Any, ...] = (
+                self,
                 attributes.verb,
                 attributes.group,
                 attributes.resource,
                 attributes.subresource,
             )
         else:
-            question = (attributes.verb, attributes.path)
-        answers = self._asked.get(question)
+            question = (self, attributes.verb, attributes.path)
+        answers = self.answers.get(question)
         if answers is None:
-            answers = self._answers(question)
+            answers = self.answers[question] = self._answer(question[1:])
         for names, reason in answers:
             if not names or attributes.name in names:
                 return True, reason
         return None, self.denied
 
-    def _answers(self, question: tuple[str, ...]) -> list[tuple[frozenset[str], str]]:
+    def _answer(self, question: tuple[str, ...]) -> Answer:
         found = []
         for reason, rules in self.sources:
             for rule in rules:
@@ -132,9 +140,6 @@ class Grants:
                         found.append((_ANY, reason))
                 elif rule.allows(*question):
                     found.append((rule.names, reason))
-        if len(self._asked) > QUESTIONS:
-            self._asked.clear()
-        self._asked[question] = found
         return found
 
 
@@ -150,8 +155,12 @@ class RBAC:
         self._seen: list[tuple[Collection, Any]] = []
         self._bindings: dict[str, Binding] = {}
         self._subjects: dict[Subject, set[str]] = {}
-        self._roles: dict[str, tuple[Rule, ...] | None] = {}
-        self._grants: dict[tuple[str, tuple[str, ...], str], Grants] = {}
+        self._roles: dict[str, tuple[Rule, ...]] = {}
+        """The rules of stored roles."""
+        self._grants: BoundedCache[tuple[str, tuple[str, ...], str], Grants] = BoundedCache(
+            entries=GRANTS, key_length=4096
+        )
+        self._answers: Answers = BoundedCache(entries=ANSWERS, key_length=256)
         self._loading: list[asyncio.Future[None]] = []
 
     async def decide(self, attributes: Attributes) -> tuple[bool | None, str]:
@@ -182,9 +191,11 @@ class RBAC:
         key = (user.name, user.groups, namespace)
         found = self._grants.get(key)
         if found is None:
-            if len(self._grants) > REMEMBERED:
-                self._grants.clear()
             found = self._grants[key] = self._gather(user, namespace)
+            if key not in self._grants:
+                found.answers = {}  # Too long a key: nobody will ask these grants again.
+            elif len(self._grants) == 1:
+                self._answers.clear()  # The answers of grants that were dropped or have changed.
         return found
 
     def role(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
@@ -194,12 +205,10 @@ class RBAC:
         key = (
             f"{collection.kind.prefix}{namespace}/{name}" if kind == "Role" else collection.kind.prefix + name
         )
-        if key not in self._roles:
-            entry = collection.get(key)
-            self._roles[key] = (
-                None if entry is None else tuple(Rule(rule) for rule in entry.object().get("rules") or ())
-            )
-        return self._roles[key]
+        found = self._roles.get(key)
+        if found is None and (entry := collection.get(key)) is not None:
+            found = self._roles[key] = tuple(Rule(rule) for rule in entry.object().get("rules") or ())
+        return found
 
     def _gather(self, user: User, namespace: str) -> Grants:
         sources, errors = [], []
@@ -219,7 +228,7 @@ class RBAC:
                     errors.append(f"{kind}.{GROUP} {quoted(binding.role_name)} not found")
                 else:
                     sources.append((binding.reason(called), rules))
-        return Grants(sources, errors)
+        return Grants(sources, errors, self._answers)
 
     def _collection(self, resource: str) -> Collection:
         found = self._collections.get(resource)

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
+from kubist.caching import BoundedCache
 from kubist.context import User
 from kubist.filters.authentication import with_groups
 from kubist.http.messages import Request
@@ -19,14 +20,12 @@ class Authorities:
 
     def __init__(self, path: str) -> None:
         self._certificates = x509.load_pem_x509_certificates(Path(path).read_bytes())
-        self._known: dict[bytes, bool] = {}
+        self._known: BoundedCache[bytes, bool] = BoundedCache(entries=1000, key_length=8192)
 
     def issued(self, der: bytes) -> bool:
         """TLS has verified the certificate against all authorities; this tells which they were."""
         known = self._known.get(der)
         if known is None:
-            if len(self._known) > 1000:
-                self._known.clear()
             known = self._known[der] = self._check(x509.load_der_x509_certificate(der))
         return known
 

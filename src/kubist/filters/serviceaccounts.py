@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from kubist.caching import BoundedCache
 from kubist.context import User
 from kubist.filters.attributes import quoted_list
 from kubist.filters.authentication import AUTHENTICATED, CREDENTIAL_ID, INVALID, Audiences, Known, TokenError
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 LEGACY_ISSUER = "kubernetes/serviceaccount"
 INVALID_SINCE = "kubernetes.io/legacy-token-invalid-since"
 LAST_USED = "kubernetes.io/legacy-token-last-used"
-REMEMBERED = 10_000
 _EXTRA = "authentication.kubernetes.io/"
 
 
@@ -62,7 +62,7 @@ class ServiceAccountTokens:
         self._keys = keys
         self._issuers = issuers
         self._audiences = audiences
-        self._held: dict[str, Held] = {}
+        self._held: BoundedCache[str, Held] = BoundedCache(entries=4096, key_length=4096)
 
     async def authenticate(self, token: str, audiences: Audiences) -> Known | None:
         held = self._held.get(token)
@@ -94,8 +94,6 @@ class ServiceAccountTokens:
         claims = self._keys.claims(token)
         check_dates(claims)
         held = self._read(claims)
-        if len(self._held) > REMEMBERED:
-            self._held.clear()
         self._held[token] = held
         return held
 

@@ -9,6 +9,7 @@ import logging
 import time
 from typing import Any
 
+from kubist.caching import BoundedCache
 from kubist.context import Rules, User
 from kubist.filters.attributes import Attributes, selectors_asked
 from kubist.filters.authentication import Audiences, Known, TokenError, with_groups
@@ -17,7 +18,6 @@ from kubist.http.client import CallFailed
 
 log = logging.getLogger("kubist.filters")
 
-REMEMBERED = 10_000
 MALFORMED = "the token webhook's answer is malformed"
 
 Object = dict[str, Any]
@@ -27,15 +27,13 @@ class Remembered:
     """Answers with the time until which they hold."""
 
     def __init__(self) -> None:
-        self._answers: dict[Any, tuple[float, Any]] = {}
+        self._answers: BoundedCache[Any, tuple[float, Any]] = BoundedCache(entries=2048, key_length=10_000)
 
     def get(self, question: Any) -> Any:
         until, answer = self._answers.get(question, (0.0, None))
         return answer if time.monotonic() < until else None
 
     def put(self, question: Any, answer: Any, seconds: float) -> None:
-        if len(self._answers) >= REMEMBERED:
-            self._answers.clear()
         if seconds > 0:
             self._answers[question] = (time.monotonic() + seconds, answer)
 

@@ -7,8 +7,8 @@ import contextlib
 import logging
 import socket
 import ssl
-from functools import lru_cache
 
+from kubist.caching import bounded_cache
 from kubist.http.heads import date_line
 from kubist.http.limits import Limits
 from kubist.http.messages import Application, ClientCertificate, Request, Response, Stream
@@ -201,7 +201,7 @@ class Connection(asyncio.Protocol):
         return []
 
 
-@lru_cache(maxsize=2048)
+@bounded_cache(entries=2048, key_length=64)
 def header_name(raw: bytes) -> str:
     return raw.decode("latin-1").lower()
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
+from kubist.caching import bounded_cache
 from kubist.http.hpack import Header
 
 _FORBIDDEN_IN_VALUE = re.compile(rb"[\0\r\n]|^[ \t]|[ \t]$").search
@@ -27,7 +27,7 @@ class Fields(NamedTuple):
     repeated: dict[str, list[str]] | None = None
 
 
-@lru_cache(maxsize=2048)
+@bounded_cache(entries=2048, key_length=64)
 def _regular_name(name: bytes) -> str:
     if not _NAME(name) or name in _CONNECTION_HEADERS:
         raise Malformed

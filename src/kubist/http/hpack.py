@@ -6,11 +6,12 @@ Huffman codes and the static table come from the `hpack` package, whose own code
 from __future__ import annotations
 
 from collections import deque
-from functools import lru_cache
 
 from hpack.exceptions import HPACKDecodingError
 from hpack.huffman_table import decode_huffman
 from hpack.table import HeaderTable
+
+from kubist.caching import bounded_cache
 
 Header = tuple[bytes, bytes]
 
@@ -136,15 +137,15 @@ def _string(block: bytes, position: int) -> tuple[bytes, int]:
     raw = block[position:end]
     if first < 0x80:
         return raw, end
-    return (_huffman(raw) if length <= 256 else decode_huffman(raw)), end
+    return _huffman(raw), end
 
 
-@lru_cache(maxsize=4096)
+@bounded_cache(entries=4096, key_length=256)
 def _huffman(raw: bytes) -> bytes:
     return decode_huffman(raw)
 
 
-@lru_cache(maxsize=2048)
+@bounded_cache(entries=2048, key_length=320)
 def encode(name: bytes, value: bytes) -> bytes:
     """One header, indexed where the static table has it, literal otherwise."""
     name = name.lower()

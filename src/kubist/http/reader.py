@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import httptools
 
+from kubist.caching import BoundedCache
 from kubist.http.connection import NEVER, header_name
 from kubist.http.messages import Request
 
@@ -46,7 +47,9 @@ class Reader:
         self._connection = connection
         self._limits = connection.host.limits
         self._parser = httptools.HttpRequestParser(self)
-        self._familiar: dict[bytes, tuple[dict[str, str], int]] = {}
+        self._familiar: BoundedCache[bytes, tuple[dict[str, str], int]] = BoundedCache(
+            entries=_FAMILIAR_HEADS, key_length=_FAMILIAR_BYTES
+        )
         """Headers by the bytes that they came as, with the length of the body."""
         self._begun = 0
         self._in_head = False
@@ -114,8 +117,6 @@ class Reader:
             and block.count(b"\n") == len(headers)
             and length <= self._limits.body_bytes
         ):
-            if len(self._familiar) >= _FAMILIAR_HEADS:
-                self._familiar.clear()
             self._familiar[block] = headers, length
 
     def _parse(self, data: bytes) -> None:

@@ -5,9 +5,10 @@ Each check returns what is wrong as a list of messages, empty when nothing is.
 
 from __future__ import annotations
 
-import functools
 import re
 import secrets
+
+from kubist.caching import bounded_cache
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
@@ -146,7 +147,7 @@ def path_segment(name: str, prefix: bool = False) -> list[str]:
     return errors + [f"may not contain '{char}'" for char in "/%" if char in name]
 
 
-@functools.lru_cache(maxsize=8192)
+@bounded_cache(entries=8192, key_length=_LONGEST_KEY)
 def _is_qualified(name: str) -> bool:
     head, slash, tail = name.rpartition("/")
     if len(tail) > 63 or not _qualified_match(tail):

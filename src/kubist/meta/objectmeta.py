@@ -5,11 +5,10 @@ Kinds call `validate_update` where their own rules repeat the metadata's; the re
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kubist.caching import ValidatedCache
+from kubist.caching import ValidatedCache, bounded_cache
 from kubist.meta import names
 from kubist.meta.fields import FieldError, forbidden, invalid, quoted, required, too_long
 
@@ -147,18 +146,18 @@ _ANNOTATION_KEYS = ValidatedCache()
 _MANAGERS = ValidatedCache()
 
 
-@functools.lru_cache(maxsize=8192)
+@bounded_cache(entries=8192, key_length=KEY_LIMIT + 96)
 def _label_fits(key: str, value: str) -> bool:
     """The same labels come again and again: what is short is looked at once."""
     return not names.qualified_name(key) and not names.label_value(value)
 
 
-@functools.lru_cache(maxsize=4096)
+@bounded_cache(entries=4096, key_length=KEY_LIMIT)
 def _key_fits(key: str) -> bool:
     return not names.qualified_name(key.lower())
 
 
-@functools.lru_cache(maxsize=1024)
+@bounded_cache(entries=1024, key_length=63)
 def _namespace_fits(namespace: str) -> bool:
     return not names.dns_label(namespace)
 
@@ -168,7 +167,7 @@ def validate_labels(labels: dict[str, str], path: str) -> Errors:
     if (written := tuple(labels.items())) in _LABELS:
         return errors
     for key, value in written:
-        if len(key) < KEY_LIMIT and len(value) < KEY_LIMIT and _label_fits(key, value):
+        if _label_fits(key, value):
             continue
         errors += [invalid(path, key, message) for message in names.qualified_name(key)]
         errors += [invalid(path, value, message) for message in names.label_value(value)]
@@ -180,7 +179,7 @@ def validate_labels(labels: dict[str, str], path: str) -> Errors:
 def validate_annotations(annotations: dict[str, str], path: str) -> Errors:
     errors: Errors = []
     for key in annotations:
-        if len(key) >= KEY_LIMIT or not _key_fits(key):
+        if not _key_fits(key):
             errors += [invalid(path, key, message) for message in names.qualified_name(key.lower())]
     if not errors:
         _ANNOTATION_KEYS.add(tuple(annotations))

@@ -5,7 +5,7 @@ A client's text is kept where it already looks canonical, so two spellings of on
 
 from __future__ import annotations
 
-from functools import lru_cache
+from kubist.caching import bounded_cache
 
 NANO = 10**9
 _MAX_INT64 = (1 << 63) - 1
@@ -97,7 +97,7 @@ class Quantity:
 ZERO = Quantity(0, text="0")
 
 
-@lru_cache(maxsize=8192)
+@bounded_cache(entries=8192, key_length=64)
 def parse_quantity(text: str) -> Quantity:
     """The quantity a text spells; `ValueError` with the reference's words for one that spells none."""
     if text == "0":
@@ -125,7 +125,7 @@ def parse_quantity(text: str) -> Quantity:
     return _exact(number, base, exponent, format)
 
 
-@lru_cache(maxsize=8192)
+@bounded_cache(entries=8192, key_length=64)
 def canonical_quantity(text: str) -> str:
     """A quantity as the reference gives it back."""
     return str(parse_quantity(text))

@@ -5,12 +5,12 @@ Both parsers raise `ParseError`, whose text is what a client is told.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from kubist.caching import bounded_cache
 from kubist.meta import names, selector_match
 from kubist.meta.fields import FieldError, invalid, summary
 from kubist.meta.integers import parse_int64
@@ -225,12 +225,8 @@ def _value_errors(requirement: Requirement) -> list[FieldError]:
     return errors
 
 
+@bounded_cache(entries=1024, key_length=256)
 def parse_label_selector(text: str) -> LabelSelector:
-    return _label_selector(text) if len(text) < LONG else _label_selector.__wrapped__(text)
-
-
-@functools.lru_cache(maxsize=1024)
-def _label_selector(text: str) -> LabelSelector:
     return LabelSelector(_Parser(text).parse())
 
 
@@ -303,12 +299,8 @@ _terms = re.compile(r"((?:[^\\,]|\\.|\\$)*)(?:,|$)", re.DOTALL)
 _operator = re.compile("!=|==|=")
 
 
+@bounded_cache(entries=1024, key_length=256)
 def parse_field_selector(text: str) -> FieldSelector:
-    return _field_selector(text) if len(text) < LONG else _field_selector.__wrapped__(text)
-
-
-@functools.lru_cache(maxsize=1024)
-def _field_selector(text: str) -> FieldSelector:
     requirements = []
     for term in sorted(filter(None, _terms.findall(text))):
         found = _operator.search(term)

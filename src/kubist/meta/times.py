@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import time
-from functools import lru_cache
+
+from kubist.caching import bounded_cache
 
 RFC3339 = "2006-01-02T15:04:05Z07:00"
 RFC3339_MICRO = "2006-01-02T15:04:05.000000Z07:00"
@@ -45,26 +46,26 @@ def now_micro() -> str:
     return format_micro_time(seconds, nanos // 1000)
 
 
-@lru_cache(maxsize=4096)
+@bounded_cache(entries=4096, key_length=64)
 def parse_time(text: str) -> int:
     """Seconds since 1970; `ValueError` for what is not RFC 3339."""
     return _read(text, RFC3339)[0]
 
 
-@lru_cache(maxsize=4096)
+@bounded_cache(entries=4096, key_length=64)
 def parse_micro_time(text: str) -> tuple[int, int]:
     """Seconds since 1970 and microseconds; `ValueError` unless there are six digits of fraction."""
     return _read(text, RFC3339_MICRO)
 
 
-@lru_cache(maxsize=4096)
+@bounded_cache(entries=4096, key_length=64)
 def canonical_time(text: str) -> str | None:
     """A time as it is given back; None for the zero time, which is written as null."""
     seconds = parse_time(text)
     return format_time(seconds) if seconds != _ZERO else None
 
 
-@lru_cache(maxsize=4096)
+@bounded_cache(entries=4096, key_length=64)
 def canonical_micro_time(text: str) -> str | None:
     seconds, micros = parse_micro_time(text)
     return format_micro_time(seconds, micros) if (seconds, micros) != (_ZERO, 0) else None

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 GZIP_THRESHOLD = 131_072
 NOW_OFF_LOOP = 1 << 20
 """Bodies from this size on are compressed in a thread."""
-NEGOTIATED = 64
-"""Ways to ask that a resource remembers with what they get."""
 PLAIN = MediaType(negotiate.JSON)
 
 
@@ -85,10 +83,7 @@ class Call:
                 accept, endpoint(resource, self.info.subresource, form), pretty=pretty
             )
             known = media, representation(resource, media, include)
-            if len(accept) + len(include) <= negotiate.REMEMBERED:
-                if len(resource.negotiated) >= NEGOTIATED:
-                    resource.negotiated.clear()
-                resource.negotiated[asked] = known
+            resource.negotiated[asked] = known
         self.media = known[0]
         return known[1]
 

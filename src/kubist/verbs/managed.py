@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import orjson
 
+from kubist.caching import bounded_cache
 from kubist.kinds.strategy import Scale
 from kubist.meta import status
 from kubist.patch import apply as ssa
@@ -29,7 +29,7 @@ def manager(call: Call) -> str:
     return context.field_manager or _product(context.user_agent)
 
 
-@lru_cache(maxsize=256)
+@bounded_cache(entries=256, key_length=512)
 def _product(user_agent: str) -> str:
     name = "".join(char for char in user_agent.partition("/")[0] if char.isprintable())
     return name.encode()[:128].decode(errors="ignore") or "unknown"

@@ -83,7 +83,7 @@ def _forget() -> None:
             for value in vars(module).values():
                 if isinstance(value, ValidatedCache):
                     value.clear()
-    qos._remembered.cache_clear()
+    qos._CLASSES.clear()
 
 
 @settings(deadline=None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,6 +9,7 @@ from kubist.admission.podsecurity import baseline, restricted
 from kubist.admission.podsecurity.baseline import Check, Violation
 from kubist.admission.podsecurity.levels import BASELINE, LATEST, PRIVILEGED, Standard
 from kubist.admission.podsecurity.restricted import unless_user_namespace, unless_windows
+from kubist.caching import bounded_cache
 
 Object = dict[str, Any]
 
@@ -84,7 +84,7 @@ REPLACES = {
 """Checks of the restricted level that stand in for one of the baseline, once they apply."""
 
 
-@functools.cache
+@bounded_cache(entries=256, key_length=64)
 def checks_of(standard: Standard) -> tuple[Check, ...]:
     if standard.level == PRIVILEGED:
         return ()

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -14,6 +13,7 @@ from kubist.admission import amounts
 from kubist.admission.amounts import Amounts
 from kubist.admission.plugin import CREATE, UPDATE
 from kubist.admission.quota import scopes
+from kubist.caching import bounded_cache
 from kubist.context import Context
 from kubist.kinds.shared.resourcenames import is_extended, is_native
 from kubist.kinds.strategy import at
@@ -260,7 +260,7 @@ IGNORED = frozenset(
 OPERATIONS = (CREATE, UPDATE)
 
 
-@functools.cache
+@bounded_cache(entries=4096, key_length=512)
 def evaluator_for(resource: str) -> Evaluator:
     """How objects of a resource (`deployments.apps`) are measured."""
     return _SPECIAL.get(resource) or Evaluator(resource)

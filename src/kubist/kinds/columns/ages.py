@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import orjson
 
+from kubist.caching import bounded_cache
 from kubist.meta.times import is_zero, parse_micro_time, parse_time
 
 UNKNOWN = "<unknown>"
@@ -38,7 +38,7 @@ class Since:
         return Since(self.when, template)
 
 
-@lru_cache(maxsize=1024)
+@bounded_cache(entries=1024, key_length=128)
 def _json(when: float, template: str, now: float) -> tuple[bytes, float]:
     text, until = Since(when, template).text(now)
     return orjson.dumps(text), until

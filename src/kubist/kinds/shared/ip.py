@@ -5,11 +5,11 @@ Old fields take any spelling that is not ambiguous ("legacy"); newer ones only t
 
 from __future__ import annotations
 
-import functools
 import ipaddress
 import re
 from collections.abc import Container
 
+from kubist.caching import bounded_cache
 from kubist.meta.fields import FieldError, invalid, quoted
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -36,7 +36,7 @@ def _is_mapped(address: Address | None) -> bool:
     return isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None
 
 
-@functools.lru_cache(maxsize=4096)
+@bounded_cache(entries=4096, key_length=64)
 def parse_ip(text: str) -> Address | None:
     """The address that `text` means, generously: leading zeros are ignored and ::ffff:1.2.3.4 is 1.2.3.4."""
     address = _exact(text)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-
+from kubist.caching import bounded_cache
 from kubist.meta import names
 from kubist.meta.fields import FieldError, invalid
 from kubist.meta.quantity import NANO, parse_quantity
@@ -99,7 +98,7 @@ def validate_quota_resource_name(name: str, path: str) -> Errors:
     return errors
 
 
-@functools.lru_cache(maxsize=4096)
+@bounded_cache(entries=4096, key_length=64)
 def is_whole(quantity: str) -> bool:
     """No fraction. Amounts too large to be counted in thousandths look as if, if written in binary."""
     amount = parse_quantity(quantity)

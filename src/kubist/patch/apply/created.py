@@ -13,8 +13,8 @@ from kubist.patch.apply.compare import changed
 from kubist.patch.apply.empty import empty
 from kubist.patch.apply.managers import NEVER_OWNED
 from kubist.patch.apply.sets import LEAF, SELF, Set, dotted, is_member, left_of
-from kubist.patch.apply.typed import MapType, Type, type_of
-from kubist.patch.apply.whole import LARGEST_SHAPE, SHAPES, made, of_leaf
+from kubist.patch.apply.typed import MapType, Type, remembered_shapes, type_of
+from kubist.patch.apply.whole import made, of_leaf
 from kubist.schema.node import UNSET, Schema
 
 Walk = Callable[[Any], Set | None]
@@ -71,7 +71,7 @@ def _of_maps(
     member = before is UNSET and (never is None or not is_member(never))
     least = 1 if member else 0
     nothing = LEAF if member else None
-    shapes: dict[tuple[str, ...], Shape] = {}
+    shapes = remembered_shapes()
 
     def of_map(of: Any) -> Set | None:
         if otherwise is not None and type(of) is not dict:
@@ -103,10 +103,7 @@ def _of_maps(
                 deeper.append((name, element, walk))
             elif walk(None) is not None:
                 node[element] = LEAF
-        if len(names) <= LARGEST_SHAPE:
-            if len(shapes) >= SHAPES:
-                shapes.clear()
-            shapes[names] = node, deeper
+        shapes[names] = node, deeper
         return node, deeper
 
     return of_map

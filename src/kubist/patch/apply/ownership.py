@@ -3,10 +3,9 @@ conflicts, and lets go of what it no longer says."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import orjson
 
+from kubist.caching import bounded_cache
 from kubist.patch.apply import managers, sets
 from kubist.patch.apply.conflicts import Conflicts
 from kubist.patch.apply.fields import claimed, reconciled, with_structs
@@ -89,7 +88,7 @@ def _reconciled(versions: Versions, obj: Object, managed: Managed) -> Managed:
     return result
 
 
-@lru_cache(maxsize=1024)
+@bounded_cache(entries=1024, key_length=4096)
 def _as_the_schema_splits(kind: Type, fields: bytes) -> bool:
     """Whether there is nothing to reconcile. Many objects are owned alike, and each is written more than once."""
     held = orjson.loads(fields)

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 
 import orjson
 
+from kubist.caching import bounded_cache
 from kubist.meta.fields import quoted
 
 Element = str
@@ -60,7 +60,7 @@ def canonical(element: Element) -> Element | None:
             return None
 
 
-@lru_cache(maxsize=4096)
+@bounded_cache(entries=4096, key_length=256)
 def order(element: Element) -> tuple[Any, ...]:
     """What elements sort by: fields, then keys, then values, then indices, each by content."""
     content = element[2:]

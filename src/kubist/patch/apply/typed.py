@@ -13,6 +13,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
+from kubist.caching import BoundedCache, ComputedCache
 from kubist.patch.apply import paths
 from kubist.patch.apply.paths import Element
 from kubist.schema.node import UNSET, Schema
@@ -46,6 +47,14 @@ class Type:
         return self.list is not None and self.list.atomic
 
 
+Shapes = BoundedCache[Any, Any]
+
+
+def remembered_shapes() -> Shapes:
+    """A cache for the shapes of one type of map or list (`whole.py`)."""
+    return BoundedCache(entries=64, key_length=2048)
+
+
 class MapType:
     """A struct, a map, or (custom resources) both."""
 
@@ -57,7 +66,7 @@ class MapType:
         self.element = element
         """The type of keys that are no fields; None: there are none."""
         self.atomic = atomic
-        self.shapes: dict[tuple[str, ...], Any] = {}
+        self.shapes: Shapes = remembered_shapes()
         """What `whole.py` knows of maps with certain keys."""
         self._schema = schema
         self._maker = maker
@@ -95,10 +104,10 @@ class ListType:
         self.atomic = atomic
         self._keys = tuple(sorted(keys))
         self._identify: Callable[[Any], Any] = itemgetter(*self._keys) if keys else _itself
-        self._spell = lru_cache(SPELLINGS)(self._spelled)
+        self._spell = ComputedCache(self._spelled, entries=SPELLINGS, key_length=128).__getitem__
         self._schema = schema
         self._defaults: dict[str, Any] | None = None
-        self.shapes: dict[Any, Any] = {}
+        self.shapes: Shapes = remembered_shapes()
         """What `whole.py` knows of lists of certain items."""
 
     def name(self, item: Any) -> Element:

@@ -18,9 +18,8 @@ Shape = tuple[Set, list[tuple[Any, str, Whole]]]
 """The node of a map with certain keys (a list of certain items) with all that is known of it, and what is not: key
 (index), element and function."""
 
-SHAPES = 64
-"""How many shapes a type remembers."""
 LARGEST_SHAPE = 48
+"""Items of a list whose shape is looked for."""
 
 
 def everything(kind: Type, of: Any) -> Set:
@@ -89,10 +88,7 @@ def _shape(split: MapType, names: tuple[str, ...]) -> Shape:
             walk = inner.whole or made(inner)
             if walk is not of_leaf:
                 deeper.append((name, element, walk))
-    if len(names) <= LARGEST_SHAPE:
-        if len(split.shapes) >= SHAPES:
-            split.shapes.clear()
-        split.shapes[names] = node, deeper
+    split.shapes[names] = node, deeper
     return node, deeper
 
 
@@ -142,7 +138,5 @@ def _items(items: ListType, of: list[Any], shape: Any) -> Shape:
                 continue
         deeper.append((places[id(item)], element, walk))
     if shape is not None:
-        if len(items.shapes) >= SHAPES:
-            items.shapes.clear()
         items.shapes[shape] = node, deeper
     return node, deeper

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import re
+
+from kubist.caching import bounded_cache
 
 _DOMAIN_PART = "(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _DOMAIN = rf"(?:{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
@@ -34,7 +35,7 @@ def _digest_is_known(digest: str) -> bool:
     return _HASH_LENGTHS.get(algorithm) == len(encoded) and encoded == encoded.lower()
 
 
-@functools.lru_cache(maxsize=4096)
+@bounded_cache(entries=4096, key_length=256)
 def pull_policy(image: str) -> str:
     """The default imagePullPolicy: Always for the tag `latest`, said or implied."""
     found = None if _identifier(image) else _reference(_normalized(image))

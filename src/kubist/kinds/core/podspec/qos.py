@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
-from orjson import dumps, loads
+from orjson import dumps
 
+from kubist.caching import BoundedCache
 from kubist.meta.quantity import Quantity, parse_quantity
 
 Object = dict[str, Any]
 
 _COMPUTE = ("cpu", "memory")
-_LONGEST = 1024
+_CLASSES: BoundedCache[bytes, str] = BoundedCache(entries=4096, key_length=1024)
+"""By the resources of all containers, as JSON: those of the pods of one template are all alike."""
 """Of what is remembered."""
 
 
@@ -26,7 +27,10 @@ def qos_class(spec: Object) -> str:
             for container in spec[field] or ():
                 parts.append(container.get("resources"))
     written = dumps(parts)
-    return _remembered(written) if len(written) <= _LONGEST else _of_containers(parts)
+    found = _CLASSES.get(written)
+    if found is None:
+        found = _CLASSES[written] = _of_containers(parts)
+    return found
 
 
 def _of_pod(resources: Object) -> str:
@@ -37,12 +41,6 @@ def _of_pod(resources: Object) -> str:
     if resources.get("limits"):
         guaranteed = _add(limits, resources["limits"]) == 2
     return _class(requests, limits, guaranteed)
-
-
-@lru_cache(maxsize=4096)
-def _remembered(written: bytes) -> str:
-    """By the resources of all containers, as JSON: those of the pods of one template are all alike."""
-    return _of_containers(loads(written))
 
 
 def _of_containers(parts: list[Object | None]) -> str:

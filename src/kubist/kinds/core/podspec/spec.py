@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
+from kubist.caching import bounded_cache
 from kubist.kinds.core.podspec.affinity import validate_affinity
 from kubist.kinds.core.podspec.containers import (
     WINDOWS_OPTIONS,
@@ -69,7 +69,7 @@ def validate_pod_spec(spec: Object, meta: Object | None, path: str, options: Opt
     return errors
 
 
-@functools.lru_cache(maxsize=1024)
+@bounded_cache(entries=1024, key_length=2048)
 def _rules_for(fields: tuple[str, ...]) -> list[Rule]:
     """The rules that a spec of these fields is held to, in their order."""
     return [rule for wanted, rule in _RULES if not wanted or not wanted.isdisjoint(fields)]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
 from orjson import dumps
 
-from kubist.caching import ValidatedCache
+from kubist.caching import ValidatedCache, bounded_cache
 from kubist.kinds.core.podspec.affinity import PREFERRED, REQUIRED
 from kubist.kinds.core.podspec.overlaps import overlapping_paths
 from kubist.kinds.core.podspec.profiles import (
@@ -112,7 +111,7 @@ _DISTINCT = ValidatedCache(key_length=2048)
 """The ports of all containers, as JSON."""
 
 
-@functools.lru_cache(maxsize=1024)
+@bounded_cache(entries=1024, key_length=2048)
 def _rules_for(fields: tuple[str, ...]) -> tuple[Rules, Rules, Rules]:
     """Those that a spec with these fields is looked at for."""
     placement, references, rest = (
