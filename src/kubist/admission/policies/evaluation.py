@@ -7,7 +7,7 @@ from typing import Any
 
 from kubist.admission.attributes import Attributes, Target
 from kubist.admission.policies.authorizer import Authorizer, Decisions, ResourceCheck, Undecided
-from kubist.crd.cel import BUDGET, PER_CALL_LIMIT, CompileError, CostExceeded, EvaluationError
+from kubist.crd.cel import BUDGET, PER_CALL_LIMIT, CompileError, CostExceeded, EvaluationError, Program
 from kubist.kinds.admissionregistration import expressions
 from kubist.kinds.admissionregistration.expressions import Environment, Result
 from kubist.turns import SLICE, Lengthy, elsewhere
@@ -44,19 +44,21 @@ class OutOfBudget(Failed):
 class Expression:
     """One expression, compiled when it is first used."""
 
-    __slots__ = ("_environment", "_result", "text")
+    __slots__ = ("_environment", "_program", "_result", "text")
 
     def __init__(self, text: str, environment: Environment, result: Result) -> None:
         self.text = text
         self._environment = environment
         self._result = result
+        self._program: Program | None = None
 
     def evaluate(self, variables: Object, budget: int) -> tuple[Any, int]:
-        try:
-            program = expressions.compile(self.text, self._environment, self._result)
-        except CompileError as error:
-            raise Failed(f"compilation error: {error.message}") from None
-        return program.evaluate(variables, min(budget, PER_CALL_LIMIT))
+        if self._program is None:
+            try:
+                self._program = expressions.compile(self.text, self._environment, self._result)
+            except CompileError as error:
+                raise Failed(f"compilation error: {error.message}") from None
+        return self._program.evaluate(variables, min(budget, PER_CALL_LIMIT))
 
 
 class _Variables(Object):

@@ -81,7 +81,9 @@ class MutatingPolicy(Policy):
         super().__init__(policy)
         spec = policy.get("spec") or {}
         self.reinvocable = spec.get("reinvocationPolicy") == "IfNeeded"
-        environment = Environment(self.environment.params, True, True, self.environment.variables)
+        environment = Environment(
+            params=self.environment.params, patch_types=True, variables=self.environment.variables
+        )
         self.mutations: list[Mutation] = []
         for mutation in spec.get("mutations") or ():
             if mutation.get("patchType") == "JSONPatch":

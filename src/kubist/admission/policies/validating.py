@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from kubist.admission.policies.definitions import Policy
 from kubist.admission.policies.evaluation import Evaluation, Expression, Failed, OutOfBudget
+from kubist.kinds.admissionregistration.expressions import Environment
 
 Object = dict[str, Any]
 LONGEST_MESSAGE = 5 * 1024
@@ -34,13 +35,12 @@ class Outcome:
 class Validation:
     __slots__ = ("expression", "message", "message_expression", "reason")
 
-    def __init__(self, spec: Object, policy: Policy) -> None:
-        self.expression = Expression(spec.get("expression", ""), policy.environment, "bool")
+    def __init__(self, spec: Object, environment: Environment, message_environment: Environment) -> None:
+        self.expression = Expression(spec.get("expression", ""), environment, "bool")
         self.message: str = spec.get("message", "").strip()
         self.reason: str = spec.get("reason", "Invalid")
         text = spec.get("messageExpression", "")
-        unauthorized = replace(policy.environment, authorizer=False)
-        self.message_expression = Expression(text, unauthorized, "string") if text else None
+        self.message_expression = Expression(text, message_environment, "string") if text else None
 
     async def told(self, evaluation: Evaluation) -> str:
         """Why it is not met: as its message expression says, if it says one line, or its message."""
@@ -62,7 +62,10 @@ class ValidatingPolicy(Policy):
     def __init__(self, policy: Object) -> None:
         super().__init__(policy)
         spec = policy.get("spec") or {}
-        self.validations = [Validation(entry, self) for entry in spec.get("validations") or ()]
+        told = self.environment.without_authorizer()
+        self.validations = [
+            Validation(entry, self.environment, told) for entry in spec.get("validations") or ()
+        ]
         self.annotations = [
             (a.get("key", ""), Expression(a.get("valueExpression", ""), self.environment, "string or null"))
             for a in spec.get("auditAnnotations") or ()

@@ -5,8 +5,6 @@ The kinds of this room ask `check` when expressions are written; admission compi
 
 from __future__ import annotations
 
-import functools
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from kubist.crd import cel
@@ -27,64 +25,105 @@ _RESULTS: dict[Result, tuple[Type, ...]] = {
 }
 
 
-@dataclass(slots=True, frozen=True)
 class Environment:
-    """What an expression sees besides `object`, `oldObject`, `request` and `namespaceObject`."""
+    """Names that an expression may use besides `object`, `oldObject`, `request` and `namespaceObject`.
 
-    params: bool = False
-    authorizer: bool = True
-    patch_types: bool = False
-    """The types `Object` and `JSONPatch`, with which mutations are written."""
-    variables: tuple[tuple[str, str], ...] = ()
-    """Named expressions that are seen as `variables.<name>`, in the order of their definition."""
+    `variables` are named expressions, seen as `variables.<name>` in the order of their definition. `patch_types` are
+    `Object` and `JSONPatch`, with which mutations are written.
+    """
+
+    __slots__ = ("_base", "_made", "_types", "authorizer", "params", "patch_types", "variables")
+
+    def __init__(
+        self,
+        *,
+        params: bool = False,
+        authorizer: bool = True,
+        patch_types: bool = False,
+        variables: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        self.params = params
+        self.authorizer = authorizer
+        self.patch_types = patch_types
+        self.variables = variables
+        self._base: Environment | None = None
+        self._types: dict[str, Type] | None = None
+        self._made: cel.Environment | None = None
 
     def defining(self, name: str, expression: str) -> Environment:
-        return replace(self, variables=(*self.variables, (name, expression)))
+        """The environment of what follows a variable."""
+        extended = Environment(
+            params=self.params,
+            authorizer=self.authorizer,
+            patch_types=self.patch_types,
+            variables=(*self.variables, (name, expression)),
+        )
+        extended._base = self
+        return extended
+
+    def without_authorizer(self) -> Environment:
+        """The environment of message expressions, which may not ask the authorizer."""
+        return Environment(
+            params=self.params, authorizer=False, patch_types=self.patch_types, variables=self.variables
+        )
+
+    def made(self) -> cel.Environment:
+        """The environment as the language knows it."""
+        if self._made is None:
+            self._made = self._make(self.types(), patch_types=self.patch_types)
+        return self._made
+
+    def types(self) -> dict[str, Type]:
+        """The types of the variables. Each is compiled once, also where many follow one another."""
+        chain = [self]
+        while chain[-1]._types is None and (base := chain[-1]._base) is not None:
+            chain.append(base)
+        for environment in reversed(chain):
+            if environment._types is None:
+                base = environment._base
+                environment._types = environment._find_types(base.types() if base is not None else {})
+        assert self._types is not None
+        return self._types
+
+    def _find_types(self, types: dict[str, Type]) -> dict[str, Type]:
+        """The types of all variables, from those of the environment that this one extends. A variable sees those
+        before it, and no types of patches."""
+        types = types.copy()
+        known = len(self._base.variables) if self._base is not None else 0
+        for name, expression in self.variables[known:]:
+            try:
+                types[name] = cel.compile(expression, self._make(types, patch_types=False)).type
+            except CompileError:
+                types[name] = DYN
+        return types
+
+    def _make(self, types: dict[str, Type], *, patch_types: bool) -> cel.Environment:
+        known: dict[str, Type] = {
+            "object": DYN,
+            "oldObject": DYN,
+            "namespaceObject": declared.NAMESPACE,
+            "request": declared.REQUEST,
+        }
+        if types:
+            known["variables"] = object_type("kubernetes.variables", types.copy())
+        functions: dict[str, declared.Function] = {}
+        if self.params:
+            known["params"] = DYN
+        if self.authorizer:
+            known["authorizer"] = declared.AUTHORIZER
+        functions |= declared.AUTHORIZER_FUNCTIONS
+        if patch_types:
+            functions |= declared.PATCH_FUNCTIONS
+        made = cel.Environment(known, functions)
+        if patch_types:
+            made.variables = declared.PatchTypes(known)
+        return made
 
 
-@functools.lru_cache(maxsize=256)
-def _environment(environment: Environment) -> cel.Environment:
-    """The environment as the language knows it."""
-    known: dict[str, Type] = {
-        "object": DYN,
-        "oldObject": DYN,
-        "namespaceObject": declared.NAMESPACE,
-        "request": declared.REQUEST,
-    }
-    if environment.variables:
-        known["variables"] = object_type("kubernetes.variables", _variable_types(environment))
-    functions: dict[str, declared.Function] = {}
-    if environment.params:
-        known["params"] = DYN
-    if environment.authorizer:
-        known["authorizer"] = declared.AUTHORIZER
-    functions |= declared.AUTHORIZER_FUNCTIONS
-    if environment.patch_types:
-        functions |= declared.PATCH_FUNCTIONS
-    made = cel.Environment(known, functions)
-    if environment.patch_types:
-        made.variables = declared.PatchTypes(known)
-    return made
-
-
-def _variable_types(environment: Environment) -> dict[str, Type]:
-    """The type of each variable, as it was defined: seeing those before it, and no types of patches."""
-    types: dict[str, Type] = {}
-    seen = replace(environment, patch_types=False, variables=())
-    for name, expression in environment.variables:
-        try:
-            types[name] = compile(expression, seen, "any").type
-        except CompileError:
-            types[name] = DYN
-        seen = seen.defining(name, expression)
-    return types
-
-
-@functools.lru_cache(maxsize=1024)
 def compile(expression: str, environment: Environment, result: Result) -> Program:
-    """The expression ready to be evaluated; CompileError in the words of the reference."""
+    """The expression ready to be evaluated; CompileError in the words of the reference. Callers keep the program."""
     try:
-        program = cel.compile(expression, _environment(environment))
+        program = cel.compile(expression, environment.made())
     except CompileError as error:
         raise CompileError(f"compilation failed: {error.located(expression)}") from None
     wanted = _RESULTS[result]

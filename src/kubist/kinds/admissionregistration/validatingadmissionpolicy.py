@@ -83,8 +83,9 @@ def _validate(policy: Object, old: Object | None) -> Errors:
     annotations = spec.get("auditAnnotations") or []
     if not validations and not annotations:
         errors += [fields.required(f"spec.{n}", _NEITHER) for n in ("validations", "auditAnnotations")]
+    told = environment.without_authorizer()
     for index, validation in enumerate(validations):
-        errors += _validate_validation(validation, f"spec.validations[{index}]", environment)
+        errors += _validate_validation(validation, f"spec.validations[{index}]", environment, told)
     if len(annotations) > _MAX_ANNOTATIONS:
         why = f"must not have more than {_MAX_ANNOTATIONS} auditAnnotations"
         errors.append(fields.invalid("spec.auditAnnotations", annotations, why))
@@ -99,7 +100,10 @@ def _validate(policy: Object, old: Object | None) -> Errors:
     return errors
 
 
-def _validate_validation(validation: Object, path: str, environment: Environment) -> Errors:
+def _validate_validation(
+    validation: Object, path: str, environment: Environment, told: Environment
+) -> Errors:
+    """`told` is the environment of message expressions."""
     errors = []
     expression = validation.get("expression", "")
     if not expression.strip():
@@ -111,7 +115,6 @@ def _validate_validation(validation: Object, path: str, environment: Environment
         why = "must be non-empty if specified"
         errors.append(fields.invalid(f"{path}.messageExpression", message_expression, why))
     elif message_expression:
-        told = Environment(params=environment.params, authorizer=False, variables=environment.variables)
         errors += expressions.validate(message_expression, f"{path}.messageExpression", told, "string")
     message = validation.get("message", "")
     if message and not message.strip():

@@ -1,0 +1,47 @@
+"""Environments of policy expressions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubist.crd import cel
+from kubist.kinds.admissionregistration import expressions
+from kubist.kinds.admissionregistration.expressions import Environment
+
+
+def test_each_of_many_variables_is_compiled_a_fixed_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable sees those before it. Compiling them anew for each of them would never end."""
+    compiled: list[str] = []
+    real = cel.compile
+
+    def counted(expression: str, *arguments: Any) -> Any:
+        compiled.append(expression)
+        return real(expression, *arguments)
+
+    monkeypatch.setattr(cel, "compile", counted)
+    environment = Environment()
+    number = 400
+    for index in range(number):
+        expression = f"variables.v{index - 1} && object.a == {index}" if index else "object.a == 0"
+        expressions.compile(expression, environment, "bool")
+        environment = environment.defining(f"v{index}", expression)
+    expressions.compile(f"variables.v{number - 1}", environment, "bool")
+    told = environment.without_authorizer()
+    expressions.compile(f"variables.v{number - 1}", told, "bool")
+    assert len(compiled) <= 3 * number + 2
+
+
+def test_variable_types_follow_the_names_that_the_environment_has() -> None:
+    """Without `authorizer`, a variable that uses it does not compile and has any type."""
+    variables = (("allowed", "authorizer.group('').resource('pods').check('get').allowed()"), ("n", "1"))
+    assert Environment(variables=variables).types()["allowed"] == cel.BOOL
+    without = Environment(authorizer=False, variables=variables).types()
+    assert without["allowed"] == cel.DYN
+    assert str(without["n"]) == "int"
+
+
+def test_repeated_variable_name_means_the_later_one() -> None:
+    environment = Environment().defining("a", "1").defining("a", "'x'").defining("b", "variables.a")
+    assert str(environment.types()["b"]) == "string"
