@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.schema.strategies import TEXT, fitting
 
-from kubist.patch.apply import managers, sets, update_managed_fields, whole
+from kubist.patch.apply import managers, sets, update_managed_fields
 from kubist.patch.apply.empty import empty
 from kubist.patch.apply.sets import LEAF, SELF, Set
 from kubist.patch.apply.typed import FREE, BadValue, Type, type_of
@@ -157,6 +157,6 @@ def test_keys_of_other_types_have_their_order() -> None:
 def test_shapes_are_forgotten_when_there_are_many() -> None:
     labels = KIND.map.child("metadata")[1].map.child("labels")[1]  # type: ignore[union-attr, index]
     assert labels.map is not None
-    for number in range(2 * whole.SHAPES):
+    for number in range(2 * labels.map.shapes.entries):
         assert everything(labels, {f"k{number}": ""}) == {SELF: LEAF, f"f:k{number}": LEAF}
-    assert len(labels.map.shapes) <= whole.SHAPES
+    assert len(labels.map.shapes) <= labels.map.shapes.entries
