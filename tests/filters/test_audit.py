@@ -114,6 +114,19 @@ def test_unknown_users_are_recorded(audited: Run) -> None:
     assert event["stage"] == "ResponseStarted" and event["responseStatus"]["code"] == 401
 
 
+def test_long_headers_are_shortened(audited: Run) -> None:
+    answers = []
+
+    def work(live: Live, admin: Client) -> None:
+        person = Person(live, "admin-token", Audit_ID="i" * 9000, User_Agent="a" * 9000)
+        answers.append(person.ask("GET", "/version"))
+
+    event = audited(work, {"level": "Metadata"})[-1]
+    assert event["userAgent"] == "a" * 1024 + "...TRUNCATED"
+    assert event["auditID"] == "i" * 1024
+    assert answers[0].headers["Audit-Id"] == event["auditID"]
+
+
 def test_reference_is_completed_by_the_object(audited: Run) -> None:
     def work(live: Live, admin: Client) -> None:
         admin.post(CONFIGMAPS, {"metadata": {"name": "x"}})

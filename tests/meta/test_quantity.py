@@ -49,12 +49,21 @@ def test_other_text_is_brought_to_canonical_form(text: str, canonical: str) -> N
         ("1e", SUFFIX_WRONG),
         ("1e999999999", SUFFIX_WRONG),
         ("9" * 5000, NUMERIC_WRONG),
+        ("9" * 1_500_000, NUMERIC_WRONG),
+        ("0." + "0" * 1_500_000 + "1", NUMERIC_WRONG),
+        ("1" + "k" * 1_500_000, SUFFIX_WRONG),
+        ("1" + "x" * 1_500_000, FORMAT_WRONG),
     ],
+    ids=lambda text: text[:20],
 )
 def test_what_is_no_quantity_is_refused(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match="quantit") as error:
         parse_quantity(text)
     assert str(error.value) == reason
+
+
+def test_many_zeros_are_zero() -> None:
+    assert canonical_quantity("0" * 1_500_000) == "0"
 
 
 def test_amounts_compare_whatever_their_spelling() -> None:

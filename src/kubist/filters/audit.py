@@ -100,6 +100,12 @@ class Audit:
         return Trail(self.log, verdict, request, asked, audit_id) if verdict.level else None
 
 
+def _shortened(user_agent: str) -> str:
+    if len(user_agent) <= USER_AGENT_LIMIT:
+        return user_agent
+    return user_agent[:USER_AGENT_LIMIT] + "...TRUNCATED"
+
+
 class Trail:
     """What is recorded of one request."""
 
@@ -124,7 +130,7 @@ class Trail:
             "verb": asked.verb,
             "user": asked.user.info() if self._known else {},
             "sourceIPs": _sources(request),
-            "userAgent": request.headers.get("user-agent", "")[:USER_AGENT_LIMIT],
+            "userAgent": _shortened(request.headers.get("user-agent", "")),
             "requestReceivedTimestamp": _now(),
         }
         if asked.is_resource:

@@ -17,6 +17,8 @@ from kubist.meta.uids import new_uid
 from kubist.request import RequestInfo
 
 NOBODY = User("")
+AUDIT_ID_LIMIT = 1024
+"""Characters of a client's Audit-Id that go into the audit log and the answer."""
 
 
 class Limits(Protocol):
@@ -34,7 +36,7 @@ class Passage:
         self.request = request
         self.user = ""
         self.done = False
-        self.audit_id = request.headers.get("audit-id", "")
+        self.audit_id = request.headers.get("audit-id", "")[:AUDIT_ID_LIMIT]
         self.info: RequestInfo | None = None
         self.warnings: list[str] = []
         self.headers: Headers = []

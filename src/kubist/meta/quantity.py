@@ -5,6 +5,8 @@ A client's text is kept where it already looks canonical, so two spellings of on
 
 from __future__ import annotations
 
+import re
+
 from kubist.caching import bounded_cache
 
 NANO = 10**9
@@ -131,31 +133,21 @@ def canonical_quantity(text: str) -> str:
     return str(parse_quantity(text))
 
 
+_number = re.compile(r"[+-]?(0*)([0-9]*)(?:\.([0-9]*))?").match
+_signed = re.compile(r"[eEinumkKMGTP]*[+-]?[0-9]*").fullmatch
+
+
 def _split(text: str) -> tuple[bool, str, str, str, str]:
     """Sign, number as written, its integer digits without leading zeros, its fraction, its suffix."""
-    at = 1 if text[0] in "+-" else 0
-    end = len(text)
-    while at < end and text[at] == "0":
-        at += 1
-    if at == end:
+    found = _number(text)
+    assert found is not None
+    zeros, integer, fraction = found[1], found[2], found[3]
+    if zeros and found.end() == len(text) and not integer and fraction is None:
         return text[0] == "-", "0", "0", "", ""
-    begin = at
-    while at < end and "0" <= text[at] <= "9":
-        at += 1
-    integer, fraction = text[begin:at], ""
-    if at == end:
-        return text[0] == "-", text, integer, "", ""
-    if text[at] == ".":
-        begin = at = at + 1
-        while at < end and "0" <= text[at] <= "9":
-            at += 1
-        fraction = text[begin:at]
-    number, suffix = text[:at], text[at:]
-    rest = suffix.lstrip("eEinumkKMGTP")
-    rest = rest[1:] if rest[:1] in ("+", "-") and rest else rest
-    if rest and not (rest.isascii() and rest.isdigit()):
+    suffix = text[found.end() :]
+    if suffix and not _signed(suffix):
         raise ValueError(FORMAT_WRONG)
-    return text[0] == "-", number, integer or "0", fraction, suffix
+    return text[0] == "-", found[0], integer or "0", fraction or "", suffix
 
 
 def _suffix(suffix: str) -> tuple[int, int, str]:

@@ -21,6 +21,8 @@ from kubist.verbs.call import Call
 Object = dict[str, Any]
 Owned = TypeVar("Owned")
 SCALE = "autoscaling/v1"
+LONGEST_PRODUCT = 1024
+"""Characters of a User-Agent that are looked at for the name of a manager, of which 128 bytes are kept."""
 
 
 def manager(call: Call) -> str:
@@ -31,7 +33,8 @@ def manager(call: Call) -> str:
 
 @bounded_cache(entries=256, key_length=512)
 def _product(user_agent: str) -> str:
-    name = "".join(char for char in user_agent.partition("/")[0] if char.isprintable())
+    product = user_agent[:LONGEST_PRODUCT].partition("/")[0]
+    name = "".join(char for char in product if char.isprintable())
     return name.encode()[:128].decode(errors="ignore") or "unknown"
 
 
