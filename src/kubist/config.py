@@ -19,6 +19,8 @@ class Config:
     token_auth_file: str = ""
     anonymous_auth: bool = True
     enable_bootstrap_token_auth: bool = False
+    authentication_config: str = ""
+    """File with JWT authenticators and rules for anonymous requests, in the place of `oidc_*`."""
     oidc_issuer_url: str = ""
     oidc_client_id: str = ""
     oidc_ca_file: str = ""
@@ -42,6 +44,8 @@ class Config:
     authentication_token_webhook_cache_ttl: int = 120
 
     authorization_mode: tuple[str, ...] = ("AlwaysAllow",)
+    authorization_config: str = ""
+    """File with the authorizers, in the place of `authorization_mode` and `authorization_webhook_*`."""
     authorization_policy_file: str = ""
     authorization_webhook_config_file: str = ""
     authorization_webhook_version: str = "v1beta1"

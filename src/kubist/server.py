@@ -7,6 +7,7 @@ import dataclasses
 import logging
 import socket
 import ssl
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -129,6 +130,7 @@ class Server:
                     asyncio.create_task(repair_allocations(self.api.cluster)),
                     asyncio.create_task(keep_flow_schemas_informed(self.registry)),
                 ]
+            self._chores += [asyncio.create_task(follow()) for follow in following(self.api)]
             if not self.store.local:
                 self._chores.append(asyncio.create_task(self._listen_to_store()))
             if self.config.encryption_provider_config_automatic_reload:
@@ -183,6 +185,8 @@ class Server:
         if self._http is not None:
             await self._http.stop(grace)
             self._http = None
+        if self.api.authentication.jwt is not None:
+            await self.api.authentication.jwt.close()
         await self.api.aggregation.stop()
         await self.definitions.stop()
         await self._connections.close()
@@ -191,6 +195,12 @@ class Server:
         await self.registry.stop()
         await self.store.close()
         log.info("stopped")
+
+
+def following(api: API) -> list[Callable[[], Coroutine[None, None, None]]]:
+    """Loops that take up changes of configuration files, in every process of a server."""
+    authenticators, authorizers = api.authentication.jwt, api.authorization.file
+    return [found.follow for found in (authenticators, authorizers) if found is not None]
 
 
 def bound(address: str, port: int, *, shared: bool = False) -> socket.socket:

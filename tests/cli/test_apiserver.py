@@ -105,7 +105,7 @@ def test_version_is_that_of_kubernetes(home: Path) -> None:
     ("arguments", "words"),
     [
         (["--no-such-flag=1"], "unknown flag: --no-such-flag"),
-        (["--authorization-mode=Banana"], "'Banana' is not a mode"),
+        (["--authorization-mode=Banana"], 'authorization-mode "Banana" is not a valid mode'),
         (["--token-auth-file=absent"], "absent: No such file"),
         (["--client-ca-file=absent"], "absent: No such file"),
         (["--tls-cert-file=junk", "--tls-private-key-file=junk"], "junk are not a certificate and its key"),

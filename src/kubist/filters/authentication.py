@@ -6,12 +6,15 @@ import csv
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kubist.context import User
 from kubist.filters.attributes import aggregate
 from kubist.http.messages import ClientCertificate, Request
 from kubist.meta import status
+
+if TYPE_CHECKING:
+    from kubist.filters.authenticationconfig import JWTAuthenticators
 
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
@@ -40,6 +43,16 @@ class RequestAuthenticator(Protocol):
     def user(self, request: Request) -> User | None: ...
 
 
+class Anonymous(NamedTuple):
+    """Whether requests without credentials get in as system:anonymous, and to which paths; no paths mean all."""
+
+    enabled: bool
+    paths: frozenset[str] = frozenset()
+
+
+ANYWHERE = Anonymous(True)
+
+
 class Authentication:
     """All ways to be known, in order. `audiences` are this server's own names for itself."""
 
@@ -47,14 +60,17 @@ class Authentication:
         self,
         tokens: Sequence[TokenAuthenticator],
         *,
-        anonymous: bool,
+        anonymous: Anonymous,
         audiences: Audiences = (),
         requests: Sequence[RequestAuthenticator] = (),
+        jwt: JWTAuthenticators | None = None,
     ) -> None:
         self.tokens = list(tokens)
         self.requests = list(requests)
         self.anonymous = anonymous
         self.audiences = audiences
+        self.jwt = jwt
+        """Those of the tokens' authenticators that fetch keys and follow a file."""
 
     async def authenticate(self, request: Request, warnings: list[str]) -> User:
         """The user; 401 for a token that nobody knows, or for nothing at all where anonymous is off."""
@@ -69,7 +85,8 @@ class Authentication:
             if known is None:
                 raise status.unauthorized()
             return known[0]
-        if self.anonymous:
+        enabled, paths = self.anonymous
+        if enabled and (not paths or request.path in paths):
             return ANONYMOUS
         raise status.unauthorized()
 
@@ -78,7 +95,7 @@ class Authentication:
 
         It is read as a header would have it: what is no token there is anonymous here."""
         token = bearer(f"Bearer {token}", [])
-        if not token and self.anonymous:
+        if not token and self.anonymous == ANYWHERE:
             return ANONYMOUS, audiences or self.audiences
         known, errors = await self._known(token, audiences or self.audiences)
         return known if known is not None else aggregate([INVALID, *errors])

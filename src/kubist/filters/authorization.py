@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kubist.context import Rules, User
 from kubist.filters.attributes import Attributes, aggregate
 from kubist.filters.rbac import RBAC
+
+if TYPE_CHECKING:
+    from kubist.filters.authorizationconfig import AuthorizationFile
 
 MASTERS = "system:masters"
 EVERYTHING = Rules(
@@ -32,8 +35,12 @@ class Authorization:
     Members of system:masters may do everything, whatever the mode.
     """
 
-    def __init__(self, authorizers: Sequence[Authorizer], rbac: RBAC) -> None:
-        self._authorizers = list(authorizers)
+    def __init__(
+        self, authorizers: Sequence[Authorizer], rbac: RBAC, file: AuthorizationFile | None = None
+    ) -> None:
+        self.authorizers = list(authorizers)
+        self.file = file
+        """The file that the authorizers follow, if there is one."""
         self.rbac = rbac
         """What roles give, also where others decide: it bounds what may be given on."""
 
@@ -41,7 +48,7 @@ class Authorization:
         if MASTERS in attributes.user.groups:
             return True, ""
         reasons = []
-        for authorizer in self._authorizers:
+        for authorizer in self.authorizers:
             allowed, reason = await authorizer.decide(attributes)
             if allowed is not None:
                 return allowed, reason
@@ -50,7 +57,7 @@ class Authorization:
         return False, "\n".join(reasons)
 
     def rules(self, user: User, namespace: str) -> Rules:
-        found = [authorizer.rules(user, namespace) for authorizer in self._authorizers]
+        found = [authorizer.rules(user, namespace) for authorizer in self.authorizers]
         return Rules(
             [rule for rules in found for rule in rules.resource_rules],
             [rule for rules in found for rule in rules.non_resource_rules],

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kubist.filters.attributes import quoted_list
 from kubist.filters.audit import Audit, AuditLog
 from kubist.filters.auditpolicy import AuditPolicy
 from kubist.filters.authentication import (
+    Anonymous,
     Authentication,
     ClientCertificates,
     RequestAuthenticator,
@@ -17,15 +19,21 @@ from kubist.filters.authorization import AlwaysAllow, AlwaysDeny, Authorization,
 from kubist.filters.flowcontrol import FlowControl, InFlight
 from kubist.filters.openid import KEYS, openid_paths
 from kubist.filters.rbac import RBAC
+from kubist.meta.fields import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kubist.config import Config
+    from kubist.filters.authenticationconfig import JWTAuthenticators
+    from kubist.filters.authorizationconfig import WebhookSettings
     from kubist.filters.tokens import KeySet, TokenSigner
     from kubist.http.messages import Answer, Request
     from kubist.http.pool import Pool
     from kubist.registry import Registry
+
+
+MODES = ("AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node")
 
 
 def audiences(config: Config) -> tuple[str, ...]:
@@ -35,12 +43,35 @@ def audiences(config: Config) -> tuple[str, ...]:
 
 def authentication(config: Config, registry: Registry, connections: Pool | None = None) -> Authentication:
     """Who is known. Where everything is allowed, at least nobody is anonymous."""
+    anonymous = Anonymous(config.anonymous_auth and "AlwaysAllow" not in config.authorization_mode)
+    jwt = _jwt(config)
+    if jwt is not None and jwt.anonymous is not None:
+        anonymous = jwt.anonymous
     return Authentication(
-        _tokens(config, registry, connections),
-        anonymous=config.anonymous_auth and "AlwaysAllow" not in config.authorization_mode,
+        _tokens(config, registry, jwt, connections),
+        anonymous=anonymous,
         audiences=audiences(config),
         requests=_requests(config),
+        jwt=jwt,
     )
+
+
+def _jwt(config: Config) -> JWTAuthenticators | None:
+    """The JWT authenticators of `--authentication-config`, or of the `--oidc-*` flags."""
+    if config.authentication_config:
+        from kubist.filters.authenticationconfig import JWTAuthenticators
+
+        if config.oidc_issuer_url:
+            raise ValueError("authentication-config file and oidc-* flags are mutually exclusive")
+        return JWTAuthenticators.of_file(
+            config.authentication_config, config.service_account_issuer, audiences(config)
+        )
+    if not config.oidc_issuer_url:
+        return None
+    from kubist.filters.authenticationconfig import JWTAuthenticators
+    from kubist.filters.jwtconfig import issuer_of_flags
+
+    return JWTAuthenticators([issuer_of_flags(config)], audiences(config))
 
 
 def _requests(config: Config) -> list[RequestAuthenticator]:
@@ -62,7 +93,9 @@ def _requests(config: Config) -> list[RequestAuthenticator]:
     return [proxies, ClientCertificates(Authorities(config.client_ca_file).issued)]
 
 
-def _tokens(config: Config, registry: Registry, connections: Pool | None) -> list[TokenAuthenticator]:
+def _tokens(
+    config: Config, registry: Registry, jwt: JWTAuthenticators | None, connections: Pool | None
+) -> list[TokenAuthenticator]:
     found: list[TokenAuthenticator] = []
     own = audiences(config)
     if config.token_auth_file:
@@ -76,8 +109,8 @@ def _tokens(config: Config, registry: Registry, connections: Pool | None) -> lis
         from kubist.filters.bootstraptokens import BootstrapTokens
 
         found.append(BootstrapTokens(registry, own))
-    if config.oidc_issuer_url:
-        found.append(_oidc(config))
+    if jwt is not None:
+        found.append(jwt)
     if config.authentication_token_webhook_config_file:
         from kubist.filters.kubeconfig import RemoteReview
         from kubist.filters.webhooks import WebhookTokens
@@ -87,14 +120,6 @@ def _tokens(config: Config, registry: Registry, connections: Pool | None) -> lis
         ttl = config.authentication_token_webhook_cache_ttl
         found.append(WebhookTokens(remote, version, own, ttl))
     return found
-
-
-def _oidc(config: Config) -> TokenAuthenticator:
-    """The issuer of the `--oidc-*` flags."""
-    from kubist.filters.jwtconfig import issuer_of_flags
-    from kubist.filters.oidc import OIDC
-
-    return OIDC(issuer_of_flags(config), audiences(config))
 
 
 def service_account_keys(config: Config) -> KeySet | None:
@@ -127,9 +152,52 @@ def openid(config: Config) -> dict[str, Callable[[Request], Answer]]:
 
 
 def authorization(config: Config, registry: Registry, connections: Pool | None = None) -> Authorization:
+    """The authorizers of `--authorization-config`, or of `--authorization-mode`."""
     rbac = RBAC(registry)
-    modes = [_authorizer(mode, config, registry, rbac, connections) for mode in config.authorization_mode]
-    return Authorization(modes, rbac)
+    if not config.authorization_config:
+        _check_modes(config)
+        modes = [_authorizer(mode, config, registry, rbac, connections) for mode in config.authorization_mode]
+        return Authorization(modes, rbac)
+    from kubist.filters.authorizationconfig import AuthorizationFile, AuthorizerSettings
+
+    file = AuthorizationFile(config.authorization_config)
+    made = Authorization([], rbac, file)
+    kept: dict[str, Authorizer] = {}
+
+    def use(settings: list[AuthorizerSettings]) -> None:
+        """Take over authorizers with a state of their own; make webhooks anew."""
+        found = []
+        for each in settings:
+            if each.webhook is None and each.type not in kept:
+                kept[each.type] = _authorizer(each.type, config, registry, rbac, connections)
+            found.append(kept[each.type] if each.webhook is None else _webhook(each.webhook, connections))
+        made.authorizers = found
+
+    file.use = use
+    use(file.settings)
+    return made
+
+
+def _check_modes(config: Config) -> None:
+    """Refuse flags of authorization that contradict each other."""
+    modes = config.authorization_mode
+    if not modes:
+        raise ValueError("at least one authorization-mode must be passed")
+    if len(set(modes)) < len(modes):
+        raise ValueError(f"authorization-mode {quoted_list(modes)} has mode specified more than once")
+    for mode in modes:
+        if mode not in MODES:
+            raise ValueError(
+                f"authorization-mode {quoted(mode)} is not a valid mode; choose of {', '.join(MODES)}"
+            )
+    if "ABAC" in modes and not config.authorization_policy_file:
+        raise ValueError("authorization-mode ABAC's authorization policy file not passed")
+    if "Webhook" in modes and not config.authorization_webhook_config_file:
+        raise ValueError("authorization-mode Webhook's authorization config file not passed")
+    if config.authorization_policy_file and "ABAC" not in modes:
+        raise ValueError("cannot specify --authorization-policy-file without mode ABAC")
+    if config.authorization_webhook_config_file and "Webhook" not in modes:
+        raise ValueError("cannot specify --authorization-webhook-config-file without mode Webhook")
 
 
 def _authorizer(
@@ -140,8 +208,6 @@ def _authorizer(
             return AlwaysAllow()
         case "AlwaysDeny":
             return AlwaysDeny()
-        case "RBAC":
-            return rbac
         case "Node":
             from kubist.filters.node import Nodes
 
@@ -149,18 +215,29 @@ def _authorizer(
         case "ABAC":
             from kubist.filters.abac import ABAC
 
+            if not config.authorization_policy_file:
+                raise ValueError("the authorizer ABAC needs --authorization-policy-file")
             return ABAC(config.authorization_policy_file)
         case "Webhook":
-            from kubist.filters.kubeconfig import RemoteReview
-            from kubist.filters.webhooks import Webhook
+            from kubist.filters.authorizationconfig import WebhookSettings
 
-            return Webhook(
-                RemoteReview(config.authorization_webhook_config_file, connections),
-                config.authorization_webhook_version,
-                config.authorization_webhook_cache_authorized_ttl,
-                config.authorization_webhook_cache_unauthorized_ttl,
+            return _webhook(
+                WebhookSettings(
+                    config.authorization_webhook_config_file,
+                    config.authorization_webhook_version,
+                    config.authorization_webhook_cache_authorized_ttl,
+                    config.authorization_webhook_cache_unauthorized_ttl,
+                ),
+                connections,
             )
-    raise ValueError(f"{mode!r} is not a mode of authorization")
+    return rbac
+
+
+def _webhook(settings: WebhookSettings, connections: Pool | None) -> Authorizer:
+    from kubist.filters.kubeconfig import RemoteReview
+    from kubist.filters.webhooks import Webhook
+
+    return Webhook(RemoteReview(settings.kubeconfig, connections, settings.timeout), settings)
 
 
 def limits(config: Config, registry: Registry) -> FlowControl | InFlight | None:

@@ -60,16 +60,29 @@ class IssuerKeys:
             raise TokenError("oidc: authenticator not initialized")
         return self._keys.claims(token)
 
-    async def ready(self) -> bool:
-        """Fetch keys unless there are some; whether there are now."""
-        if self._keys is None:
+    async def ready_within(self, seconds: float) -> bool:
+        """Fetch keys, as often as it takes; whether there were some in time."""
+        deadline = monotonic() + seconds
+        while self._keys is None:
             await self._refresh()
-        return self._keys is not None
+            pause = max(self._next_fetch - monotonic(), 0.05)
+            if self._keys is None:
+                if monotonic() + pause > deadline:
+                    return False
+                await asyncio.sleep(pause)
+        return True
 
-    async def close(self) -> None:
+    def cancel(self) -> None:
+        """Give up a fetch that is under way."""
         if self._fetching is not None:
             self._fetching.cancel()
-            await asyncio.wait([self._fetching])
+
+    async def close(self) -> None:
+        """Give up a fetch, and wait until it has ended."""
+        fetching = self._fetching
+        if fetching is not None:
+            fetching.cancel()
+            await asyncio.wait([fetching])
 
     async def _refresh(self) -> bool:
         """Wait for a fetch, begun here or by another request. False: none is under way, and it is too early to

@@ -24,17 +24,26 @@ class RemoteReview:
         self._connections = connections
         self._where = Path(path)
         self._timeout = timeout
-        config = yaml.safe_load(self._where.read_bytes()) or {}
-        context = _named(config, "context", config.get("current-context", ""))
-        cluster = _named(config, "cluster", context.get("cluster", ""))
-        user = _named(config, "user", context.get("user", ""))
-        self._url: str = cluster["server"]
-        self._server_name: str = cluster.get("tls-server-name", "")
-        self._context = self._trust(cluster, user)
-        self._headers = {}
-        if user.get("token") or user.get("tokenFile"):
-            token = user.get("token") or self._path(user["tokenFile"]).read_text().strip()
-            self._headers["Authorization"] = f"Bearer {token}"
+        try:
+            config = yaml.safe_load(self._where.read_bytes()) or {}
+            context = _named(config, "context", config.get("current-context", ""))
+            cluster = _named(config, "cluster", context.get("cluster", ""))
+            user = _named(config, "user", context.get("user", ""))
+            self._url: str = cluster.get("server", "")
+            self._server_name: str = cluster.get("tls-server-name", "")
+            self._context = self._trust(cluster, user)
+            self._headers = {}
+            if user.get("token") or user.get("tokenFile"):
+                token = user.get("token") or self._path(user["tokenFile"]).read_text().strip()
+                self._headers["Authorization"] = f"Bearer {token}"
+        except (yaml.YAMLError, ValueError, TypeError, AttributeError, ssl.SSLError) as error:
+            raise ValueError(
+                f"{path} is no kubeconfig of a webhook: {' '.join(str(error).split())}"
+            ) from None
+        if not self._url:
+            raise ValueError(
+                f"{path} is no kubeconfig of a webhook: its current context has no cluster with a server"
+            )
 
     async def ask(self, review: Object) -> Object:
         """The review's status; CallFailed if there is no sensible answer."""

@@ -5,37 +5,51 @@ Answers are remembered for a while, as the flags say.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubist.caching import BoundedCache
 from kubist.context import Rules, User
 from kubist.filters.attributes import Attributes, selectors_asked
 from kubist.filters.authentication import Audiences, Known, TokenError, with_groups
 from kubist.filters.kubeconfig import RemoteReview
+from kubist.filters.matchconditions import MatchConditions, MatchFailed
 from kubist.http.client import CallFailed
+
+if TYPE_CHECKING:
+    from kubist.filters.authorizationconfig import WebhookSettings
 
 log = logging.getLogger("kubist.filters")
 
+REMEMBERED = 10_000
+CACHED_SIZE = 10_000
+"""Characters of a request's attributes from which on the answer of a webhook is not cached."""
 MALFORMED = "the token webhook's answer is malformed"
 
 Object = dict[str, Any]
 
 
 class Remembered:
-    """Answers with the time until which they hold."""
+    """Answers with the time until which they hold. Questions are kept as digests, so long ones take no more memory."""
 
     def __init__(self) -> None:
-        self._answers: BoundedCache[Any, tuple[float, Any]] = BoundedCache(entries=2048, key_length=10_000)
+        self._answers: BoundedCache[bytes, tuple[float, Any]] = BoundedCache(
+            entries=REMEMBERED, key_length=hashlib.sha256().digest_size
+        )
 
-    def get(self, question: Any) -> Any:
-        until, answer = self._answers.get(question, (0.0, None))
+    def get(self, question: object) -> Any:
+        until, answer = self._answers.get(_digest(question), (0.0, None))
         return answer if time.monotonic() < until else None
 
-    def put(self, question: Any, answer: Any, seconds: float) -> None:
+    def put(self, question: object, answer: Any, seconds: float) -> None:
         if seconds > 0:
-            self._answers[question] = (time.monotonic() + seconds, answer)
+            self._answers[_digest(question)] = (time.monotonic() + seconds, answer)
+
+
+def _digest(question: object) -> bytes:
+    return hashlib.sha256(repr(question).encode()).digest()
 
 
 class WebhookTokens:
@@ -93,35 +107,50 @@ def _texts(values: Any) -> tuple[str, ...]:
 
 
 class Webhook:
-    """The Webhook mode."""
+    """An authorizer of the type Webhook."""
 
-    def __init__(self, remote: RemoteReview, version: str, allowed_for: float, denied_for: float) -> None:
+    def __init__(self, remote: RemoteReview, settings: WebhookSettings) -> None:
         self._remote = remote
-        self._version = version
-        self._allowed_for = allowed_for
-        self._denied_for = denied_for
+        self._settings = settings
+        self._conditions = MatchConditions(settings.conditions)
+        self._on_failure = False if settings.deny_on_failure else None
         self._known = Remembered()
 
     async def decide(self, attributes: Attributes) -> tuple[bool | None, str]:
-        spec = _spec(attributes, self._version)
-        question = (attributes.user, *(str(value) for value in spec.values()))
-        status: Object | None = self._known.get(question)
+        settings = self._settings
+        try:
+            if not await self._conditions.hold(attributes):
+                return None, ""
+        except MatchFailed as error:
+            log.error("the match conditions of the authorization webhook failed: %s", error)
+            return self._on_failure, ""
+        spec = _spec(attributes, settings.version)
+        status: Object | None = self._known.get(spec)
         if status is None:
             try:
-                review = _review("authorization.k8s.io", self._version, "SubjectAccessReview", spec)
+                review = _review("authorization.k8s.io", settings.version, "SubjectAccessReview", spec)
                 status = await self._remote.ask(review)
             except CallFailed as error:
                 log.error("the authorization webhook failed: %s", error)
-                return None, ""
-            allowed = bool(status.get("allowed"))
-            self._known.put(question, status, self._allowed_for if allowed else self._denied_for)
+                return self._on_failure, ""
+            if _size(attributes) < CACHED_SIZE:
+                ttl = settings.allowed_for if status.get("allowed") else settings.denied_for
+                self._known.put(spec, status, ttl)
         reason = str(status.get("reason") or "")
-        if status.get("allowed"):
-            return (None, reason) if status.get("denied") else (True, reason)
-        return (False if status.get("denied") else None), reason
+        if status.get("denied"):
+            if status.get("allowed"):
+                log.error("the authorization webhook both allowed and denied a request; it is denied")
+            return False, reason
+        return (True if status.get("allowed") else None), reason
 
     def rules(self, user: User, namespace: str) -> Rules:
         return Rules([], [], True, "webhook authorizer does not support user rule resolution")
+
+
+def _size(asked: Attributes) -> int:
+    """Length of the attributes that a client chooses."""
+    texts = (asked.namespace, asked.verb, asked.group, asked.version, asked.resource, asked.subresource)
+    return sum(map(len, texts)) + len(asked.name) + len(asked.path)
 
 
 def _review(group: str, version: str, kind: str, spec: Object) -> Object:

@@ -1,0 +1,149 @@
+"""The AuthenticationConfiguration file of `--authentication-config`: JWT authenticators, and who may be anonymous."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+from kubist.filters import configfile
+from kubist.filters.authentication import Anonymous, Audiences, Known
+from kubist.filters.filechanges import FileChanges
+from kubist.filters.jwtconfig import SHAPE as JWT
+from kubist.filters.jwtconfig import JWTReader
+from kubist.filters.oidc import OIDC, Issuer
+from kubist.meta.fields import FieldError, duplicate, forbidden, invalid, summary, too_many
+
+log = logging.getLogger("kubist.filters")
+
+SHAPE = {"jwt": [JWT], "anonymous": {"enabled": bool, "conditions": [{"path": str}]}}
+LIMIT = 64
+READY_WITHIN = 60.0
+"""Seconds that the issuers of a changed file have to publish their keys."""
+
+Object = dict[str, Any]
+
+
+class AuthenticationConfiguration(NamedTuple):
+    """A valid configuration, and the file's content."""
+
+    issuers: Sequence[Issuer]
+    anonymous: Anonymous | None
+    content: bytes
+
+
+def load(path: str, disallowed: Collection[str]) -> AuthenticationConfiguration:
+    """Read and check a file; no authenticator may take a disallowed issuer. ValueError names the file."""
+    try:
+        return parse(configfile.read(path), disallowed)
+    except ValueError as error:
+        raise ValueError(f'failed to load authentication configuration from file "{path}": {error}') from None
+
+
+def parse(content: bytes, disallowed: Collection[str]) -> AuthenticationConfiguration:
+    config = configfile.decode(content, "AuthenticationConfiguration", SHAPE)
+    specs = config.get("jwt") or []
+    if len(specs) > LIMIT:
+        raise ValueError(summary([too_many("jwt", len(specs), LIMIT)]))
+    readers = [JWTReader(spec, f"jwt[{index}]", disallowed) for index, spec in enumerate(specs)]
+    errors: list[FieldError] = []
+    for index, reader in enumerate(readers):
+        errors += reader.errors
+        for name in ("url", "discoveryURL"):
+            value = _issuer(specs[index]).get(name, "")
+            if (value or name == "url") and value in [_issuer(spec).get(name, "") for spec in specs[:index]]:
+                errors.append(duplicate(f"jwt[{index}].issuer.{name}", value))
+    anonymous = config.get("anonymous")
+    if anonymous and anonymous.get("conditions") and not anonymous.get("enabled"):
+        why = "enabled should be set to true when conditions are defined"
+        errors.append(invalid("anonymous.conditions", anonymous["conditions"], why))
+    if errors:
+        raise ValueError(summary(errors))
+    return AuthenticationConfiguration(
+        [reader.issuer() for reader in readers], _anonymous(anonymous), content
+    )
+
+
+def _issuer(spec: Object) -> Object:
+    found: Object = spec.get("issuer") or {}
+    return found
+
+
+def _anonymous(config: Object | None) -> Anonymous | None:
+    if config is None:
+        return None
+    paths = frozenset(condition.get("path", "") for condition in config.get("conditions") or ())
+    return Anonymous(config.get("enabled", False), paths)
+
+
+class JWTAuthenticators:
+    """The JWT authenticators of the file or the flags, in order. An error of one ends the search."""
+
+    def __init__(self, issuers: Sequence[Issuer], audiences: Audiences) -> None:
+        self._audiences = audiences
+        self._authenticators = self._build(issuers)
+        self._file: FileChanges | None = None
+        self._disallowed: Collection[str] = ()
+        self.anonymous: Anonymous | None = None
+        """Anonymous access as the file has it; it cannot change while the server runs."""
+
+    @classmethod
+    def of_file(cls, path: str, disallowed: Collection[str], audiences: Audiences) -> JWTAuthenticators:
+        """The authenticators of a file, for `follow` to take up its changes."""
+        found = load(path, disallowed)
+        made = cls(found.issuers, audiences)
+        made._file, made._disallowed, made.anonymous = (
+            FileChanges(path, found.content),
+            disallowed,
+            found.anonymous,
+        )
+        return made
+
+    async def authenticate(self, token: str, audiences: Audiences) -> Known | None:
+        for authenticator in self._authenticators:
+            known = await authenticator.authenticate(token, audiences)
+            if known is not None:
+                return known
+        return None
+
+    async def follow(self) -> None:
+        """Take up changes of the file. Old authenticators stay until the new issuers have published their keys."""
+        while self._file is not None:
+            content = await self._file.next()
+            try:
+                found = await asyncio.to_thread(parse, content, self._disallowed)
+                if found.anonymous != self.anonymous:
+                    why = "changed from initial configuration file"
+                    raise ValueError(summary([forbidden("anonymous", why)]))
+                missing = await self._replace(found.issuers)
+            except ValueError as error:
+                log.error("keeping the old authentication configuration: %s: %s", self._file.path, error)
+                continue
+            if missing:
+                why = f"the keys of the issuer {missing} cannot be fetched"
+                log.error(
+                    "keeping the old authentication configuration for now: %s: %s", self._file.path, why
+                )
+                self._file.forget()
+            else:
+                log.info("took up the new authentication configuration %s", self._file.path)
+
+    async def close(self) -> None:
+        await asyncio.gather(*(authenticator.keys.close() for authenticator in self._authenticators))
+
+    def _build(self, issuers: Sequence[Issuer]) -> list[OIDC]:
+        return [OIDC(issuer, self._audiences) for issuer in issuers]
+
+    async def _replace(self, issuers: Sequence[Issuer]) -> str:
+        """Authenticate by other issuers from now on; or the issuer whose keys are not to be had."""
+        fresh = self._build(issuers)
+        unused = fresh
+        try:
+            ready = await asyncio.gather(*(each.keys.ready_within(READY_WITHIN) for each in fresh))
+            if all(ready):
+                unused, self._authenticators = self._authenticators, fresh
+        finally:
+            for authenticator in unused:
+                authenticator.keys.cancel()
+        return next((issuer.url for issuer, is_ready in zip(issuers, ready, strict=True) if not is_ready), "")

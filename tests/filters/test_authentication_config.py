@@ -1,0 +1,466 @@
+"""`--authentication-config`: JWT authenticators with claims and CEL, anonymous requests by path, reloading."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from askers import Object, Person, Remote, ask
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from kubist.filters import authenticationconfig, filechanges, tokens
+from kubist.filters.authentication import TokenError
+from kubist.filters.oidc import OIDC
+from kubist.filters.tokens import TokenSigner
+from live import Live, Pki
+
+SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+KEY = rsa.generate_private_key(65537, 2048)
+
+
+class Provider:
+    """An issuer, and configurations that trust it."""
+
+    def __init__(self, remote: Remote, pki: Pki) -> None:
+        self.remote, self.pki = remote, pki
+        self.signer = TokenSigner(KEY, [remote.url])
+        remote.answers["/.well-known/openid-configuration"] = lambda _: {
+            "issuer": remote.url,
+            "jwks_uri": f"{remote.url}/keys",
+        }
+        remote.answers["/keys"] = lambda _: self.signer.keys.jwks()
+
+    def token(self, **claims: Any) -> str:
+        good: Object = {"aud": "me", "sub": "7", "exp": int(time.time()) + 600}
+        return self.signer.sign(good | claims)
+
+    def jwt(self, issuer: Object | None = None, **changes: Any) -> Object:
+        about = {
+            "url": self.remote.url,
+            "audiences": ["me"],
+            "certificateAuthority": self.pki.path("ca.crt").read_text(),
+            **(issuer or {}),
+        }
+        username = {"claim": "sub", "prefix": ""}
+        return {"issuer": about, "claimMappings": {"username": username}, **changes}
+
+
+@pytest.fixture
+def provider(remote: Remote, server_pki: Pki) -> Provider:
+    return Provider(remote, server_pki)
+
+
+def document(*jwt: Object, version: str = "v1", **more: Any) -> str:
+    kind = {"apiVersion": f"apiserver.config.k8s.io/{version}", "kind": "AuthenticationConfiguration"}
+    return yaml.safe_dump({**kind, "jwt": list(jwt), **more})
+
+
+async def _user(jwt: Object, token: str) -> Any:
+    found = authenticationconfig.parse(document(jwt).encode(), ())
+    known = await OIDC(found.issuers[0], ()).authenticate(token, ())
+    return known and known[0]
+
+
+@pytest.mark.parametrize(
+    ("mappings", "claims", "name", "groups", "uid", "extra"),
+    [
+        ({"username": {"claim": "sub", "prefix": "x:"}}, {}, "x:7", [], "", {}),
+        (
+            {
+                "username": {"claim": "sub", "prefix": ""},
+                "groups": {"claim": "g", "prefix": "o:"},
+                "uid": {"claim": "u"},
+            },
+            {"g": ["a", "b"], "u": "1"},
+            "7",
+            ["o:a", "o:b"],
+            "1",
+            {},
+        ),
+        (
+            {
+                "username": {"expression": "claims.sub + ':x'"},
+                "groups": {"expression": "claims.roles.split(',')"},
+                "uid": {"expression": "string(claims.n)"},
+                "extra": [{"key": "example.com/team", "valueExpression": "claims.team"}],
+            },
+            {"roles": "a,,b", "n": 5, "team": ["red", ""]},
+            "7:x",
+            ["a", "b"],
+            "5",
+            {"example.com/team": ("red",)},
+        ),
+        ({"username": {"expression": "claims.a__dot__b"}}, {"a.b": "dotted"}, "dotted", [], "", {}),
+        ({"username": {"expression": "claims.in.a__dot__b[0]"}}, {"in": {"a.b": ["x"]}}, "x", [], "", {}),
+        (
+            {"username": {"expression": "claims.sub"}, "groups": {"expression": "claims.?g.orValue([])"}},
+            {},
+            "7",
+            [],
+            "",
+            {},
+        ),
+        ({"username": {"claim": "sub", "prefix": ""}}, {"jti": "j"}, "7", [], "", {"credential": "JTI=j"}),
+    ],
+)
+def test_mappings_make_a_user(
+    shared_live: Live,
+    provider: Provider,
+    mappings: Object,
+    claims: Object,
+    name: str,
+    groups: list[str],
+    uid: str,
+    extra: Object,
+) -> None:
+    if "in" in claims:
+        mappings["username"]["expression"] = "claims.__in__.a__dot__b[0]"
+    user = shared_live.run(_user(provider.jwt(claimMappings=mappings), provider.token(**claims)))
+    assert (user.name, user.uid) == (name, uid)
+    assert list(user.groups) == [*groups, "system:authenticated"]
+    if "credential" in extra:
+        extra = {"authentication.kubernetes.io/credential-id": (extra["credential"],)}
+    assert dict(user.extra) == extra
+
+
+@pytest.mark.parametrize(
+    ("changes", "claims", "why"),
+    [
+        ({}, {"aud": "other"}, 'oidc: expected audience "me" got ["other"]'),
+        (
+            {"issuer": {"audiences": ["a", "b"], "audienceMatchPolicy": "MatchAny"}},
+            {},
+            'in ["a" "b"] got ["me"]',
+        ),
+        (
+            {"claimValidationRules": [{"claim": "hd", "requiredValue": "x"}]},
+            {},
+            "required claim hd not present",
+        ),
+        (
+            {"claimValidationRules": [{"claim": "hd", "requiredValue": "x"}]},
+            {"hd": "y"},
+            "required claim hd value does not match. Got = y, want = x",
+        ),
+        ({"claimValidationRules": [{"claim": "hd", "requiredValue": "x"}]}, {"hd": 1}, "parse claim hd"),
+        (
+            {"claimValidationRules": [{"expression": "claims.hd == 'x'", "message": "wrong house"}]},
+            {"hd": "y"},
+            "validation expression 'claims.hd == 'x'' failed: wrong house",
+        ),
+        (
+            {"claimValidationRules": [{"expression": "claims.hd == 'x'"}]},
+            {},
+            "expression 'claims.hd == 'x'' resulted in error: no such key: hd",
+        ),
+        (
+            {
+                "claimValidationRules": [
+                    {"expression": "claims.exp - claims.nbf <= 60", "message": "too long"}
+                ]
+            },
+            {"nbf": 1},
+            "failed: too long",
+        ),
+        (
+            {
+                "userValidationRules": [
+                    {"expression": "!user.username.startsWith('7')", "message": "no seven"}
+                ]
+            },
+            {},
+            "error evaluating user info validation rule: validation expression",
+        ),
+        (
+            {"claimMappings": {"username": {"expression": "claims.n"}}},
+            {"n": 1},
+            "username claim expression must return a string",
+        ),
+        ({"claimMappings": {"username": {"expression": "claims.n"}}}, {"n": ""}, "oidc: empty username"),
+        (
+            {
+                "claimMappings": {
+                    "username": {"expression": "claims.sub"},
+                    "groups": {"expression": "claims.g"},
+                }
+            },
+            {"g": [1]},
+            "expression must return a string or a list of strings",
+        ),
+        (
+            {"claimMappings": {"username": {"claim": "email", "prefix": ""}}},
+            {"email": "a@b", "email_verified": False},
+            "email not verified",
+        ),
+        ({"claimMappings": {"username": {"claim": "name", "prefix": ""}}}, {}, "claim not present"),
+    ],
+)
+def test_tokens_that_break_the_rules(
+    shared_live: Live, provider: Provider, changes: Object, claims: Object, why: str
+) -> None:
+    issuer = changes.pop("issuer", None)
+    jwt = provider.jwt(issuer, **changes)
+    with pytest.raises(TokenError) as error:
+        shared_live.run(_user(jwt, provider.token(**claims)))
+    assert why in str(error.value)
+
+
+def test_discovery_url_is_asked_in_the_place_of_the_issuer(shared_live: Live, provider: Provider) -> None:
+    answers = provider.remote.answers
+    answers["/elsewhere"] = answers.pop("/.well-known/openid-configuration")
+    jwt = provider.jwt({"discoveryURL": f"{provider.remote.url}/elsewhere"})
+    assert shared_live.run(_user(jwt, provider.token())).name == "7"
+
+
+EMAIL = {"username": {"expression": "claims.email"}}
+OPTIONAL_EMAIL = {"username": {"expression": "claims.?email.orValue('')"}}
+NAME = {"expression": "claims.sub"}
+
+
+@pytest.mark.parametrize(
+    ("issuer", "changes", "why"),
+    [
+        ({"url": ""}, {}, "jwt[0].issuer.url: Required value"),
+        ({"url": "http://a"}, {}, 'jwt[0].issuer.url: Invalid value: "http://a": URL scheme must be https'),
+        ({"url": "https://u:p@a"}, {}, "URL must not contain a username or password"),
+        ({"url": "https://a?b"}, {}, "URL must not contain a query"),
+        ({"url": "https://a#b"}, {}, "URL must not contain a fragment"),
+        ({"url": "https://own"}, {}, "URL must not overlap with disallowed issuers: [https://own]"),
+        ({"discoveryURL": "https://a/"}, {}, "discoveryURL must be different from URL"),
+        (
+            {"audiences": []},
+            {},
+            "jwt[0].issuer.audiences: Required value: at least one jwt[0].issuer.audiences",
+        ),
+        ({"audiences": ["a", "b"]}, {}, "audienceMatchPolicy must be MatchAny for multiple audiences"),
+        (
+            {"audienceMatchPolicy": "X"},
+            {},
+            "audienceMatchPolicy must be empty or MatchAny for single audience",
+        ),
+        (
+            {"audiences": ["a", "a", ""], "audienceMatchPolicy": "MatchAny"},
+            {},
+            'audiences[1]: Duplicate value: "a", jwt[0].issuer.audiences[2]: Required value',
+        ),
+        (
+            {"certificateAuthority": "junk"},
+            {},
+            'certificateAuthority: Invalid value: "<omitted>": data does not',
+        ),
+        ({"egressSelectorType": "x"}, {}, "egress selector must be either controlplane or cluster"),
+        (
+            {},
+            {"claimMappings": {}},
+            "claimMappings.username: Required value: claim or expression is required",
+        ),
+        (
+            {},
+            {"claimMappings": {"username": {"claim": "sub"}}},
+            "username.prefix: Required value: prefix is required",
+        ),
+        (
+            {},
+            {"claimMappings": {"username": {"claim": "sub", "expression": "claims.sub"}}},
+            "claim and expression can't both be set",
+        ),
+        (
+            {},
+            {"claimMappings": {"username": {"expression": "claims.sub", "prefix": ""}}},
+            'username.prefix: Invalid value: "": may not be specified when expression is set',
+        ),
+        ({}, {"claimMappings": {"username": {"expression": "claims."}}}, "expression: Invalid value"),
+        (
+            {},
+            {"claimMappings": {"username": {"expression": "other.sub"}}},
+            "compilation failed: ERROR: <input>:1:1",
+        ),
+        ({}, {"claimMappings": EMAIL}, "claims.email_verified must be used"),
+        (
+            {},
+            {"claimMappings": {"username": {"expression": "claims.?email.orValue('')"}}},
+            "claims.email_verified must",
+        ),
+        (
+            {},
+            {
+                "claimMappings": {
+                    "username": {"expression": "claims.sub"},
+                    "extra": [{"key": "A", "valueExpression": ""}],
+                }
+            },
+            "claimMappings.extra[0].key: Invalid value",
+        ),
+        (
+            {},
+            {
+                "claimMappings": {
+                    "username": {"expression": "claims.sub"},
+                    "extra": [{"key": "a.k8s.io/b", "valueExpression": "'x'"}],
+                }
+            },
+            "are reserved for Kubernetes use",
+        ),
+        (
+            {},
+            {"claimValidationRules": [{}]},
+            "claimValidationRules[0]: Required value: claim or expression is required",
+        ),
+        ({}, {"claimValidationRules": [{"expression": "'a'"}]}, "must evaluate to bool"),
+        (
+            {},
+            {"claimValidationRules": [{"claim": "a", "message": "m"}, {"claim": "a"}]},
+            'claimValidationRules[0].message: Invalid value: "m": may not be specified when claim is set',
+        ),
+        (
+            {},
+            {"userValidationRules": [{"message": "m"}]},
+            "userValidationRules[0].expression: Required value",
+        ),
+        ({}, {"userValidationRules": [{"expression": "user.size > 1"}]}, "undefined field 'size'"),
+        ({}, {"claimMapings": {}}, 'strict decoding error: unknown field "jwt[0].claimMapings"'),
+        ({"audiences": "me"}, {}, "jwt[0].issuer.audiences must be a list"),
+    ],
+)
+def test_files_that_are_not_valid(issuer: Object, changes: Object, why: str) -> None:
+    spec = {
+        "issuer": {"url": "https://a", "audiences": ["me"], **issuer},
+        "claimMappings": {"username": {"claim": "sub", "prefix": ""}},
+        **changes,
+    }
+    with pytest.raises(ValueError, match=re.escape(why)):
+        authenticationconfig.parse(document(spec).encode(), ["https://own"])
+
+
+VALID = {
+    "issuer": {"url": "https://a", "audiences": ["me"]},
+    "claimMappings": {"username": {"claim": "sub", "prefix": ""}},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (document(VALID, VALID), 'jwt[1].issuer.url: Duplicate value: "https://a"'),
+        (document(*[VALID] * 65), "jwt: Too many: 65: must have at most 64 items"),
+        (document(version="v2"), 'is registered for version "apiserver.config.k8s.io/v2"'),
+        ("kind: AuthorizationConfiguration", 'no kind "AuthorizationConfiguration" is registered'),
+        ("- a", "holds no object"),
+        ("a: [", "yaml"),
+        (document().replace("jwt: []", "jwt: []\njwt: []"), 'key "jwt" already set in map'),
+        (
+            document(anonymous={"enabled": False, "conditions": [{"path": "/livez"}]}),
+            "anonymous.conditions: Invalid value",
+        ),
+    ],
+)
+def test_documents_that_are_not_valid(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(why)):
+        authenticationconfig.parse(text.encode(), ())
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1", "v1alpha1"])
+def test_all_versions_are_read(version: str) -> None:
+    found = authenticationconfig.parse(document(VALID, version=version, anonymous=None).encode(), ())
+    assert [issuer.url for issuer in found.issuers] == ["https://a"] and found.anonymous is None
+
+
+def test_verified_email_may_name_the_user() -> None:
+    rule = {"expression": "claims.?email_verified.orValue(true) == true"}
+    spec = VALID | {"claimMappings": EMAIL, "claimValidationRules": [rule]}
+    assert authenticationconfig.parse(document(spec).encode(), ()).issuers
+
+
+def test_anonymous_requests_get_in_by_path(server_pki: Pki, tmp_path: Path) -> None:
+    file = tmp_path / "authentication.yaml"
+    file.write_text(document(anonymous={"enabled": True, "conditions": [{"path": "/livez"}]}))
+    with Live(server_pki, authentication_config=str(file)) as live:
+        assert ask(live, "GET", "/livez").status == 200
+        for path in ("/readyz", "/livez/etcd", "/version", "/api/v1/namespaces", "/%6civez"):
+            assert ask(live, "GET", path).status == 401, path
+        assert ask(live, "GET", "/readyz", "admin-token").status == 200
+        live.client.close()
+    file.write_text(document(anonymous={"enabled": False}))
+    with Live(server_pki, authentication_config=str(file)) as live:
+        assert ask(live, "GET", "/livez").status == 401
+        live.client.close()
+
+
+def wait_until(done: Any) -> None:
+    deadline = time.monotonic() + 20
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_changes_of_the_file_are_taken_up(
+    server_pki: Pki, provider: Provider, tmp_path: Path, monkeypatch: Any, caplog: Any
+) -> None:
+    monkeypatch.setattr(filechanges, "INTERVAL", 0.02)
+    monkeypatch.setattr(authenticationconfig, "READY_WITHIN", 0.2)
+    file = tmp_path / "authentication.yaml"
+    file.write_text(document())
+    with Live(server_pki, authentication_config=str(file)) as live:
+
+        def status() -> int:
+            return Person(live, provider.token()).ask("POST", SELF, {}).status
+
+        assert status() == 401
+        file.write_text(document(provider.jwt()))
+        wait_until(lambda: status() == 201)
+        for wrong in (
+            document(provider.jwt({"url": "http://a"})),
+            document(provider.jwt(), anonymous={"enabled": True}),
+            "junk",
+            document(provider.jwt({"url": "https://127.0.0.1:1"})),
+        ):
+            caplog.clear()
+            file.write_text(wrong)
+            wait_until(lambda: "keeping the old authentication configuration" in caplog.text)
+            assert status() == 201
+        file.unlink()
+        wait_until(lambda: "cannot be read" in caplog.text)
+        assert status() == 201
+        username = {"claim": "sub", "prefix": "new:"}
+        file.write_text(document(provider.jwt(claimMappings={"username": username})))
+        wait_until(lambda: Person(live, provider.token()).whoami()["username"] == "new:7")
+        file.write_text(document())
+        wait_until(lambda: status() == 401)
+        live.client.close()
+
+
+def test_file_and_flags_exclude_each_other(server_pki: Pki, tmp_path: Path) -> None:
+    file = tmp_path / "authentication.yaml"
+    file.write_text(document(VALID))
+    flags = {"oidc_issuer_url": "https://a", "oidc_client_id": "me", "authentication_config": str(file)}
+    with pytest.raises(ValueError, match="are mutually exclusive"):
+        Live(server_pki, **flags)
+
+
+def test_claims_nested_to_the_limit_are_no_error(shared_live: Live, provider: Provider) -> None:
+    """Depths that the parser accepts may exceed those that Python's stack allows."""
+    jwt = provider.jwt(claimMappings={"username": {"expression": "claims.sub"}})
+    for depth in (100, 1010, 1020):
+        deep = "[" * depth + "]" * depth
+        good = json.dumps(
+            {"iss": provider.remote.url, "aud": "me", "sub": "7", "exp": int(time.time()) + 600}
+        )
+        token = signed(provider.signer, provider.signer.sign({}), f'{good[:-1]},"deep":{deep}}}')
+        if depth < 1000:
+            assert shared_live.run(_user(jwt, token)).name == "7"
+        else:
+            with pytest.raises(TokenError, match="invalid bearer token"):
+                shared_live.run(_user(jwt, token))
+
+
+def signed(signer: TokenSigner, like: str, claims: str) -> str:
+    """Claims given as text, with the header of another token."""
+    payload = base64.urlsafe_b64encode(claims.encode()).rstrip(b"=").decode()
+    data = f"{like.partition('.')[0]}.{payload}"
+    return f"{data}.{base64.urlsafe_b64encode(tokens._sign(signer.key, data.encode())).rstrip(b'=').decode()}"
