@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from typing import Any
 
 import pytest
@@ -69,6 +70,15 @@ def test_pods_take_as_long_as_they_are_told_to(cluster: Cluster) -> None:
     pod = cluster.wait("pod/p", lambda held: held["spec"].get("nodeName"))
     assert pod["status"]["phase"] == "Pending"
     cluster.wait("pod/p", "Ready")
+
+
+@pytest.mark.kubist(workloads=True, workload_delay=0.5)
+def test_workload_delay_does_not_depend_on_the_fraction_of_the_second(cluster: Cluster) -> None:
+    time.sleep((0.7 - time.time()) % 1)
+    begun = time.monotonic()
+    cluster.load({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": template()["spec"]})
+    cluster.wait("pod/p", "Ready")
+    assert time.monotonic() - begun >= 0.5
 
 
 def test_a_deployment_rolls_out_scales_and_rolls_back(cluster: Cluster) -> None:

@@ -177,6 +177,8 @@ class Kubelet(Loop):
         self._taken: dict[str, str] = {}
         """Addresses given to pods, by namespace and name."""
         self._addresses: Iterator[str] = iter(())
+        self._scheduled: dict[tuple[str, str], tuple[str, float]] = {}
+        """Pods that are not to run yet, by namespace and name: their uid, and when they were scheduled."""
 
     def follow(self) -> None:
         self.watch("pods", self._pod_changed)
@@ -190,6 +192,7 @@ class Kubelet(Loop):
         pod = self.client.get("pods", name, namespace)
         if pod is None:
             self._taken.pop(f"{namespace}/{name}", None)
+            self._scheduled.pop(key, None)
             return
         node = self.client.get("nodes", pod["spec"].get("nodeName", ""))
         if node is None or (node["metadata"].get("labels") or {}).get(SIMULATED) != "true":
@@ -200,21 +203,29 @@ class Kubelet(Loop):
         phase = pod["status"].get("phase", "Pending")
         if phase in ("Succeeded", "Failed"):
             return
-        scheduled = find(pod["status"].get("conditions"), "PodScheduled") or {}
-        since = scheduled.get("lastTransitionTime") or pod["metadata"]["creationTimestamp"]
-        left = (
-            self.config.workload_delay - (time.time() - parse_time(since))
-            if self.config.workload_delay
-            else 0
-        )
-        if left > 0:
-            self.queue.add_after(key, left)
-            return
+        if self.config.workload_delay:
+            left = self._scheduled_at(pod) + self.config.workload_delay - time.time()
+            if left > 0:
+                self.queue.add_after(key, left)
+                return
+            self._scheduled.pop(key, None)
         if phase == "Pending":
             await self._tell(pod, _running)
         reference = controller_of(pod)
         if reference is not None and reference.get("kind") == "Job":
             await self._tell(pod, _succeeded)
+
+    def _scheduled_at(self, pod: Object) -> float:
+        """The time at which a pod was scheduled, noted when it is first seen: timestamps have whole seconds, so
+        the pod was scheduled up to a second after its own."""
+        metadata = pod["metadata"]
+        key, uid = (metadata["namespace"], metadata["name"]), metadata["uid"]
+        noted = self._scheduled.get(key)
+        if noted is None or noted[0] != uid:
+            scheduled = find(pod["status"].get("conditions"), "PodScheduled") or {}
+            stated = parse_time(scheduled.get("lastTransitionTime") or metadata["creationTimestamp"])
+            noted = self._scheduled[key] = (uid, min(stated + 1, time.time()))
+        return noted[1]
 
     async def _tell(self, pod: Object, change: Any) -> None:
         metadata = pod["metadata"]
