@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(slots=True, frozen=True)
@@ -107,3 +108,13 @@ class Config:
     """Simulate a node, the loops of workloads, and pods that run."""
     workload_delay: float = 0.0
     """Seconds until a simulated pod is ready."""
+
+    def __new__(cls, *_: Any, **settings: Any) -> Config:
+        """Refuse unknown settings with a hint."""
+        for name in settings:
+            if name not in cls.__dataclass_fields__:
+                from kubist.hints import did_you_mean
+
+                hint = did_you_mean(name, cls.__dataclass_fields__)
+                raise TypeError(f'kubist.Config has no setting "{name}"{hint}')
+        return object.__new__(cls)

@@ -28,6 +28,10 @@ from kubist.cli.serve import prepare
 from kubist.config import Config
 from kubist.storage.sqlite import SqliteStore
 from kubist.storage.store import Store
+from kubist.turns import on_loop
+
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
 
 T = TypeVar("T")
 
@@ -132,6 +136,8 @@ class Server:
         self._given_identity = identity
         self._given_thread = thread
         self._image = image
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The event loop that runs the server, if it is running."""
         self._thread: LoopThread | None = None
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._inner: Inner | None = None
@@ -176,6 +182,7 @@ class Server:
         """Start in the running event loop."""
         import dataclasses
 
+        self.loop = asyncio.get_running_loop()
         identity = self._given_identity
         if identity is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="kubist-")
@@ -190,7 +197,7 @@ class Server:
         await self._inner.start()
 
     async def stop_here(self, grace: float = 1.0) -> None:
-        inner, self._inner = self._inner, None
+        inner, self._inner, self.loop = self._inner, None, None
         if inner is not None:
             await inner.stop(grace)
         if self._temporary is not None:
@@ -198,22 +205,35 @@ class Server:
             self._temporary = None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something where the server runs, from the thread that started it."""
-        if self._thread is None:
-            raise RuntimeError("the server does not run in a thread")
-        return self._thread.run(work)
+        """Do something in the event loop that runs the server, from another thread."""
+        if self.loop is None or on_loop() is self.loop:
+            work.close()
+            raise (
+                self._not_running()
+                if self.loop is None
+                else RuntimeError(
+                    "this blocks the event loop that runs the server; await the coroutine instead"
+                )
+            )
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+
+    def _not_running(self) -> RuntimeError:
+        name = type(self).__name__
+        return RuntimeError(
+            f"the server is not running; start it with `with {name}() as {name.lower()}:` or `start()`"
+        )
 
     @property
     def inner(self) -> Inner:
         """The server itself, for those who know its rooms; to be touched in its event loop only."""
         if self._inner is None:
-            raise RuntimeError("the server is not running")
+            raise self._not_running()
         return self._inner
 
     @property
     def identity(self) -> Identity:
         if self._identity is None:
-            raise RuntimeError("the server is not running")
+            raise self._not_running()
         return self._identity
 
     @property

@@ -6,23 +6,29 @@ import asyncio
 import http.client
 import json
 import ssl
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import Any
-
-import yaml
+from typing import Any, TypeVar, cast
 
 from kubist.embedded import Server
+from kubist.hints import did_you_mean
 from kubist.resources import Resource
+from kubist.testing import manifests as reading
 from kubist.testing import references, snapshot, waiting
 from kubist.testing.clients import Clients
 from kubist.testing.snapshot import Snapshot
 from kubist.testing.waiting import Until
+from kubist.turns import on_loop
+
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
 
 Object = dict[str, Any]
 Objects = list[Object]
+Call = TypeVar("Call", bound=Callable[..., Any])
 MANAGER = "kubist-testing"
+DELETE_OPTIONS = ("dryRun", "gracePeriodSeconds", "orphanDependents", "preconditions", "propagationPolicy")
 
 
 class Refused(Exception):
@@ -34,8 +40,31 @@ class Refused(Exception):
         self.status = status
 
 
+def blocking(call: Call) -> Call:
+    """Refuse a call that would wait in the event loop that has to answer it."""
+
+    @wraps(call)
+    def checked(cluster: Cluster, *args: Any, **kwargs: Any) -> Any:
+        if cluster.loop is not None and on_loop() is cluster.loop:
+            name = call.__name__
+            raise RuntimeError(
+                f"cluster.{name}() blocks the event loop that runs the server; "
+                f"use `await asyncio.to_thread(cluster.{name}, …)`, or start with `async with Cluster()`"
+            )
+        return call(cluster, *args, **kwargs)
+
+    return cast("Call", checked)
+
+
 class Cluster(Server):
-    """A Kubernetes API server with nothing in it."""
+    """A Kubernetes API server with nothing in it. It has a thread of its own, also in an `async with` block."""
+
+    async def __aenter__(self) -> Cluster:
+        await asyncio.to_thread(self.start)
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await asyncio.to_thread(self.stop)
 
     @cached_property
     def clients(self) -> Clients:
@@ -43,17 +72,23 @@ class Cluster(Server):
         return Clients(self)
 
     def stop(self) -> None:
-        self.clients.close()
-        connection: http.client.HTTPSConnection | None = self.__dict__.get("_connection")
+        clients: Clients | None = self.__dict__.pop("clients", None)
+        if clients is not None:
+            clients.close()
+        super().stop()
+
+    async def stop_here(self, grace: float = 1.0) -> None:
+        connection: http.client.HTTPSConnection | None = self.__dict__.pop("_connection", None)
         if connection is not None:
             connection.close()
-        super().stop()
+        await super().stop_here(grace)
 
     @cached_property
     def _connection(self) -> http.client.HTTPSConnection:
         context = ssl.create_default_context(cafile=str(self.ca))
         return http.client.HTTPSConnection("127.0.0.1", self.port, context=context)
 
+    @blocking
     def request(
         self, method: str, path: str, body: Any = None, content_type: str = "application/json"
     ) -> Any:
@@ -67,19 +102,26 @@ class Cluster(Server):
             raise Refused(response.status, answer if isinstance(answer, dict) else {"message": answer})
         return answer
 
+    @blocking
     def get(self, reference: str, namespace: str = "default") -> Object:
         """An object by a name such as `pod/web` or `deployments.apps/web`."""
         kind, name = references.split(reference)
         found: Object = self.request("GET", references.path_of(self._resource(kind), namespace, name))
         return found
 
+    @blocking
     def list(self, kind: str, namespace: str = "default") -> Objects:
         listed = self.request("GET", references.path_of(self._resource(kind), namespace))
         items: Objects = listed["items"]
         return items
 
+    @blocking
     def delete(self, reference: str, namespace: str = "default", **options: Any) -> Object:
         """Delete an object; `options` are those of DeleteOptions."""
+        for option in options:
+            if option not in DELETE_OPTIONS:
+                hint = did_you_mean(option, DELETE_OPTIONS)
+                raise TypeError(f'DeleteOptions has no field "{option}"{hint}')
         kind, name = references.split(reference)
         path = references.path_of(self._resource(kind), namespace, name)
         answer: Object = self.request(
@@ -87,15 +129,13 @@ class Cluster(Server):
         )
         return answer
 
+    @blocking
     def load(self, *manifests: str | Path | Object, namespace: str = "default") -> Objects:
         """Apply manifests: files or directories of YAML or JSON, their text, or objects. Definitions of custom
         resources are waited for, so that objects of them may follow. The objects as they are then."""
         applied = []
-        for obj in documents(manifests):
-            group, _, version = obj["apiVersion"].rpartition("/")
-            resource = self.inner.api.cluster.find_kind(group, version, obj["kind"])
-            if resource is None:
-                raise LookupError(f"{obj['apiVersion']} {obj['kind']} is not served")
+        for obj in reading.documents(manifests):
+            resource = reading.resource_of(obj, self.inner.resources)
             metadata = obj["metadata"]
             where = metadata.get("namespace", namespace)
             path = references.path_of(resource, where, metadata["name"])
@@ -105,11 +145,18 @@ class Cluster(Server):
                 self.wait(f"crd/{metadata['name']}", "Established")
         return applied
 
+    @blocking
     def wait(
         self, reference: str, until: Until = "Ready", *, namespace: str = "default", timeout: float = 10.0
     ) -> Object:
         """Until an object has a condition (`Ready`), is gone (`delete`), or is as a function of it wants it."""
-        return self.run(self._wait(reference, until, namespace, timeout))
+        waiting.check(until)
+        kind, name = references.split(reference)
+        resource = self._resource(kind)
+        try:
+            return self.run(waiting.wait(self.inner, resource, namespace, name, until, timeout))
+        except (TimeoutError, RuntimeError) as error:
+            raise error.with_traceback(None) from None
 
     async def wait_async(
         self, reference: str, until: Until = "Ready", *, namespace: str = "default", timeout: float = 10.0
@@ -117,44 +164,15 @@ class Cluster(Server):
         """`wait` for tests that are coroutines, whichever event loop they run in."""
         return await asyncio.to_thread(self.wait, reference, until, namespace=namespace, timeout=timeout)
 
-    async def _wait(self, reference: str, until: Until, namespace: str, timeout: float) -> Object:
-        kind, name = references.split(reference)
-        return await waiting.wait(self.inner, self._resource(kind), namespace, name, until, timeout)
-
+    @blocking
     def snapshot(self) -> Snapshot:
         """Everything in the store, to go back to."""
         return self.run(snapshot.take(self.inner.store))
 
+    @blocking
     def restore(self, taken: Snapshot) -> None:
         """Go back to a snapshot. Watchers see the changes; versions go on rising."""
         self.run(snapshot.restore_calmly(self.inner.store, taken))
 
     def _resource(self, kind: str) -> Resource:
         return references.resource_of(self.inner.resources, kind)
-
-
-def documents(manifests: Iterable[str | Path | Object]) -> Iterable[Object]:
-    """The objects in manifests, lists taken apart."""
-    for manifest in manifests:
-        if isinstance(manifest, dict):
-            found: list[Any] = [manifest]
-        else:
-            found = [document for text in _texts(manifest) for document in yaml.safe_load_all(text)]
-        for document in found:
-            if not document:
-                continue
-            if document.get("kind", "").endswith("List") and "items" in document:
-                yield from document["items"]
-            else:
-                yield document
-
-
-def _texts(manifest: str | Path) -> list[str]:
-    if isinstance(manifest, str) and ("\n" in manifest or manifest.lstrip().startswith("{")):
-        return [manifest]
-    path = Path(manifest)
-    if path.is_dir():
-        return [
-            file.read_text() for file in sorted(path.iterdir()) if file.suffix in (".yaml", ".yml", ".json")
-        ]
-    return [path.read_text()]

@@ -44,9 +44,20 @@ def kubist_server(kubist_host: Host) -> Iterator[Cluster]:
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest, kubist_host: Host) -> Iterator[Cluster]:
     """An API server of the test's own, in memory, with nothing in it."""
+    from kubist.config import Config
+
     settings = {}
     for mark in reversed(list(request.node.iter_markers("kubist"))):
+        if mark.args:
+            pytest.fail(
+                f'@pytest.mark.kubist takes settings by name: kubist({mark.args[0]}=...), not "{mark.args[0]}"',
+                pytrace=False,
+            )
         settings.update(mark.kwargs)
+    try:
+        Config(**settings)
+    except TypeError as error:
+        pytest.fail(f"@pytest.mark.kubist: {error}", pytrace=False)
     made = kubist_host.cluster(**settings)
     yield made
     made.stop()

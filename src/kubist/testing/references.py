@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from kubist.hints import did_you_mean
 from kubist.resources import Resource, Resources
+
+__tracebackhide__ = True
 
 
 def resource_of(resources: Resources, name: str) -> Resource:
@@ -15,7 +18,12 @@ def resource_of(resources: Resources, name: str) -> Resource:
         and (not group or resource.group == group)
     ]
     if not matches:
-        raise LookupError(f"there is no resource {name!r}")
+        if "/" in name:
+            hint = f'; did you mean get("{name}")?'
+        else:
+            known = {word for held in resources for word in (held.resource, held.singular, held.kind.lower())}
+            hint = did_you_mean(plain, known)
+        raise LookupError(f'there is no resource "{name}"{hint}')
     return min(matches, key=lambda resource: (bool(resource.group), not resource.preferred))
 
 
@@ -23,7 +31,7 @@ def split(reference: str) -> tuple[str, str]:
     """`pod/web` as (`pod`, `web`)."""
     kind, slash, name = reference.partition("/")
     if not slash or not name:
-        raise ValueError(f"{reference!r} is not of the form kind/name")
+        raise ValueError(f"{reference!r} is not of the form kind/name, such as pod/web")
     return kind, name
 
 

@@ -3,16 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from kubist.hints import did_you_mean
 from kubist.resources import Resource
 from kubist.server import Server
 from kubist.storage.cache import Change
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 Object = dict[str, Any]
 Until = str | Callable[[Object], bool]
 """A condition's type (`Ready`), `delete`, or a function of the object."""
+
+
+GONE = ("delete", "deleted", "deletion", "gone", "absent", "removed", "notfound")
+"""Words that look like a condition and mean `delete`."""
+
+
+def check(until: Until) -> None:
+    """Refuse what no object can ever be."""
+    if callable(until):
+        if inspect.iscoroutinefunction(until):
+            raise TypeError("wait() takes a plain function, not a coroutine function")
+        return
+    if not isinstance(until, str) or not until:
+        raise TypeError(f'wait() takes a condition\'s type, "delete" or a function, not {until!r}')
+    form, _, meant = until.partition("=")
+    if meant:
+        meant = meant.partition("=")[0] if form == "condition" else "a function of the object"
+    elif until != "delete" and until.lower() in GONE:
+        meant = "delete"
+    if meant:
+        said = f'"{meant}"' if " " not in meant else meant
+        raise ValueError(f'no condition is called "{until}"; did you mean {said}?')
 
 
 def met(obj: Object | None, until: Until) -> bool:
@@ -22,23 +50,33 @@ def met(obj: Object | None, until: Until) -> bool:
         return False
     if callable(until):
         return until(obj)
-    conditions = (obj.get("status") or {}).get("conditions") or ()
+    wanted = until.lower()
     return any(
-        condition.get("type") == until and condition.get("status") == "True" for condition in conditions
+        condition.get("type", "").lower() == wanted and condition.get("status") == "True"
+        for condition in _conditions(obj)
     )
+
+
+def _conditions(obj: Object) -> Any:
+    return (obj.get("status") or {}).get("conditions") or ()
 
 
 async def wait(
     server: Server, resource: Resource, namespace: str, name: str, until: Until, timeout: float
 ) -> Object:
-    """The object once it is so (the last state there was, for a deletion); TimeoutError if it never is."""
+    """The object once it is so (the last state there was, for a deletion). Raises TimeoutError if it never is, and
+    RuntimeError if the function failed."""
+    where = f"{resource.resource}/{name}"
     collection = server.registry.collection(resource)
     await collection.ready()
     key = resource.key(namespace, name)
     entry = collection.get(key)
     last: Object | None = entry.object() if entry is not None else None
-    if met(last, until):
-        return last or {}
+    try:
+        if met(last, until):
+            return last or {}
+    except Exception as error:
+        raise _failure(where, error) from None
     found: asyncio.Future[Object] = asyncio.get_running_loop().create_future()
 
     def changed(changes: list[Change]) -> None:
@@ -53,15 +91,43 @@ async def wait(
                 if met(last if change.new is not None else None, until):
                     found.set_result(last or {})
             except Exception as error:
-                found.set_exception(error)
+                found.set_exception(_failure(where, error))
 
     token = object()
     collection.subscribe(token, changed)
     try:
         return await asyncio.wait_for(found, timeout)
     except TimeoutError:
-        wanted = until if isinstance(until, str) else getattr(until, "__name__", "what is waited for")
-        state = "absent" if last is None else f"status: {last.get('status')}"
-        raise TimeoutError(f"{resource.resource}/{name}: not {wanted} after {timeout:g} s; {state}") from None
+        raise TimeoutError(
+            f"{where}: not {_wanted(until)} after {timeout:g} s{_state(last, until)}"
+        ) from None
     finally:
         collection.unsubscribe(token)
+
+
+def _wanted(until: Until) -> str:
+    if isinstance(until, str):
+        return until
+    name = getattr(until, "__name__", "")
+    return "what is waited for" if name in ("", "<lambda>") else name
+
+
+def _state(last: Object | None, until: Until) -> str:
+    """The end of the message: a condition that may have been meant, or the status that the object had last."""
+    if last is None:
+        return "; there is no such object"
+    known = [str(condition.get("type")) for condition in _conditions(last)]
+    hint = ""
+    if isinstance(until, str) and until.lower() not in map(str.lower, known):
+        hint = did_you_mean(until, known)
+    return hint or f"; status: {last.get('status')}"
+
+
+def _failure(where: str, error: Exception) -> RuntimeError:
+    """The error for a function that raised `error`, with the line in which it did."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_globals is globals():
+        trace = trace.tb_next
+    line = f" ({Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno})" if trace else ""
+    text = " ".join(str(error).split())
+    return RuntimeError(f"{where}: the function failed with {type(error).__name__}: {text}{line}")

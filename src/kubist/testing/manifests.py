@@ -1,0 +1,79 @@
+"""Manifests as tests give them: files, directories, text or objects, read and checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kubist.hints import did_you_mean
+from kubist.resources import Resource, Resources
+
+__tracebackhide__ = True
+
+Object = dict[str, Any]
+SHOWN = 100
+"""Characters of a manifest that an error message shows."""
+
+
+def documents(manifests: Iterable[str | Path | Object]) -> Iterable[Object]:
+    """The objects in manifests, lists taken apart."""
+    for manifest in manifests:
+        found = [manifest] if isinstance(manifest, dict) else _parsed(manifest)
+        for document in found:
+            if not document:
+                continue
+            if not isinstance(document, dict):
+                raise ValueError(f"a manifest is not an object: {_shown(document)}")
+            if str(document.get("kind", "")).endswith("List") and "items" in document:
+                yield from document["items"]
+            else:
+                yield document
+
+
+def resource_of(obj: Object, resources: Resources) -> Resource:
+    """The resource of a manifest that has everything that is needed to apply it."""
+    kind, metadata = obj.get("kind"), obj.get("metadata") or {}
+    if not kind:
+        raise ValueError(f"a manifest has no kind: {_shown(obj)}")
+    if not (name := metadata.get("name")):
+        raise ValueError(f"{kind} has no metadata.name, which applying a manifest needs")
+    if not (version := obj.get("apiVersion")):
+        served = [resource for resource in resources if resource.kind == kind]
+        served.sort(key=lambda resource: (bool(resource.group), not resource.preferred))
+        hint = f'; did you mean "{served[0].api_version}"?' if served else ""
+        raise ValueError(f'{kind} "{name}" has no apiVersion{hint}')
+    for resource in resources:
+        if resource.api_version == version and resource.kind == kind:
+            return resource
+    known = [f"{resource.api_version} {resource.kind}" for resource in resources]
+    same = [held for held in known if held.split()[1] == kind]
+    hint = f'; did you mean "{same[0]}"?' if same else did_you_mean(f"{version} {kind}", known)
+    raise LookupError(f"{version} {kind} is not served{hint}")
+
+
+def _parsed(manifest: str | Path) -> Iterator[Any]:
+    for text in _texts(manifest):
+        try:
+            yield from yaml.safe_load_all(text)
+        except yaml.YAMLError as error:
+            raise ValueError(f"a manifest is not YAML: {' '.join(str(error).split())}") from None
+
+
+def _texts(manifest: str | Path) -> list[str]:
+    if isinstance(manifest, str) and ("\n" in manifest or manifest.lstrip().startswith("{")):
+        return [manifest]
+    path = Path(manifest)
+    if path.is_dir():
+        return [
+            file.read_text() for file in sorted(path.iterdir()) if file.suffix in (".yaml", ".yml", ".json")
+        ]
+    return [path.read_text()]
+
+
+def _shown(document: Any) -> str:
+    text = json.dumps(document, separators=(",", ":"), default=str)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
