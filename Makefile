@@ -1,13 +1,23 @@
 # `make serve` and `make test` do all the set-up themselves: a virtual environment in .venv, everything in it.
+# `make test PYTHON=python3.13` uses that Python, with a virtual environment of its own in .venv-3.13.
+# `make test ARGS="tests/http -x"` passes arguments to pytest.
 
 PYTHON ?= python3
+ifeq ($(origin PYTHON),file)
 VENV := .venv
+else
+INTERPRETER := $(shell tools/find-python $(PYTHON))
+ifeq ($(INTERPRETER),)
+$(error PYTHON=$(PYTHON) cannot be used)
+endif
+VENV := .venv-$(shell $(INTERPRETER) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+endif
 BIN := $(VENV)/bin
 
 .PHONY: serve test soak check format bench clean
 
 $(VENV)/.installed: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+	$$(tools/find-python $(PYTHON)) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
@@ -15,7 +25,7 @@ serve: $(VENV)/.installed
 	$(BIN)/kubist serve
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(ARGS)
 
 soak: $(VENV)/.installed
 	$(BIN)/python -m pytest -m soak tests/soak
@@ -36,4 +46,4 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/neighbours.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -228,6 +228,8 @@ class Survival:
             for thread in [*writing, watching]:
                 thread.join(PATIENCE)
                 assert not thread.is_alive()
+        for writer in self.writers:
+            assert writer.problem is None, (writer.problem, server.log.read_text()[-5000:])
         server.log.unlink()
 
     def _wait_for_answers(self, count: int) -> None:
@@ -282,7 +284,6 @@ class Survival:
             time.sleep(0.005)
 
     def _check_writer(self, writer: Writer, held: dict[str, Told], told: dict[str, list[str | None]]) -> None:
-        assert writer.problem is None, writer.problem
         answered = sorted_by_name(writer.answered)
         for name in writer.held:
             expected = answered.get(name, [])
