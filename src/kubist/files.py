@@ -47,7 +47,7 @@ def tighten(descriptor: int) -> None:
 def private(path: Path) -> None:
     """Take all permissions of a file away from others than its owner. A file of another user stays as it is."""
     mode = path.stat().st_mode
-    if mode & 0o077:
+    if stat.S_ISREG(mode) and mode & 0o077:
         try:
             path.chmod(FILE_MODE)
         except PermissionError:

@@ -39,7 +39,7 @@ def test_restored_backup_holds_what_was_there_when_it_was_taken(tmp_path: Path) 
     asyncio.run(write(tmp_path / "data", c=value("c")))
     assert main(["restore", f"--data-dir={tmp_path / 'other'}", f"--file={backup}"]) == 0
     assert asyncio.run(names(tmp_path / "other")) == ["a", "b"]
-    assert main(["restore", f"--data-dir={tmp_path / 'data'}", f"--file={backup}"]) == 0
+    assert main(["restore", f"--data-dir={tmp_path / 'data'}", f"--file={backup}", "--force"]) == 0
     assert asyncio.run(names(tmp_path / "data")) == ["a", "b"]
 
 

@@ -23,6 +23,13 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "kubist.db")
 
 
+IN_USE = "{} is in use by another process: stop that server or choose another --data-dir"
+HELP = (
+    ": the file is damaged. `kubist doctor --data-dir {0}` says more, "
+    "`kubist restore --data-dir {0} --file BACKUP` puts a backup in its place"
+)
+
+
 async def refusal(path: str) -> str:
     with pytest.raises(OpenFailed) as caught:
         await SqliteStore(path).open()
@@ -126,7 +133,7 @@ async def test_watch_has_heard_of_a_write_before_its_writer(path: str, durable: 
 async def test_file_in_use_cannot_be_opened(path: str) -> None:
     store = SqliteStore(path)
     await store.open()
-    assert await refusal(path) == f"{path} is in use by another process"
+    assert await refusal(path) == IN_USE.format(path)
     await store.close()
     await store.open()
     await store.close()
@@ -146,7 +153,7 @@ def test_file_in_use_by_another_process_cannot_be_opened(path: str) -> None:
     with owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == b"open\n"
-        assert asyncio.run(refusal(path)) == f"{path} is in use by another process"
+        assert asyncio.run(refusal(path)) == IN_USE.format(path)
         owner.kill()
     asyncio.run(open_and_close(path))
 
@@ -183,10 +190,10 @@ def newer(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (corrupt, "file is not a database"),
-        (damaged, "database disk image is malformed"),
-        (foreign, "it is the database of another application"),
-        (newer, "it has the unknown schema version 99"),
+        (corrupt, f"file is not a database{HELP}"),
+        (damaged, f"database disk image is malformed{HELP}"),
+        (foreign, "it is the database of another application: choose another --data-dir"),
+        (newer, "it has the unknown schema version 99: use the version of Kubist that wrote it"),
         (Path.mkdir, "unable to open database file"),
     ],
     ids=["corrupt", "damaged", "foreign", "newer", "directory"],
@@ -195,7 +202,7 @@ async def test_file_that_is_no_store_is_refused(
     path: str, spoil: Callable[[Path], None], reason: str
 ) -> None:
     spoil(Path(path))
-    assert await refusal(path) == f"{path} cannot be opened: {reason}"
+    assert await refusal(path) == f"{path} cannot be opened: {reason.format(Path(path).parent)}"
 
 
 async def test_missing_directory_is_refused(tmp_path: Path) -> None:

@@ -129,6 +129,7 @@ def prepare(config: Config, directory: Path, *, in_memory: bool) -> Config:
     signing_key = pki / "service-account.key"
     with files.locked(pki):  # or two servers that start at once would replace each other's keys
         made = False
+        _check_readable(pki)
         if not all((pki / name).exists() for name in NEEDED) or not _current(config, pki):
             _make_certificates(config, pki)
             made = True
@@ -151,6 +152,16 @@ def prepare(config: Config, directory: Path, *, in_memory: bool) -> Config:
         service_account_signing_key_file=str(signing_key),
         service_account_key_file=(str(signing_key),),
     )
+
+
+def _check_readable(pki: Path) -> None:
+    """ValueError for a file that holds no certificate or key."""
+    for path in sorted(pki.glob("*.crt")) + sorted(pki.glob("*.key")):
+        if "-----BEGIN " not in path.read_text("latin-1"):
+            raise ValueError(
+                f"{path} is damaged: it holds no PEM block. `kubist restore --data-dir "
+                f"{shlex.quote(str(pki.parent))} --file BACKUP` puts a backup in the place of store and keys"
+            )
 
 
 def _make_certificates(config: Config, pki: Path) -> None:

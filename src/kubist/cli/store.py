@@ -1,34 +1,34 @@
-"""`kubist backup`, `kubist restore` and `kubist doctor`: the embedded store of a data directory, from outside.
-
-A backup may be taken while the server runs; restoring and mending want it stopped.
-"""
+"""`kubist backup`, `kubist restore` and `kubist doctor`: the embedded store of a data directory, from outside."""
 
 from __future__ import annotations
 
-import os
+import contextlib
+import shlex
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import orjson
 
 from kubist.cli import flags
+from kubist.cli.backup import DATABASE, NEWEST, back_up, damages, opened, restore, sealed_values, summary
 from kubist.cli.kubeconfig import default_data_dir
 from kubist.cli.run import explain, fail
 from kubist.storage.encryption.sealed import ENCRYPTED, Sealed
-from kubist.storage.sqlite_file import APPLICATION_ID, DatabaseFile
 from kubist.storage.store import KeyValue, OpenFailed
 
-DATABASE = "kubist.db"
-NEWEST = "SELECT key, value FROM changes JOIN (SELECT max(revision) AS r FROM changes GROUP BY key) ON revision = r"
-SEALED = f"substr(value, 1, {len(ENCRYPTED)}) = x'{ENCRYPTED.hex()}'"
 DATA_DIR = flags.Flag("data-dir", "string", "", "Data directory of the server.")
 FILE = flags.Flag("file", "string", "", "The backup.")
 ENCRYPTION = flags.Flag(
     "encryption-provider-config", "string", "", "The server's, to look into what is kept encrypted."
 )
-FLAGS = {"backup": (DATA_DIR, FILE), "restore": (DATA_DIR, FILE), "doctor": (DATA_DIR, ENCRYPTION)}
+FORCE = flags.Flag("force", "bool", "false", "Replace an existing store without asking. The old one is kept.")
+FLAGS = {
+    "backup": (DATA_DIR, FILE),
+    "restore": (DATA_DIR, FILE, FORCE),
+    "doctor": (DATA_DIR, ENCRYPTION),
+}
 
 
 def main(command: str, arguments: list[str]) -> int:
@@ -42,78 +42,53 @@ def main(command: str, arguments: list[str]) -> int:
         return 0
     directory = Path(values["data-dir"][-1]) if "data-dir" in values else default_data_dir()
     if command != "doctor" and "file" not in values:
-        return fail("--file says which backup")
+        return fail(f"--file is missing: `kubist {command} --file BACKUP` names the backup")
     try:
         if command == "backup":
-            return _backup(directory, Path(values["file"][-1]))
+            print(back_up(directory, Path(values["file"][-1])))
+            return 0
         if command == "restore":
-            return _restore(Path(values["file"][-1]), directory)
+            force = values.get("force", ["false"])[-1] == "true"
+            print(restore(Path(values["file"][-1]), directory, _agree if force else _confirm))
+            return 0
         return _doctor(directory, values.get("encryption-provider-config", [""])[-1])
     except OSError as error:
         return fail(explain(error))
-    except (sqlite3.Error, OpenFailed, ValueError) as error:
+    except (OpenFailed, ValueError) as error:
         return fail(str(error))
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    """A database that only reads."""
-    if not path.is_file():
-        raise OpenFailed(f"{path} is not there")
-    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    if application != APPLICATION_ID:
-        connection.close()
-        raise OpenFailed(f"{path} is not a store of Kubist")
-    return connection
+def _agree(question: str) -> None:
+    """`--force`: nobody is asked."""
 
 
-def _backup(directory: Path, target: Path) -> int:
-    """Copy the store as it is at one moment, readers and writers undisturbed."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with closing(_opened(directory / DATABASE)) as source, closing(sqlite3.connect(temporary)) as copy:
-            source.backup(copy, pages=1024)
-            copy.execute("PRAGMA journal_mode = DELETE")
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
-    print(f"backed up {directory / DATABASE} to {target}")
-    return 0
-
-
-def _restore(source: Path, directory: Path) -> int:
-    """Put a backup in the place of the store, which no server may have open."""
-    directory.mkdir(parents=True, exist_ok=True)
-    path = directory / DATABASE
-    with closing(_opened(source)) as backup:
-        owned = DatabaseFile(str(path))
-        try:
-            backup.backup(owned.writer)
-        finally:
-            owned.close()
-    print(f"restored {path} from {source}")
-    return 0
+def _confirm(question: str) -> None:
+    """Ask on a terminal; ValueError unless the answer is yes."""
+    if not sys.stdin.isatty():
+        raise ValueError(f"{question} Nothing was changed: --force restores without asking")
+    if input(f"{question} Go on? [y/N] ").strip().lower() not in ("y", "yes"):
+        raise ValueError("nothing was changed")
 
 
 def _doctor(directory: Path, encryption: str) -> int:
     """Say what is wrong with a store: exit code 1 if anything is."""
     path = directory / DATABASE
-    opened = _opener(encryption)
-    with closing(_opened(path)) as connection:
-        problems = list(_problems(connection, opened))
-        (sealed,) = connection.execute(f"SELECT count(*) FROM ({NEWEST}) WHERE {SEALED}").fetchone()
-        (objects,) = connection.execute(
-            "SELECT count(*) FROM (SELECT max(revision) AS r FROM changes GROUP BY key) JOIN changes ON revision = r "
-            "WHERE value IS NOT NULL"
-        ).fetchone()
-        (revision,) = connection.execute("SELECT ifnull(max(revision), 0) FROM changes").fetchone()
-    for problem in problems:
-        print(problem)
+    plain = _opener(encryption)
+    problems, objects, revision, sealed = 0, 0, 0, 0
+    with opened(path) as connection:
+        for problem in _problems(connection, plain):
+            print(f"{path}: {problem}")
+            problems += 1
+        with contextlib.suppress(sqlite3.DatabaseError):  # which is one of the problems
+            objects, revision = summary(connection)
+            sealed = sealed_values(connection)
     if sealed and not encryption:
-        print(f"{sealed} values are encrypted: --encryption-provider-config looks into them")
-    print(f"{path}: {objects} keys at revision {revision}, {len(problems)} problems")
+        print(f"{path}: {sealed} values are encrypted: --encryption-provider-config looks into them")
+    print(f"{path}: {objects} keys at revision {revision}, {problems} problems")
+    if problems:
+        print(
+            f"To put a backup in its place: kubist restore --data-dir {shlex.quote(str(directory))} --file BACKUP"
+        )
     return 1 if problems else 0
 
 
@@ -128,15 +103,23 @@ def _opener(encryption: str) -> Callable[[str, bytes], bytes]:
     return lambda key, value: values.open(KeyValue(key, value, 0, 0)).value
 
 
-def _problems(connection: sqlite3.Connection, opened: Callable[[str, bytes], bytes]) -> Iterator[str]:
-    for (found,) in connection.execute("PRAGMA integrity_check"):
-        if found != "ok":
-            yield f"the file is damaged: {found}"
+def _problems(connection: sqlite3.Connection, plain: Callable[[str, bytes], bytes]) -> Iterator[str]:
+    damage = damages(connection)
+    if damage:
+        yield from (f"the file is damaged: {found}" for found in damage)
+    try:
+        yield from _bad_objects(connection, plain)
+    except sqlite3.DatabaseError as error:
+        if not damage:
+            yield f"the file is damaged: {error}"
+
+
+def _bad_objects(connection: sqlite3.Connection, plain: Callable[[str, bytes], bytes]) -> Iterator[str]:
     uids: dict[str, str] = {}
     for key, stored in connection.execute(NEWEST):
         if stored is None or key.startswith("/registry/ranges/"):
             continue
-        value = opened(key, stored)
+        value = plain(key, stored)
         if isinstance(value, Sealed):
             yield f"{key} cannot be decrypted: {value.reason}"
             continue

@@ -43,7 +43,7 @@ class SqliteStore:
             self._writer = Writer(self._file, self._hub)
         except sqlite3.Error as error:
             self._file.close()
-            raise OpenFailed(f"{self._file} cannot be opened: {error}") from error
+            raise OpenFailed(f"{self._file} cannot be opened: {self._file.explain(error)}") from error
         self._open = True
         self._marks: deque[tuple[float, int]] = deque()
         self._mark()
@@ -163,4 +163,4 @@ class SqliteStore:
             raise Unavailable("the store is closed")
 
     def _unavailable(self, error: sqlite3.Error) -> Unavailable:
-        return Unavailable(f"{self._file} is not available: {error}")
+        return Unavailable(f"{self._file} is not available: {self._file.explain(error)}")

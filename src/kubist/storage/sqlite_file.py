@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import logging
 import os
+import shlex
 import sqlite3
 import stat
 from pathlib import Path
@@ -52,7 +53,7 @@ class DatabaseFile:
 
     def __init__(self, path: str | None, image: bytes | None = None) -> None:
         self.path = path
-        self._lock = -1 if path is None else _take(path)
+        self._lock = -1 if path is None else take_lock(path)
         self._connections: list[sqlite3.Connection] = []
         try:
             if path is not None:
@@ -67,7 +68,7 @@ class DatabaseFile:
                 connection.execute("PRAGMA busy_timeout = 0")
         except sqlite3.Error as error:
             self.close()
-            raise OpenFailed(f"{self} cannot be opened: {error}") from error
+            raise OpenFailed(f"{self} cannot be opened: {self.explain(error)}") from error
         except OSError as error:
             self.close()
             raise OpenFailed(f"{self} cannot be opened: {error.strerror}") from error
@@ -77,6 +78,10 @@ class DatabaseFile:
 
     def __str__(self) -> str:
         return self.path or "the database in memory"
+
+    def explain(self, error: sqlite3.Error) -> str:
+        """The problem, and the commands that help if the file is damaged."""
+        return str(error) if self.path is None else explain(Path(self.path), error)
 
     def close(self) -> None:
         for connection in reversed(self._connections):
@@ -112,9 +117,31 @@ class DatabaseFile:
         (version,) = execute("PRAGMA user_version").fetchone()
         execute("COMMIT")
         if application != APPLICATION_ID:
-            raise OpenFailed(f"{self.path} cannot be opened: it is the database of another application")
+            raise OpenFailed(
+                f"{self.path} cannot be opened: it is the database of another application: choose another --data-dir"
+            )
         if version != SCHEMA_VERSION:
-            raise OpenFailed(f"{self.path} cannot be opened: it has the unknown schema version {version}")
+            raise OpenFailed(
+                f"{self.path} cannot be opened: it has the unknown schema version {version}: use the "
+                "version of Kubist that wrote it"
+            )
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether SQLite complains of the content of a database."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def explain(path: Path, error: sqlite3.Error) -> str:
+    """The problem with a database, and the commands that help if it is damaged."""
+    if not is_damage(error):
+        return str(error)
+    where = shlex.quote(str(path.parent))
+    return (
+        f"{error}: the file is damaged. `kubist doctor --data-dir {where}` says more, "
+        f"`kubist restore --data-dir {where} --file BACKUP` puts a backup in its place"
+    )
 
 
 def _make_private(path: Path) -> None:
@@ -131,7 +158,7 @@ def _make_private(path: Path) -> None:
                 files.private(path.with_name(path.name + name))
 
 
-def _take(path: str) -> int:
+def take_lock(path: str) -> int:
     """Lock `path` against other processes for as long as the descriptor returned is open.
 
     The lock is on a file beside the database: closing a second descriptor of the database itself would drop
@@ -145,7 +172,9 @@ def _take(path: str) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise OpenFailed(f"{path} is in use by another process") from None
+        raise OpenFailed(
+            f"{path} is in use by another process: stop that server or choose another --data-dir"
+        ) from None
     except OSError as error:
         os.close(descriptor)
         raise OpenFailed(f"{path} cannot be locked: {error.strerror}") from error

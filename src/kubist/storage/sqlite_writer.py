@@ -206,7 +206,7 @@ class Writer:
         if error is not None:
             self._roll_back()
             self._in_doubt = True
-            failure = Unavailable(f"{self._file} is not available: {error}")
+            failure = Unavailable(f"{self._file} is not available: {self._file.explain(error)}")
             for write in batch:
                 if not write.answer.done():
                     write.answer.set_exception(failure)

@@ -1,0 +1,256 @@
+"""Backups of a data directory: one SQLite file with the store and the keys and certificates of `kubist serve`.
+
+A backup is a copy of the database with one table more, TABLE, which holds the files. A plain copy of the database
+is a backup without keys.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from kubist import files
+from kubist.storage.encryption.sealed import ENCRYPTED
+from kubist.storage.sqlite_file import APPLICATION_ID, SCHEMA_VERSION, explain, is_damage, take_lock
+from kubist.storage.store import OpenFailed
+
+DATABASE = "kubist.db"
+KEYS = "pki"
+SIDE_FILES = ("-wal", "-shm", "-journal")
+TABLE = "backup_files"
+NEWEST = "SELECT key, value FROM changes JOIN (SELECT max(revision) AS r FROM changes GROUP BY key) ON revision = r"
+SEALED = f"substr(value, 1, {len(ENCRYPTED)}) = x'{ENCRYPTED.hex()}'"
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """A store or a backup, to read from. OpenFailed says what is wrong with it and what to do."""
+    if not path.is_file():
+        raise OpenFailed(f"{path} does not exist: check --data-dir and --file")
+    if not path.stat().st_size:
+        raise OpenFailed(f"{path} is empty: it is not a store of Kubist")
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if application != APPLICATION_ID:
+                raise OpenFailed(f"{path} is the database of another application, not a store of Kubist")
+            if version != SCHEMA_VERSION:
+                raise OpenFailed(
+                    f"{path} has the unknown schema version {version}: use the version of Kubist that wrote it"
+                )
+            yield connection
+    except sqlite3.Error as error:
+        if not is_damage(error):
+            raise OpenFailed(f"{path} cannot be read or copied: {error}") from None
+        if path.name != DATABASE:
+            raise OpenFailed(f"{path} is not a usable backup: {error}. Choose another --file") from None
+        raise OpenFailed(f"{path} cannot be read: {explain(path, error)}") from None
+
+
+def damages(connection: sqlite3.Connection) -> list[str]:
+    """What SQLite finds wrong with a database, one line each."""
+    try:
+        rows = [row for (row,) in connection.execute("PRAGMA integrity_check")]
+        connection.execute("SELECT 1 FROM changes, compaction, expiries LIMIT 1").fetchone()
+    except sqlite3.DatabaseError as error:
+        return [str(error)]
+    return [line for row in rows if row != "ok" for line in row.splitlines()]
+
+
+def summary(connection: sqlite3.Connection) -> tuple[int, int]:
+    """How many keys a store has, and its revision."""
+    (keys,) = connection.execute(f"SELECT count(*) FROM ({NEWEST}) WHERE value IS NOT NULL").fetchone()
+    (revision,) = connection.execute("SELECT ifnull(max(revision), 0) FROM changes").fetchone()
+    return keys, revision
+
+
+def sealed_values(connection: sqlite3.Connection) -> int:
+    """How many values are encrypted."""
+    (count,) = connection.execute(f"SELECT count(*) FROM ({NEWEST}) WHERE {SEALED}").fetchone()
+    return int(count)
+
+
+def back_up(directory: Path, target: Path) -> str:
+    """Copy store, keys and certificates as they are at one moment; what was done, in words.
+
+    A server may run meanwhile. One read transaction covers the whole copy, so writers neither wait nor disturb.
+    """
+    source = directory / DATABASE
+    _check_target(target, source)
+    with (
+        opened(source) as store,
+        files.draft(target, durable=True) as temporary,
+        closing(sqlite3.connect(temporary)) as copy,
+    ):
+        store.backup(copy)
+        copy.execute("PRAGMA journal_mode = DELETE")
+        keys = _read_keys(directory / KEYS)
+        _write_table(copy, keys)
+        copy.commit()
+        found = damages(copy)
+        if found:
+            raise OpenFailed(
+                f"{source} is damaged: {found[0]}. No backup was made; "
+                f"`kubist doctor --data-dir {shlex.quote(str(directory))}` says more"
+            )
+        objects, revision = summary(copy)
+        sealed = sealed_values(copy)
+    lines = [
+        f"backed up {source} ({objects} keys at revision {revision}, {len(keys)} files of keys) to {target}"
+    ]
+    if not keys:
+        lines.append(
+            f"The backup holds no keys: there are none in {directory / KEYS}. Keep the files of the server's "
+            "--service-account-* and --tls-* flags with it, or service account tokens fail after a restore."
+        )
+    if sealed:
+        lines.append(
+            f"{sealed} values are encrypted: keep the file of --encryption-provider-config elsewhere."
+        )
+    return "\n".join(lines)
+
+
+def _check_target(target: Path, source: Path) -> None:
+    """A backup replaces an earlier backup, and nothing else."""
+    if target.is_dir():
+        raise ValueError(f"{target} is a directory: --file must name a file")
+    if not target.exists():
+        return
+    if source.exists() and target.samefile(source):
+        raise ValueError(f"{target} is the store itself: choose another --file")
+    try:
+        with opened(target):
+            pass
+    except OpenFailed:
+        raise ValueError(f"{target} exists and is not a backup: choose another --file") from None
+
+
+def _read_keys(directory: Path) -> dict[str, bytes]:
+    """Keys and certificates by name. The lock keeps a starting server from changing them halfway."""
+    if not directory.is_dir():
+        return {}
+    with files.locked(directory):
+        found = sorted(path for path in directory.iterdir() if path.is_file() and path.name[0] != ".")
+        return {path.name: path.read_bytes() for path in found}
+
+
+def _write_table(copy: sqlite3.Connection, keys: dict[str, bytes]) -> None:
+    copy.execute(f"DROP TABLE IF EXISTS {TABLE}")
+    copy.execute(f"CREATE TABLE {TABLE} (name TEXT PRIMARY KEY, content BLOB NOT NULL)")
+    copy.executemany(f"INSERT INTO {TABLE} VALUES (?, ?)", keys.items())
+
+
+def _table(backup: sqlite3.Connection) -> dict[str, bytes]:
+    """Keys and certificates in a backup; none in a plain copy of a store."""
+    if not backup.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (TABLE,)).fetchone():
+        return {}
+    keys = dict(backup.execute(f"SELECT name, content FROM {TABLE}"))
+    for name in keys:
+        if name != os.path.basename(name) or name in ("", ".", ".."):
+            raise OpenFailed(f"the backup holds a file with the name {name!r}: it was not made by Kubist")
+    return keys
+
+
+def restore(source: Path, directory: Path, confirm: Callable[[str], None]) -> str:
+    """Put a backup in the place of the store and its keys; what was done, in words.
+
+    The backup is verified and copied before anything changes, the old store and keys are kept, and the new store
+    takes its place in one step. `confirm` raises ValueError if the user does not want an existing store replaced.
+    """
+    path, pki = directory / DATABASE, directory / KEYS
+    if path.exists() and source.exists() and source.samefile(path):
+        raise ValueError(f"{source} is the store itself: choose another --file")
+    with opened(source) as backup:
+        found = damages(backup)
+        if found:
+            raise OpenFailed(f"{source} is damaged: {found[0]}. Nothing was changed; choose another --file")
+        keys = _table(backup)
+        objects, revision = summary(backup)
+        files.make_directory(directory)
+        lock = take_lock(str(path))
+        try:
+            replaced = [pki / name for name in keys if (pki / name).exists()]
+            if path.exists():
+                confirm(f"{path} exists and would be replaced ({_describe(path)}).")
+            elif any(file.read_bytes() != keys[file.name] for file in replaced):
+                confirm(f"The keys in {pki} would be replaced.")
+            with files.draft(path, durable=True) as temporary:
+                with closing(sqlite3.connect(temporary)) as copy:
+                    backup.backup(copy)
+                    copy.execute("PRAGMA journal_mode = DELETE")
+                    copy.execute("PRAGMA secure_delete = ON")
+                    copy.execute(f"DROP TABLE IF EXISTS {TABLE}")
+                    copy.commit()
+                kept = _keep(directory, path, replaced)
+                for name, content in keys.items():
+                    files.write(pki / name, content, 0o644 if name.endswith(".crt") else files.FILE_MODE)
+        finally:
+            os.close(lock)
+    lines = [
+        f"restored {path} ({objects} keys at revision {revision}, {len(keys)} files of keys) from {source}"
+    ]
+    if kept is not None:
+        lines.append(f"What was there before is in {kept}")
+    if not keys:
+        lines.append(
+            "The backup holds no keys: service account tokens are valid only if the server has the keys that it "
+            "had when they were issued."
+        )
+    return "\n".join(lines)
+
+
+def _describe(path: Path) -> str:
+    try:
+        with opened(path) as store:
+            return "{} keys at revision {}".format(*summary(store))
+    except OpenFailed:
+        return "which is damaged"
+
+
+def _keep(directory: Path, path: Path, keys: list[Path]) -> Path | None:
+    """Keep the old store and keys in a new directory; its path, or None if there is nothing to keep. Leaves the
+    old database in its place, without any side file that SQLite would take for the new one's."""
+    if not path.exists() and not keys:
+        return None
+    kept = _new_directory(directory, "before-restore-" + time.strftime("%Y-%m-%dT%H-%M-%S", time.gmtime()))
+    if path.exists():
+        _copy(path, kept / path.name)
+    for side in SIDE_FILES:
+        beside = path.with_name(path.name + side)
+        if beside.exists():
+            _copy(beside, kept / beside.name)
+            beside.unlink()
+    for key in keys:
+        files.make_directory(kept / KEYS)
+        _copy(key, kept / KEYS / key.name)
+    return kept
+
+
+def _new_directory(parent: Path, name: str) -> Path:
+    """A directory that did not exist before."""
+    number = 1
+    while True:
+        path = parent / (name if number == 1 else f"{name}-{number}")
+        try:
+            path.mkdir(files.DIRECTORY_MODE)
+        except FileExistsError:
+            number += 1
+        else:
+            return path
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Give a file a second name, or copy it where the file system has no links."""
+    try:
+        os.link(source, target)
+    except OSError:
+        with source.open("rb") as old, open(files.create(target), "wb") as new:
+            shutil.copyfileobj(old, new)
+            os.fsync(new.fileno())
