@@ -180,6 +180,14 @@ class Server:
 
     async def start_here(self) -> None:
         """Start in the running event loop."""
+        try:
+            await self._start()
+        except BaseException:
+            self._inner = None
+            self._clean_up()
+            raise
+
+    async def _start(self) -> None:
         import dataclasses
 
         self.loop = asyncio.get_running_loop()
@@ -200,6 +208,9 @@ class Server:
         inner, self._inner, self.loop = self._inner, None, None
         if inner is not None:
             await inner.stop(grace)
+        self._clean_up()
+
+    def _clean_up(self) -> None:
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None

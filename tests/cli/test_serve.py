@@ -183,6 +183,18 @@ def test_directory_without_permission_is_one_line(home: Path) -> None:
         (["--service-node-port-range=9-1"], ["range of ports"]),
         (["--event-ttl=soon"], ['invalid duration "soon"']),
         (["--in-memory", "--enable-admission-plugins=Nope"], ['"Nope" is unknown']),
+        (["--in-memory", "--controllers=foo"], ["--controllers", "'foo' is not a controller", "namespace, "]),
+        (["--in-memory", "--controllers=*,-foo"], ["'foo' is not a controller", "garbagecollector, "]),
+        (["--in-memory", "--data-dir=data"], ["--in-memory contradicts --data-dir"]),
+        (["--in-memory=true", "--data-dir", "data"], ["--in-memory contradicts --data-dir"]),
+        (["--in-memory", "--etcd-servers=http://127.0.0.1:1"], ["--in-memory contradicts --etcd-servers"]),
+        (["--in-memory=1", "--data-dir=data"], ["--in-memory contradicts --data-dir"]),
+        (["--in-memory=yes"], ["--in-memory", "true or false"]),
+        (["--kubeconfig-merge=maybe"], ["--kubeconfig-merge", "true or false"]),
+        (["--etcd-cafile=ca.crt"], ["--etcd-cafile needs --etcd-servers"]),
+        (["--workload-delay=1s"], ["--workload-delay needs --workloads"]),
+        (["--workers=0"], ["--workers", "from 1 to 64"]),
+        (["--workers=-1"], ["--workers", "from 1 to 64"]),
     ],
 )
 def test_flag_that_cannot_work_is_one_line(home: Path, flags: list[str], words: list[str]) -> None:

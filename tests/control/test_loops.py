@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+import kubist
 from kubist.control.manager import available, chosen
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
@@ -26,6 +27,17 @@ def test_loops_are_chosen_by_name() -> None:
     assert {loop.name for loop in chosen(("*", "-namespace"))} == everything - {"namespace"}
     assert {loop.name for loop in chosen(("namespace", "disruption"))} == {"namespace", "disruption"}
     assert chosen(()) == []
+
+
+@pytest.mark.parametrize("names", [("foo",), ("*", "-foo"), ("namespace", "namespaces")])
+def test_unknown_controller_is_an_error_that_lists_the_known(names: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match=r"is not a controller: choose from .*namespace, "):
+        chosen(names)
+
+
+def test_server_with_an_unknown_controller_does_not_start() -> None:
+    with pytest.raises(ValueError, match="'foo' is not a controller"), kubist.Server(controllers=("foo",)):
+        pass
 
 
 def test_a_deleted_default_service_account_comes_back(cluster: Cluster) -> None:

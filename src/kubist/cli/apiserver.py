@@ -32,6 +32,7 @@ def main(arguments: list[str]) -> int:
         verbosity = int(values.get("v", ["0"])[-1]) if values.get("v", ["0"])[-1].isdigit() else 0
         form = [*values.get("logging-format", []), *values.get("log-format", [])] or ["text"]
         logs.setup(verbosity or 1, form[-1])
+        flags.check_combinations(values)
         config = flags.config(values, known, Config(cert_dir="/var/run/kubernetes"))
     except flags.FlagError as error:
         return fail(str(error))

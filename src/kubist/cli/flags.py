@@ -96,6 +96,30 @@ def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -
     return dataclasses.replace(base, **changes)
 
 
+def is_on(values: dict[str, list[str]], name: str) -> bool:
+    """Whether a switch that no Config field stands for is on; FlagError if it says neither true nor false."""
+    given = values.get(name, ["false"])[-1]
+    try:
+        return _boolean(given)
+    except ValueError as error:
+        raise FlagError(f'invalid argument "{given}" for "--{name}" flag: {error}') from None
+
+
+def check_combinations(values: dict[str, list[str]]) -> None:
+    """FlagError for flags that contradict each other, or that mean nothing without another."""
+    for name in ("etcd-cafile", "etcd-certfile", "etcd-keyfile"):
+        if values.get(name, [""])[-1] and not values.get("etcd-servers", [""])[-1]:
+            raise FlagError(f"--{name} needs --etcd-servers: without it there is no etcd to talk to")
+    if "workload-delay" in values and not is_on(values, "workloads"):
+        raise FlagError("--workload-delay needs --workloads: without it there are no simulated pods")
+    if not is_on(values, "in-memory"):
+        return
+    if values.get("data-dir", [""])[-1]:
+        raise FlagError("--in-memory contradicts --data-dir: leave one of them out")
+    if values.get("etcd-servers", [""])[-1]:
+        raise FlagError("--in-memory contradicts --etcd-servers: leave one of them out")
+
+
 def convert(flag: Flag, given: list[str], current: Any) -> Any:
     """Values of a flag as its Config field holds them."""
     last = given[-1]
@@ -131,6 +155,10 @@ def _check(flag: Flag, value: str) -> None:
         raise ValueError("must be a number of processes, from 1 to 64")
     elif flag.name in ("log-format", "logging-format") and value not in FORMATS:
         raise ValueError(f"must be {' or '.join(FORMATS)}")
+    elif flag.name == "controllers":
+        from kubist.control.manager import chosen
+
+        chosen(filter(None, map(str.strip, value.split(","))))
     elif flag.name == "service-cluster-ip-range":
         for part in value.split(","):
             ipaddress.ip_network(part.strip())

@@ -87,6 +87,7 @@ def main(arguments: list[str]) -> int:
     known = {flag.name: flag for flag in FLAGS}
     try:
         values = flags.parse(arguments, known)
+        merging = flags.is_on(values, "merge")
     except flags.FlagError as error:
         return fail(str(error))
     if "help" in values:
@@ -95,7 +96,7 @@ def main(arguments: list[str]) -> int:
     directory = Path(values["data-dir"][-1]) if "data-dir" in values else default_data_dir()
     try:
         text = (directory / "kubeconfig").read_text()
-        if values.get("merge", ["false"])[-1] == "true":
+        if merging:
             print(f"added the context {CONTEXT!r} to {merge(yaml.safe_load(text))}")
         else:
             print(text, end="")

@@ -67,8 +67,11 @@ def main(arguments: list[str]) -> int:
         if "help" in values:
             print(flags.usage(TITLE, FLAGS), end="")
             return 0
-        in_memory = values.pop("in-memory", ["false"])[-1] == "true"
-        merge = values.pop("kubeconfig-merge", ["false"])[-1] == "true"
+        flags.check_combinations(values)
+        in_memory, merge = flags.is_on(values, "in-memory"), flags.is_on(values, "kubeconfig-merge")
+        values = {
+            name: given for name, given in values.items() if name not in ("in-memory", "kubeconfig-merge")
+        }
         target = values.pop("kubeconfig", [""])[-1]
         base = Config(
             bind_address="127.0.0.1",

@@ -35,6 +35,7 @@ def main(command: str, arguments: list[str]) -> int:
     known = {flag.name: flag for flag in FLAGS[command]}
     try:
         values = flags.parse(arguments, known)
+        force = flags.is_on(values, "force")
     except flags.FlagError as error:
         return fail(str(error))
     if "help" in values:
@@ -48,7 +49,6 @@ def main(command: str, arguments: list[str]) -> int:
             print(back_up(directory, Path(values["file"][-1])))
             return 0
         if command == "restore":
-            force = values.get("force", ["false"])[-1] == "true"
             print(restore(Path(values["file"][-1]), directory, _agree if force else _confirm))
             return 0
         return _doctor(directory, values.get("encryption-provider-config", [""])[-1])

@@ -26,6 +26,9 @@ class Manager:
         self.api = api
         self.client = Client(api)
         self.loops: list[Loop] = []
+        self._kinds = chosen(api.config.controllers)
+        if api.config.workloads:
+            self._kinds += workloads.loops()
         self._task: asyncio.Task[None] | None = None
         self._leader: Leader | None = None
 
@@ -59,10 +62,7 @@ class Manager:
         registry = self.api.registry
         for collection in list(registry.cache.collections.values()):
             await collection.ready()
-        kinds = chosen(self.api.config.controllers)
-        if self.api.config.workloads:
-            kinds += workloads.loops()
-        for kind in kinds:
+        for kind in self._kinds:
             try:
                 loop = kind(self.client)
                 self.loops.append(loop)
@@ -110,11 +110,15 @@ def available() -> list[type[Loop]]:
 
 
 def chosen(names: Iterable[str]) -> list[type[Loop]]:
-    """The loops that a list of names asks for: `*` all, `name` one, `-name` not that one."""
+    """The loops that a list of names asks for: `*` all, `name` one, `-name` not that one. ValueError for a name
+    that no loop has."""
     wanted = set(names)
     known = available()
-    for name in wanted - {"*"} - {loop.name for loop in known} - {f"-{loop.name}" for loop in known}:
-        log.warning("there is no loop %r", name.removeprefix("-"))
+    loops = {loop.name for loop in known}
+    for name in sorted(wanted - {"*"}):
+        if name.removeprefix("-") not in loops:
+            listed = ", ".join(sorted(loops))
+            raise ValueError(f"{name.removeprefix('-')!r} is not a controller: choose from {listed}")
     return [
         loop for loop in known if f"-{loop.name}" not in wanted and ("*" in wanted or loop.name in wanted)
     ]
