@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from crd.defining import CRDS, define, definition, version
+from crd.defining import CRDS, await_status, define, definition, version
 from kubist.crd.columns import Column, cell
 from kubist.crd.jsonpath import JsonPath
+from kubist.crd.validation.schema import compile_schema
 from live import Answer, Client
 
 GROUP = "numbers.example.com"
@@ -53,3 +54,38 @@ def test_table_of_large_numbers(client: Client) -> None:
     cells = table.json["rows"][0]["cells"]
     assert cells == ["a", HIGHEST, 12345678901234567000, "1.2345678901234567e+19", None, None]
     client.delete(f"{CRDS}/numbers.{GROUP}")
+
+
+@pytest.mark.parametrize("value", ["-9223372036854775809", "-1e19", "9223372036854775808"])
+def test_integer_beyond_64_bits_is_no_integer_and_out_of_range(value: str) -> None:
+    props = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    errors = compile_schema(props).validate({"n": float(value)})
+    assert [str(error) for error in errors] == [
+        'n: Invalid value: "number": n in body must be of type integer: "number"',
+        '<nil>: Invalid value: "": Checked value must be of type integer (default format) in n',
+    ]
+
+
+@pytest.mark.parametrize("number", ["1", "1.0", "1e0"])
+def test_member_of_a_set_is_named_by_its_value(client: Client, number: str) -> None:
+    items = {"type": "number"}
+    schema = {
+        "type": "object",
+        "properties": {"set": {"type": "array", "x-kubernetes-list-type": "set", "items": items}},
+    }
+    where = define(client, definition("Member", GROUP, version(schema=schema)))
+    members = f"{where}/v1/namespaces/default/members"
+    body = f'{{"apiVersion":"{GROUP}/v1","kind":"Member","metadata":{{"name":"a"}},"set":[{number},2.5]}}'
+    try:
+        answer = client.ask("POST", members, body.encode())
+        assert answer.status == 201, answer
+        owned = answer.json["metadata"]["managedFields"][0]["fieldsV1"]
+        assert owned == {"f:set": {".": {}, "v:1": {}, "v:2.5": {}}}
+        applied = client.ask(
+            "PATCH", f"{members}/a?fieldManager=m", body.encode(), "application/apply-patch+yaml"
+        )
+        assert applied.status == 200, applied
+        assert applied.json["set"] == [1, 2.5]
+    finally:
+        client.delete(f"{CRDS}/members.{GROUP}")
+        await_status(client, members, 404)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from decimal import Decimal
 from typing import Any
 
 from kubist.meta.numerals import go_float
@@ -52,7 +53,7 @@ def in_range(value: float, types: tuple[str, ...], format_: str) -> bool:
         if isinstance(value, float):
             if not value.is_integer():
                 return False
-            value = int(value)
+            value = int(Decimal(repr(value)))  # its shortest spelling, as the reference reads it again
         return -(1 << bits) <= value < 1 << bits
     if format_ == "float":
         try:

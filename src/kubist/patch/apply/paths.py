@@ -10,6 +10,7 @@ import orjson
 
 from kubist.caching import bounded_cache
 from kubist.meta.fields import quoted
+from kubist.meta.numerals import canonical as canonical_numbers
 
 Element = str
 
@@ -28,7 +29,8 @@ def value(of: Any) -> Element:
 
 
 def _json(of: Any) -> str:
-    text = orjson.dumps(of).decode()
+    """A value as it is written: 1.0 is 1."""
+    text = orjson.dumps(of if isinstance(of, (str, int)) else canonical_numbers(of)).decode()
     if "<" in text or ">" in text or "&" in text:
         text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return text
