@@ -196,7 +196,7 @@ def _as_asked(ctx: Context, obj: Object | None) -> Object | None:
     if obj is None or ctx.subresource != "scale" or obj.get("kind") == "Scale":
         return obj
     path = ctx.resource.strategy.subresources.get("scale")
-    return path.view(obj, scale.view) if isinstance(path, Scale) else obj
+    return scale.view(obj, path) if isinstance(path, Scale) else obj
 
 
 def kind_of(resource: Resource, subresource: str, obj: Object | None) -> Kind:

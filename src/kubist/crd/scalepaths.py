@@ -1,4 +1,4 @@
-"""What stands at the paths of a custom resource's scale: numbers of replicas, and a selector."""
+"""Values at the paths of a custom resource's scale: numbers of replicas, and a selector."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from kubist.crd.version import Version
 from kubist.kinds.strategy import Errors
-from kubist.meta import fields
+from kubist.meta import fields, status
 from kubist.patch.values import go_type, shown
 
 Object = dict[str, Any]
@@ -42,6 +42,23 @@ def _replica_errors(obj: Object, path: str) -> Errors:
     if count > MAX_REPLICAS:
         return [fields.invalid(path, count, f"should be less than or equal to {MAX_REPLICAS}")]
     return []
+
+
+def scale_values(scale: Object, obj: Object) -> tuple[int | None, int, str]:
+    """The replicas that an object should have (None if it says nothing) and has, and their selector.
+    500 for an object that holds something else at one of the paths."""
+    try:
+        wanted = _found(obj, scale["specReplicasPath"], int)
+        held = _found(obj, scale["statusReplicasPath"], int)
+        path = scale.get("labelSelectorPath")
+        selector = _found(obj, path, str) if path else None
+    except _Unfit as error:
+        raise status.plain_error(str(error)) from None
+    return None if wanted is None else _int32(wanted), _int32(held or 0), selector or ""
+
+
+def _int32(value: int) -> int:
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 class _Unfit(Exception):

@@ -3,12 +3,12 @@ definition. One strategy for each version; objects are in that version."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kubist.crd import columns
 from kubist.crd.conversion import Conversion
-from kubist.crd.scalepaths import scale_spec_errors, scale_status_errors
+from kubist.crd.scalepaths import scale_spec_errors, scale_status_errors, scale_values
 from kubist.crd.validation.explain import OldValue
 from kubist.crd.version import Version
 from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Strategy, Update
@@ -80,13 +80,11 @@ class CustomScale(Scale):
     """`/scale` at the paths that the definition names."""
 
     def __init__(self, scale: Object) -> None:
+        self.scale = scale
         self.spec_replicas = scale["specReplicasPath"].removeprefix(".")
-        self.status_replicas = scale["statusReplicasPath"].removeprefix(".")
-        self.selector = (scale.get("labelSelectorPath") or "").removeprefix(".")
-        self.spec_path = scale["specReplicasPath"]
 
-    def view(self, obj: Object, default: Callable[[Object, Scale], Object]) -> Object:
-        return default(obj, self)
+    def values(self, obj: Object) -> tuple[int | None, int, str]:
+        return scale_values(self.scale, obj)
 
 
 class CustomStrategy(Strategy):
@@ -127,6 +125,9 @@ class CustomStrategy(Strategy):
     def adopt(self, merged: Object) -> Object:
         """An object that an apply made: of its type already, so nothing goes, not even nulls."""
         return self.version.adopt(merged)
+
+    def prune(self, obj: Object) -> None:
+        self.version.coerce(obj)
 
     def default(self, obj: Object) -> None:
         self.version.default(obj)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from kubist.meta import names
+from kubist.meta import names, selectors
 from kubist.meta.fields import FieldError
 
 if TYPE_CHECKING:
@@ -72,9 +72,16 @@ class Scale:
     plain_selector = False
     """The selector is a plain map of labels."""
 
-    def view(self, obj: Object, default: Callable[[Object, Scale], Object]) -> Object:
-        """The object's scale; custom resources look theirs up in their own way."""
-        return default(obj, self)
+    def values(self, obj: Object) -> tuple[int | None, int, str]:
+        """The replicas that an object should have (None if it says nothing) and has, and their selector."""
+        chosen = at(obj, self.selector)
+        if isinstance(chosen, str):
+            text = chosen
+        elif self.plain_selector:
+            text = ",".join(f"{key}={value}" for key, value in sorted((chosen or {}).items()))
+        else:
+            text = selectors.format_label_selector(chosen) if chosen is not None else ""
+        return at(obj, self.spec_replicas), at(obj, self.status_replicas) or 0, text
 
 
 class Create:
@@ -223,6 +230,9 @@ class Strategy(Update):
     def decode(self, value: Object) -> tuple[Object, list[str]]:
         """A parsed body of a custom resource as an object, and a complaint for each unknown field."""
         raise AssertionError("built-in kinds are decoded by their schema")
+
+    def prune(self, obj: Object) -> None:
+        """Drop what the schema of a custom resource does not declare."""
 
     def adopt(self, merged: Object) -> Object:
         """What an apply made of a custom resource as an object."""

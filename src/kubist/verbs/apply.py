@@ -141,7 +141,7 @@ async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Respo
     wanted = scales.expected_scale()
 
     async def applied(old: Object) -> Object:
-        live = path.view(old, scales.view)
+        live = scales.view(old, path)
         if call.resource.custom:
             old = _owned_here(old, call.resource.api_version)
         owners = live["metadata"]["managedFields"] = managed.of_scale(call, old, path)

@@ -249,6 +249,8 @@ async def _write(
             context.warn(warning)
         await call.api.admission.validate(context, new, old)
         create.settle(call, new)
+        if call.info.subresource == "scale":  # the replicas were put in whatever the schema says
+            resource.strategy.prune(new)
         if _finished(call, new, old):
             return await _remove(call, entry, new)
         if context.dry_run:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.http.messages import Response
-from kubist.kinds.strategy import Scale, at
-from kubist.meta import fields, names, objectmeta, selectors, status
+from kubist.kinds.strategy import Scale
+from kubist.meta import fields, names, objectmeta, status
 from kubist.schema.catalog import schema_for
 from kubist.verbs import body, create, guarded, managed, options
 from kubist.verbs.call import Call
@@ -27,16 +27,9 @@ def view(obj: Object, path: Scale) -> Object:
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     scale: Object = {"kind": "Scale", "apiVersion": "autoscaling/v1"}
     scale["metadata"] = {name: metadata[name] for name in kept if name in metadata}
-    replicas = at(obj, path.spec_replicas)
+    replicas, held, text = path.values(obj)
     scale["spec"] = {"replicas": replicas} if replicas else {}
-    scale["status"] = {"replicas": at(obj, path.status_replicas) or 0}
-    chosen = at(obj, path.selector) if path.selector else None
-    if isinstance(chosen, str):
-        text = chosen
-    elif path.plain_selector:
-        text = ",".join(f"{key}={value}" for key, value in sorted((chosen or {}).items()))
-    else:
-        text = selectors.format_label_selector(chosen) if chosen is not None else ""
+    scale["status"] = {"replicas": held}
     if text:
         scale["status"]["selector"] = text
     return scale
@@ -56,9 +49,9 @@ async def get(call: Call) -> Response:
     if entry is None:
         raise call.not_found()
     obj = await call.opened(entry)
-    if call.resource.custom and at(obj, path.spec_replicas) is None:
+    if call.resource.custom and path.values(obj)[0] is None:
         raise status.internal_error(f'the spec replicas field ".{path.spec_replicas}" does not exist')
-    return await call.value(200, path.view(obj, view), shown)
+    return await call.value(200, view(obj, path), shown)
 
 
 async def update(call: Call, path: Scale) -> Response:
@@ -93,8 +86,8 @@ async def patch(call: Call, path: Scale, kind: str) -> Response:
     change = patch_verb.Change(call, kind, wanted.schema)
 
     async def patched(old: Object) -> Object:
-        live = path.view(old, view)
-        if call.resource.custom and at(old, path.spec_replicas) is None:
+        live = view(old, path)
+        if call.resource.custom and path.values(old)[0] is None:
             live["spec"]["replicas"] = UNSET
         scale = patch_verb.decode(change, wanted, change(live))
         patch_verb.check_identity(call, scale, old)
@@ -106,6 +99,7 @@ async def patch(call: Call, path: Scale, kind: str) -> Response:
 async def write(call: Call, path: Scale, transform: Any, shown: Any, uid: str | None) -> Response:
     async def rescaled(old: Object | None, fresh: guarded.Fresh) -> Object:
         assert old is not None
+        seen = view(old, path)
         scale = await transform(old)
         if not call.resource.custom:  # their own rules name the field that the scale stands for
             check(call, scale, old["metadata"]["uid"])
@@ -119,16 +113,16 @@ async def write(call: Call, path: Scale, transform: Any, shown: Any, uid: str | 
         elif call.resource.strategy.unconditional_update:
             new["metadata"].pop("resourceVersion", None)
         if call.info.subresource == "scale" and "managedFields" not in scale["metadata"]:
-            live = path.view(old, view)
+            live = {**seen, "metadata": {**seen["metadata"]}}
             live["metadata"]["managedFields"] = managed.of_scale(call, old, path)
             managed.track_scale(call, scale, live)
-        await call.api.admission.admit(call.context, scale, path.view(old, view))
+        await call.api.admission.admit(call.context, scale, seen)
         managed.from_scale(call, new, scale, path)
         return new
 
     outcome = await guarded.update(call, call.resource.strategy, rescaled, precondition_uid=uid)
     obj = await call.opened(outcome.entry) if outcome.entry is not None else outcome.object
-    return await call.value(200, path.view(obj, view), shown)
+    return await call.value(200, view(obj, path), shown)
 
 
 def set_replicas(call: Call, path: Scale, old: Object, replicas: int) -> Object:

@@ -11,7 +11,15 @@ from kubist.kinds.columns import AGE, NAME, Column, Object, Table, name_of, tabl
 from kubist.kinds.columns.ages import Cell, since
 
 _SCALE = table_of("autoscaling", "Scale")
-SCALE = replace(_SCALE, columns=(NAME, *_SCALE.columns[1:-1], replace(AGE, type="date")))
+
+
+def _scale(obj: Object) -> list[Cell]:
+    """A scale whose replicas are not written has an empty cell."""
+    name, _, available, age = _SCALE.cells(obj)
+    return [name, obj["spec"].get("replicas"), available, age]
+
+
+SCALE = replace(_SCALE, columns=(NAME, *_SCALE.columns[1:-1], replace(AGE, type="date")), cells=_scale)
 """Scales of custom resources announce two of their columns otherwise."""
 
 
