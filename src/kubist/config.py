@@ -16,6 +16,9 @@ class Config:
     cert_dir: str = ""
     tls_cert_file: str = ""
     tls_private_key_file: str = ""
+    tls_min_version: str = ""
+    tls_cipher_suites: tuple[str, ...] = ()
+    """Suites of TLS 1.2 by Go's names; none for OpenSSL's choice."""
     client_ca_file: str = ""
     token_auth_file: str = ""
     anonymous_auth: bool = True
@@ -37,6 +40,7 @@ class Config:
     requestheader_uid_headers: tuple[str, ...] = ()
     requestheader_group_headers: tuple[str, ...] = ()
     requestheader_extra_headers_prefix: tuple[str, ...] = ()
+    aggregator_reject_forwarding_redirect: bool = True
     proxy_client_cert_file: str = ""
     proxy_client_key_file: str = ""
     """What the server shows to the servers behind APIServices."""
@@ -53,6 +57,11 @@ class Config:
     authorization_webhook_cache_authorized_ttl: int = 300
     authorization_webhook_cache_unauthorized_ttl: int = 30
     http2: bool = True
+    http2_max_streams_per_connection: int = 0
+    """Requests at work at once on a connection; 0 for the default of `http.limits`."""
+    cors_allowed_origins: tuple[str, ...] = ()
+    strict_transport_security_directives: tuple[str, ...] = ()
+    external_hostname: str = ""
     workers: int = 1
     """Processes of `kubist serve` and `kubist apiserver`; a server within another program is always one."""
 
@@ -75,6 +84,8 @@ class Config:
     service_account_signing_key_file: str = ""
     service_account_jwks_uri: str = ""
     service_account_max_token_expiration: int = 0
+    service_account_extend_token_expiration: bool = True
+    """Whether tokens that are projected into pods for an hour are good for a year, with a mark from the hour on."""
     api_audiences: tuple[str, ...] = ()
     allow_privileged: bool = False
 
@@ -82,7 +93,6 @@ class Config:
     disable_admission_plugins: tuple[str, ...] = ()
     admission_control_config_file: str = ""
     runtime_config: dict[str, str] = field(default_factory=dict)
-    feature_gates: dict[str, str] = field(default_factory=dict)
 
     enable_priority_and_fairness: bool = True
     max_requests_inflight: int = 400

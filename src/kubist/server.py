@@ -21,13 +21,17 @@ from kubist.control.flowschemas import keep_flow_schemas_informed
 from kubist.crd.controller import Definitions
 from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
+from kubist.filters.browsers import with_browser_headers
 from kubist.filters.build import authentication, authorization, openid, token_signer
+from kubist.http.ciphers import minimum_version, openssl_ciphers
+from kubist.http.limits import Limits
 from kubist.http.messages import Application
 from kubist.http.pool import Pool
 from kubist.http.server import HttpServer
 from kubist.http.tls import HTTP1, HTTP2, server_context
 from kubist.registry import Registry
 from kubist.resources import Resources
+from kubist.runtimeconfig import check_runtime_config
 from kubist.storage.cache import ROOT
 from kubist.storage.store import Store, StoreError
 
@@ -48,6 +52,7 @@ class Server:
     def __init__(self, config: Config, *, store: Store | None = None, chores: bool = True) -> None:
         self.config = config
         self.resources = Resources()
+        check_runtime_config(config.runtime_config, self.resources)
         self.store = store or make_store(config)
         self._encrypted = encrypted(config, self.store, self.resources)
         self.store = self._encrypted or self.store
@@ -164,7 +169,13 @@ class Server:
                 await self.registry.cache.reload_unreadable()
 
     async def _listen(self, sock: socket.socket) -> None:
-        self._http = HttpServer(self._application(), ssl_context=await self._ssl_context())
+        config = self.config
+        application = with_browser_headers(
+            self._application(), config.cors_allowed_origins, config.strict_transport_security_directives
+        )
+        streams = config.http2_max_streams_per_connection
+        limits = Limits(streams=streams) if streams else Limits()
+        self._http = HttpServer(application, ssl_context=await self._ssl_context(), limits=limits)
         self.port = await self._http.start(sock=sock)
 
     def _application(self) -> Application:
@@ -282,8 +293,11 @@ def serving_context(config: Config) -> ssl.SSLContext:
             certificates.save(pair, Path(cert), Path(key))
     protocols = HTTP2 if config.http2 else HTTP1
     proxies = config.requestheader_client_ca_file or None
+    minimum, ciphers = minimum_version(config.tls_min_version), openssl_ciphers(config.tls_cipher_suites)
     try:
-        return server_context(cert, key, config.client_ca_file or None, protocols, proxies)
+        return server_context(
+            cert, key, config.client_ca_file or None, protocols, proxies, minimum=minimum, ciphers=ciphers
+        )
     except ssl.SSLError:
         raise ValueError(f"{cert} and {key} are not a certificate and its key, in PEM form") from None
 

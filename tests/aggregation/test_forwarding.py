@@ -289,6 +289,30 @@ def test_unknown_statuses_of_a_backend_are_passed_on(
     assert (answer.status, answer.body) == (int(status), b"{}")
 
 
+REDIRECT = "HTTP/1.1 302 Found\r\nLocation: https://elsewhere/\r\nContent-Length: 2\r\n\r\n{}"
+
+
+def test_redirects_of_a_backend_are_rejected(
+    registered: Client, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_with(backend, monkeypatch, REDIRECT)
+    answer = registered.ask("GET", FLAVOURS)
+    assert answer.status == 502 and b"attempted to redirect this request" in answer.body
+    assert answer.headers["Location"] is None
+    answer_with(backend, monkeypatch, "HTTP/1.1 304 Not Modified\r\nContent-Length: 0\r\n\r\n")
+    assert registered.ask("GET", FLAVOURS).status == 304
+
+
+def test_redirects_of_a_backend_are_passed_on_if_the_flag_says_so(
+    server_pki: Pki, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Live(server_pki, aggregator_reject_forwarding_redirect=False) as live:
+        aggregate(live.client, backend)
+        answer_with(backend, monkeypatch, REDIRECT)
+        answer = live.client.ask("GET", FLAVOURS)
+        assert (answer.status, answer.headers["Location"]) == (302, "https://elsewhere/")
+
+
 @pytest.mark.parametrize("status", ["099", "1000", "2", "-10", "+20", "two", "2 0", "٢٠٠"])
 def test_malformed_statuses_of_a_backend_are_unavailable(
     registered: Client, backend: Backend, monkeypatch: pytest.MonkeyPatch, status: str

@@ -75,15 +75,19 @@ OFF_BY_DEFAULT = frozenset(
 WITHOUT_EFFECT = frozenset(
     (
         "AlwaysAdmit",
-        "EventRateLimit",
-        "ImagePolicyWebhook",
         "JobValidation",
         "NodeDeclaredFeatureValidator",
         "PodGroupProtection",
         "PodGroupWorkloadExists",
     )
 )
-"""Names that are accepted: what they act on needs a configuration file or a feature that is off."""
+"""Names that are accepted: what they act on needs a feature that is off."""
+
+MISSING = {
+    "EventRateLimit": "limit requests with FlowSchemas and PriorityLevelConfigurations",
+    "ImagePolicyWebhook": "use a ValidatingWebhookConfiguration or a ValidatingAdmissionPolicy for pods",
+}
+"""Plugins that restrict clients and do not exist here, with what to do in their place."""
 
 
 def enabled(config: Config) -> list[str]:
@@ -95,6 +99,8 @@ def enabled(config: Config) -> list[str]:
     if on & off:
         listed = " ".join(sorted(on & off))
         raise ValueError(f"[{listed}] in enable-admission-plugins and disable-admission-plugins overlapped")
+    for name in sorted(on & MISSING.keys()):
+        raise ValueError(f'--enable-admission-plugins: "{name}" is not supported: {MISSING[name]}')
     return [name for name in ORDER if name in on or (name not in off and name not in OFF_BY_DEFAULT)]
 
 
@@ -106,5 +112,9 @@ def build(config: Config) -> list[Plugin]:
 
 def _load(name: str, settings: dict[str, Any] | None) -> Plugin:
     module = importlib.import_module(f"kubist.admission.plugins.{name.lower()}")
-    plugin: Plugin = getattr(module, name)(settings)
-    return plugin
+    kind: type[Plugin] = getattr(module, name)
+    if settings and kind.__init__ is Plugin.__init__:
+        raise ValueError(
+            f"--admission-control-config-file: a configuration of the plugin {name} is not supported; remove it"
+        )
+    return kind(settings)

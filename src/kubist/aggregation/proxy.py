@@ -76,7 +76,8 @@ async def proxy(
         async with asyncio.timeout(None if watch else api.config.request_timeout):
             connection, line = await begin(pool, where, message, replayable=replayable)
             try:
-                return await _answer(request, connection, pool, line, upgrade)
+                redirects = not api.config.aggregator_reject_forwarding_redirect
+                return await _answer(request, connection, pool, line, upgrade, redirects=redirects)
             except BaseException:
                 connection.abort()
                 raise
@@ -85,10 +86,19 @@ async def proxy(
 
 
 async def _answer(
-    request: Request, connection: Connection, pool: Pool | None, line: bytes, upgrade: bool
+    request: Request,
+    connection: Connection,
+    pool: Pool | None,
+    line: bytes,
+    upgrade: bool,
+    *,
+    redirects: bool,
 ) -> Answer:
     reader = connection.reader
     head = await read_head(reader, line)
+    if 300 <= head.status <= 399 and head.get("location") and not redirects:
+        connection.abort()
+        return plain(502, "the backend attempted to redirect this request, which is not permitted")
     headers = _passed_back(head)
     if head.status == SWITCHING:
         if not upgrade:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubist.filters.attributes import quoted_list
@@ -80,6 +81,9 @@ def _requests(config: Config) -> list[RequestAuthenticator]:
         return [ClientCertificates()] if config.client_ca_file else []
     from kubist.filters.requestheader import Authorities, RequestHeaders
 
+    if config.client_ca_file and not config.requestheader_allowed_names:
+        _check_overlap(config.client_ca_file, config.requestheader_client_ca_file)
+
     proxies: RequestAuthenticator = RequestHeaders(
         Authorities(config.requestheader_client_ca_file).issued,
         config.requestheader_allowed_names,
@@ -91,6 +95,19 @@ def _requests(config: Config) -> list[RequestAuthenticator]:
     if not config.client_ca_file:
         return [proxies]
     return [proxies, ClientCertificates(Authorities(config.client_ca_file).issued)]
+
+
+def _check_overlap(clients: str, proxies: str) -> None:
+    """Refuse one authority for both: every client could then claim to be a front proxy."""
+    from cryptography import x509
+
+    found = [set(x509.load_pem_x509_certificates(Path(file).read_bytes())) for file in (clients, proxies)]
+    if found[0] & found[1]:
+        raise ValueError(
+            "--requestheader-client-ca-file and --client-ca-file contain overlapping certificates; "
+            "--requestheader-allowed-names must be specified to ensure regular client certificates cannot set "
+            "authenticating proxy headers for arbitrary users"
+        )
 
 
 def _tokens(
@@ -146,7 +163,8 @@ def openid(config: Config) -> dict[str, Callable[[Request], Answer]]:
     keys = service_account_keys(config)
     if keys is None or not config.service_account_issuer:
         return {}
-    host = f"{config.advertise_address or '127.0.0.1'}:{config.secure_port}"
+    host = config.external_hostname or config.advertise_address or "127.0.0.1"
+    host = host if host == config.external_hostname and ":" in host else f"{host}:{config.secure_port}"
     uri = config.service_account_jwks_uri or f"https://{host}{KEYS}"
     return openid_paths(config.service_account_issuer[0], uri, keys)
 

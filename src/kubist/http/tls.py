@@ -32,13 +32,17 @@ def server_context(
     client_ca_file: PathLike | None = None,
     alpn: Sequence[str] = HTTP2,
     proxy_ca_file: PathLike | None = None,
+    *,
+    minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2,
+    ciphers: str = "",
 ) -> ssl.SSLContext:
-    """A context for TLS 1.2 and later. New connections see rotated files about a second after the change.
+    """A context for TLS from version `minimum` on, with OpenSSL's list of `ciphers` for TLS 1.2. New connections see
+    rotated files about a second after the change.
 
     Client certificates are optional; one that neither CA file vouches for ends the handshake.
     """
     authorities = [file for file in (client_ca_file, proxy_ca_file) if file is not None]
-    context = _load(cert_file, key_file, authorities, alpn)
+    context = _load(cert_file, key_file, authorities, alpn, minimum, ciphers)
     files = [cert_file, key_file, *authorities]
     current, loaded, checked = context, _stamp(files), time.monotonic()
 
@@ -50,7 +54,7 @@ def server_context(
             stamp = _stamp(files)
             if stamp != loaded:
                 try:
-                    current = _load(cert_file, key_file, authorities, alpn)
+                    current = _load(cert_file, key_file, authorities, alpn, minimum, ciphers)
                     loaded = stamp
                     log.info("reloaded the serving certificate %s", cert_file)
                 except (OSError, ValueError) as error:
@@ -86,10 +90,17 @@ def client_certificate(connection: ssl.SSLObject) -> ClientCertificate | None:
 
 
 def _load(
-    cert_file: PathLike, key_file: PathLike, authorities: Sequence[PathLike], alpn: Sequence[str]
+    cert_file: PathLike,
+    key_file: PathLike,
+    authorities: Sequence[PathLike],
+    alpn: Sequence[str],
+    minimum: ssl.TLSVersion,
+    ciphers: str,
 ) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.minimum_version = minimum
+    if ciphers:
+        context.set_ciphers(ciphers)
     context.load_cert_chain(cert_file, key_file)
     context.set_alpn_protocols(list(alpn))
     # A resumed session would carry a client certificate past the removal of its authority.

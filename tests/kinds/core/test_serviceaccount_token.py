@@ -66,6 +66,14 @@ def test_a_token_of_a_pod_names_its_node_and_lives_on_for_old_clients() -> None:
     assert answer["spec"]["expirationSeconds"] == 3607
 
 
+def test_token_of_a_pod_is_not_extended_if_the_flag_says_so() -> None:
+    ref = {"kind": "Pod", "apiVersion": "v1", "name": "p"}
+    spec = {"boundObjectRef": ref, "expirationSeconds": 3607}
+    _, claims, _ = ask(spec, service_account_extend_token_expiration=False)
+    assert claims["exp"] == claims["iat"] + 3607
+    assert "warnafter" not in claims["kubernetes.io"]
+
+
 def test_the_server_may_shorten_a_life() -> None:
     answer, claims, warnings = ask({"expirationSeconds": 9000}, service_account_max_token_expiration=1200)
     assert claims["exp"] - claims["iat"] == answer["spec"]["expirationSeconds"] == 1200

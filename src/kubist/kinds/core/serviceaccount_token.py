@@ -61,7 +61,8 @@ class ServiceAccountToken(Create):
             **bound,
         }
         if (
-            "pod" in bound
+            ctx.config.service_account_extend_token_expiration
+            and "pod" in bound
             and seconds == PROJECTED_SECONDS
             and set(spec["audiences"]) <= set(signer.audiences)
         ):

@@ -1,0 +1,75 @@
+"""Headers for browsers, around the whole application: CORS (`--cors-allowed-origins`) and HSTS
+(`--strict-transport-security-directives`)."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from kubist.http.messages import Answer, Application, Headers, Request, Response
+
+ALLOWED = (
+    (b"Access-Control-Allow-Methods", b"POST, GET, OPTIONS, PUT, DELETE, PATCH"),
+    (
+        b"Access-Control-Allow-Headers",
+        b"Content-Type, Content-Length, Accept-Encoding, X-CSRF-Token, Authorization, X-Requested-With, "
+        b"If-Modified-Since",
+    ),
+    (b"Access-Control-Expose-Headers", b"Date"),
+    (b"Access-Control-Allow-Credentials", b"true"),
+)
+
+
+def with_browser_headers(
+    application: Application, origins: Sequence[str], directives: Sequence[str]
+) -> Application:
+    """The application with the headers that the flags ask for; the same application if they ask for none."""
+    patterns = [_pattern(origin) for origin in origins]
+    always = _transport_security(directives)
+    if not patterns and not always:
+        return application
+
+    async def answer(request: Request) -> Answer:
+        origin = request.headers.get("origin", "")
+        if not origin or not any(pattern.search(origin) for pattern in patterns):
+            return _with_headers(await application(request), always)
+        allowed = [(b"Access-Control-Allow-Origin", origin.encode("latin-1", "replace")), *ALLOWED]
+        if request.method == "OPTIONS":
+            return Response(204, [*allowed, *always])
+        return _with_headers(await application(request), [*allowed, *always])
+
+    return answer
+
+
+def _with_headers(answer: Answer, more: Headers) -> Answer:
+    """A copy, because many requests share one answer."""
+    return dataclasses.replace(answer, headers=[*answer.headers, *more]) if more else answer
+
+
+def _pattern(origin: str) -> Any:
+    """A pattern of `--cors-allowed-origins`, in RE2's syntax. One that is not anchored would also match the origins
+    of strangers, such as example.com.attacker.org."""
+    from kubist.crd import regex
+
+    try:
+        pattern = regex.compile(origin)
+    except ValueError as error:
+        raise ValueError(f"--cors-allowed-origins has an invalid regular expression: {error}") from None
+    if not re.search(r"\^|//", origin) or not re.search("[$:]", origin):
+        raise ValueError(
+            "--cors-allowed-origins has an invalid regular expression: regular expression does not pin to "
+            f"start/end of host in the origin header: {origin}; write it like //example\\.com(:|$)"
+        )
+    return pattern
+
+
+def _transport_security(directives: Sequence[str]) -> Headers:
+    for directive in directives:
+        if directive not in ("includeSubDomains", "preload") and not re.fullmatch("max-age=[^=]*", directive):
+            raise ValueError(
+                "--strict-transport-security-directives invalid, allowed values: max-age=expireTime, "
+                f"includeSubDomains, preload; not {directive}"
+            )
+    return [(b"Strict-Transport-Security", "; ".join(directives).encode())] if directives else []
