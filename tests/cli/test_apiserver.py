@@ -77,7 +77,10 @@ def test_flags_are_taken_in_both_forms() -> None:
         ("--request-timeout=1m30s", "request_timeout", 90),
         ("--anonymous-auth=false", "anonymous_auth", False),
         ("--service-node-port-range=30000+99", "service_node_port_range", "30000-30099"),
-        ("--feature-gates=A=true,B=false", "feature_gates", {"A": "true", "B": "false"}),
+        ("--oidc-required-claim=hd=a,b=c", "oidc_required_claim", {"hd": "a,b=c"}),
+        ("--service-account-issuer=https://a,b", "service_account_issuer", ("https://a,b",)),
+        ("--disable-http2-serving", "http2", False),
+        ("--disable-http2-serving=false", "http2", True),
         ("--runtime-config=api/all=true", "runtime_config", {"api/all": "true"}),
         ("--service_cluster_ip_range=10.1.0.0/16", "service_cluster_ip_range", "10.1.0.0/16"),
         ("--etcd-servers=http://a:1,http://b:2", "etcd_servers", ("http://a:1", "http://b:2")),
@@ -85,7 +88,8 @@ def test_flags_are_taken_in_both_forms() -> None:
     ],
 )
 def test_flag_sets(flag: str, field: str, value: object) -> None:
-    assert getattr(parsed(flag), field) == value
+    more = ["--oidc-issuer-url=https://a", "--oidc-client-id=me"] if "oidc" in flag else []
+    assert getattr(parsed(flag, *more), field) == value
 
 
 def test_help_has_a_line_for_every_flag(home: Path) -> None:

@@ -1,7 +1,7 @@
 """Flags in kube-apiserver's manner: `--a=b`, `--a b`, `--switch`; a flag sets the Config field of its name.
 
-The flags of kube-apiserver are data (`flags.json`: name, type, default). Those without a field in Config have
-no meaning here and are taken with a log line; unknown ones are an error.
+The flags of kube-apiserver are data (`flags.json`: name, type, default). Those without a field in Config are either
+harmless and taken with a log line, or rejected (`unsupported.py`); unknown ones are an error.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kubist.cli.conflicts import conflict
+from kubist.cli.unsupported import HARMLESS, REJECTED, rejection
 from kubist.config import Config
 from kubist.logs import FORMATS
 
@@ -41,7 +43,7 @@ OWN = (
     Flag("http2", "bool", "true", "Offer HTTP/2 to clients that speak it."),
     WORKERS,
 )
-RENAMED = {"v": "verbosity", "log-format": "logging_format"}
+RENAMED = {"v": "verbosity", "log-format": "logging_format", "disable-http2-serving": "http2"}
 _FIELDS = frozenset(field.name for field in dataclasses.fields(Config))
 _LISTS = ("strings", "stringArray")
 _MAPS = ("mapStringString", "stringToString", "colonSeparatedMultimapStringString")
@@ -85,15 +87,21 @@ def has_effect(name: str) -> bool:
 
 
 def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -> Config:
-    """`base` with what the flags say."""
+    """`base` with the values of the flags. FlagError for values that are not valid or not supported."""
     changes: dict[str, Any] = {}
     for name, given in values.items():
-        if not has_effect(name):
-            log.info("--%s has no effect here", name)
-            continue
-        field = RENAMED.get(name, name.replace("-", "_"))
-        changes[field] = convert(flags[name], given, getattr(base, field))
-    return dataclasses.replace(base, **changes)
+        if wrong := rejection(name, flags[name].default, given):
+            raise FlagError(wrong)
+        if name in HARMLESS:
+            log.info("--%s has no effect here: %s", name, HARMLESS[name])
+        elif has_effect(name):
+            field = RENAMED.get(name, name.replace("-", "_"))
+            value = convert(flags[name], given, getattr(base, field))
+            changes[field] = not value if name == "disable-http2-serving" else value
+    made = dataclasses.replace(base, **changes)
+    if wrong := conflict(values, made):
+        raise FlagError(wrong)
+    return made
 
 
 def is_on(values: dict[str, list[str]], name: str) -> bool:
@@ -126,6 +134,10 @@ def convert(flag: Flag, given: list[str], current: Any) -> Any:
     try:
         for value in given:
             _check(flag, value)
+        if flag.type == "stringArray":
+            return tuple(given)
+        if flag.name == "oidc-required-claim":
+            return dict(_pair(value) for value in given)
         if isinstance(current, tuple):
             return tuple(part.strip() for value in given for part in value.split(",") if part.strip())
         if isinstance(current, dict):
@@ -191,6 +203,14 @@ def _boolean(text: str) -> bool:
     raise ValueError("must be true or false")
 
 
+def _pair(text: str) -> tuple[str, str]:
+    """`name=value`, where the value may have commas."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError("malformed pair, expect string=string")
+    return name.strip(), value.strip()
+
+
 def _pairs(given: list[str]) -> dict[str, str]:
     pairs = {}
     for part in (part for value in given for part in value.split(",") if part):
@@ -212,12 +232,18 @@ def seconds(text: str) -> float:
     return sum(float(match[1]) * _UNITS[match[2]] for match in _PART.finditer(text))
 
 
+def _absence(name: str) -> str:
+    if name in REJECTED:
+        return f"Not supported: {REJECTED[name].advice}."
+    return f"Has no effect here: {HARMLESS[name]}." if name in HARMLESS else ""
+
+
 def usage(title: str, flags: Iterable[Flag]) -> str:
     """Help with a line a flag, in the columns that tools which read kube-apiserver's help expect."""
     lines = [title, "", "Flags:"]
     for flag in sorted(flags):
         kind = "" if flag.type == "bool" else " " + flag.type
-        parts = [flag.help or ("" if has_effect(flag.name) else "Has no effect here.")]
+        parts = [flag.help or _absence(flag.name)]
         if flag.default not in ("", "[]", "false"):
             parts.append(f"(default {flag.default})")
         lines.append(f"      --{flag.name}{kind}".ljust(61) + " ".join(filter(None, parts)))

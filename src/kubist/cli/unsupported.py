@@ -1,0 +1,160 @@
+"""Flags of kube-apiserver without a counterpart here: harmless ones are taken with a log line, others stop the start.
+
+A flag is harmless if nothing that it could restrict, protect or expose exists here. docs/operations.md has both tables.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+_METRICS = "metrics have fixed names and labels"
+_AUDIT_WEBHOOK = "it tunes --audit-webhook-config-file, which is not supported"
+_AUDIT_BATCH = "audit events are written in batches of up to 64 KiB by a thread of their own"
+_AUDIT_WHOLE = "audit events are never truncated"
+_ETCD = "it tunes kube-apiserver's own use of etcd"
+_KUBELET = "this server never connects to kubelets"
+_LEADERSHIP = "coordinated leader election is not part of this server"
+_LOGS = "log lines are written at once, to standard error"
+_PEER = "requests are never passed on to other API servers"
+_VERSION = "the server always behaves as Kubernetes v1.36"
+_STOP = "a stop ends watches and answers all accepted requests at once"
+
+HARMLESS = {
+    "allow-metric-labels": _METRICS,
+    "allow-metric-labels-manifest": _METRICS,
+    "audit-log-batch-buffer-size": _AUDIT_BATCH,
+    "audit-log-batch-max-size": _AUDIT_BATCH,
+    "audit-log-batch-max-wait": _AUDIT_BATCH,
+    "audit-log-batch-throttle-burst": _AUDIT_BATCH,
+    "audit-log-batch-throttle-enable": _AUDIT_BATCH,
+    "audit-log-batch-throttle-qps": _AUDIT_BATCH,
+    "audit-log-compress": "rotated audit logs are not compressed",
+    "audit-log-truncate-enabled": _AUDIT_WHOLE,
+    "audit-log-truncate-max-batch-size": _AUDIT_WHOLE,
+    "audit-log-truncate-max-event-size": _AUDIT_WHOLE,
+    "audit-webhook-batch-buffer-size": _AUDIT_WEBHOOK,
+    "audit-webhook-batch-max-size": _AUDIT_WEBHOOK,
+    "audit-webhook-batch-max-wait": _AUDIT_WEBHOOK,
+    "audit-webhook-batch-throttle-burst": _AUDIT_WEBHOOK,
+    "audit-webhook-batch-throttle-enable": _AUDIT_WEBHOOK,
+    "audit-webhook-batch-throttle-qps": _AUDIT_WEBHOOK,
+    "audit-webhook-initial-backoff": _AUDIT_WEBHOOK,
+    "audit-webhook-mode": _AUDIT_WEBHOOK,
+    "audit-webhook-truncate-enabled": _AUDIT_WEBHOOK,
+    "audit-webhook-truncate-max-batch-size": _AUDIT_WEBHOOK,
+    "audit-webhook-truncate-max-event-size": _AUDIT_WEBHOOK,
+    "audit-webhook-version": _AUDIT_WEBHOOK,
+    "contention-profiling": "there are no profiling endpoints",
+    "coordinated-leadership-lease-duration": _LEADERSHIP,
+    "coordinated-leadership-renew-deadline": _LEADERSHIP,
+    "coordinated-leadership-retry-period": _LEADERSHIP,
+    "debug-socket-path": "there are no profiling endpoints, so no socket is opened for them",
+    "delete-collection-workers": "collections are deleted one object after the other",
+    "disabled-metrics": _METRICS,
+    "emulated-version": _VERSION,
+    "emulation-forward-compatible": _VERSION,
+    "enable-aggregator-routing": "aggregated API servers are always reached at their endpoints",
+    "enable-garbage-collector": "the garbage collector runs in `kubist serve`, or elsewhere",
+    "enable-logs-handler": "there is no /logs endpoint",
+    "etcd-compaction-interval": "etcd is compacted every five minutes",
+    "etcd-count-metric-poll-period": _ETCD,
+    "etcd-db-metric-poll-interval": _ETCD,
+    "etcd-healthcheck-timeout": _ETCD,
+    "etcd-readycheck-timeout": _ETCD,
+    "feature-gates": f"{_VERSION}, with its default feature gates",
+    "goaway-chance": "connections are never closed in order to spread the load",
+    "kubelet-certificate-authority": _KUBELET,
+    "kubelet-client-certificate": _KUBELET,
+    "kubelet-client-key": _KUBELET,
+    "kubelet-preferred-address-types": _KUBELET,
+    "kubelet-timeout": _KUBELET,
+    "kubernetes-service-node-port": "the Service kubernetes always has the type ClusterIP",
+    "lease-reuse-duration-seconds": _ETCD,
+    "livez-grace-period": "/livez answers as soon as the server listens",
+    "log-flush-frequency": _LOGS,
+    "log-json-info-buffer-size": _LOGS,
+    "log-json-split-stream": _LOGS,
+    "log-text-info-buffer-size": _LOGS,
+    "log-text-split-stream": _LOGS,
+    "min-compatibility-version": _VERSION,
+    "peer-advertise-ip": _PEER,
+    "peer-advertise-port": _PEER,
+    "peer-ca-file": _PEER,
+    "permit-address-sharing": "SO_REUSEADDR is always set",
+    "profiling": "there are no profiling endpoints",
+    "runtime-config-emulation-forward-compatible": _VERSION,
+    "service-account-lookup": "the objects that a service account token is bound to are always looked up",
+    "show-hidden-metrics-for-version": _METRICS,
+    "shutdown-delay-duration": _STOP,
+    "shutdown-send-retry-after": _STOP,
+    "shutdown-watch-termination-grace-period": _STOP,
+    "storage-initialization-timeout": "the server waits for its store without a limit",
+    "storage-media-type": "objects are stored as JSON; those stored as protobuf are read as well",
+    "vmodule": "the level of the log is the same for all modules: use --v",
+    "watch-cache": "every collection is cached, and watches are served from the cache",
+    "watch-cache-sizes": "the cache holds the changes of the last minutes for every collection",
+}
+"""Flag → reason why it may be ignored."""
+
+
+class Rejection(NamedTuple):
+    """Advice for a flag that is not supported. The flag's default and `accepted` values are taken nevertheless."""
+
+    advice: str
+    accepted: tuple[str, ...] = ()
+
+
+_SECONDS = "pods get 300 seconds; leave the flag out, and set tolerations in the pods or by a mutating policy"
+
+REJECTED = {
+    "admission-control": Rejection("use --enable-admission-plugins and --disable-admission-plugins"),
+    "audit-log-format": Rejection("audit logs have the format json; leave the flag out"),
+    "audit-log-mode": Rejection(
+        "audit events are written in the background and requests never wait for them; "
+        "use batch, or leave the flag out",
+        ("batch",),
+    ),
+    "audit-log-version": Rejection("audit logs have the version audit.k8s.io/v1; leave the flag out"),
+    "audit-webhook-config-file": Rejection(
+        "audit events only go to a file; use --audit-log-path, and have a log collector send the file on"
+    ),
+    "default-not-ready-toleration-seconds": Rejection(_SECONDS),
+    "default-unreachable-toleration-seconds": Rejection(_SECONDS),
+    "egress-selector-config-file": Rejection(
+        "connections to webhooks and aggregated API servers are direct; leave the flag out, and let the "
+        "network restrict where this server may connect to"
+    ),
+    "endpoint-reconciler-type": Rejection(
+        "this server writes its own address into the endpoints of the Service kubernetes; leave the flag out",
+        ("master-count",),
+    ),
+    "etcd-servers-overrides": Rejection("all resources are kept in the etcd of --etcd-servers"),
+    "max-connection-bytes-per-sec": Rejection(
+        "connections have no rate limit; leave the flag out, and limit the rate in a proxy in front"
+    ),
+    "permit-port-sharing": Rejection("a port is only shared among the processes of --workers"),
+    "service-account-signing-endpoint": Rejection(
+        "service account tokens are signed with a key in a file; use --service-account-signing-key-file"
+    ),
+    "storage-backend": Rejection("the backends are etcd3 (--etcd-servers) and SQLite", ("etcd3",)),
+    "tls-curve-preferences": Rejection("the key exchange is OpenSSL's choice; leave the flag out"),
+    "tls-sni-cert-key": Rejection(
+        "there is one serving certificate; use --tls-cert-file and --tls-private-key-file with a certificate "
+        "for all names"
+    ),
+    "tracing-config-file": Rejection("this server exports no traces; leave the flag out"),
+}
+"""Flag → what to do in its place. These restrict access, protect data, or change what others see."""
+
+
+def rejection(name: str, default: str, values: list[str]) -> str:
+    """Why given values of a flag are refused; empty if they are not."""
+    found = REJECTED.get(name)
+    if found is None:
+        return ""
+    neutral = {default, *found.accepted, *(("", "false", "0") if not default else ())}
+    if default == "[]":
+        neutral.add("")
+    if all(value in neutral for value in values):
+        return ""
+    return f"--{name} is not supported: {found.advice}"
