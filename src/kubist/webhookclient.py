@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubist.caching import bounded_cache
 from kubist.http.client import CallFailed, post
+from kubist.http.tls import client_context
 
 if TYPE_CHECKING:
     from kubist.context import Objects
@@ -68,11 +69,11 @@ class WebhookClient:
 def trust(bundle: str) -> ssl.SSLContext:
     """Whom a CA bundle (base64 of PEM) makes trusted: those in it, or with none those of the system."""
     if not bundle:
-        return ssl.create_default_context()
+        return client_context()
     text = base64.b64decode(bundle, validate=True).decode("ascii")
     if "-----BEGIN CERTIFICATE-----" not in text:
         raise ValueError("no certificate in the bundle")
-    return ssl.create_default_context(cadata=text)
+    return client_context(cadata=text)
 
 
 def resolve(objects: Objects, namespace: str, name: str, port: int) -> tuple[str, int]:

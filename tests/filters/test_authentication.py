@@ -174,12 +174,11 @@ def test_proxy_says_for_whom_it_speaks(proxied: Proxied) -> None:
 def test_headers_of_others_are_not_believed(proxied: Proxied) -> None:
     _, info = proxied.whoami("admin", JO)
     assert info["username"] == "admin"
-    assert proxied.whoami("other", JO)[0] == 403
+    assert proxied.whoami("other", JO)[0] == 401
 
 
 def test_proxy_certificate_is_no_user(proxied: Proxied) -> None:
-    status, shown = proxied.whoami("front", [])
-    assert status == 403 and '"system:anonymous"' in shown["message"]
+    assert proxied.whoami("front", [])[0] == 401
 
 
 def test_certificate_names_its_holder(proxied: Proxied) -> None:

@@ -37,7 +37,7 @@ def test_request_is_handed_over_raw(serving: Serving, site: Site) -> None:
     assert request.headers["x-two"] == "one, two"
     assert request.headers["x-unicode"] == "jörg"
     assert request.peer[0] == "127.0.0.1" and request.peer[1] > 0
-    assert request.client_certificate is None
+    assert request.peer_certificates == ()
     client.close()
 
 

@@ -18,7 +18,7 @@ from kubist.http.reader import Reader, Refusal
 class _Connection:
     """What a reader needs of its connection: somebody to hand requests to."""
 
-    peer, certificate = ("127.0.0.1", 1), None
+    peer, peer_certificates = ("127.0.0.1", 1), ()
 
     def __init__(self) -> None:
         self.host = SimpleNamespace(limits=Limits(body_bytes=60), now=0.0)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
+import socket
 import ssl
 import stat
 import subprocess
@@ -11,8 +14,9 @@ from pathlib import Path
 import pytest
 from serving import Pki, Serving, Site, read_all
 
-from kubist.http import server_context
-from kubist.http.certificates import load_authority, new_authority, save
+from kubist.http import openssl, server_context
+from kubist.http.certificates import Pair, load_authority, new_authority, save
+from kubist.http.tls import client_context, read_certificates
 
 HELLO = b"GET /hello HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
@@ -30,42 +34,148 @@ def answered(serving: Serving, context: ssl.SSLContext) -> bool:
         return False
 
 
+@pytest.fixture(params=["openssl", "fallback"])
+def tuned(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether this Python's OpenSSL is reached through ctypes. The fallback is tested everywhere."""
+    if request.param == "fallback":
+        monkeypatch.setattr(openssl, "library", lambda: None)
+    elif openssl.library() is None:
+        pytest.skip("this Python's OpenSSL cannot be reached")
+    return bool(request.param == "openssl")
+
+
+def der(pair: Pair) -> bytes:
+    return ssl.PEM_cert_to_DER_cert(pair.cert_pem.decode())
+
+
 def test_client_certificate_is_handed_on(either: Serving, site: Site, pki: Pki) -> None:
     pair = pki.authority.issue_client("jane", ["devs", "system:masters"])
     assert b"200 OK" in ask(either, pki.client(certificate=pair))
-    certificate = site.requests[0].client_certificate
-    assert certificate is not None
-    assert (certificate.common_name, certificate.organizations) == ("jane", ("devs", "system:masters"))
-    assert certificate.uid == "" and ssl.DER_cert_to_PEM_cert(certificate.der).encode() == pair.cert_pem
+    assert site.requests[0].peer_certificates[0] == der(pair)
 
 
-def test_client_certificate_is_optional(serving: Serving, site: Site, pki: Pki) -> None:
-    ask(serving, pki.client())
-    assert site.requests[0].client_certificate is None
+def test_intermediate_certificates_are_handed_on(tuned: bool, site: Site, pki: Pki) -> None:
+    pair = pki.authority.issue_client("jane")
+    with_issuer = pair._replace(cert_pem=pair.cert_pem + pki.authority.cert_pem)
+    with Serving(site, pki) as serving:
+        ask(serving, pki.client(certificate=with_issuer))
+    issuer = ssl.PEM_cert_to_DER_cert(pki.authority.cert_pem.decode())
+    assert site.requests[0].peer_certificates == (der(pair), issuer)
 
 
-def test_user_uid_is_read_from_the_subject(serving: Serving, site: Site, pki: Pki) -> None:
-    from cryptography import x509
-    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
-    from kubist.http import certificates
-
-    name = x509.Name(
-        [
-            x509.NameAttribute(NameOID.COMMON_NAME, "jane"),
-            x509.NameAttribute(x509.ObjectIdentifier("1.3.6.1.4.1.57683.2"), "uid-1"),
-        ]
-    )
-    pair = pki.authority._issue(certificates._builder(name, 1), ExtendedKeyUsageOID.CLIENT_AUTH)
-    ask(serving, pki.client(certificate=pair))
-    certificate = site.requests[0].client_certificate
-    assert certificate is not None and certificate.uid == "uid-1"
+def test_client_certificate_is_optional(tuned: bool, site: Site, pki: Pki) -> None:
+    with Serving(site, pki) as serving:
+        ask(serving, pki.client())
+    assert site.requests[0].peer_certificates == ()
 
 
-def test_foreign_client_certificate_reaches_no_application(serving: Serving, site: Site, pki: Pki) -> None:
+def test_certificate_of_an_unknown_authority_reaches_the_application_unverified(
+    tuned: bool, site: Site, pki: Pki
+) -> None:
     stranger = new_authority("stranger").issue_client("jane", ["system:masters"])
-    assert not answered(serving, pki.client(certificate=stranger))
-    assert not site.requests
+    with Serving(site, pki) as serving:
+        assert answered(serving, pki.client(certificate=stranger)) is tuned
+    assert [request.peer_certificates for request in site.requests] == ([(der(stranger),)] if tuned else [])
+
+
+def test_client_must_hold_the_key_of_its_certificate(tuned: bool, pki: Pki) -> None:
+    """A stolen certificate is useless without its key, also where the handshake accepts any issuer."""
+    own = pki.authority.issue_client("thief")
+    stolen = next(
+        pair
+        for pair in (pki.authority.issue_client("admin") for _ in range(200))
+        if len(der(pair)) == len(der(own))
+    )
+    context = pki.client(certificate=own)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2  # its certificates are not encrypted
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    outgoing = ssl.MemoryBIO()
+    server = server_context(pki.cert, pki.key, pki.ca).wrap_bio(to_server, to_client, server_side=True)
+    client = context.wrap_bio(to_client, outgoing, server_hostname="127.0.0.1")
+    swapped = False
+
+    def shake_hands() -> None:
+        nonlocal swapped
+        with contextlib.suppress(ssl.SSLWantReadError):
+            client.do_handshake()
+        sent = outgoing.read()
+        swapped = swapped or der(own) in sent
+        to_server.write(sent.replace(der(own), der(stolen)))
+        with contextlib.suppress(ssl.SSLWantReadError):
+            server.do_handshake()
+
+    shake_hands()
+    assert not swapped
+    with pytest.raises(ssl.SSLError, match="BAD_SIGNATURE"):
+        shake_hands()
+    assert swapped
+
+
+def s_client(serving: Serving, *options: str) -> bytes:
+    command = ["openssl", "s_client", "-connect", f"127.0.0.1:{serving.port}", "-ign_eof", *options]
+    done = subprocess.run(command, input=HELLO, capture_output=True, timeout=20, check=False)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl")
+@pytest.mark.skipif(openssl.library() is None, reason="this Python's OpenSSL cannot be reached")
+@pytest.mark.parametrize("version", ["-tls1_2", "-tls1_3"])
+def test_handshake_names_the_accepted_authorities(
+    site: Site, cert_copy: Pki, tmp_path: Path, version: str
+) -> None:
+    users, proxies, later = (new_authority(f"{name} authority") for name in ("users", "proxies", "later"))
+    (tmp_path / "users.crt").write_bytes(users.cert_pem + users.cert_pem)
+    (tmp_path / "proxies.crt").write_bytes(proxies.cert_pem)
+    context = server_context(
+        cert_copy.cert, cert_copy.key, tmp_path / "users.crt", proxy_ca_file=tmp_path / "proxies.crt"
+    )
+    with Serving(site, cert_copy, context=context) as serving:
+        shown = s_client(serving, version).decode()
+        names = shown.partition("Acceptable client certificate CA names")[2]
+        assert names.count("users authority") == 1 and names.count("proxies authority") == 1
+        (tmp_path / "users.crt").write_bytes(later.cert_pem)
+        time.sleep(1.05)
+        shown = s_client(serving, version).decode()
+    assert "CN = later authority" in shown or "CN=later authority" in shown
+    assert "users authority" not in shown
+
+
+def test_no_client_authority_means_no_certificate_request(site: Site, pki: Pki) -> None:
+    with Serving(site, pki, context=server_context(pki.cert, pki.key)) as serving:
+        ask(serving, pki.client(certificate=pki.authority.issue_client("jane")))
+    assert site.requests[0].peer_certificates == ()
+
+
+@pytest.mark.skipif(openssl.library() is None, reason="this Python's OpenSSL cannot be reached")
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_session_is_not_resumed(serving: Serving, pki: Pki, version: ssl.TLSVersion) -> None:
+    context = pki.client(certificate=pki.authority.issue_client("jane"))
+    context.minimum_version = context.maximum_version = version
+
+    def connect(session: ssl.SSLSession | None) -> ssl.SSLSocket:
+        raw = socket.create_connection(("127.0.0.1", serving.port), timeout=10)
+        return context.wrap_socket(raw, server_hostname="127.0.0.1", session=session)
+
+    with connect(None) as first:
+        first.sendall(HELLO)
+        read_all(first)
+        session = first.session
+    with connect(session) as second:
+        second.sendall(HELLO)
+        assert b"200 OK" in read_all(second)
+        assert not second.session_reused
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl")
+@pytest.mark.skipif(openssl.library() is None, reason="this Python's OpenSSL cannot be reached")
+@pytest.mark.parametrize("version", ["-tls1_2", "-tls1_3"])
+def test_openssl_client_cannot_resume(serving: Serving, tmp_path: Path, version: str) -> None:
+    session = str(tmp_path / "session.pem")
+    first = s_client(serving, version, "-sess_out", session)
+    assert b"200 OK" in first
+    options = ["-sess_in", session] if Path(session).exists() else []
+    second = s_client(serving, version, *options)
+    assert b"\nNew, TLS" in second and b"\nReused, TLS" not in second
 
 
 def test_old_tls_is_refused(serving: Serving, pki: Pki) -> None:
@@ -105,7 +215,10 @@ def test_rotated_certificate_is_served_without_restart(site: Site, cert_copy: Pk
         kept.close()
 
 
-def test_rotated_client_authority_replaces_the_old(site: Site, cert_copy: Pki, tmp_path: Path) -> None:
+def test_rotated_client_authority_replaces_the_old_in_the_handshake(
+    monkeypatch: pytest.MonkeyPatch, site: Site, cert_copy: Pki, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(openssl, "library", lambda: None)
     pki = cert_copy
     clients = tmp_path / "client-ca.crt"
     old, new = new_authority("old"), new_authority("new")
@@ -117,8 +230,38 @@ def test_rotated_client_authority_replaces_the_old(site: Site, cert_copy: Pki, t
         time.sleep(1.05)
         assert b"200 OK" in ask(serving, pki.client(certificate=new.issue_client("b")))
         assert not answered(serving, pki.client(certificate=old.issue_client("a")))
-    names = [r.client_certificate.common_name for r in site.requests if r.client_certificate]
-    assert names == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "no certificate"),
+        (b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n", "no certificate"),
+        (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "only certificates"),
+    ],
+)
+def test_client_authority_file_without_certificates_is_an_error(
+    tuned: bool, pki: Pki, tmp_path: Path, content: bytes, problem: str
+) -> None:
+    (tmp_path / "ca.crt").write_bytes(content)
+    with pytest.raises(ValueError, match=problem):
+        server_context(pki.cert, pki.key, tmp_path / "ca.crt")
+
+
+def test_private_keys_and_other_blocks_in_a_client_authority_file_are_ignored(
+    pki: Pki, tmp_path: Path
+) -> None:
+    first, second = new_authority("first"), new_authority("second")
+    (tmp_path / "ca.crt").write_bytes(b"text\n" + first.key_pem + first.cert_pem + b"\n" + second.cert_pem)
+    found = read_certificates(tmp_path / "ca.crt")
+    assert found == [ssl.PEM_cert_to_DER_cert(a.cert_pem.decode()) for a in (first, second)]
+
+
+def test_leaf_in_a_bundle_is_trusted(serving: Serving, pki: Pki) -> None:
+    context = client_context(cadata=pki.server.cert_pem.decode())
+    assert b"200 OK" in ask(serving, context)
+    assert context.verify_flags & ssl.VERIFY_X509_PARTIAL_CHAIN
+    assert not context.verify_flags & ssl.VERIFY_X509_STRICT
 
 
 def test_authority_survives_saving(tmp_path: Path, pki: Pki) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kubist.caching import bounded_cache
+from kubist.http.tls import client_context
 from kubist.webhookclient import LONGEST_BUNDLE, resolve
 
 if TYPE_CHECKING:
@@ -72,9 +73,7 @@ def backend_of(obj: Object) -> Backend | None:
 @bounded_cache(entries=32, key_length=LONGEST_BUNDLE)
 def _context(bundle: str, insecure: bool, certificate: str, key: str) -> ssl.SSLContext:
     authorities = base64.b64decode(bundle, validate=True).decode("ascii") if bundle else None
-    context = ssl.create_default_context(cadata=authorities)
-    # A bundle may name the very certificate or an intermediate authority: what is in it is trusted.
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context = client_context(cadata=authorities)
     if insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

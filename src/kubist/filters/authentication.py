@@ -1,16 +1,16 @@
-"""Who asks: front proxy, client certificate, bearer token, anonymous. The first way that knows decides."""
+"""Authentication: front proxy, client certificate, bearer token, anonymous. The first that accepts decides."""
 
 from __future__ import annotations
 
 import csv
-import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kubist.context import User
 from kubist.filters.attributes import aggregate
-from kubist.http.messages import ClientCertificate, Request
+from kubist.filters.clientca import ClientCA, Rejected, Verified
+from kubist.http.messages import Request
 from kubist.meta import status
 
 if TYPE_CHECKING:
@@ -38,9 +38,12 @@ class TokenAuthenticator(Protocol):
 
 
 class RequestAuthenticator(Protocol):
-    """Knows some requests otherwise than by a bearer token. None: not one of mine."""
+    """Authenticates requests otherwise than by a bearer token.
 
-    def user(self, request: Request) -> User | None: ...
+    None: the request has no such credential. Rejected: it has one that is not accepted.
+    """
+
+    def user(self, request: Request) -> User | Rejected | None: ...
 
 
 class Anonymous(NamedTuple):
@@ -73,11 +76,13 @@ class Authentication:
         """Those of the tokens' authenticators that fetch keys and follow a file."""
 
     async def authenticate(self, request: Request, warnings: list[str]) -> User:
-        """The user; 401 for a token that nobody knows, or for nothing at all where anonymous is off."""
+        """The user. 401 if a credential is not accepted, or if there is none and anonymous requests are off."""
+        rejected = False
         for authenticator in self.requests:
             user = authenticator.user(request)
-            if user is not None:
+            if isinstance(user, User):
                 return user
+            rejected = rejected or user is not None
         headers = request.headers
         token = bearer(headers.get("authorization", ""), warnings) or websocket_token(headers)
         if token:
@@ -86,7 +91,7 @@ class Authentication:
                 raise status.unauthorized()
             return known[0]
         enabled, paths = self.anonymous
-        if enabled and (not paths or request.path in paths):
+        if enabled and not rejected and (not paths or request.path in paths):
             return ANONYMOUS
         raise status.unauthorized()
 
@@ -152,30 +157,28 @@ def websocket_token(headers: dict[str, str]) -> str:
 
 
 class ClientCertificates:
-    """A certificate that TLS has verified names its holder: CN the user, O the groups."""
+    """Client certificates of `--client-ca-file`: the common name is the user, organizations are the groups."""
 
-    def __init__(self, trusted: Callable[[bytes], bool] = lambda der: True) -> None:
-        self._trusted = trusted
-        """Whether the certificate is from an authority for clients, where others are also let in by TLS."""
+    def __init__(self, authorities: ClientCA) -> None:
+        self._authorities = authorities
 
-    def user(self, request: Request) -> User | None:
-        certificate = request.client_certificate
-        if certificate is None or not certificate.common_name:
-            return None
+    def user(self, request: Request) -> User | Rejected | None:
+        verdict = self._authorities.verify(request)
+        if not isinstance(verdict, Verified):
+            return verdict
         known = request.connection.get("user")
-        if isinstance(known, User):
-            return known
-        if not self._trusted(certificate.der):
-            return None
-        user = certificate_user(certificate)
-        request.connection["user"] = user
-        return user
+        if known is None or known[0] is not verdict:  # type: ignore[index]
+            known = request.connection["user"] = (verdict, certificate_user(verdict))
+        return known[1]  # type: ignore[no-any-return,index]
 
 
-def certificate_user(certificate: ClientCertificate) -> User:
-    digest = hashlib.sha256(certificate.der).hexdigest()
-    extra = ((CREDENTIAL_ID, (f"X509SHA256={digest}",)),)
-    return with_groups(User(certificate.common_name, certificate.uid, certificate.organizations, extra))
+def certificate_user(verified: Verified) -> User | Rejected | None:
+    if not verified.common_name:
+        return None
+    if verified.problem:
+        return Rejected(verified.problem)
+    extra = ((CREDENTIAL_ID, (f"X509SHA256={verified.digest}",)),)
+    return with_groups(User(verified.common_name, verified.uid, verified.organizations, extra))
 
 
 def accepted(own: Audiences, wanted: Audiences) -> Audiences | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubist.filters.attributes import quoted_list
@@ -17,9 +16,11 @@ from kubist.filters.authentication import (
     TokenFile,
 )
 from kubist.filters.authorization import AlwaysAllow, AlwaysDeny, Authorization, Authorizer
+from kubist.filters.clientca import ClientCA
 from kubist.filters.flowcontrol import FlowControl, InFlight
 from kubist.filters.openid import KEYS, openid_paths
 from kubist.filters.rbac import RBAC
+from kubist.http.tls import read_certificates
 from kubist.meta.fields import quoted
 
 if TYPE_CHECKING:
@@ -76,33 +77,30 @@ def _jwt(config: Config) -> JWTAuthenticators | None:
 
 
 def _requests(config: Config) -> list[RequestAuthenticator]:
-    """Who is known by a certificate. Where proxies have an authority too, each is believed for its own."""
-    if not config.requestheader_client_ca_file:
-        return [ClientCertificates()] if config.client_ca_file else []
-    from kubist.filters.requestheader import Authorities, RequestHeaders
+    """Authenticators by client certificate. Proxies and users each have authorities of their own."""
+    found: list[RequestAuthenticator] = []
+    if config.requestheader_client_ca_file:
+        from kubist.filters.requestheader import RequestHeaders
 
-    if config.client_ca_file and not config.requestheader_allowed_names:
-        _check_overlap(config.client_ca_file, config.requestheader_client_ca_file)
-
-    proxies: RequestAuthenticator = RequestHeaders(
-        Authorities(config.requestheader_client_ca_file).issued,
-        config.requestheader_allowed_names,
-        config.requestheader_username_headers,
-        config.requestheader_group_headers,
-        config.requestheader_extra_headers_prefix,
-        config.requestheader_uid_headers,
-    )
-    if not config.client_ca_file:
-        return [proxies]
-    return [proxies, ClientCertificates(Authorities(config.client_ca_file).issued)]
+        if config.client_ca_file and not config.requestheader_allowed_names:
+            _check_overlap(config.client_ca_file, config.requestheader_client_ca_file)
+        proxies = RequestHeaders(
+            ClientCA(config.requestheader_client_ca_file),
+            config.requestheader_allowed_names,
+            config.requestheader_username_headers,
+            config.requestheader_group_headers,
+            config.requestheader_extra_headers_prefix,
+            config.requestheader_uid_headers,
+        )
+        found.append(proxies)
+    if config.client_ca_file:
+        found.append(ClientCertificates(ClientCA(config.client_ca_file)))
+    return found
 
 
 def _check_overlap(clients: str, proxies: str) -> None:
     """Refuse one authority for both: every client could then claim to be a front proxy."""
-    from cryptography import x509
-
-    found = [set(x509.load_pem_x509_certificates(Path(file).read_bytes())) for file in (clients, proxies)]
-    if found[0] & found[1]:
+    if set(read_certificates(clients)) & set(read_certificates(proxies)):
         raise ValueError(
             "--requestheader-client-ca-file and --client-ca-file contain overlapping certificates; "
             "--requestheader-allowed-names must be specified to ensure regular client certificates cannot set "

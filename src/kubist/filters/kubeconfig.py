@@ -13,6 +13,7 @@ import yaml
 
 from kubist.http.client import CallFailed, post
 from kubist.http.pool import Pool
+from kubist.http.tls import client_context
 
 Object = dict[str, Any]
 
@@ -77,7 +78,7 @@ class RemoteReview:
 
     def _trust(self, cluster: Object, user: Object) -> ssl.SSLContext:
         authorities = self._data(cluster, "certificate-authority")
-        context = ssl.create_default_context(cadata=authorities.decode() if authorities else None)
+        context = client_context(cadata=authorities.decode() if authorities else None)
         if cluster.get("insecure-skip-tls-verify"):
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE

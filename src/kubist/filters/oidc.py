@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from kubist.filters.authentication import Audiences, Known, TokenError, accepted
 from kubist.filters.claims import ClaimMapping
 from kubist.filters.issuerkeys import IssuerKeys
 from kubist.filters.tokens import Claims, UnknownSigner, issuer_of
+from kubist.http.tls import client_context
 from kubist.meta.fields import quoted
 
 ALGORITHMS = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
@@ -38,7 +38,7 @@ class OIDC:
     def __init__(self, issuer: Issuer, audiences: Audiences) -> None:
         self._issuer = issuer
         self._audiences = audiences
-        context = ssl.create_default_context(cadata=issuer.certificate_authority or None)
+        context = client_context(cadata=issuer.certificate_authority or None)
         self.keys = IssuerKeys(issuer.url, context, issuer.algorithms, issuer.discovery_url)
 
     async def authenticate(self, token: str, audiences: Audiences) -> Known | None:

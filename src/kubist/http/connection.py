@@ -11,8 +11,8 @@ import ssl
 from kubist.caching import bounded_cache
 from kubist.http.heads import date_line
 from kubist.http.limits import Limits
-from kubist.http.messages import Application, ClientCertificate, Request, Response, Stream
-from kubist.http.tls import client_certificate
+from kubist.http.messages import Application, Request, Response, Stream
+from kubist.http.tls import peer_certificates
 
 log = logging.getLogger("kubist.http")
 
@@ -104,8 +104,8 @@ class Connection(asyncio.Protocol):
     """A client's connection. `deadline`: when the client must have sent what it is expected to send."""
 
     __slots__ = (
-        "_certificate", "_certificate_known", "deadline", "host", "lost", "peer", "scratch",
-        "stall_deadline", "tls", "transport", "writable",
+        "deadline", "host", "lost", "peer", "peer_certificates", "scratch", "stall_deadline", "tls", "transport",
+        "writable",
     )  # fmt: skip
 
     transport: asyncio.Transport
@@ -117,13 +117,14 @@ class Connection(asyncio.Protocol):
         self.writable = True
         self.lost = False
         self.scratch: dict[str, object] = {}
-        self._certificate: ClientCertificate | None = None
-        self._certificate_known = False
+        self.peer_certificates: tuple[bytes, ...] = ()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")
         self.transport = transport  # type: ignore[assignment]
         self.tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+        if self.tls is not None:
+            self.peer_certificates = peer_certificates(self.tls)
         peer = transport.get_extra_info("peername")
         self.peer: tuple[str, int] = (peer[0], peer[1]) if isinstance(peer, tuple) else ("", 0)
         if isinstance(peer, tuple) and (raw := transport.get_extra_info("socket")) is not None:
@@ -154,15 +155,6 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self.writable = True
         self.stall_deadline = NEVER
-
-    @property
-    def certificate(self) -> ClientCertificate | None:
-        """The client's verified certificate; decoded when the first request asks for it."""
-        if not self._certificate_known:
-            self._certificate_known = True
-            if self.tls is not None:
-                self._certificate = client_certificate(self.tls)
-        return self._certificate
 
     def close(self, *, hurry: bool = False) -> None:
         """Close once everything is sent. In a hurry, or to stop, do not wait for the client to agree."""

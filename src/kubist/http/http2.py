@@ -247,8 +247,9 @@ class Http2(Connection):
         expected = int(headers.get("content-length", -1))
         if expected > 0 and end:
             raise StreamFault(stream, Error.PROTOCOL_ERROR)
-        certificate = self._certificate if self._certificate_known else self.certificate
-        request = Request(method, path, query, headers, b"", self.peer, "2", certificate, self.scratch)
+        request = Request(
+            method, path, query, headers, b"", self.peer, "2", self.peer_certificates, self.scratch
+        )
         request.repeated = repeated
         exchange = Exchange(self, stream, request, self.outbox.initial_window, _STREAM_WINDOW)
         self._streams[stream] = exchange

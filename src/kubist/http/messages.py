@@ -13,21 +13,13 @@ Headers = list[tuple[bytes, bytes]]
 
 
 @dataclass(slots=True)
-class ClientCertificate:
-    """A certificate that the TLS layer verified against the configured client CAs."""
-
-    der: bytes
-    common_name: str
-    organizations: tuple[str, ...]
-    uid: str = ""
-
-
-@dataclass(slots=True)
 class Request:
     """One complete request. `path` is raw (still percent-encoded), `query` is raw without the `?`.
 
     `headers` has lower-case names; of a repeated header the values are joined by ", " (in order), and
     `repeated` has them apart.
+    `peer_certificates` are the client's certificates as it presented them (DER, its own first). The transport does not
+    verify who issued them; the application must.
     `connection` lives as long as the client's connection: a place for what is known per connection.
     `body_too_large`: the body passed the server's limit and was thrown away; the answer ends the connection.
     """
@@ -39,7 +31,7 @@ class Request:
     body: bytes = b""
     peer: tuple[str, int] = ("", 0)
     http_version: str = "1.1"
-    client_certificate: ClientCertificate | None = None
+    peer_certificates: tuple[bytes, ...] = ()
     connection: dict[str, object] = field(default_factory=dict)
     body_too_large: bool = False
     repeated: dict[str, list[str]] | None = None

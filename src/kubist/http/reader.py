@@ -100,7 +100,7 @@ class Reader:
             data[end + 4 :],
             connection.peer,
             "1.1",
-            connection.certificate,
+            connection.peer_certificates,
             connection.scratch,
         )
 
@@ -253,7 +253,7 @@ class Reader:
             body,
             connection.peer,
             self._version,
-            connection.certificate,
+            connection.peer_certificates,
             connection.scratch,
             False,
             self._repeated,

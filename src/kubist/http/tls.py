@@ -1,29 +1,42 @@
-"""Server-side TLS: a context that follows its files as they are rotated, and the client's certificate.
+"""TLS: a server context that follows its files, client contexts, and the certificates a client has presented.
 
 Uses only the standard library, so that a server starts without loading `cryptography`.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import logging
 import os
+import re
 import ssl
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
-
-from kubist.http.messages import ClientCertificate
+from typing import Any
 
 log = logging.getLogger("kubist.http")
 
 HTTP1: tuple[str, ...] = ("http/1.1",)
 HTTP2: tuple[str, ...] = ("h2", "http/1.1")
 
-_UID = "1.3.6.1.4.1.57683.2"
-_CHECK_INTERVAL = 1.0
+CHECK_INTERVAL = 1.0
+"""Seconds between two looks at files that may have been replaced."""
 
 PathLike = str | Path
+
+_BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----\r?\n(.*?)-----END CERTIFICATE-----", re.DOTALL)
+
+
+class ServerContext(ssl.SSLContext):
+    """A context whose new connections use the newest files."""
+
+    _files: _Files
+
+    def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
+        return self._files.context().wrap_bio(*args, **kwargs)
 
 
 def server_context(
@@ -36,83 +49,134 @@ def server_context(
     minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2,
     ciphers: str = "",
 ) -> ssl.SSLContext:
-    """A context for TLS from version `minimum` on, with OpenSSL's list of `ciphers` for TLS 1.2. New connections see
-    rotated files about a second after the change.
+    """A context for TLS from version `minimum` on, with OpenSSL's list of `ciphers` for TLS 1.2.
 
-    Client certificates are optional; one that neither CA file vouches for ends the handshake.
+    New connections see replaced files about a second after the change.
+
+    Client certificates are optional. The handshake does not verify their issuer where `openssl.configure` works, so
+    the application must verify `Request.peer_certificates`.
     """
     authorities = [file for file in (client_ca_file, proxy_ca_file) if file is not None]
-    context = _load(cert_file, key_file, authorities, alpn, minimum, ciphers)
-    files = [cert_file, key_file, *authorities]
-    current, loaded, checked = context, _stamp(files), time.monotonic()
+    context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
+    context._files = _Files(cert_file, key_file, authorities, alpn, minimum, ciphers)
+    return context
 
-    def follow(connection: ssl.SSLObject, name: str | None, initial: ssl.SSLContext) -> None:
-        nonlocal current, loaded, checked
+
+class _Files:
+    """The files behind a server context, and a context with their newest usable content."""
+
+    def __init__(
+        self,
+        cert_file: PathLike,
+        key_file: PathLike,
+        authorities: Sequence[PathLike],
+        alpn: Sequence[str],
+        minimum: ssl.TLSVersion,
+        ciphers: str,
+    ) -> None:
+        self._cert_file, self._key_file = cert_file, key_file
+        self._authorities, self._alpn = authorities, alpn
+        self._minimum, self._ciphers = minimum, ciphers
+        self._watched = [cert_file, key_file, *authorities]
+        self._stamp = stamp(self._watched)
+        self._checked = time.monotonic()
+        self._context = self._load()
+
+    def context(self) -> ssl.SSLContext:
         now = time.monotonic()
-        if now - checked >= _CHECK_INTERVAL:
-            checked = now
-            stamp = _stamp(files)
-            if stamp != loaded:
-                try:
-                    current = _load(cert_file, key_file, authorities, alpn, minimum, ciphers)
-                    loaded = stamp
-                    log.info("reloaded the serving certificate %s", cert_file)
-                except (OSError, ValueError) as error:
-                    log.warning("keeping the old serving certificate: %s: %s", cert_file, error)
-        if current is not context:
-            connection.context = current
+        if now - self._checked >= CHECK_INTERVAL:
+            self._checked = now
+            found = stamp(self._watched)
+            if found != self._stamp:
+                self._reload(found)
+        return self._context
 
-    context.sni_callback = follow
+    def _reload(self, found: Stamp) -> None:
+        try:
+            self._context = self._load()
+            self._stamp = found
+            log.info("reloaded the serving certificate %s", self._cert_file)
+        except (OSError, ValueError) as error:
+            log.warning("keeping the old serving certificate: %s: %s", self._cert_file, error)
+
+    def _load(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = self._minimum
+        if self._ciphers:
+            context.set_ciphers(self._ciphers)
+        context.load_cert_chain(self._cert_file, self._key_file)
+        context.set_alpn_protocols(list(self._alpn))
+        # Each connection proves that its client holds the private key: no resumption, no renegotiation.
+        context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
+        context.num_tickets = 0
+        self._request_certificates(context)
+        return context
+
+    def _request_certificates(self, context: ssl.SSLContext) -> None:
+        """Ask clients for certificates if there are authorities for them, and turn off resumption."""
+        from kubist.http import openssl
+
+        authorities = [der for file in self._authorities for der in read_certificates(file)]
+        if authorities:
+            context.verify_mode = ssl.CERT_OPTIONAL
+        try:
+            if not openssl.configure(context, authorities) and authorities:
+                trust_any_anchor(context)
+                context.load_verify_locations(cadata=b"".join(authorities))
+        except (ValueError, ssl.SSLError):
+            files = " and ".join(map(str, self._authorities))
+            raise ValueError(f"{files} must contain only certificates, in PEM form") from None
+
+
+def peer_certificates(connection: ssl.SSLObject) -> tuple[bytes, ...]:
+    """The certificates that the client has presented (DER), its own first. Nobody has verified their issuer.
+
+    The handshake has proved that the client holds the private key of the first one.
+    """
+    own = connection.getpeercert(binary_form=True)
+    if not own:
+        return ()
+    if sys.version_info >= (3, 13):
+        return tuple(connection.get_unverified_chain())
+    from _ssl import ENCODING_DER
+
+    chain = connection._sslobj.get_unverified_chain()  # type: ignore[attr-defined]
+    return tuple(certificate.public_bytes(ENCODING_DER) for certificate in chain)
+
+
+def client_context(*, cafile: PathLike | None = None, cadata: str | None = None) -> ssl.SSLContext:
+    """A context that trusts the given authorities; with none given, those of the system."""
+    context = ssl.create_default_context(cafile=cafile, cadata=cadata)
+    trust_any_anchor(context)
     return context
 
 
-def client_certificate(connection: ssl.SSLObject) -> ClientCertificate | None:
-    """The verified certificate of the client: its subject as Kubernetes reads it."""
-    der = connection.getpeercert(binary_form=True)
-    decoded = connection.getpeercert()
-    if not der or not decoded:
-        return None
-    common_name = ""
-    organizations: list[str] = []
-    uids: list[str] = []
-    subject = cast("tuple[tuple[tuple[str, str], ...], ...]", decoded.get("subject", ()))
-    for name in subject:
-        for attribute, value in name:
-            if attribute == "commonName":
-                common_name = value
-            elif attribute == "organizationName":
-                organizations.append(value)
-            elif attribute == _UID:
-                uids.append(value)
-    if len(uids) > 1 or "" in uids:
-        return None
-    return ClientCertificate(der, common_name, tuple(organizations), uids[0] if uids else "")
+def trust_any_anchor(context: ssl.SSLContext) -> None:
+    """Trust every certificate in the store, even a leaf, as Go does. Python 3.13 changed the defaults of both flags."""
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
 
 
-def _load(
-    cert_file: PathLike,
-    key_file: PathLike,
-    authorities: Sequence[PathLike],
-    alpn: Sequence[str],
-    minimum: ssl.TLSVersion,
-    ciphers: str,
-) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = minimum
-    if ciphers:
-        context.set_ciphers(ciphers)
-    context.load_cert_chain(cert_file, key_file)
-    context.set_alpn_protocols(list(alpn))
-    # A resumed session would carry a client certificate past the removal of its authority.
-    context.options |= ssl.OP_NO_TICKET
-    context.num_tickets = 0
-    for file in authorities:
-        context.load_verify_locations(file)
-        context.verify_mode = ssl.CERT_OPTIONAL
-    return context
+def read_certificates(file: PathLike) -> list[bytes]:
+    """The certificates (DER) of a PEM file. Other blocks are ignored. Raises ValueError if there are none."""
+    found = []
+    for block in _BLOCK.findall(Path(file).read_bytes()):
+        try:  # A block with headers is no valid base64.
+            der = base64.b64decode(b"".join(block.split()), validate=True)
+        except binascii.Error:
+            continue
+        if der:
+            found.append(der)
+    if not found:
+        raise ValueError(f"{file} contains no certificate in PEM form")
+    return found
 
 
-def _stamp(files: Sequence[PathLike]) -> list[tuple[int, int, int]]:
+Stamp = list[tuple[int, int, int]]
+
+
+def stamp(files: Sequence[PathLike]) -> Stamp:
+    """Values that change when one of the files is replaced."""
     stamps = []
     for file in files:
         try:

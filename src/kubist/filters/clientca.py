@@ -1,0 +1,139 @@
+"""Verification of client certificates against a CA file, for each request.
+
+A verdict is kept with its connection. It holds as long as the CA file does not change and no certificate of the path
+expires, so a request costs a few comparisons.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from time import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from kubist.caching import BoundedCache
+from kubist.http.messages import Request
+from kubist.http.tls import CHECK_INTERVAL, read_certificates, stamp
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+    from kubist.filters.chains import Roots
+
+log = logging.getLogger("kubist.filters")
+
+COMMON_NAME = "2.5.4.3"
+ORGANIZATION = "2.5.4.10"
+UID = "1.3.6.1.4.1.57683.2"
+RETRY_SECONDS = 10.0
+"""How long a rejection holds. A certificate that is not yet valid becomes valid."""
+
+
+class Verified(NamedTuple):
+    """Subject of a verified certificate as Kubernetes reads it, and the SHA-256 digest of the certificate.
+
+    `problem` says why the subject cannot name a user.
+    """
+
+    common_name: str
+    organizations: tuple[str, ...]
+    uid: str
+    digest: str
+    problem: str = ""
+
+
+class Rejected(NamedTuple):
+    """Why a client's certificate is not accepted."""
+
+    reason: str
+
+
+Verdict = Verified | Rejected
+
+
+class ClientCA:
+    """The authorities of a CA file. Reads the file again about a second after it was replaced."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._stamp = stamp([path])
+        self._checked = 0.0
+        self._authorities = Authorities(read_certificates(path))
+        self._key = f"client-ca {id(self)}"
+
+    def verify(self, request: Request) -> Verdict | None:
+        """Verdict on the certificate of a request's client; None if the client has presented none."""
+        chain = request.peer_certificates
+        if not chain:
+            return None
+        now = time()
+        if abs(now - self._checked) >= CHECK_INTERVAL:
+            self._check_file(now)
+        kept: _Kept | None = request.connection.get(self._key)  # type: ignore[assignment]
+        if kept is not None and kept.authorities is self._authorities and now <= kept.until:
+            return kept.verdict
+        kept = self._authorities.judge(chain, now)
+        if isinstance(kept.verdict, Rejected):
+            log.info("a client certificate was rejected: %s", kept.verdict.reason)
+        request.connection[self._key] = kept
+        return kept.verdict
+
+    def _check_file(self, now: float) -> None:
+        self._checked = now
+        found = stamp([self._path])
+        if found == self._stamp:
+            return
+        try:
+            self._authorities = Authorities(read_certificates(self._path))
+            self._stamp = found
+            log.info("reloaded the client authorities %s", self._path)
+        except (OSError, ValueError) as error:
+            log.warning("keeping the old client authorities: %s: %s", self._path, error)
+
+
+class Authorities:
+    """One version of a CA file. Keeps verdicts on accepted chains, so that a new connection is cheap."""
+
+    def __init__(self, ders: list[bytes]) -> None:
+        self._ders = ders
+        self._roots: Roots | None = None
+        self._accepted: BoundedCache[bytes, _Kept] = BoundedCache(entries=1000, key_length=32)
+
+    def judge(self, chain: tuple[bytes, ...], now: float) -> _Kept:
+        digest = hashlib.sha256(b"".join(chain)).digest()
+        kept = self._accepted.get(digest)
+        if kept is not None and now <= kept.until:
+            return kept
+        from kubist.filters.chains import NotTrusted, Roots
+
+        if self._roots is None:
+            self._roots = Roots(self._ders)
+        try:
+            certificate, until = self._roots.verify(chain, now)
+        except NotTrusted as error:
+            return _Kept(self, now + RETRY_SECONDS, Rejected(str(error)))
+        kept = self._accepted[digest] = _Kept(self, until, _subject(certificate, chain[0]))
+        return kept
+
+
+class _Kept(NamedTuple):
+    authorities: Authorities
+    until: float
+    verdict: Verdict
+
+
+def _subject(certificate: x509.Certificate, der: bytes) -> Verified:
+    common_name, organizations, uids = "", [], []
+    for attribute in certificate.subject:
+        oid, value = attribute.oid.dotted_string, attribute.value
+        if not isinstance(value, str):
+            value = ""
+        if oid == COMMON_NAME:
+            common_name = value
+        elif oid == ORGANIZATION:
+            organizations.append(value)
+        elif oid == UID:
+            uids.append(value)
+    problem = "the subject must have at most one UID, and not an empty one" if uids[1:] or "" in uids else ""
+    digest = hashlib.sha256(der).hexdigest()
+    return Verified(common_name, tuple(organizations), uids[0] if uids else "", digest, problem)

@@ -1,0 +1,81 @@
+"""Access to OpenSSL through ctypes: used only if everything is as expected."""
+
+from __future__ import annotations
+
+import _ssl
+import ctypes
+import ssl
+import sys
+
+import pytest
+
+from kubist.http import openssl
+
+
+def test_tested_python_with_a_shared_openssl_is_reached() -> None:
+    """All releases under test must have the names of authorities and answers of 401."""
+    if sys.version_info[:2] not in openssl.TESTED or not getattr(_ssl, "__file__", ""):
+        pytest.skip("not one of the tested builds")
+    try:
+        ctypes.CDLL(_ssl.__file__).SSL_CTX_get_options  # noqa: B018
+    except AttributeError:
+        pytest.skip("OpenSSL is linked statically")
+    assert openssl.library() is not None
+
+
+def problem(monkeypatch: pytest.MonkeyPatch, target: object, name: str, value: object) -> str:
+    monkeypatch.setattr(target, name, value)
+    found, library = openssl._find()
+    assert library is None
+    return found
+
+
+def test_untested_release_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "not tested" in problem(monkeypatch, openssl, "TESTED", ((3, 10),))
+
+
+def test_static_openssl_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "statically" in problem(monkeypatch, _ssl, "__file__", "")
+
+
+def test_another_openssl_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    if openssl.library() is None:
+        pytest.skip("this Python's OpenSSL cannot be reached")
+    assert "another OpenSSL" in problem(monkeypatch, ssl, "OPENSSL_VERSION", "OpenSSL 9.9.9")
+
+
+def test_context_that_reads_differently_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    if openssl.library() is None:
+        pytest.skip("this Python's OpenSSL cannot be reached")
+    other = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    pointer = openssl._pointer(other)
+    assert "laid out" in problem(monkeypatch, openssl, "_pointer", lambda context: pointer)
+
+
+def test_missing_function_means_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(openssl._PROTOTYPES, "no_such_function", (None, []))
+    assert openssl.library.__wrapped__() is None
+
+
+def test_unreachable_openssl_leaves_the_context_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openssl, "library", lambda: None)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    assert openssl.configure(context, [b"not even a certificate"]) is False
+
+
+def test_session_cache_is_off() -> None:
+    library = openssl.library()
+    if library is None:
+        pytest.skip("this Python's OpenSSL cannot be reached")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    get_mode = openssl._GET_SESSION_CACHE_MODE
+    assert library.SSL_CTX_ctrl(openssl._pointer(context), get_mode, 0, None) != 0
+    assert openssl.configure(context, [])
+    assert library.SSL_CTX_ctrl(openssl._pointer(context), get_mode, 0, None) == 0
+
+
+def test_malformed_authority_is_an_error() -> None:
+    if openssl.library() is None:
+        pytest.skip("this Python's OpenSSL cannot be reached")
+    with pytest.raises(ValueError, match="not a certificate"):
+        openssl.configure(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), [b"\x30\x03abc"])
