@@ -89,8 +89,9 @@ def kill_under_writes(crew: Crew, victim: Callable[[], int]) -> None:
         writer.start()
     for _ in range(KILLS):
         time.sleep(0.2 + random.random() * 0.3)
-        os.kill(victim(), signal.SIGKILL)
-        until(lambda: len(crew.pids) == count)
+        killed = victim()
+        os.kill(killed, signal.SIGKILL)
+        until(lambda killed=killed: killed not in crew.pids and len(crew.pids) == count)
         before = [writer.answered for writer in writers]
         until(lambda before=before: all(w.answered > b for w, b in zip(writers, before, strict=True)))
     for writer in writers:
