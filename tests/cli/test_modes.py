@@ -70,6 +70,24 @@ def test_data_directory_of_serve_is_private(
     check_private(home / "new")
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_temporary_files_of_a_server_in_memory_are_private(
+    home: Path, workers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = home / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    with running(home, "serve", "--in-memory", "--secure-port=0", "--workers", workers) as server:
+        server.wait_for(r"serves Kubernetes .* on (\S+)")
+        made = list(temporary.iterdir())
+        assert len(made) == int(workers)
+        for directory in made:
+            check_private(directory)
+        assert list(temporary.glob("*/kubeconfig"))
+        server.stop()
+    assert list(temporary.iterdir()) == []
+
+
 def test_files_of_an_apiserver_are_private(home: Path) -> None:
     (home / "policy.yaml").write_text(
         "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]}"
