@@ -14,7 +14,7 @@ VENV := .venv-$(shell $(INTERPRETER) -c 'import sys; print("%d.%d" % sys.version
 endif
 BIN := $(VENV)/bin
 
-.PHONY: serve test soak check format bench clean
+.PHONY: serve test soak soak-short check format bench clean
 
 $(VENV)/.installed: pyproject.toml
 	$$(tools/find-python $(PYTHON)) -m venv $(VENV)
@@ -28,7 +28,10 @@ test: $(VENV)/.installed
 	$(BIN)/python -m pytest $(ARGS)
 
 soak: $(VENV)/.installed
-	$(BIN)/python -m pytest -m soak tests/soak
+	$(BIN)/python -m pytest -m soak tests/soak $(ARGS)
+
+soak-short: $(VENV)/.installed
+	KUBIST_SOAK=short $(BIN)/python -m pytest -m soak tests/soak $(ARGS)
 
 check: $(VENV)/.installed
 	$(BIN)/ruff check src tests tools benchmarks

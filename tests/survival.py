@@ -304,8 +304,10 @@ def sorted_by_name(changes: list[tuple[str, str | None]]) -> dict[str, list[str 
     return found
 
 
-def survive(home: Path, kills: int, *store: str) -> None:
+def survive(home: Path, kills: int, *store: str) -> Survival:
+    """Kill a server so many times; the figures, if nothing was lost."""
     survival = Survival(home, *store)
     survival.run(kills)
     assert survival.answers > kills
     print(survival)
+    return survival

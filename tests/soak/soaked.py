@@ -32,5 +32,11 @@ def memory(pid: int) -> float:
     return 0.0
 
 
+def processor_times() -> tuple[int, int]:
+    """Ticks that the processors of this machine have been idle, and in all."""
+    ticks = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    return ticks[3], sum(ticks[:8])
+
+
 def descriptors(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/fd"))

@@ -1,6 +1,7 @@
 """Bad input, a hundred thousand times: documents, bytes and frames. No 500, no hang, no leak.
 
-`KUBIST_SOAK_SEEDS` says how often all recorded requests are spoilt anew (18: a hundred thousand requests).
+`KUBIST_SOAK_SEEDS` says how often all recorded requests are spoilt anew (18: a hundred thousand requests; short: 4),
+`KUBIST_SOAK_RAW` on how many connections spoilt bytes are sent (20,000 for each protocol; short: 3,000).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sizes import Note, size
 from soaked import descriptors, memory, serving
 
 from crd.defining import define
@@ -23,8 +25,8 @@ from kubist.http.messages import Response, Stream
 from live import TOKEN, Live, Pki
 from test_bad_input import CRD, GADGETS, bad_requests
 
-SEEDS = int(os.environ.get("KUBIST_SOAK_SEEDS", "18"))
-RAW = int(os.environ.get("KUBIST_SOAK_RAW", "20000"))
+SEEDS = size("SEEDS", 18, 4)
+RAW = size("RAW", 20_000, 3_000)
 AT_ONCE = 20
 Make = Callable[[random.Random], bytes]
 PATIENCE = 120.0
@@ -140,7 +142,7 @@ async def send_all(
 
 
 @pytest.mark.parametrize(("make", "protocol"), [(bytes_of_requests, "http/1.1"), (bytes_of_frames, "h2")])
-def test_odd_bytes_do_no_harm(server_pki: Pki, tmp_path: Path, make: Make, protocol: str) -> None:
+def test_odd_bytes_do_no_harm(server_pki: Pki, tmp_path: Path, make: Make, protocol: str, note: Note) -> None:
     tls = ssl.create_default_context(cafile=str(server_pki.path("ca.crt")))
     tls.set_alpn_protocols([protocol])
     with serving(tmp_path, server_pki) as (server, port):
@@ -150,9 +152,9 @@ def test_odd_bytes_do_no_harm(server_pki: Pki, tmp_path: Path, make: Make, proto
         found = asyncio.run(send_all(port, tls, make, RAW))
         deadline = asyncio.run(settled(pid, before[1]))
         after = memory(pid), descriptors(pid)
-        print(
-            f"{RAW} connections of {protocol}: {dict(found.most_common(12))}; MB and descriptors {before} to {after}"
-        )
+        kinds = ", ".join(f"{count} {kind!r}" for kind, count in found.most_common(12))
+        note(f"{RAW} connections of {protocol}; MB and descriptors {before} before, {after} after")
+        note(f"answers: {kinds}")
         assert deadline, "connections are left"
         assert FAILED not in found
         assert after[0] < before[0] + 50
@@ -168,7 +170,7 @@ async def settled(pid: int, descriptors_before: int) -> bool:
     return False
 
 
-def test_odd_documents_do_no_harm(server_pki: Pki, caplog: pytest.LogCaptureFixture) -> None:
+def test_odd_documents_do_no_harm(server_pki: Pki, caplog: pytest.LogCaptureFixture, note: Note) -> None:
     with Live(server_pki) as live:
 
         async def send(seed: int) -> tuple[int, list[str]]:
@@ -199,7 +201,7 @@ def test_odd_documents_do_no_harm(server_pki: Pki, caplog: pytest.LogCaptureFixt
             sent += count
             gc.collect()
             sizes.append((round(memory(os.getpid())), live.run(tasks())))
-            print(f"{sent} requests, MB and tasks: {sizes[-1]}", flush=True)
+    note(f"{sent} requests; MB and tasks {sizes[0]} after the first round, {sizes[-1]} after the last")
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
     third = len(sizes) // 3
     assert sizes[-1][0] < sizes[third][0] * 1.3 + 50

@@ -1,12 +1,11 @@
 """Overload: 1,000 idle watches and 200 writers at once. Health is answered, nobody starves, too much is refused.
 
-`KUBIST_SOAK_SECONDS` says for how long they write (30).
+`KUBIST_SOAK_SECONDS` says for how long they write (30; short: 10).
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import ssl
 import statistics
 import subprocess
@@ -14,17 +13,18 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import pytest
-from soaked import USERS, memory, serving
+from sizes import Note, size
+from soaked import USERS, memory, processor_times, serving
 
 from cli.processes import Running
 from live import Pki
 from watching import Connection
 
-SECONDS = float(os.environ.get("KUBIST_SOAK_SECONDS", "30"))
+SECONDS = size("SECONDS", 30, 10)
 WATCHES, WRITERS = 1000, 200
 MAPS = "/api/v1/namespaces/default/configmaps"
 PROBER = Path(__file__).with_name("prober.py")
@@ -111,11 +111,28 @@ class Load:
             connection.cut()
 
 
-async def overload(port: int, pki: Pki, server: Running) -> tuple[Load, list[float], list[float]]:
+class Outcome(NamedTuple):
+    load: Load
+    quiet: list[float]
+    busy: list[float]
+    idle: float
+    """Share of the machine's processor time that was free before the load began."""
+
+    def check_health(self, note: Note) -> None:
+        """Fail if health is answered late, unless other programs keep the machine busy."""
+        if self.idle < 0.5:
+            note(f"latency is not judged: only {self.idle:.0%} of the processors were free before the load")
+        else:
+            assert quantile(self.busy, 0.99) <= 100 + quantile(self.quiet, 0.99)
+
+
+async def overload(port: int, pki: Pki, server: Running, note: Note) -> Outcome:
     load = Load(port, pki)
     await load.prepare()
     before = Prober(port, pki)
+    idle, total = processor_times()
     await asyncio.sleep(5)
+    idle, total = (now - then for now, then in zip(processor_times(), (idle, total), strict=True))
     quiet = await asyncio.to_thread(before.end)
     await load.watch()
     start = memory(server.process.pid)
@@ -124,23 +141,21 @@ async def overload(port: int, pki: Pki, server: Running) -> tuple[Load, list[flo
     busy = await asyncio.to_thread(during.end)
     load.end()
     counts = [load.served[number] for number in range(WRITERS)]
-    print(told("health before", quiet))
-    print(told("health under load", busy))
-    print(f"answers {dict(load.codes)}; writes of a writer: least {min(counts)}, median", end=" ")
-    print(
-        f"{statistics.median(counts):.0f}, most {max(counts)}; slowest answer {load.slowest:.2f} s", end="; "
-    )
-    print(f"{start:.0f} MB with the watches open, {memory(server.process.pid):.0f} MB at the end")
-    return load, quiet, busy
+    note(told("health before", quiet))
+    note(told("health under load", busy))
+    note(f"answers {dict(load.codes)}; slowest {load.slowest:.2f} s")
+    median = statistics.median(counts)
+    note(f"writes of a writer: least {min(counts)}, median {median:.0f}, most {max(counts)}")
+    note(f"{start:.0f} MB with the watches open, {memory(server.process.pid):.0f} MB at the end")
+    return Outcome(load, quiet, busy, idle / total)
 
 
-def test_health_is_answered_and_nobody_starves(server_pki: Pki, tmp_path: Path) -> None:
+def test_health_is_answered_and_nobody_starves(server_pki: Pki, tmp_path: Path, note: Note) -> None:
     with serving(tmp_path, server_pki) as (server, port):
-        load, quiet, busy = asyncio.run(overload(port, server_pki, server))
+        outcome = asyncio.run(overload(port, server_pki, server, note))
         assert server.process.poll() is None
-    # What the machine adds by itself is known from before.
-    assert quantile(busy, 0.99) <= 100 + quantile(quiet, 0.99)
-    counts = [load.served[number] for number in range(WRITERS)]
+    outcome.check_health(note)
+    counts = [outcome.load.served[number] for number in range(WRITERS)]
     assert min(counts) >= 0.5 * statistics.median(counts)
 
 
@@ -148,10 +163,10 @@ def test_health_is_answered_and_nobody_starves(server_pki: Pki, tmp_path: Path) 
     "flags", [("--enable-priority-and-fairness=false", "--max-mutating-requests-inflight=10")]
 )
 def test_too_much_is_refused_with_a_time_to_come_back(
-    server_pki: Pki, tmp_path: Path, flags: tuple[str, ...]
+    server_pki: Pki, tmp_path: Path, flags: tuple[str, ...], note: Note
 ) -> None:
     with serving(tmp_path, server_pki, *flags) as (server, port):
-        load, quiet, busy = asyncio.run(overload(port, server_pki, server))
+        outcome = asyncio.run(overload(port, server_pki, server, note))
         assert server.process.poll() is None
-    assert load.codes[429] and load.codes[201]
-    assert quantile(busy, 0.99) <= 100 + quantile(quiet, 0.99)
+    assert outcome.load.codes[429] and outcome.load.codes[201]
+    outcome.check_health(note)

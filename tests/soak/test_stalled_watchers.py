@@ -11,6 +11,7 @@ import ssl
 import time
 from pathlib import Path
 
+from sizes import Note
 from soaked import memory, serving
 
 from live import Pki
@@ -96,15 +97,15 @@ def told(name: str, delays: list[float]) -> str:
     return f"{name}: p50 {delays[len(delays) // 2] * 1000:.1f}, p99 {p99 * 1000:.1f}, most {delays[-1] * 1000:.1f} ms"
 
 
-def test_stalled_watchers_cost_bounded_memory_and_delay_no_one(server_pki: Pki, tmp_path: Path) -> None:
+def test_stalled_watchers_cost_bounded_memory_and_delay_no_one(
+    server_pki: Pki, tmp_path: Path, note: Note
+) -> None:
     with serving(tmp_path, server_pki) as (server, port):
         alone, beside, before, after = asyncio.run(strain(port, server_pki, server.process.pid))
-        print(told("an event is late by, alone", alone))
-        print(told(f"beside {4 * EACH} slow, stalled and half-closed watchers", beside))
-        print(
-            f"{before:.0f} MB before them, {after:.0f} MB with {STATE * SIZE // 10**6} MB of state unread and"
-        )
-        print(f"{CHANGES * SIZE // 10**6} MB of changes")
+        note(told("an event is late by, alone", alone))
+        note(told(f"beside {4 * EACH} slow, stalled and half-closed watchers", beside))
+        unread = f"{STATE * SIZE // 10**6} MB of state and {CHANGES * SIZE // 10**6} MB of changes unread"
+        note(f"{before:.0f} MB before them, {after:.0f} MB with {unread}")
         assert "Traceback" not in server.output
     # The window of changes and what all that wait share; a copy for each would be gigabytes.
     assert after < before + 250

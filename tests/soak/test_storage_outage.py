@@ -1,5 +1,9 @@
 """Long trouble with the store under clients at work: etcd away for half a minute, members killed in turn for
-minutes, a disk that fails again and again, and flushes that fail in fact."""
+minutes, a disk that fails again and again, and flushes that fail in fact.
+
+`KUBIST_SOAK_AWAY`, `KUBIST_SOAK_MEMBERS`, `KUBIST_SOAK_DISK` and `KUBIST_SOAK_FLUSHES` say for how many seconds
+(30, 300, 180, 60; short: 8, 60, 30, 20).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sizes import Note, size
 
 from cli.processes import Running
 from live import Live, Pki
@@ -22,8 +27,10 @@ from storage import faults
 from storage.cluster import EtcdCluster
 from storage.etcd_server import EtcdServer
 
-AWAY = 30.0
-MINUTES = 60.0
+AWAY = size("AWAY", 30, 8)
+MEMBERS = size("MEMBERS", 300, 60)
+DISK = size("DISK", 180, 30)
+FLUSHES = size("FLUSHES", 60, 20)
 RECOVERY = 60.0
 
 
@@ -43,7 +50,7 @@ def three(directory: Path) -> Iterator[EtcdCluster]:
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])
-def test_etcd_away_for_half_a_minute(directory: Path, server_pki: Pki, how: str) -> None:
+def test_etcd_away_for_a_while(directory: Path, server_pki: Pki, how: str, note: Note) -> None:
     cluster = EtcdCluster(directory, 1)
     cluster.start()
     (member,) = cluster.members
@@ -56,16 +63,16 @@ def test_etcd_away_for_half_a_minute(directory: Path, server_pki: Pki, how: str)
                     time.sleep(AWAY)
                     assert live.client.ask("GET", "/readyz/etcd").status == 500
                     member.start() if how == "killed" else member.resume()
-                    print(f"{how}: writes again after {work.recovered(RECOVERY):.1f} s")
+                    note(f"{how} for {AWAY} s: writes again after {work.recovered(RECOVERY):.1f} s")
             work.check()
     finally:
         cluster.stop()
 
 
-def test_members_are_killed_in_turn(three: EtcdCluster, server_pki: Pki) -> None:
+def test_members_are_killed_in_turn(three: EtcdCluster, server_pki: Pki, note: Note) -> None:
     with Live(server_pki, etcd_servers=three.endpoints) as live:
         with Work(live.server.port, server_pki) as work:
-            end = time.monotonic() + 5 * MINUTES
+            end = time.monotonic() + MEMBERS
             while time.monotonic() < end:
                 member = random.choice([three.leader(), *three.members])
                 hard = random.random() < 0.5
@@ -76,25 +83,26 @@ def test_members_are_killed_in_turn(three: EtcdCluster, server_pki: Pki) -> None
                 member.wait()
                 time.sleep(random.uniform(1, 4))
         work.check()
-        print(f"{len(work.events[0])} events, {len(work.doubtful)} writes in doubt")
+        note(f"{MEMBERS} s: {len(work.events[0])} events, {len(work.doubtful)} writes in doubt")
 
 
 @pytest.mark.skipif(not faults.possible(), reason="SQLite's system calls cannot be replaced here")
-def test_a_disk_fails_again_and_again(server_pki: Pki, tmp_path: Path) -> None:
+def test_a_disk_fails_again_and_again(server_pki: Pki, tmp_path: Path, note: Note) -> None:
     with Live(server_pki, data_dir=str(tmp_path)) as live:
         with Work(live.server.port, server_pki) as work:
-            end = time.monotonic() + 3 * MINUTES
+            end = time.monotonic() + DISK
             while time.monotonic() < end:
                 time.sleep(random.uniform(0.01, 1))
                 with faults.failing_writes(random.choice((errno.ENOSPC, errno.EIO, errno.EROFS))):
                     time.sleep(random.uniform(0.01, 1))
                 work.recovered(RECOVERY)
         work.check()
+        note(f"{DISK} s: {figures(work)}")
     with Live(server_pki, data_dir=str(tmp_path)) as live:
         work.check_held(live.client)
 
 
-def test_flushes_that_fail_in_fact(server_pki: Pki, tmp_path: Path) -> None:
+def test_flushes_that_fail_in_fact(server_pki: Pki, tmp_path: Path, note: Note) -> None:
     """Every seventh flush of a real process fails, by strace; killed after that, it has lost nothing."""
     strace = shutil.which("strace")
     if strace is None:
@@ -111,15 +119,19 @@ def test_flushes_that_fail_in_fact(server_pki: Pki, tmp_path: Path) -> None:
         port = int(server.wait_for(r"serving on 127\.0\.0\.1:(\d+)", 60))
         with Work(port, server_pki) as work:
             with flushes_fail(strace, server.process.pid):
-                time.sleep(MINUTES)
+                time.sleep(FLUSHES)
             work.recovered(RECOVERY)
         assert work.answers["POST", 503] and work.answers["POST", 201]
-        print(dict(work.answers))
+        note(f"{FLUSHES} s: {figures(work)}")
         work.check()
     finally:
         server.close()
     with Live(server_pki, data_dir=str(data)) as live:
         work.check_held(live.client)
+
+
+def figures(work: Work) -> str:
+    return ", ".join(f"{count} {method} {code}" for (method, code), count in sorted(work.answers.items()))
 
 
 @contextlib.contextmanager
