@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -107,14 +107,13 @@ def test_denial(run: Run, validation: Object, code: int, reason: str, message: s
 def test_policy_acts_at_once_and_stops_at_once(run: Run) -> None:
     async def test(client: Client) -> None:
         await policy(client, validations=[{"expression": "false"}])
-        started = time.monotonic()
+        tries = itertools.count()
         while (await client.post(CONFIGMAPS, configmap())).code == 201:
             await client.delete(f"{CONFIGMAPS}/c")
-            assert time.monotonic() - started < 0.1
+            assert next(tries) < 20
         await client.delete(f"{REGISTRATION}/validatingadmissionpolicybindings/p-b")
-        started = time.monotonic()
         while (await client.post(CONFIGMAPS, configmap())).code != 201:
-            assert time.monotonic() - started < 0.1
+            assert next(tries) < 40
 
     run(test)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import itertools
 from typing import Any
 
 import pytest
@@ -18,13 +18,15 @@ def spec(**properties: Object) -> Object:
     return {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
 
 
-def test_a_definition_is_usable_within_a_tenth_of_a_second(live: Live) -> None:
+def test_a_definition_is_usable_after_some_milliseconds(live: Live) -> None:
     live.client.get("/version")
     crd = definition("Fast", "fast.example.com")
     live.client.post(CRDS, crd)
-    start = time.monotonic()
-    await_status(live.client, "/apis/fast.example.com/v1/fasts", 200)
-    assert time.monotonic() - start < 0.5, "generous on a busy machine"
+    # Requests take milliseconds. Their number does not depend on how busy the machine is, as time does.
+    for tries in itertools.count():
+        if live.client.ask("GET", "/apis/fast.example.com/v1/fasts").status == 200:
+            break
+        assert tries < 50
     conditions = live.client.get(f"{CRDS}/fasts.fast.example.com")["status"]["conditions"]
     assert [(c["type"], c["status"]) for c in conditions] == [
         ("NamesAccepted", "True"),

@@ -115,8 +115,8 @@ LOOP.close()
 class Levels:
     """Flow control over levels as a test wants them, without a server."""
 
-    def __init__(self, seats: int, **limited: Any) -> None:
-        self.control = FlowControl(None, seats, patience=0.2)  # type: ignore[arg-type]
+    def __init__(self, seats: int, patience: float = 30.0, **limited: Any) -> None:
+        self.control = FlowControl(None, seats, patience=patience)  # type: ignore[arg-type]
         level_ = {"metadata": {"name": "l", "uid": "l"}, "spec": {"type": "Limited", "limited": limited}}
         everybody = [{"subjects": [{"kind": "User", "user": {"name": "*"}}], "resourceRules": [ANY_RESOURCE]}]
         by_user = {"type": "ByUser"}
@@ -186,8 +186,8 @@ def test_full_queues_refuse() -> None:
 
 def test_wait_that_is_too_long_is_refused_and_leaves_no_trace() -> None:
     async def main() -> tuple[list[str], str]:
-        levels = Levels(1, **QUEUED)
-        first = asyncio.ensure_future(levels.request("jo", [], 0.4))
+        levels = Levels(1, patience=0.1, **QUEUED)
+        first = asyncio.ensure_future(levels.request("jo", [], 0.2))
         await asyncio.sleep(0)
         second = await levels.request("jo", [])
         outcome = [await first, second]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from serving import SHORT, Pki, Serving, Site
+from serving import SHORT, SMALL, Pki, Serving, Site
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +32,14 @@ def either(request: pytest.FixtureRequest, site: Site, pki: Pki) -> Iterator[Ser
 
 @pytest.fixture(params=["tls", "plain"])
 def strict(request: pytest.FixtureRequest, site: Site, pki: Pki) -> Iterator[Serving]:
-    """A server with limits that a test can reach, with and without TLS."""
+    """A server with sizes that a test can reach, with and without TLS."""
+    with Serving(site, pki if request.param == "tls" else None, limits=SMALL) as running:
+        yield running
+
+
+@pytest.fixture(params=["tls", "plain"])
+def hasty(request: pytest.FixtureRequest, site: Site, pki: Pki) -> Iterator[Serving]:
+    """A server with timeouts that a test can reach, with and without TLS."""
     with Serving(site, pki if request.param == "tls" else None, limits=SHORT) as running:
         yield running
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import http.client
 import socket
 import ssl
@@ -21,17 +22,10 @@ from kubist.http.messages import Answer, Request, Response, Stream, StreamWriter
 
 T = TypeVar("T")
 JSON = [(b"Content-Type", b"application/json")]
-SHORT = Limits(
-    body_bytes=100_000,
-    header_bytes=16_384,
-    header_count=50,
-    header_timeout=0.3,
-    body_timeout=0.3,
-    idle_timeout=0.4,
-    stall_timeout=0.6,
-    linger_timeout=0.08,
-)
-"""Limits that tests reach soon."""
+SMALL = Limits(body_bytes=100_000, header_bytes=16_384, header_count=50, linger_timeout=0.08)
+"""Sizes that tests reach soon."""
+SHORT = dataclasses.replace(SMALL, header_timeout=0.3, body_timeout=0.3, idle_timeout=0.4, stall_timeout=0.6)
+"""Times that tests reach soon, and that a busy machine may reach by itself: for tests of timeouts only."""
 
 
 @dataclass
@@ -172,7 +166,7 @@ class Serving:
         self.loop.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(10)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
 
     def call(self, function: Callable[..., T], *arguments: object) -> T:
         """Run on the loop's thread; its result."""
@@ -185,17 +179,17 @@ class Serving:
                 future.set_exception(error)
 
         self.loop.call_soon_threadsafe(run)
-        return future.result(10)
+        return future.result(60)
 
     def http(self, context: ssl.SSLContext | None = None) -> http.client.HTTPConnection:
         if self.pki is None:
-            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         return http.client.HTTPSConnection(
-            "127.0.0.1", self.port, timeout=10, context=context or self.pki.client()
+            "127.0.0.1", self.port, timeout=30, context=context or self.pki.client()
         )
 
     def socket(self, context: ssl.SSLContext | None = None) -> socket.socket:
-        raw = socket.create_connection(("127.0.0.1", self.port), timeout=10)
+        raw = socket.create_connection(("127.0.0.1", self.port), timeout=30)
         if self.pki is None:
             return raw
         return (context or self.pki.client()).wrap_socket(raw, server_hostname="127.0.0.1")

@@ -144,32 +144,32 @@ def test_too_large_body_is_refused_before_it_is_sent(strict: Serving) -> None:
     ],
     ids=["silent", "slow headers", "slow body", "idle"],
 )
-def test_slow_client_is_cut(strict: Serving, start: bytes, answer: bytes) -> None:
+def test_slow_client_is_cut(hasty: Serving, start: bytes, answer: bytes) -> None:
     began = time.monotonic()
-    with strict.socket() as client:
+    with hasty.socket() as client:
         client.sendall(start)
         assert read_all(client)[:13] == answer[:13]
-    assert 0.1 < time.monotonic() - began < 2
+    assert 0.1 < time.monotonic() - began < 9
 
 
-def test_dripping_client_is_cut(strict: Serving) -> None:
+def test_dripping_client_is_cut(hasty: Serving) -> None:
     began = time.monotonic()
-    with strict.socket() as client:
+    with hasty.socket() as client:
         try:
             client.sendall(b"GET /hello HTTP/1.1\r\n")
-            while time.monotonic() - began < 3:
+            while time.monotonic() - began < 10:
                 client.sendall(b"X: y\r\n")
                 time.sleep(0.05)
         except OSError:
             pass
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 9
 
 
-def test_client_that_never_reads_is_cut(strict: Serving, site: Site) -> None:
-    with strict.socket() as client:
+def test_client_that_never_reads_is_cut(hasty: Serving, site: Site) -> None:
+    with hasty.socket() as client:
         client.sendall(b"GET /large?40000000 HTTP/1.1\r\n" + HOST + b"\r\n")
-        deadline = time.monotonic() + 5
-        while not site.requests or strict.server.connections:
+        deadline = time.monotonic() + 20
+        while not site.requests or hasty.server.connections:
             assert time.monotonic() < deadline
             time.sleep(0.02)
 

@@ -39,7 +39,7 @@ def talk(serving: Serving, data: bytes, *, until: RawFrame | None = None) -> lis
     """Send raw frames; what comes back until the server closes, or the frame that is waited for."""
     assert serving.pki is not None
     with serving.socket(serving.pki.client(alpn=("h2",))) as client:
-        client.settimeout(2)
+        client.settimeout(10)
         received = b""
         try:
             client.sendall(data)
@@ -57,7 +57,7 @@ def goaway_code(frames: list[RawFrame]) -> int | None:
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     limits = Limits(
-        header_bytes=16_384, header_count=50, linger_timeout=0.2, idle_timeout=0.5, header_timeout=0.4
+        header_bytes=16_384, header_count=50, linger_timeout=0.2, idle_timeout=5, header_timeout=5
     )
     with Serving(Site(), Pki.make(tmp_path_factory.mktemp("pki")), limits=limits) as running:
         yield running
@@ -196,9 +196,8 @@ def test_broken_stream_is_reset(shared: Serving, data: bytes, code: int) -> None
 def test_harmless_oddities_are_ignored(shared: Serving) -> None:
     data = OPEN + frame(0x77, 0xFF, 9, b"unknown") + frame(Kind.PRIORITY, 0, 7, bytes(5))
     data += frame(Kind.HEADERS, END | Flag.PADDED | Flag.PRIORITY, 1, b"\x03" + bytes(5) + HEAD + bytes(3))
-    frames = talk(
-        shared, data + frame(Kind.HEADERS, 1, 3, HEAD[:7]) + frame(Kind.CONTINUATION, 4, 3, HEAD[7:])
-    )
+    data += frame(Kind.HEADERS, 1, 3, HEAD[:7]) + frame(Kind.CONTINUATION, 4, 3, HEAD[7:])
+    frames = talk(shared, data, until=(Kind.DATA, 3, b'{"hello":"world"}'))
     assert {stream for kind, stream, _ in frames if kind == Kind.DATA} == {1, 3}
 
 
@@ -227,7 +226,7 @@ def test_slow_clients_are_cut(site: Site, pki: Pki) -> None:
                         pass
                 except ConnectionError:
                     pass
-                assert time.monotonic() - began < 2, name
+                assert time.monotonic() - began < 9, name
 
 
 def test_slow_body_resets_its_stream(site: Site, pki: Pki) -> None:
@@ -254,7 +253,7 @@ def test_client_that_never_reads_is_cut(site: Site, pki: Pki) -> None:
     with Serving(site, pki, limits=SHORT) as serving, serving.socket(pki.client(alpn=("h2",))) as client:
         large = frame(Kind.HEADERS, END, 1, block(REQUEST[0], (":path", "/solid?90000000"), *REQUEST[2:]))
         client.sendall(PREFACE + settings({4: 2**31 - 1}) + window_update(0, 2**30) + large)
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 20
         while not site.requests or serving.server.connections:
             assert time.monotonic() < deadline
             time.sleep(0.02)

@@ -24,7 +24,7 @@ def test_idle_connections_are_closed_at_once(either: Serving) -> None:
     client = either.http()
     client.request("GET", "/hello")
     client.getresponse().read()
-    assert stop(either, 5) < 1
+    assert stop(either, 20) < 10
     assert client.sock.recv(1) == b""
     client.close()
 
@@ -59,7 +59,7 @@ def test_request_in_flight_is_answered(either: Serving, site: Site) -> None:
     with either.socket() as client:
         client.sendall(b"GET /slow HTTP/1.1\r\n" + HOST + b"\r\n")
         wait_for(lambda: site.requests)
-        assert stop(either, 5) < 2
+        assert stop(either, 20) < 10
         data = read_all(client)
         assert data.startswith(b"HTTP/1.1 200 ") and b"Connection: close\r\n" in data
 
@@ -69,7 +69,7 @@ def test_streams_end_cleanly(either: Serving, site: Site) -> None:
         client.sendall(b"GET /watch HTTP/1.1\r\n" + HOST + b"\r\n")
         read_until(client, b"\r\n\r\n")
         either.call(site.writers[0].write, b"last\n")
-        assert stop(either, 5) < 2
+        assert stop(either, 20) < 10
         assert read_all(client).endswith(b"last\n\r\n0\r\n\r\n")
     assert site.stopped == 1
 
@@ -78,7 +78,7 @@ def test_what_outlasts_the_grace_is_cut(either: Serving, site: Site) -> None:
     with either.socket() as client:
         client.sendall(b"GET /gate HTTP/1.1\r\n" + HOST + b"\r\n")
         wait_for(lambda: site.gate)
-        assert 0.2 < stop(either, 0.2) < 2
+        assert 0.2 < stop(either, 0.2) < 10
         assert read_all(client) == b""
     assert site.finished == 0
 

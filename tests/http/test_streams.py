@@ -7,7 +7,7 @@ from serving import Serving, Site, read_all, read_until
 WATCH = b"GET /watch HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-def wait_for(condition: object, seconds: float = 5) -> None:
+def wait_for(condition: object, seconds: float = 20) -> None:
     assert callable(condition)
     deadline = time.monotonic() + seconds
     while not condition():
@@ -26,7 +26,7 @@ def test_events_arrive_as_they_are_written(either: Serving, site: Site) -> None:
         assert answer.readline() == b'{"n":%d}\n' % n
     either.call(writer.close)
     assert answer.read() == b""
-    assert site.stream_stopped.wait(5) and site.stopped == 1 and writer.closed
+    assert site.stream_stopped.wait(20) and site.stopped == 1 and writer.closed
     client.request("GET", "/hello")
     assert client.getresponse().read()
     client.close()
@@ -45,7 +45,7 @@ def test_disconnect_stops_the_stream_once(either: Serving, site: Site) -> None:
     client.sendall(WATCH)
     read_until(client, b"\r\n\r\n")
     client.close()
-    assert site.stream_stopped.wait(2)
+    assert site.stream_stopped.wait(20)
     writer = site.writers[0]
     either.call(writer.write, b"late")
     either.call(writer.close)
@@ -60,7 +60,7 @@ def test_abort_cuts_the_connection(serving: Serving, site: Site) -> None:
         read_until(client, b"\r\n\r\n")
         serving.call(site.writers[0].abort)
         assert not read_all(client).endswith(b"0\r\n\r\n")
-    assert site.stream_stopped.wait(2) and site.stopped == 1
+    assert site.stream_stopped.wait(20) and site.stopped == 1
 
 
 def test_watcher_that_does_not_read_shows_in_buffered(either: Serving, site: Site) -> None:
@@ -99,7 +99,7 @@ def test_disconnect_is_noticed_behind_a_pipelined_request(serving: Serving, site
     with serving.socket() as client:
         client.sendall(WATCH + WATCH)
         read_until(client, b"\r\n\r\n")
-    assert site.stream_stopped.wait(2) and site.stopped == 1
+    assert site.stream_stopped.wait(20) and site.stopped == 1
 
 
 def test_request_after_a_stream_waits_its_turn(serving: Serving, site: Site) -> None:

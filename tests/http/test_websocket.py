@@ -90,7 +90,7 @@ def test_ping_is_answered_and_messages_are_ignored(serving: Serving, site: Site)
             client.sendall(bytes([byte]))
         client.sendall(masked(0x8A, b"unasked pong") + masked(0x89, b"are you there"))
         assert frame(client) == (0x8A, b"are you there")
-    assert site.stream_stopped.wait(2) and site.stopped == 1
+    assert site.stream_stopped.wait(20) and site.stopped == 1
 
 
 def test_client_may_close(serving: Serving, site: Site) -> None:
@@ -99,7 +99,7 @@ def test_client_may_close(serving: Serving, site: Site) -> None:
         client.sendall(masked(0x88, b"\x03\xe9bye"))
         assert frame(client) == (0x88, b"\x03\xe9")
         assert read_all(client) == b""
-    assert site.stream_stopped.wait(2) and site.stopped == 1
+    assert site.stream_stopped.wait(20) and site.stopped == 1
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_protocol_errors_close_with_their_code(serving: Serving, site: Site, dat
         client.sendall(data)
         assert frame(client) == (0x88, struct.pack(">H", code))
         assert read_all(client) == b""
-    assert site.stream_stopped.wait(2) and site.stopped == 1
+    assert site.stream_stopped.wait(20) and site.stopped == 1
 
 
 @pytest.mark.parametrize("key", [b"", b"short", b"!!!!"])

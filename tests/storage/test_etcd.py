@@ -83,7 +83,7 @@ async def test_etcd_away_is_unavailable_at_once_and_comes_back(server: EtcdServe
             began = time.monotonic()
             with pytest.raises(Unavailable) as caught:
                 await attempt
-            assert time.monotonic() - began < 3
+            assert time.monotonic() - began < 10
             assert server.endpoint in str(caught.value) and "\n" not in str(caught.value)
         server.start()
         last = await persist(store, "/r/after")
@@ -159,7 +159,7 @@ async def test_members_may_die_as_long_as_most_live(
             began = time.monotonic()
             with pytest.raises(Unavailable):
                 await store.create("/r/minority", b"")
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 15
             for member in members[1:]:
                 member.start()
             await persist(store, "/r/majority")

@@ -105,6 +105,7 @@ async def test_owner_that_stays_away_is_unavailable(tmp_path: Path, monkeypatch:
             await store.get("/r/a")
         with pytest.raises(Unavailable):
             await read(store, 0, 1000)
+        monkeypatch.setattr(remote, "PATIENCE_SECONDS", 20)
         await owner.start()
         written = await store.create("/r/a", b"v")
         assert [event.key for event in await read(store, 0, written)] == ["/r/a"]

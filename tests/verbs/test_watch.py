@@ -238,7 +238,7 @@ def test_watcher_that_does_not_read_is_cut_off_and_delays_nobody(
                 cut_after = number
                 break
         assert 0 < cut_after < 199
-        assert slowest < 2
+        assert slowest < 10
         client.delete(f"{MAPS}/big")
         assert watch.take(1)[0]["type"] == "DELETED"
     deaf.close()
@@ -303,7 +303,7 @@ def test_stopping_server_ends_watches_cleanly(server_pki: Any) -> None:
     opened.__exit__(None, None, None)
 
 
-def wait_for(condition: Any, seconds: float = 5) -> None:
+def wait_for(condition: Any, seconds: float = 20) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not come to pass"
