@@ -69,7 +69,9 @@ class Client(Cluster):
         """The object of a stored version, which others look at as well: not to be changed."""
         revision, obj = self._parsed.get(entry.key, (0, {}))
         if revision != entry.revision:
-            if len(self._parsed) >= PARSED:
+            if (
+                len(self._parsed) >= PARSED
+            ):  # Bounded by what is stored: the keys are those of stored objects.
                 self._parsed.clear()
             obj = entry.object()
             self._parsed[entry.key] = (entry.revision, obj)

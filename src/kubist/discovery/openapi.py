@@ -205,7 +205,7 @@ def _release(name: str) -> bytes:
 
 @cache
 def _built_in_v3(name: str) -> bytes:
-    """Built-in documents are the same for every server of the process."""
+    """Built-in documents are the same for every server of the process. Only served names get here."""
     kind, _, rest = name.partition("/")
     roots = openapi_paths.root_paths()
     group, _, version = rest.rpartition("/") if kind == "apis" and "/" in rest else ("", "", rest)

@@ -295,7 +295,7 @@ class FieldSelector:
         return ",".join(label + operator + _escape(value) for label, operator, value in self.requirements)
 
 
-_terms = re.compile(r"((?:[^\\,]|\\.|\\$)*)(?:,|$)", re.DOTALL)
+_terms = re.compile(r"((?:[^\\,]++|\\.|\\$)*+)(?:,|$)", re.DOTALL)
 _operator = re.compile("!=|==|=")
 
 

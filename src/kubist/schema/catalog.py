@@ -36,7 +36,6 @@ def _data() -> dict[str, Any]:
     return loaded
 
 
-@cache
 def schema_for(group: str, version: str, kind: str) -> Schema:
     """The schema of a kind; `KeyError` for one that is not built in."""
     group, version, kind = _ALIASES.get((group, version, kind), (group, version, kind))
