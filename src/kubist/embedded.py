@@ -190,7 +190,6 @@ class Server:
     async def _start(self) -> None:
         import dataclasses
 
-        self.loop = asyncio.get_running_loop()
         identity = self._given_identity
         if identity is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="kubist-")
@@ -203,6 +202,7 @@ class Server:
             store = SqliteStore(None, image=self._image)
         self._inner = Inner(config, identity.ssl_context, store, self._image is not None)
         await self._inner.start()
+        self.loop = asyncio.get_running_loop()
 
     async def stop_here(self, grace: float = 1.0) -> None:
         inner, self._inner, self.loop = self._inner, None, None

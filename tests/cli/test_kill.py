@@ -13,7 +13,7 @@ import pytest
 from storage.etcd_server import EtcdServer
 from survival import survive
 
-KILLS = int(os.environ.get("KUBIST_SERVER_KILLS", "20"))
+KILLS = int(os.environ.get("KUBIST_SERVER_KILLS", "10"))
 
 
 def test_killed_server_has_every_answered_write(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def operator(namespace: str, widgets: str, tmp_path: Path) -> Iterator[Path]:
         process.kill()
 
 
-def eventually(read: Callable[[], Any], wanted: Any, log: Path, seconds: float = 20) -> None:
+def eventually(read: Callable[[], Any], wanted: Any, log: Path, seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while (found := read()) != wanted:
         assert time.monotonic() < deadline, (found, log.read_text())

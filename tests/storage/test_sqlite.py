@@ -45,7 +45,7 @@ async def open_and_close(path: str) -> None:
 
 
 async def eventually(store: SqliteStore, query: str, answer: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while store._file.reader.execute(query).fetchone() != (answer,):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
@@ -94,7 +94,7 @@ async def test_key_that_expired_while_closed_is_deleted_after_opening(path: str)
     store = SqliteStore(path)
     await store.open()
     watch = store.watch("/r/", created)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         async for batch in watch:
             if batch.events:
                 break
@@ -272,7 +272,7 @@ async def test_commit_that_failed_in_words_only_reaches_the_watches(
         await store.create("/r/a", b"two")
     second = await store.create("/r/b", b"three")
     seen: list[str] = []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         async for batch in watch:
             seen += [event.key for event in batch.events]
             if batch.revision == second:
@@ -374,7 +374,7 @@ async def test_stalled_watch_holds_a_bounded_queue(monkeypatch: pytest.MonkeyPat
     ((subscription,),) = fan._by_prefix.values()
     assert len(subscription._batches) <= 10
     seen: list[str] = []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while len(seen) < 50:
             seen += [event.key for event in (await anext(watch)).events]
     assert seen == [f"/r/{number}" for number in range(50)]
@@ -389,7 +389,7 @@ async def busy(path: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Sqli
     await store.open()
     await asyncio.gather(*(store.create(f"/r/{name}", b"1") for name in "abcd"))
     monkeypatch.setattr(sqlite_writer, "PATIENCE", 3600.0)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         yield store
         await store.close()
 

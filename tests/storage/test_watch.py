@@ -37,7 +37,7 @@ class Watcher:
         finally:
             self._news.set()
 
-    async def reach(self, revision: int, seconds: float = 10) -> list[Event]:
+    async def reach(self, revision: int, seconds: float = 30) -> list[Event]:
         """The events so far, once all up to `revision` are there."""
         async with asyncio.timeout(seconds):
             while self.revision < revision or not self.batches:

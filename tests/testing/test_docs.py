@@ -20,7 +20,7 @@ PROGRAMS = [example for example in EXAMPLES if example not in TESTS]
 
 def run(where: Path, *arguments: str) -> str:
     command = [sys.executable, *arguments]
-    done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
