@@ -165,7 +165,7 @@ def test_flags_that_go_together(tmp_path: Path, monkeypatch: Any) -> None:
         (["--authorization-config=absent"], "absent: No such file"),
         (
             ["--authentication-config=empty"],
-            'failed to load authentication configuration from file "empty": empty',
+            "empty: empty config data",
         ),
         (["--authorization-config=junk"], "junk: failed to load AuthorizationConfiguration from file"),
         (["--tls-min-version=VersionTLS10"], "--tls-min-version VersionTLS10 is not supported"),

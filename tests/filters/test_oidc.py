@@ -13,6 +13,7 @@ from askers import Object, Person, Remote
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from kubist.config import Config
+from kubist.filters import oidc
 from kubist.filters.authentication import TokenError
 from kubist.filters.jwtconfig import issuer_of_flags
 from kubist.filters.oidc import OIDC
@@ -114,6 +115,11 @@ def test_refused_tokens(shared_live: Live, provider: Provider, settings: Object,
 def test_tokens_of_others_are_left_to_others(shared_live: Live, provider: Provider) -> None:
     assert known(shared_live, provider.authenticator(), provider.token(iss="https://elsewhere")) is None
     assert known(shared_live, provider.authenticator(), "opaque") is None
+
+
+def test_old_name_of_an_issuer_is_known(shared_live: Live, provider: Provider, monkeypatch: Any) -> None:
+    monkeypatch.setitem(oidc.ALIASES, "old.example.com", provider.remote.url)
+    assert known(shared_live, provider.authenticator(), provider.token(iss="old.example.com"))
 
 
 def test_new_key_of_the_issuer_is_found(shared_live: Live, provider: Provider, monkeypatch: Any) -> None:

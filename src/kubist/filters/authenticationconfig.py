@@ -38,14 +38,18 @@ def load(path: str, disallowed: Collection[str]) -> AuthenticationConfiguration:
     try:
         return parse(configfile.read(path), disallowed)
     except ValueError as error:
-        raise ValueError(f'failed to load authentication configuration from file "{path}": {error}') from None
+        raise ValueError(f"{path}: {error}") from None
 
 
 def parse(content: bytes, disallowed: Collection[str]) -> AuthenticationConfiguration:
-    config = configfile.decode(content, "AuthenticationConfiguration", SHAPE)
+    """The configuration in a file's content. ValueError says everything that is wrong with it."""
+    try:
+        config = configfile.decode(content, "AuthenticationConfiguration", SHAPE)
+    except ValueError as error:
+        raise ValueError(f"failed to load authentication configuration: {error}") from None
     specs = config.get("jwt") or []
     if len(specs) > LIMIT:
-        raise ValueError(summary([too_many("jwt", len(specs), LIMIT)]))
+        raise _invalid([too_many("jwt", len(specs), LIMIT)])
     readers = [JWTReader(spec, f"jwt[{index}]", disallowed) for index, spec in enumerate(specs)]
     errors: list[FieldError] = []
     for index, reader in enumerate(readers):
@@ -57,12 +61,17 @@ def parse(content: bytes, disallowed: Collection[str]) -> AuthenticationConfigur
     anonymous = config.get("anonymous")
     if anonymous and anonymous.get("conditions") and not anonymous.get("enabled"):
         why = "enabled should be set to true when conditions are defined"
-        errors.append(invalid("anonymous.conditions", anonymous["conditions"], why))
+        paths = [{"Path": condition.get("path", "")} for condition in anonymous["conditions"]]
+        errors.append(invalid("anonymous.conditions", paths, why))
     if errors:
-        raise ValueError(summary(errors))
+        raise _invalid(errors)
     return AuthenticationConfiguration(
         [reader.issuer() for reader in readers], _anonymous(anonymous), content
     )
+
+
+def _invalid(errors: list[FieldError]) -> ValueError:
+    return ValueError(f"invalid authentication configuration: {summary(errors)}")
 
 
 def _issuer(spec: Object) -> Object:
@@ -114,10 +123,9 @@ class JWTAuthenticators:
             try:
                 found = await asyncio.to_thread(parse, content, self._disallowed)
                 if found.anonymous != self.anonymous:
-                    why = "changed from initial configuration file"
-                    raise ValueError(summary([forbidden("anonymous", why)]))
+                    raise _invalid([forbidden("anonymous", "changed from initial configuration file")])
                 missing = await self._replace(found.issuers)
-            except ValueError as error:
+            except (ValueError, OSError) as error:
                 log.error("keeping the old authentication configuration: %s: %s", self._file.path, error)
                 continue
             if missing:

@@ -16,6 +16,8 @@ from kubist.meta.fields import quoted
 
 ALGORITHMS = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
 """Signing algorithms that may be accepted."""
+ALIASES = {"accounts.google.com": "https://accounts.google.com"}
+"""Issuers that name themselves otherwise in old tokens."""
 NOT_BEFORE_LEEWAY = 300
 
 
@@ -42,7 +44,8 @@ class OIDC:
         self.keys = IssuerKeys(issuer.url, context, issuer.algorithms, issuer.discovery_url)
 
     async def authenticate(self, token: str, audiences: Audiences) -> Known | None:
-        if issuer_of(token) != self._issuer.url:
+        issuer = issuer_of(token)
+        if ALIASES.get(issuer, issuer) != self._issuer.url:
             return None
         found = accepted(self._audiences, audiences)
         if found is None:
