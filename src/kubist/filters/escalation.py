@@ -10,11 +10,14 @@ from typing import Any
 from kubist.context import Context
 from kubist.filters.attributes import quoted_list
 from kubist.filters.authorization import EVERYTHING, MASTERS
-from kubist.kinds.rbac.rules import uncovered
+from kubist.kinds.rbac.rules import MOST, uncovered
 from kubist.meta import status
 from kubist.meta.fields import quoted
+from kubist.turns import elsewhere
 
 GROUP = "rbac.authorization.k8s.io"
+LONG = 500
+"""Rules, or values in them, from which on comparing them takes too long for the event loop."""
 _COLLECTED = ("ownerReferences", "finalizers", "selfLink", "managedFields", "resourceVersion")
 _FIELDS = (
     ("APIGroups", "apiGroups"),
@@ -40,7 +43,7 @@ async def check_role(ctx: Context, new: Object, old: Object | None) -> None:
     )
     if allowed:
         return
-    _confirm(ctx, new, new.get("rules") or [])
+    await _confirm(ctx, new, new.get("rules") or [])
     if _aggregates(new) or (old is not None and _aggregates(old)):
         everything = [*EVERYTHING.resource_rules, *EVERYTHING.non_resource_rules]
         if uncovered(_held(ctx)[0], everything):
@@ -64,20 +67,27 @@ async def check_binding(ctx: Context, new: Object, old: Object | None) -> None:
     role = ctx.objects.get(resource, name, ctx.namespace if resource == "roles" else "", group=GROUP)
     if role is None:
         raise status.not_found(GROUP, ctx.resource.resource, name)
-    _confirm(ctx, new, role.get("rules") or [])
+    await _confirm(ctx, new, role.get("rules") or [])
 
 
-def _confirm(ctx: Context, obj: Object, rules: list[Object]) -> None:
+async def _confirm(ctx: Context, obj: Object, rules: list[Object]) -> None:
     held, problem = _held(ctx)
-    missing = uncovered(held, rules)
+    long = len(held) + len(rules) > LONG or sum(map(_length, rules)) > LONG
+    missing = await elsewhere(uncovered, held, rules) if long else uncovered(held, rules)
     if not missing:
         return
     user = f"user {quoted(ctx.user.name)} (groups={quoted_list(ctx.user.groups)})"
     lines = sorted({_shown(rule) for rule in _compact(missing)})
+    if len(missing) >= MOST:
+        lines.append("...")
     why = f"{user} is attempting to grant RBAC permissions not currently held:\n" + "\n".join(lines)
     if problem:
         why += f"; resolution errors: [{problem}]"
     raise _forbidden(ctx, obj, why)
+
+
+def _length(rule: Object) -> int:
+    return sum(len(rule[field]) for _, field in _FIELDS if rule.get(field))
 
 
 def _held(ctx: Context) -> tuple[list[Object], str]:

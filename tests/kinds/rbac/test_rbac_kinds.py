@@ -1,10 +1,11 @@
 """Roles and bindings, and rules as sets of permissions."""
 
+import random
 from typing import Any
 
 import pytest
 
-from kubist.kinds.rbac.rules import covers, uncovered
+from kubist.kinds.rbac.rules import MOST, Held, permissions, uncovered
 
 V1 = "rbac.authorization.k8s.io/v1"
 Causes = list[tuple[str, str]]
@@ -102,7 +103,7 @@ def rule(verbs: str, groups: str, resources: str, names: str = "") -> dict[str, 
     ],
 )
 def test_what_a_rule_covers(owner: dict[str, Any], wanted: dict[str, Any], covered: bool) -> None:
-    assert covers(owner, wanted) is covered
+    assert (Held([owner]).lacks(wanted) is None) is covered
 
 
 def test_what_is_missing_comes_one_permission_at_a_time() -> None:
@@ -111,3 +112,58 @@ def test_what_is_missing_comes_one_permission_at_a_time() -> None:
         rule("list", "", "pods"),
         rule("get", "", "services"),
     ]
+
+
+def test_coverage_agrees_with_one_permission_at_a_time() -> None:
+    """The index of held rules says the same as looking at every rule for every permission."""
+    chance = random.Random(36)
+    verbs, groups, names = ["get", "list", "*"], ["", "a", "*"], ["n", "m"]
+    resources, urls = ["pods", "pods/log", "*/log", "*"], ["/a", "/a/*", "*", "/a/b"]
+
+    def some(values: list[str]) -> list[str]:
+        return chance.sample(values, chance.randint(1, 2))
+
+    def made() -> dict[str, Any]:
+        if chance.random() < 0.3:
+            return {"verbs": some(verbs), "nonResourceURLs": some(urls)}
+        resource_rule = {"verbs": some(verbs), "apiGroups": some(groups), "resources": some(resources)}
+        return {**resource_rule, "resourceNames": some(names)} if chance.random() < 0.4 else resource_rule
+
+    for _ in range(2000):
+        owner, wanted = [made() for _ in range(chance.randint(0, 5))], [made() for _ in range(2)]
+        missing = [
+            permission
+            for each in wanted
+            for permission in permissions(each)
+            if not any(_gives(held, permission) for held in owner)
+        ]
+        assert uncovered(owner, wanted) == missing
+
+
+def _gives(held: dict[str, Any], permission: dict[str, Any]) -> bool:
+    if held["verbs"] != ["*"] and not {"*", permission["verbs"][0]} & set(held["verbs"]):
+        return False
+    if urls := permission.get("nonResourceURLs"):
+        prefixes = [url[:-1] for url in held.get("nonResourceURLs", ()) if url.endswith("*")]
+        return urls[0] in held.get("nonResourceURLs", ()) or urls[0].startswith(tuple(prefixes))
+    resource = permission["resources"][0]
+    _, slash, sub = resource.partition("/")
+    known = {"*", resource} | ({f"*/{sub}"} if slash else set())
+    if not known & set(held.get("resources", ())):
+        return False
+    if not {"*", permission["apiGroups"][0]} & set(held["apiGroups"]):
+        return False
+    named = held.get("resourceNames")
+    return not named or bool(set(permission.get("resourceNames", ())) & set(named))
+
+
+def test_role_of_a_million_permissions_is_compared_at_once() -> None:
+    wide = {
+        "verbs": [f"v{n}" for n in range(1000)],
+        "apiGroups": [""],
+        "resources": [f"r{n}" for n in range(1000)],
+    }
+    held = [{"verbs": [f"v{n}"], "apiGroups": ["*"], "resources": ["*"]} for n in range(1000)]
+    assert uncovered(held, [wide]) == []
+    assert len(uncovered(held[1:], [wide])) > 0
+    assert len(uncovered([], [wide])) == MOST

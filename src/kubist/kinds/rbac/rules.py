@@ -5,20 +5,36 @@ The bootstrap adds what its roles lack; the check against escalation refuses wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
+from itertools import islice
+from operator import and_
+from typing import Any
 
 from kubist.kinds.strategy import Object
 
+MOST = 5_000
+"""Missing permissions that are listed. A role of 3 MB can give more than a million million permissions."""
+STEPS = 50_000
+"""Permissions of a rule that are looked at one by one. A rule that takes more to be found covered counts as not."""
+MOST_HELD = 4_096
+"""Rules of the caller that count, once rules that differ in one field are joined."""
+FIELDS = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
+
 
 def uncovered(owner: list[Object], wanted: list[Object]) -> list[Object]:
-    """Permissions of `wanted`, each a rule of one verb on one thing, that no rule of `owner` gives."""
-    return [
-        permission
-        for rule in wanted
-        if not any(covers(other, rule) for other in owner)
-        for permission in permissions(rule)
-        if not any(covers(other, permission) for other in owner)
-    ]
+    """Permissions of `wanted`, each a rule of one verb on one thing, that no rule of `owner` gives. Empty only if
+    all are given; of very many the first are listed."""
+    held = Held(owner)
+    found: list[Object] = []
+    for rule in wanted:
+        if len(found) >= MOST:
+            break
+        if (example := held.lacks(rule)) is None:
+            continue
+        missing = (one for one in islice(permissions(rule), STEPS) if held.lacks(one) is not None)
+        found += list(islice(missing, MOST - len(found))) or [example]
+    return found
 
 
 def permissions(rule: Object) -> Iterator[Object]:
@@ -37,28 +53,111 @@ def permissions(rule: Object) -> Iterator[Object]:
             yield {"verbs": [verb], "nonResourceURLs": [url]}
 
 
-def covers(owner: Object, rule: Object) -> bool:
-    """Whether everything that `rule` allows is allowed by `owner` alone."""
-    names, own_names = rule.get("resourceNames") or (), owner.get("resourceNames") or ()
-    return (
-        _has_all(owner.get("verbs") or (), rule.get("verbs") or ())
-        and _has_all(owner.get("apiGroups") or (), rule.get("apiGroups") or ())
-        and all(_covers_resource(owner.get("resources") or (), r) for r in rule.get("resources") or ())
-        and all(_covers_url(owner.get("nonResourceURLs") or (), u) for u in rule.get("nonResourceURLs") or ())
-        and (not own_names or (bool(names) and set(own_names).issuperset(names)))
-    )
+class Held:
+    """Rules that somebody has, indexed by what they name. A set of rules is an integer with a bit for each rule."""
+
+    def __init__(self, rules: Iterable[Object]) -> None:
+        self._masks: dict[str, dict[str, int]] = {field: {} for field in FIELDS}
+        self._url_prefixes: dict[str, int] = {}
+        self._unnamed = 0
+        for index, rule in enumerate(_merged(rules)[:MOST_HELD]):
+            bit = 1 << index
+            for field, masks in self._masks.items():
+                for value in rule.get(field) or ():
+                    masks[value] = masks.get(value, 0) | bit
+            for url in rule.get("nonResourceURLs") or ():
+                if url.endswith("*"):
+                    prefix = url.rstrip("*")
+                    self._url_prefixes[prefix] = self._url_prefixes.get(prefix, 0) | bit
+            if not rule.get("resourceNames"):
+                self._unnamed |= bit
+        self._prefix_lengths = sorted({len(prefix) for prefix in self._url_prefixes})
+
+    def lacks(self, rule: Object) -> Object | None:
+        """A permission of `rule` that no rule gives; None if all are given."""
+        verbs = self._alike(rule, "verbs", self._named)
+        names = self._alike(rule, "resourceNames", self._name) or {self._unnamed: None}
+        resources = self._alike(rule, "resources", self._resource)
+        groups = self._alike(rule, "apiGroups", self._named)
+        if groups and resources and verbs:
+            things = [
+                ("apiGroups", groups),
+                ("resources", resources),
+                ("verbs", verbs),
+                ("resourceNames", names),
+            ]
+            if (found := _Search(things).missing()) is not None:
+                return found
+        urls = self._alike(rule, "nonResourceURLs", self._url)
+        if not urls or not verbs:
+            return None
+        return _Search([("nonResourceURLs", urls), ("verbs", verbs), ("", {self._unnamed: None})]).missing()
+
+    def _alike(self, rule: Object, field: str, mask: Callable[[str, str], int]) -> dict[int, str | None]:
+        """One value for each set of rules that name it: values that the same rules name need no second look."""
+        found: dict[int, str | None] = {}
+        for value in rule.get(field) or ():
+            found.setdefault(mask(field, value), value)
+        return found
+
+    def _named(self, field: str, value: str) -> int:
+        masks = self._masks[field]
+        return masks.get(value, 0) | masks.get("*", 0)
+
+    def _name(self, field: str, value: str) -> int:
+        return self._masks[field].get(value, 0) | self._unnamed
+
+    def _resource(self, field: str, value: str) -> int:
+        found = self._named(field, value)
+        _, slash, subresource = value.partition("/")
+        return found | self._masks[field].get(f"*/{subresource}", 0) if slash else found
+
+    def _url(self, field: str, value: str) -> int:
+        found = self._masks[field].get(value, 0)
+        for length in self._prefix_lengths:
+            if length > len(value):
+                break
+            found |= self._url_prefixes.get(value[:length], 0)
+        return found
 
 
-def _has_all(owned: Iterable[str], wanted: Iterable[str]) -> bool:
-    return "*" in owned or set(owned).issuperset(wanted)
+class _Search:
+    """Looks for a combination of values, one of each field, that no rule names together."""
+
+    def __init__(self, fields: list[tuple[str, dict[int, str | None]]]) -> None:
+        self._fields = fields
+        self._steps = 0
+        self._always = [-1]
+        for _, values in reversed(fields):
+            self._always.append(reduce(and_, values, self._always[-1]))
+        self._always.reverse()
+
+    def missing(self, level: int = 0, rules: int = -1) -> Object | None:
+        """The combination as a rule. `rules` name the values that were chosen before."""
+        if rules & self._always[level]:
+            return None
+        if level == len(self._fields):
+            return {}
+        field, values = self._fields[level]
+        for mask, value in values.items():
+            self._steps += 1
+            found = self.missing(level + 1, rules & mask)
+            if found is not None or self._steps > STEPS:
+                return {field: [value], **(found or {})} if value is not None else found or {}
+        return None
 
 
-def _covers_resource(owned: Iterable[str], resource: str) -> bool:
-    if "*" in owned or resource in owned:
-        return True
-    _, slash, subresource = resource.partition("/")
-    return bool(slash) and f"*/{subresource}" in owned
-
-
-def _covers_url(owned: Iterable[str], url: str) -> bool:
-    return any(own == url or (own.endswith("*") and url.startswith(own.rstrip("*"))) for own in owned)
+def _merged(rules: Iterable[Object]) -> list[Object]:
+    """Fewer rules that allow the same: those that differ in one field become one."""
+    merged = [{field: tuple(dict.fromkeys(rule.get(field) or ())) for field in FIELDS} for rule in rules]
+    for field in FIELDS:
+        joined: dict[tuple[Any, ...], dict[str, None]] = {}
+        for rule in merged:
+            # A rule without names is for all names: it is not joined with one that has some.
+            key = tuple(rule[other] for other in FIELDS if other != field), bool(rule[field])
+            joined.setdefault(key, {}).update(dict.fromkeys(rule[field]))
+        merged = []
+        for (others, _), values in joined.items():
+            rest = dict(zip((other for other in FIELDS if other != field), others, strict=True))
+            merged.append({**rest, field: tuple(values)})
+    return merged
