@@ -76,6 +76,9 @@ def convert(obj: dict[str, Any], api_version: str) -> tuple[dict[str, Any], Sche
     """Between the versions of an autoscaler, as far as the tests go."""
     if api_version not in ("autoscaling/v1", "autoscaling/v2"):
         return None
+    schema = schema_for("autoscaling", api_version.partition("/")[2], "HorizontalPodAutoscaler")
+    if obj["apiVersion"] == api_version:
+        return obj, schema
     converted = {**obj, "apiVersion": api_version}
     spec = converted["spec"]
     if api_version == "autoscaling/v1" and "metrics" in spec:
@@ -84,7 +87,7 @@ def convert(obj: dict[str, Any], api_version: str) -> tuple[dict[str, Any], Sche
     elif "targetCPUUtilizationPercentage" in spec:
         target = {"type": "Utilization", "averageUtilization": spec.pop("targetCPUUtilizationPercentage")}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
-    return converted, schema_for("autoscaling", api_version.partition("/")[2], "HorizontalPodAutoscaler")
+    return converted, schema
 
 
 def autoscaler(version: str, **spec: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.patch.apply.paths import canonical
-from kubist.patch.apply.sets import LEAF, SELF, Set, ordered, union
+from kubist.patch.apply.sets import LEAF, SELF, Set, ordered, union_all
 
 
 def parse(raw: Any) -> Set:
@@ -23,6 +23,7 @@ def _parse(raw: Any) -> tuple[Set, bool]:
     if not isinstance(raw, dict):
         raise ValueError("a field set is an object")
     below: Set = {}
+    spelled_twice: dict[str, list[Set]] = {}
     member = False
     for spelled, content in raw.items():
         if spelled == SELF:
@@ -34,7 +35,9 @@ def _parse(raw: Any) -> tuple[Set, bool]:
         inner, inner_member = _parse(content)
         node = {SELF: LEAF, **inner} if inner and inner_member else inner
         if element in below:
-            below = union(below, {element: node})
+            spelled_twice.setdefault(element, [{element: below[element]}]).append({element: node})
         else:
             below[element] = node
+    for element, parts in spelled_twice.items():
+        below[element] = union_all(parts)[element]
     return ordered(below), member

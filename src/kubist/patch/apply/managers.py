@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from kubist.patch.apply import fieldsv1
-from kubist.patch.apply.sets import Set, difference, dotted, union
+from kubist.patch.apply.sets import Set, difference, dotted, union_all
 
 MAX_UPDATE_MANAGERS = 10
 
@@ -153,6 +153,7 @@ def cap_updaters(managed: Managed) -> None:
         return
     updaters.sort(key=lambda item: (item[1].time, item[0].text))
     first: dict[str, Identity] = {}
+    merged: dict[Identity, list[Owned]] = {}
     for identity, owned in updaters:
         if excess <= 0:
             break
@@ -163,10 +164,13 @@ def cap_updaters(managed: Managed) -> None:
         bucket = updater("ancient-changes", version, "")
         if bucket not in managed:
             managed[bucket] = managed.pop(first[version])
-        merged = union(owned.fields, managed[bucket].fields)
-        del managed[identity]
-        managed[bucket] = owned._replace(fields=merged)
+        parts = merged.setdefault(bucket, [managed[bucket]])
+        parts.append(owned)
+        if identity != bucket:
+            del managed[identity]
         excess -= 1
+    for bucket, parts in merged.items():
+        managed[bucket] = parts[-1]._replace(fields=union_all([part.fields for part in parts]))
 
 
 def differ_only_in_time(old: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]) -> bool:

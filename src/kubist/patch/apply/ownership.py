@@ -11,7 +11,7 @@ from kubist.patch.apply.conflicts import Conflicts
 from kubist.patch.apply.fields import claimed, reconciled, with_structs
 from kubist.patch.apply.managers import Identity, Managed, Owned
 from kubist.patch.apply.merge import merge, remove
-from kubist.patch.apply.sets import LEAF, Set
+from kubist.patch.apply.sets import Set
 from kubist.patch.apply.typed import Type
 from kubist.patch.apply.versions import Changes, Object, Versions
 
@@ -75,12 +75,12 @@ def apply(
 def _reconciled(versions: Versions, obj: Object, managed: Managed) -> Managed:
     """The owners that count: of versions that exist, with fields that the schema still splits."""
     result: Managed = {}
+    kinds: dict[str, Type | None] = {versions.api_version: versions.kind}
     for identity, owned in managed.items():
-        if owned.api_version == versions.api_version:
-            kind: Type | None = versions.kind
-        else:
+        if owned.api_version not in kinds:
             found = versions.at(obj, owned.api_version, "live object")
-            kind = found[1] if found is not None else None
+            kinds[owned.api_version] = found[1] if found is not None else None
+        kind = kinds[owned.api_version]
         if kind is not None:
             if not _as_the_schema_splits(kind, orjson.dumps(owned.fields)):
                 owned = Owned(owned.api_version, reconciled(kind, owned.fields), owned.time)
@@ -140,10 +140,11 @@ def _with_owned(
     versions: Versions, whole: Object, rest: Object, api_version: str, managed: Managed
 ) -> Object:
     """`rest`, which lacks something of `whole`, with what any manager owns put back."""
-    owned: dict[str, Set] = {api_version: LEAF}
+    owned: dict[str, list[Set]] = {api_version: []}
     for entry in managed.values():
-        owned[entry.api_version] = sets.union(owned.get(entry.api_version, LEAF), entry.fields)
-    for version, fields in owned.items():
+        owned.setdefault(entry.api_version, []).append(entry.fields)
+    for version, parts in owned.items():
+        fields = sets.union_all(parts)
         found = versions.at(whole, version, "merged object")
         part = versions.at(rest, version, "pruned object")
         if found is None or part is None:

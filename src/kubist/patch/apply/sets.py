@@ -6,7 +6,7 @@ and never changed: every function makes a new one that shares what stayed the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -45,19 +45,28 @@ def has(fields: Set, path: Path) -> bool:
 
 
 def of_paths(*paths: Path) -> Set:
-    made: Set = {}
+    made: list[Set] = []
     for path in paths:
         node: Set = LEAF
         for element in reversed(path):
             node = {element: node}
-        made = union(made, node)
-    return made
+        made.append(node)
+    return union_all(made)
 
 
 @lru_cache(maxsize=1024)
 def dotted(*paths: str) -> Set:
     """The set of plain fields such as `metadata.name`."""
     return of_paths(*(tuple("f:" + name for name in path.split(".")) for path in paths))
+
+
+def union_all(parts: Sequence[Set]) -> Set:
+    """The union of many sets, joined in pairs: a member is copied as often as the pairs are deep."""
+    joined = list(parts)
+    while len(joined) > 1:
+        odd = joined[len(joined) & ~1 :]
+        joined = [union(*pair) for pair in zip(joined[::2], joined[1::2], strict=False)] + odd
+    return joined[0] if joined else LEAF
 
 
 def union(left: Set, right: Set) -> Set:

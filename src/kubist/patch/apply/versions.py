@@ -18,7 +18,8 @@ Object = dict[str, Any]
 
 Convert = Callable[[Object, str], tuple[Object, Schema] | None]
 """An object in another version, with the schema of that; None if there is no such version. The argument, of
-the version in its `apiVersion`, is a copy that may be changed."""
+the version in its `apiVersion`, is a copy that may be changed. One that is of the wanted version already, and may be
+nothing but its `apiVersion`, is given back."""
 
 
 class Versions:
@@ -43,7 +44,7 @@ class Versions:
         current = obj.get("apiVersion", self.api_version)
         if current == api_version and api_version in self._schemas:
             return obj, type_of(self._schemas[api_version])
-        if self._convert is None:
+        if self._convert is None or not self._exists(api_version):
             return None
         try:
             converted = self._convert(_whole(self._schemas[current], obj), api_version)
@@ -56,6 +57,15 @@ class Versions:
         if not schema.name and (wrong := problems(type_of(schema), made)):
             raise BadValue(f"failed to convert {what}: {wrong}")
         return made, type_of(schema)
+
+    def _exists(self, api_version: str) -> bool:
+        """Whether there is such a version. Asked before the object is copied, because entries of managedFields may
+        name thousands of versions."""
+        if api_version in self._schemas:
+            return True
+        return (
+            self._convert is not None and self._convert({"apiVersion": api_version}, api_version) is not None
+        )
 
 
 def _whole(schema: Schema, obj: Object) -> Object:
