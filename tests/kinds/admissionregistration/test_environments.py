@@ -35,9 +35,10 @@ def test_each_of_many_variables_is_compiled_a_fixed_number_of_times(monkeypatch:
 
 def test_variable_types_follow_the_names_that_the_environment_has() -> None:
     """Without `authorizer`, a variable that uses it does not compile and has any type."""
-    variables = (("allowed", "authorizer.group('').resource('pods').check('get').allowed()"), ("n", "1"))
-    assert Environment(variables=variables).types()["allowed"] == cel.BOOL
-    without = Environment(authorizer=False, variables=variables).types()
+    asking = "authorizer.group('').resource('pods').check('get').allowed()"
+    environment = Environment().defining("allowed", asking).defining("n", "1")
+    assert environment.types()["allowed"] == cel.BOOL
+    without = environment.without_authorizer().types()
     assert without["allowed"] == cel.DYN
     assert str(without["n"]) == "int"
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from kubist.crd import cel
 from kubist.crd.cel import BOOL, DYN, STRING, CompileError, Program, Type, list_of, object_type
 from kubist.kinds.admissionregistration import variables as declared
+from kubist.kinds.admissionregistration.composition import NO_VARIABLES, Variables, VariableTypes
 from kubist.meta import fields
 from kubist.meta.fields import FieldError
 
@@ -32,7 +33,7 @@ class Environment:
     `Object` and `JSONPatch`, with which mutations are written.
     """
 
-    __slots__ = ("_base", "_made", "_types", "authorizer", "params", "patch_types", "variables")
+    __slots__ = ("_made", "authorizer", "params", "patch_types", "variables")
 
     def __init__(
         self,
@@ -40,26 +41,22 @@ class Environment:
         params: bool = False,
         authorizer: bool = True,
         patch_types: bool = False,
-        variables: tuple[tuple[str, str], ...] = (),
+        variables: Variables = NO_VARIABLES,
     ) -> None:
         self.params = params
         self.authorizer = authorizer
         self.patch_types = patch_types
         self.variables = variables
-        self._base: Environment | None = None
-        self._types: dict[str, Type] | None = None
         self._made: cel.Environment | None = None
 
     def defining(self, name: str, expression: str) -> Environment:
         """The environment of what follows a variable."""
-        extended = Environment(
+        return Environment(
             params=self.params,
             authorizer=self.authorizer,
             patch_types=self.patch_types,
-            variables=(*self.variables, (name, expression)),
+            variables=self.variables.defining(name, expression),
         )
-        extended._base = self
-        return extended
 
     def without_authorizer(self) -> Environment:
         """The environment of message expressions, which may not ask the authorizer."""
@@ -70,42 +67,30 @@ class Environment:
     def made(self) -> cel.Environment:
         """The environment as the language knows it."""
         if self._made is None:
-            self._made = self._make(self.types(), patch_types=self.patch_types)
+            self._made = self._make(self.variables, patch_types=self.patch_types)
         return self._made
 
-    def types(self) -> dict[str, Type]:
+    def types(self) -> VariableTypes:
         """The types of the variables. Each is compiled once, also where many follow one another."""
-        chain = [self]
-        while chain[-1]._types is None and (base := chain[-1]._base) is not None:
-            chain.append(base)
-        for environment in reversed(chain):
-            if environment._types is None:
-                base = environment._base
-                environment._types = environment._find_types(base.types() if base is not None else {})
-        assert self._types is not None
-        return self._types
+        return self.variables.types((self.params, self.authorizer), self._type_of)
 
-    def _find_types(self, types: dict[str, Type]) -> dict[str, Type]:
-        """The types of all variables, from those of the environment that this one extends. A variable sees those
-        before it, and no types of patches."""
-        types = types.copy()
-        known = len(self._base.variables) if self._base is not None else 0
-        for name, expression in self.variables[known:]:
-            try:
-                types[name] = cel.compile(expression, self._make(types, patch_types=False)).type
-            except CompileError:
-                types[name] = DYN
-        return types
+    def _type_of(self, expression: str, seen: Variables) -> Type:
+        """The type of a variable, which sees those before it, and no types of patches."""
+        try:
+            return cel.compile(expression, self._make(seen, patch_types=False)).type
+        except CompileError:
+            return DYN
 
-    def _make(self, types: dict[str, Type], *, patch_types: bool) -> cel.Environment:
+    def _make(self, variables: Variables, *, patch_types: bool) -> cel.Environment:
         known: dict[str, Type] = {
             "object": DYN,
             "oldObject": DYN,
             "namespaceObject": declared.NAMESPACE,
             "request": declared.REQUEST,
         }
-        if types:
-            known["variables"] = object_type("kubernetes.variables", types.copy())
+        if variables:
+            types = variables.types((self.params, self.authorizer), self._type_of)
+            known["variables"] = object_type("kubernetes.variables", types)
         functions: dict[str, declared.Function] = {}
         if self.params:
             known["params"] = DYN
