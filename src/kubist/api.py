@@ -40,6 +40,7 @@ from kubist.registry import Registry
 from kubist.request import RequestInfo
 from kubist.resources import Resources
 from kubist.storage.store import Unavailable
+from kubist.turns import LONG, away
 from kubist.verbs.call import Call
 from kubist.verbs.connect import connect, way_through
 from kubist.verbs.create import create
@@ -116,14 +117,14 @@ class API:
         try:
             answer = await self._handle(request, passage)
         except status.APIError as error:
-            answer = self._failure(request, error)
+            answer = await self._failure(request, error)
         except TooManyRequests:
             answer = TOO_MANY
         except Unavailable as error:
-            answer = self._failure(request, status.unavailable(str(error)))
+            answer = await self._failure(request, status.unavailable(str(error)))
         except Exception:
             log.exception("%s %s failed", request.method, request.path)
-            answer = self._failure(request, status.internal_error("the request failed unexpectedly"))
+            answer = await self._failure(request, status.internal_error("the request failed unexpectedly"))
         finally:
             passage.leave()
         dry_run = "dryRun=All" in request.query
@@ -197,6 +198,7 @@ class API:
         call = Call(self, request, info, resource, user, query, warnings, annotations)
         if request.body_too_large:
             raise status.too_large("Request entity too large: limit is 3145728")
+        call.long = len(request.body) > LONG
         if info.subresource and (way := way_through(call)) is not None:
             return await connect(call, way)
         return await VERBS[info.verb](call)
@@ -239,11 +241,12 @@ class API:
         what = (group, version, resource, subresource, namespace, name, field_selector, label_selector)
         return await self.authorization.authorize(Attributes(user, verb, path, not path, *what))
 
-    def _failure(self, request: Request, error: status.APIError) -> Response:
+    async def _failure(self, request: Request, error: status.APIError) -> Response:
         """An error as the client can read it: its own representation if it has one, else JSON."""
         if error.reason in OWN_FAULTS and self._seldom.may(error.message):
             log.warning("answered %d: %.500s", error.code, error.message)
-        body, content_type = render_status(request, error.status())
+        long = len(error.message) > LONG
+        body, content_type = await away(long, render_status, request, error.status())
         headers = [(b"Content-Type", content_type.encode())]
         headers += [(name.encode(), value.encode()) for name, value in error.headers]
         return Response(error.code, headers, body)

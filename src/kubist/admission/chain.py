@@ -5,6 +5,7 @@ Which plugins care about a request is worked out once for each (resource, sub-re
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from kubist.caching import BoundedCache
 from kubist.context import Context
 from kubist.resources import Resource
 from kubist.storage.collection import Collection
+from kubist.turns import LONG
 
 if TYPE_CHECKING:
     from kubist.registry import Registry
@@ -91,11 +93,14 @@ class Admission:
 
 
 async def _take(steps: list[Step], ctx: Context, new: Object | None, old: Object | None) -> None:
+    long = ctx.request is not None and len(ctx.request.body) > LONG
     for basis, step in steps:
         if basis is None or basis.entries:
             pending = step(ctx, new, old)
             if pending is not None:
                 await pending
+            if long:  # Others get a turn between two steps.
+                await asyncio.sleep(0)
 
 
 def operation_of(new: Object | None, old: Object | None) -> str:

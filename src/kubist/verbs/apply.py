@@ -10,6 +10,7 @@ from kubist.kinds.strategy import Scale, Update
 from kubist.meta import objectmeta, status
 from kubist.patch import apply as ssa
 from kubist.schema.leaves import WRAP
+from kubist.turns import away
 from kubist.verbs import body, create, guarded, managed, update
 from kubist.verbs.call import Call
 
@@ -17,16 +18,18 @@ Object = dict[str, Any]
 
 
 async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
-    if len(call.request.body) > body.LENGTHY:
-        await body.look_ahead(call, body.expected(call.resource))
-    configuration = read(call)
+    configuration = await away(call.long, read, call)
     wanted = body.expected(call.resource)
+
+    def completed(merged: Object, live: Object | None, created: bool) -> Object:
+        new = _decoded(call, merged, wanted, None if create.converts(call) else live, new=created)
+        call.resource.strategy.default(new)
+        return new
 
     async def applied(old: Object | None, fresh: guarded.Fresh) -> Object:
         live = create.from_storage(call, await fresh()) if old is not None else None
         merged = await _merge(call, configuration, live, force, path.reset_fields)
-        new = _decoded(call, merged, wanted, None if create.converts(call) else live, new=old is None)
-        call.resource.strategy.default(new)
+        new = await away(call.long, completed, merged, live, old is None)
         metadata = new["metadata"]
         if live is None and (uid := metadata.get("uid")):
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
@@ -133,9 +136,7 @@ async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Respo
     from kubist.schema.catalog import schema_for
     from kubist.verbs import scale as scales
 
-    if len(call.request.body) > body.LENGTHY:
-        await body.look_ahead(call, body.expected(call.resource))
-    configuration = read(call)
+    configuration = await away(call.long, read, call)
     check_kind(configuration, managed.SCALE, "Scale")
     schema = schema_for("autoscaling", "v1", "Scale")
     wanted = scales.expected_scale()

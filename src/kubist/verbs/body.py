@@ -15,7 +15,6 @@ from kubist.schema.empties import Empties
 from kubist.schema.leaves import KEEP_EMPTY
 from kubist.schema.node import Schema
 from kubist.schema.strict import Decoded, decode_body, decode_value, resolve
-from kubist.turns import elsewhere
 from kubist.verbs.call import Call
 
 if TYPE_CHECKING:
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 NO_KIND = "couldn't get version/kind; json parse error"
-LENGTHY = 32 << 10
-"""Bytes of a body from which on reading it as YAML takes too long for the event loop."""
 GLIMPSE = 30
 """Bytes of an unrecognized body that its sender is shown."""
 
@@ -90,39 +87,10 @@ def note_empty(call: Call, wanted: Expected, decoded: Decoded, *, new: bool) -> 
         call.sent_empty.put(decoded.object)
 
 
-async def look_ahead(call: Call, wanted: Expected) -> None:
-    """Read a long body off the event loop if that takes long, for whoever reads it then: YAML, and JSON that
-    repeats a key."""
-    content_type = call.request.headers.get("content-type", "")
-    body = call.request.body
-    if "yaml" in content_type:
-        from kubist.codec import yaml
-
-        try:
-            call.document = await elsewhere(yaml.parse, body)
-        except DecodeError as error:
-            call.document = error
-    elif "json" in content_type or not content_type:
-        try:
-            call.parsed = json.read(body)
-        except DecodeError:
-            return  # whoever reads the body finds out again
-        if call.parsed[1]:
-            try:
-                call.document = await elsewhere(_decode_json, body, wanted, call.parsed)
-            except (DecodeError, status.APIError) as error:
-                call.document = error
-
-
 def parse_yaml(call: Call) -> Document:
     from kubist.codec import yaml
 
-    # Whoever gets the value may change it: it is given out once.
-    found: Document | DecodeError | None = call.document
-    call.document = None
-    if isinstance(found, DecodeError):
-        raise found
-    return found or yaml.parse(call.request.body)
+    return yaml.parse(call.request.body)
 
 
 def complain(call: Call, wanted: Expected, complaints: list[str]) -> None:
@@ -169,20 +137,12 @@ def _decode(call: Call, wanted: Expected, serializer: str) -> Decoded:
         except DecodeError as error:
             raise Unrecognized(str(error)) from None
         return _decode_document(document.value, list(document.complaints), wanted)
-    if call.document is None and call.parsed is None:
-        return _decode_json(body, wanted)
-    # Whoever gets the object may change it: it is given out once.
-    parsed, call.parsed = call.parsed, None
-    found, call.document = call.document, None
-    if isinstance(found, Exception):
-        raise found
-    return found or _decode_json(body, wanted, parsed)
+    return _decode_json(body, wanted)
 
 
-def _decode_json(body: bytes, wanted: Expected, known: tuple[Any, bool] | None = None) -> Decoded:
-    """The object of a JSON body; `known` is what `json.read` says of it, if it was asked."""
+def _decode_json(body: bytes, wanted: Expected) -> Decoded:
     try:
-        known = known or json.read(body)
+        known = json.read(body)
     except DecodeError as error:
         raise Unrecognized(f"{NO_KIND}: {error}") from None
     value, repeats = known

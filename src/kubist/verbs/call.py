@@ -47,10 +47,8 @@ class Call:
     """What the body had that was empty, if it makes a difference."""
     rewritten: Any = None
     """The body as it was sent, if the object has something of it in another way."""
-    document: Any = None
-    """A long body that was read ahead: parsed YAML, a decoded object, or why it is none."""
-    parsed: tuple[Any, bool] | None = None
-    """The JSON value of a long body, and whether it may repeat keys."""
+    long: bool = False
+    """Whether the body or the stored object is so long that work on it leaves the event loop."""
     _context: Context | None = None
 
     @property

@@ -10,7 +10,7 @@ from kubist.meta import names, objectmeta, status
 from kubist.meta.numerals import unsigned
 from kubist.meta.uids import new_uid
 from kubist.storage.cache import Entry
-from kubist.turns import Lengthy, elsewhere
+from kubist.turns import Lengthy, away, elsewhere
 from kubist.verbs import body, managed, options
 from kubist.verbs.call import Call
 
@@ -20,7 +20,7 @@ SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGrace
 
 
 async def create(call: Call) -> Response:
-    resource, strategy = call.resource, call.resource.strategy
+    strategy = call.resource.strategy
     poster = strategy.virtual
     if call.info.subresource:
         found = strategy.subresources.get(call.info.subresource)
@@ -31,17 +31,7 @@ async def create(call: Call) -> Response:
         return await _post(call, poster)
     shown = call.negotiate("object")
     _options(call)
-    if len(call.request.body) > body.LENGTHY:
-        await body.look_ahead(call, body.expected(resource))
-    obj = body.read(call, body.expected(resource))
-    strategy.default(obj)
-    metadata = obj["metadata"]
-    wipe(metadata)
-    match_namespace(call, metadata)
-    warning = objectmeta.deduplicate_owner_references(metadata)
-    if warning:
-        call.context.warn(warning)
-    call.context.name = metadata.get("name", "")
+    obj = await elsewhere(_sent, call) if call.long else _sent(call)
     if (pending := managed.tracked(call, obj, None, strategy.reset_fields)) is not None:
         await pending
     obj = to_storage(call, obj)
@@ -52,6 +42,20 @@ async def create(call: Call) -> Response:
     return await call.entry(201, entry, shown)
 
 
+def _sent(call: Call) -> Object:
+    """The object of the request's body, complete."""
+    obj = body.read(call, body.expected(call.resource))
+    call.resource.strategy.default(obj)
+    metadata = obj["metadata"]
+    wipe(metadata)
+    match_namespace(call, metadata)
+    warning = objectmeta.deduplicate_owner_references(metadata)
+    if warning:
+        call.context.warn(warning)
+    call.context.name = metadata.get("name", "")
+    return obj
+
+
 async def _post(call: Call, poster: Create) -> Response:
     """A sub-resource or a kind that is answered rather than stored."""
     shown = call.negotiate("none")
@@ -60,16 +64,19 @@ async def _post(call: Call, poster: Create) -> Response:
 
     schema = schema_for(poster.group, poster.version, poster.kind)
     wanted = body.Expected(poster.group, poster.version, poster.kind, schema, accepts=poster.accepts)
-    if len(call.request.body) > body.LENGTHY:
-        await body.look_ahead(call, wanted)
-    obj = body.read(call, wanted)
-    poster.default(obj)
-    metadata = obj["metadata"]
-    if not call.info.subresource:
-        wipe(metadata)
-    match_namespace(call, metadata)
-    if poster.managed:
-        managed.track_answer(call, obj, schema, wanted.api_version)
+
+    def sent() -> Object:
+        obj = body.read(call, wanted)
+        poster.default(obj)
+        metadata = obj["metadata"]
+        if not call.info.subresource:
+            wipe(metadata)
+        match_namespace(call, metadata)
+        if poster.managed:
+            managed.track_answer(call, obj, schema, wanted.api_version)
+        return obj
+
+    obj = await away(call.long, sent)
     await call.api.admission.admit(call.context, obj, None)
     await call.api.admission.validate(call.context, obj, None)
     answer = await poster.create(call.context, obj)
@@ -191,7 +198,7 @@ async def insert(call: Call, obj: Object) -> Entry | None:
     try:
         prepare(call, strategy, obj)
         try:
-            check(call, strategy, obj)
+            await away(call.long, check, call, strategy, obj)
         except Lengthy:
             await elsewhere(check, call, strategy, obj)
         await call.api.admission.validate(context, obj, None)

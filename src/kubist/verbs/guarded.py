@@ -18,7 +18,7 @@ from kubist.meta import fields, objectmeta, status
 from kubist.meta.numerals import unsigned
 from kubist.patch.apply import restore_times
 from kubist.storage.cache import Entry
-from kubist.turns import Lengthy, elsewhere
+from kubist.turns import LONG, Lengthy, away, elsewhere
 from kubist.verbs import create
 from kubist.verbs.call import Call
 
@@ -76,6 +76,7 @@ async def update(
                 entry = await registry.refresh(resource, None, key)
                 if entry is None:
                     raise
+        call.long = call.long or len(entry.tail) > LONG
         old = entry.object() if plain else await call.opened(entry)
         if precondition_uid and old["metadata"].get("uid") != precondition_uid:
             raise _other_uid(call, precondition_uid, old["metadata"].get("uid", ""))
@@ -236,17 +237,10 @@ async def _write(
             raise _Altered
         share_unchanged(new, old)
         raise_generation(call, new, old)
-        errors = objectmeta.validate_any_update(
-            new["metadata"], old["metadata"], namespaced=resource.namespaced
-        )
         try:
-            errors += path.validate_update(context, new, old)
+            await away(call.long, _check, call, path, new, old)
         except Lengthy:
-            errors += await elsewhere(path.validate_update, context, new, old)
-        if errors:
-            raise status.invalid(resource.stored_group, resource.kind, call.info.name, errors)
-        for warning in path.warnings_on_update(context, new, old):
-            context.warn(warning)
+            await elsewhere(_check, call, path, new, old)
         await call.api.admission.validate(context, new, old)
         create.settle(call, new)
         if call.info.subresource == "scale":  # the replicas were put in whatever the schema says
@@ -276,6 +270,18 @@ async def _write(
         if released is not None:
             await released
     return Outcome(written, new)
+
+
+def _check(call: Call, path: Update, new: Object, old: Object) -> None:
+    """Validate a changed object: 422 with all causes."""
+    context, resource = call.context, call.resource
+    metadata, before = new["metadata"], old["metadata"]
+    errors = objectmeta.validate_any_update(metadata, before, namespaced=resource.namespaced)
+    errors += path.validate_update(context, new, old)
+    if errors:
+        raise status.invalid(resource.stored_group, resource.kind, call.info.name, errors)
+    for warning in path.warnings_on_update(context, new, old):
+        context.warn(warning)
 
 
 def _finished(call: Call, new: Object, old: Object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import orjson
@@ -16,6 +17,7 @@ from kubist.schema.catalog import schema_for
 from kubist.schema.decode import decode
 from kubist.schema.node import Schema
 from kubist.schema.rewritten import as_sent
+from kubist.turns import away, elsewhere
 from kubist.verbs.call import Call
 
 Object = dict[str, Any]
@@ -71,7 +73,7 @@ async def converting(call: Call, own: Callable[[ssa.Convert], Owned]) -> Owned:
     it is asked, and `own` begins again."""
     convert, conversion = converter(call), call.resource.strategy.conversion
     if conversion is None or conversion.webhook is None:
-        return own(convert)
+        return await away(call.long, own, convert)
     known: dict[tuple[bytes, str], Object] = {}
 
     def asked(obj: Object, api_version: str) -> tuple[Object, Schema] | None:
@@ -85,7 +87,7 @@ async def converting(call: Call, own: Callable[[ssa.Convert], Owned]) -> Owned:
 
     while True:
         try:
-            return own(asked)
+            return await away(call.long, own, asked)
         except _Unconverted as wanted:
             key = orjson.dumps(wanted.obj), wanted.api_version
             known[key] = await conversion.converted(copied(wanted.obj), wanted.api_version)
@@ -94,10 +96,12 @@ async def converting(call: Call, own: Callable[[ssa.Convert], Owned]) -> Owned:
 def tracked(
     call: Call, new: Object, live: Object | None, reset: tuple[str, ...], *, cleared: bool = False
 ) -> Awaitable[None] | None:
-    """`track`, for resources that a webhook may convert: to be waited for where one is to be asked."""
+    """`track`, to be waited for where a conversion webhook is to be asked or the object is long."""
     conversion = call.resource.strategy.conversion
     if conversion is not None and conversion.webhook is not None:
         return _tracked(call, new, live, reset, cleared=cleared)
+    if call.long:
+        return elsewhere(partial(track, call, new, live, reset, cleared=cleared))
     track(call, new, live, reset, cleared=cleared)
     return None
 

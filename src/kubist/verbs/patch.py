@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,7 @@ from kubist.meta.fields import FieldError
 from kubist.patch import jsonpatch, merge, strategic
 from kubist.schema.leaves import KEEP_EMPTY, WRAP
 from kubist.schema.node import Schema
-from kubist.turns import elsewhere
+from kubist.turns import away
 from kubist.verbs import body, create, guarded, managed, options, scale, update
 from kubist.verbs.call import Call
 
@@ -45,15 +44,7 @@ class Change:
         self.repeats = Repeats()
         """The objects that the last result has of the patch and that name a key more than once."""
         self._in_patch = self.repeats
-        self._parsed: tuple[Any, Repeats] | None = None
         self._apply: Patch | None = None
-
-    async def look_ahead(self) -> None:
-        """Parse a long patch that repeats keys off the event loop."""
-        with contextlib.suppress(DecodeError):
-            value, repeats = json.read(self.call.request.body)
-            found = await elsewhere(json.parse_repeats, self.call.request.body) if repeats else None
-            self._parsed = found or (value, self.repeats)
 
     def __call__(self, current: Object) -> Object:
         if self._apply is None:
@@ -64,7 +55,7 @@ class Change:
     def _read(self) -> Patch:
         checked = self.call.context.field_validation != "Ignore"
         try:
-            document, repeats = self._parsed or json.read_repeats(self.call.request.body)
+            document, repeats = json.read_repeats(self.call.request.body)
         except DecodeError as error:
             raise status.bad_request(f"error decoding patch: {error}") from None
         complaints = repeats.duplicate(document) if checked else []
@@ -99,21 +90,24 @@ async def patch(call: Call) -> Response:
 
         return await apply_verb.apply(call, path, shown, force)
     change = Change(call, kind)
-    if len(call.request.body) > body.LENGTHY:
-        await change.look_ahead()
     wanted = body.expected(call.resource)
     converted = create.converts(call)
+
+    def patched_from(current: Object) -> tuple[Object, bool]:
+        """The patched object, and whether the patch clears managedFields."""
+        changed = change(current)
+        metadata = changed.get("metadata")
+        cleared = isinstance(metadata, dict) and metadata.get("managedFields") == []
+        new = decode(change, wanted, changed, None if converted else current)
+        _complete(call, new)
+        return new, cleared
 
     async def patched(old: Object | None, fresh: guarded.Fresh) -> Object:
         assert old is not None
         current = await fresh()
         if converted:
             current = create.from_storage(call, current)
-        changed = change(current)
-        metadata = changed.get("metadata")
-        cleared = isinstance(metadata, dict) and metadata.get("managedFields") == []
-        new = decode(change, wanted, changed, None if converted else current)
-        _complete(call, new)
+        new, cleared = await away(call.long, patched_from, current)
         check_identity(call, new, old)
         # Not `current` where `new` shares parts with it: completing `new` may have changed them.
         live = current if converted else old

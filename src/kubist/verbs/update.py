@@ -9,6 +9,7 @@ from kubist.codec.errors import DecodeError
 from kubist.http.messages import Response
 from kubist.kinds.strategy import Scale, Update
 from kubist.meta import objectmeta, status
+from kubist.turns import away
 from kubist.verbs import body, create, guarded, managed, options, scale
 from kubist.verbs.call import Call
 
@@ -32,17 +33,14 @@ async def update(call: Call) -> Response:
         return await scale.update(call, path)
     shown = call.negotiate("object")
     _options(call)
-    if len(call.request.body) > body.LENGTHY:
-        await body.look_ahead(call, body.expected(call.resource))
-    obj = _sent(call)
+    obj, cleared = await away(call.long, _read, call)
     metadata = obj["metadata"]
-    cleared = clears_managers(call, metadata)
     unused: Object | None = obj
 
     async def replace(old: Object | None, fresh: guarded.Fresh) -> Object:
         nonlocal unused
         # Whoever gets the object may change it: another try reads the body again.
-        new, unused = unused if unused is not None else _sent(call), None
+        new, unused = unused if unused is not None else await away(call.long, _sent, call), None
         live = await guarded.seen(call, old, fresh)
         if (pending := managed.tracked(call, new, live, path.reset_fields, cleared=cleared)) is not None:
             await pending
@@ -58,6 +56,12 @@ async def update(call: Call) -> Response:
         precondition_uid=metadata.get("uid"),
     )
     return await answer(call, outcome, shown)
+
+
+def _read(call: Call) -> tuple[Object, bool]:
+    """The object of the request's body, and whether it clears managedFields."""
+    obj = _sent(call)
+    return obj, clears_managers(call, obj["metadata"])
 
 
 def _sent(call: Call) -> Object:
@@ -84,11 +88,9 @@ def clears_managers(call: Call, metadata: Object) -> bool:
     """Whether the body holds an empty list of managedFields, which decoding drops like any empty list."""
     if "managedFields" in metadata or b'"managedFields"' not in call.request.body:
         return False
+    is_yaml = "yaml" in call.request.headers.get("content-type", "")
     try:
-        if "yaml" in call.request.headers.get("content-type", ""):
-            sent = yaml.parse(call.request.body).value
-        else:
-            sent = json.parse(call.request.body)
+        sent = yaml.parse(call.request.body).value if is_yaml else json.parse(call.request.body)
     except DecodeError:  # protobuf that happens to hold the word
         return False
     sent_metadata = sent.get("metadata") if isinstance(sent, dict) else None
