@@ -175,7 +175,14 @@ class Context:
     """The DeleteOptions of a deletion, as far as they were given."""
     reinvocation: Reinvocation | None = None
     """What mutating admission remembers between its two rounds."""
+    _warned: set[str] | None = None
+    """The texts of `warnings`, once there is one."""
 
     def warn(self, text: str) -> None:
-        if text not in self.warnings:
+        """Add a warning to the answer, unless it is there already."""
+        warned = self._warned
+        if warned is None:
+            warned = self._warned = set(self.warnings)
+        if text not in warned:
+            warned.add(text)
             self.warnings.append(text)

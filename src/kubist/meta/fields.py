@@ -12,6 +12,8 @@ from typing import Any
 import orjson
 
 NO_VALUE: Any = object()
+FITTING = 1 << 18
+"""Bytes of errors that each show a whole list: longer answers would grow with the square of the list."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -124,6 +126,18 @@ def too_few(field: str, actual: int, limit: int) -> FieldError:
 
 def internal(field: str, detail: str) -> FieldError:
     return FieldError("InternalError", field, f"Internal error: {detail}")
+
+
+def fitting(errors: Iterable[FieldError], limit: int = FITTING) -> list[FieldError]:
+    """The first errors, until they are `limit` bytes long. For rules that show a whole list in every error."""
+    found: list[FieldError] = []
+    size = 0
+    for error in errors:
+        found.append(error)
+        size += len(error.body)
+        if size > limit:
+            break
+    return found
 
 
 def summary(errors: Iterable[FieldError]) -> str:

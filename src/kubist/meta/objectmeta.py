@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import orjson
+
 from kubist.caching import ValidatedCache, bounded_cache
 from kubist.meta import names
 from kubist.meta.fields import FieldError, forbidden, invalid, quoted, required, too_long
@@ -24,6 +26,8 @@ FIELD_MANAGER_LIMIT = 128
 SUBRESOURCE_LIMIT = 256
 ORPHAN_FINALIZER = "orphan"
 FOREGROUND_FINALIZER = "foregroundDeletion"
+SHOWN_OWNERS = 64
+"""Of more owners than this, only one error shows them all: the answer must not grow with their square."""
 STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN_FINALIZER, FOREGROUND_FINALIZER})
 IMMUTABLE = (
     "name",
@@ -192,6 +196,7 @@ def validate_annotations(annotations: dict[str, str], path: str) -> Errors:
 def validate_owner_references(owners: Sequence[dict[str, Any]], path: str) -> Errors:
     errors: Errors = []
     controller = ""
+    shown = False
     for owner in owners:
         api_version = owner.get("apiVersion", "")
         version = "" if api_version.count("/") > 1 else api_version.rpartition("/")[2]
@@ -206,13 +211,14 @@ def validate_owner_references(owners: Sequence[dict[str, Any]], path: str) -> Er
             errors.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
         if owner.get("controller"):
             name = f"{owner.get('kind', '')}/{owner.get('name', '')}"
-            if controller:
+            if controller and (not shown or len(owners) <= SHOWN_OWNERS):
+                shown = True
                 detail = (
                     "Only one reference can have Controller set to true. "
                     f'Found "true" in references for {controller} and {name}'
                 )
                 errors.append(invalid(path, list(owners), detail))
-            else:
+            elif not controller:
                 controller = name
     return errors
 
@@ -272,7 +278,7 @@ def validate_field_manager(manager: str, path: str) -> Errors:
     if len(manager.encode()) > FIELD_MANAGER_LIMIT:
         errors.append(too_long(path, FIELD_MANAGER_LIMIT))
     position = 0
-    for char in manager:
+    for char in manager[:FIELD_MANAGER_LIMIT]:
         if not char.isprintable():
             detail = f"invalid character U+{ord(char):04X} (at position {position})"
             errors.append(invalid(path, manager, detail))
@@ -301,16 +307,17 @@ def deduplicate_owner_references(meta: Meta, *, after_admission: bool = False) -
     owners = meta.get("ownerReferences")
     if not owners or len(owners) < 2:
         return ""
-    kept: list[Any] = []
+    kept: dict[bytes, Any] = {}
     dropped = []
     for owner in owners:
-        if owner in kept:
+        identity = orjson.dumps(owner, option=orjson.OPT_SORT_KEYS)
+        if identity in kept:
             dropped.append(owner.get("uid", ""))
         else:
-            kept.append(owner)
+            kept[identity] = owner
     if not dropped:
         return ""
-    meta["ownerReferences"] = kept
+    meta["ownerReferences"] = list(kept.values())
     when = " after mutating admission happens" if after_admission else ""
     return (
         f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in "

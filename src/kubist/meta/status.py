@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kubist.meta.fields import FieldError, summary
+from kubist.meta.fields import FieldError, fitting, summary
 
 Status = dict[str, Any]
+ALL_CAUSES = 4 << 20
+"""Bytes of causes that an answer holds: a body of 3 MB can have a million errors."""
 
 
 class APIError(Exception):
@@ -118,8 +120,10 @@ def too_large(message: str) -> APIError:
 
 
 def invalid(group: str, kind: str, name: str, errors: Iterable[FieldError]) -> APIError:
-    """422 with all causes. `kind` is the Kind, not the resource (with the few exceptions that callers know)."""
-    errors = list(errors)
+    """422 with all causes, or with the first ALL_CAUSES bytes of very many. `kind` is the Kind, not the resource
+    (with the few exceptions that callers know)."""
+    found = errors if isinstance(errors, list) else list(errors)
+    errors = fitting(found, ALL_CAUSES)
     message = f'{qualified(kind, group)} "{name}" is invalid'
     if errors:
         message += f": {summary(errors)}"
@@ -127,6 +131,8 @@ def invalid(group: str, kind: str, name: str, errors: Iterable[FieldError]) -> A
     details["causes"] = [error.cause() for error in errors]
     if not errors:
         del details["causes"]
+    elif len(errors) < len(found):
+        message += f" and {len(found) - len(errors)} more"
     return APIError(422, "Invalid", message, details)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kubist.kinds.admissionregistration import expressions
 from kubist.kinds.admissionregistration.expressions import Environment
 from kubist.kinds.shared.labels import validate_selector
+from kubist.kinds.shared.repeats import repeats
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields, names
 
@@ -133,10 +134,11 @@ def validate_match_resources(match: Object | None, path: str) -> Errors:
 def _validate_named_rule(rule: Object, path: str) -> Errors:
     errors = []
     resource_names = rule.get("resourceNames") or []
+    repeated = frozenset(repeats(resource_names))
     for index, name in enumerate(resource_names):
         place = f"{path}.resourceNames[{index}]"
         errors += [fields.invalid(place, name, message) for message in names.path_segment(name)]
-        if name in resource_names[:index]:
+        if index in repeated:
             errors.append(fields.duplicate(place, name))
     return errors + validate_rule(rule, path)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubist.context import Context
 from kubist.kinds.admissionregistration.policies import BindingStrategy, validate_binding
+from kubist.kinds.shared.repeats import repeats
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields
 
@@ -24,10 +25,11 @@ class ValidatingAdmissionPolicyBindingStrategy(BindingStrategy):
 def _validate_actions(actions: list[str]) -> Errors:
     path = "spec.validationActions"
     errors: Errors = []
+    repeated = frozenset(repeats(actions))
     for index, action in enumerate(actions):
         if action not in _ACTIONS:
             errors.append(fields.not_supported(f"{path}[{index}]", action, _ACTIONS))
-        if action in actions[:index]:
+        if index in repeated:
             errors.append(fields.duplicate(f"{path}[{index}]", action))
     if "Deny" in actions and "Warn" in actions:
         why = (

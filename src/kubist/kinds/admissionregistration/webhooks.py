@@ -16,6 +16,7 @@ from kubist.kinds.admissionregistration.matching import (
     validate_rule,
 )
 from kubist.kinds.shared.labels import validate_selector
+from kubist.kinds.shared.repeats import repeats
 from kubist.kinds.shared.webhookclient import validate_service, validate_url
 from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import fields, names, objectmeta
@@ -147,8 +148,9 @@ def _validate_review_versions(hook: Object, path: str, known_version: bool) -> E
     if not versions:
         return [fields.required(path, f"must specify one of {', '.join(_REVIEW_VERSIONS)}")]
     errors: Errors = []
+    repeated = frozenset(repeats(versions))
     for index, version in enumerate(versions):
-        if version in versions[:index]:
+        if index in repeated:
             errors.append(fields.invalid(f"{path}[{index}]", version, "duplicate version"))
             continue
         errors += [fields.invalid(f"{path}[{index}]", version, m) for m in names.dns_1035_label(version)]

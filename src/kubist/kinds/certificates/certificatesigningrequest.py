@@ -7,6 +7,7 @@ from typing import ClassVar
 from kubist.context import Context
 from kubist.kinds.certificates import pem
 from kubist.kinds.certificates.signers import validate_signer_name
+from kubist.kinds.shared.repeats import repeats
 from kubist.kinds.strategy import Errors, Object, Strategy, Update, keep
 from kubist.meta import fields, objectmeta
 
@@ -121,16 +122,17 @@ class CertificateSigningRequestStrategy(Strategy):
 
 
 def _fill_times(ctx: Context, new: Object, old: Object) -> None:
+    before = {
+        (condition.get("type", ""), condition.get("status")): condition["lastTransitionTime"]
+        for condition in reversed(_conditions(old))
+        if condition.get("lastTransitionTime")
+    }
     for condition in _conditions(new):
         condition["lastUpdateTime"] = condition.get("lastUpdateTime") or ctx.now
         if condition.get("lastTransitionTime"):
             continue
-        same = (
-            other["lastTransitionTime"]
-            for other in _of_type(old, condition.get("type", ""))
-            if other.get("status") == condition.get("status") and other.get("lastTransitionTime")
-        )
-        condition["lastTransitionTime"] = next(same, ctx.now)
+        identity = condition.get("type", ""), condition.get("status")
+        condition["lastTransitionTime"] = before.get(identity, ctx.now)
 
 
 def _validate(csr: Object, old: Object | None) -> Errors:
@@ -150,8 +152,8 @@ def _validate(csr: Object, old: Object | None) -> Errors:
             for index, usage in enumerate(usages)
             if usage not in USAGES
         ]
-    if not _repeats(before.get("usages") or []):
-        errors += [fields.duplicate(f"spec.usages[{index}]", usages[index]) for index in _repeats(usages)]
+    if not repeats(before.get("usages") or []):
+        errors += [fields.duplicate(f"spec.usages[{index}]", usages[index]) for index in repeats(usages)]
     signer = spec.get("signerName", "")
     if signer == LEGACY_SIGNER and before.get("signerName") != LEGACY_SIGNER:
         why = "the legacy signerName is not allowed via this API version"
@@ -166,19 +168,17 @@ def _validate(csr: Object, old: Object | None) -> Errors:
     return errors + _validate_certificate(csr, old)
 
 
-def _repeats(values: list[str]) -> list[int]:
-    """Where a value occurs that occurred before."""
-    return [index for index, value in enumerate(values) if value in values[:index]]
-
-
 def _validate_conditions(csr: Object, old: Object) -> Errors:
     path = "status.conditions"
     types = [condition.get("type", "") for condition in _conditions(csr)]
     old_types = [condition.get("type", "") for condition in _conditions(old)]
+    may_repeat, may_contradict = bool(repeats(old_types)), {"Approved", "Denied"}.issubset(old_types)
+    no_type = "" in old_types
+    seen: set[str] = set()
     errors: Errors = []
     for index, condition in enumerate(_conditions(csr)):
         kind = types[index]
-        if not kind and "" not in old_types:
+        if not kind and not no_type:
             errors.append(fields.required(f"{path}[{index}].type"))
         status = condition.get("status", "")
         allowed = ("True",) if kind in _FINAL else ("False", "True", "Unknown")
@@ -187,11 +187,12 @@ def _validate_conditions(csr: Object, old: Object) -> Errors:
         elif status not in allowed:
             errors.append(fields.not_supported(f"{path}[{index}].status", status, allowed))
         other = {"Approved": "Denied", "Denied": "Approved"}.get(kind)
-        if other in types[:index] and not {"Approved", "Denied"}.issubset(old_types):
+        if other in seen and not may_contradict:
             why = "Approved and Denied conditions are mutually exclusive"
             errors.append(fields.invalid(path, kind, why))
-        if kind in types[:index] and not _repeats(old_types):
+        if kind in seen and not may_repeat:
             errors.append(fields.duplicate(f"{path}[{index}].type", kind))
+        seen.add(kind)
     return errors
 
 

@@ -12,6 +12,7 @@ from kubist.kinds.core.node_proxy import NodeProxy
 from kubist.kinds.core.podspec.resources import round_up_to_milli
 from kubist.kinds.shared.ip import cidr_warnings, parse_cidr, validate_cidr
 from kubist.kinds.shared.labels import validate_label_name
+from kubist.kinds.shared.repeats import repeats
 from kubist.kinds.shared.resourcenames import validate_quantity
 from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
 from kubist.meta import names, objectmeta
@@ -212,12 +213,10 @@ def _validate_change(new: Object, old: Object) -> Errors:
     spec, before, status = new["spec"], old["spec"], new["status"]
     errors += _validate_resources(status)
     errors += _validate_features(status)
-    addresses: list[Any] = []
-    for i, address in enumerate(status.get("addresses") or ()):
-        if address in addresses:
-            shown = {"Type": address.get("type", ""), "Address": address.get("address", "")}
-            errors.append(duplicate(f"status.addresses[{i}]", shown))
-        addresses.append(address)
+    addresses = [(a.get("type", ""), a.get("address", "")) for a in status.get("addresses") or ()]
+    for i in repeats(addresses):
+        shown = {"Type": addresses[i][0], "Address": addresses[i][1]}
+        errors.append(duplicate(f"status.addresses[{i}]", shown))
     cidrs, old_cidrs = spec.get("podCIDRs") or [], before.get("podCIDRs") or []
     if old_cidrs:
         detail = 'node updates may not change podCIDR except from "" to valid'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -59,12 +60,12 @@ def _keep_observed_generations(status: Object, old: Object) -> None:
     """An observed generation is not lost because a writer does not know the field."""
     if not status.get("observedGeneration") and old.get("observedGeneration"):
         status["observedGeneration"] = old["observedGeneration"]
-    before: dict[str, list[int]] = {}
+    before: dict[str, deque[int]] = {}
     for condition in old.get("conditions") or ():
-        before.setdefault(condition.get("type", ""), []).append(condition.get("observedGeneration", 0))
+        before.setdefault(condition.get("type", ""), deque()).append(condition.get("observedGeneration", 0))
     for condition in status.get("conditions") or ():
         generations = before.get(condition.get("type", ""))
-        generation = generations.pop(0) if generations else 0
+        generation = generations.popleft() if generations else 0
         if generation and not condition.get("observedGeneration"):
             condition["observedGeneration"] = generation
 
@@ -126,20 +127,21 @@ def _transitions(status: Object, old: Object, spec: Object) -> Errors:
         if not ephemeral and may_restart_all(spec):
             continue
         now = {entry.get("name", ""): entry for entry in reversed(status.get(field) or ())}
+        by_name = {container.get("name", ""): container for container in reversed(spec.get(containers) or ())}
         for index, entry in enumerate(old.get(field) or ()):
             ended = (entry.get("state") or {}).get("terminated")
             current = now.get(entry.get("name", ""))
             if ended is None or current is None or "terminated" in (current.get("state") or {}):
                 continue
-            if ephemeral or not _restarts(entry.get("name", ""), spec, containers, ended):
+            container = by_name.get(entry.get("name", ""))
+            if (
+                ephemeral
+                or container is None
+                or not should_restart(container, spec, ended.get("exitCode", 0))
+            ):
                 why = "may not be transitioned to non-terminated state"
                 errors.append(forbidden(f"status.{field}[{index}].state", why))
     return errors
-
-
-def _restarts(name: str, spec: Object, field: str, ended: Object) -> bool:
-    container = next((c for c in spec.get(field) or () if c.get("name", "") == name), None)
-    return container is not None and should_restart(container, spec, ended.get("exitCode", 0))
 
 
 def _claims(status: Object, spec: Object) -> Errors:
@@ -199,7 +201,7 @@ def _extended_claim(status: Object, spec: Object) -> Errors:
 def _addresses(status: Object, old: Object, field: str) -> Errors:
     """At most one address of each family; what was there may stay."""
     addresses = [address.get("ip", "") for address in status.get(field) or ()]
-    before = [address.get("ip", "") for address in old.get(field) or ()]
+    before = {address.get("ip", "") for address in old.get(field) or ()}
     errors: Errors = []
     for index, address in enumerate(addresses):
         errors += validate_ip(address, f"status.{field}[{index}]", before)
@@ -242,21 +244,27 @@ def _health(statuses: Iterable[Object], containers: Iterable[Object], path: str)
         if allocated and path == "status.ephemeralContainerStatuses":
             errors.append(forbidden(where, "must not be specified in container status"))
             continue
+        container = by_name.get(entry.get("name", ""))
+        held = (container or {}).get("resources") or {}
+        claims = _claim_names(held)
         for position, resource in enumerate(allocated):
-            container = by_name.get(entry.get("name", ""))
             name = resource.get("name", "")
             if container is not None:
-                errors += _allocated_name(name, container.get("resources") or {}, f"{where}[{position}].name")
+                errors += _allocated_name(name, held, claims, f"{where}[{position}].name")
             errors += _devices(resource.get("resources") or (), f"{where}[{position}].resources")
     return errors
 
 
-def _allocated_name(name: str, resources: dict[str, Any], path: str) -> Errors:
+def _claim_names(resources: dict[str, Any]) -> set[str]:
+    """The claims of a container as the status of its devices names them."""
+    return {
+        f"claim:{claim.get('name', '')}" + (f"/{claim['request']}" if claim.get("request") else "")
+        for claim in resources.get("claims") or ()
+    }
+
+
+def _allocated_name(name: str, resources: dict[str, Any], claims: set[str], path: str) -> Errors:
     if name.startswith("claim:"):
-        claims = [
-            f"claim:{claim.get('name', '')}" + (f"/{claim['request']}" if claim.get("request") else "")
-            for claim in resources.get("claims") or ()
-        ]
         why = (
             "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or "
             "'claim:<claimName>' if request is empty"

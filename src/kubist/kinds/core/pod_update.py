@@ -105,15 +105,15 @@ def _deadline(new: int | None, old: int | None) -> tuple[Errors, bool]:
 
 def _tolerations(new: list[Object], old: list[Object]) -> Errors:
     """Tolerations may be added; of existing ones only the seconds may change."""
-    timeless = [_timeless(toleration) for toleration in new]
+    timeless = {_timeless(toleration) for toleration in new}
     if any(_timeless(toleration) not in timeless for toleration in old):
         why = "existing toleration can not be modified except its tolerationSeconds"
         return [forbidden("spec.tolerations", why)]
     return validate_tolerations(new, "spec.tolerations")
 
 
-def _timeless(toleration: Object) -> Object:
-    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+def _timeless(toleration: Object) -> frozenset[tuple[str, Any]]:
+    return frozenset(item for item in toleration.items() if item[0] != "tolerationSeconds")
 
 
 def _gates(new: list[Object], old: list[Object]) -> Errors:

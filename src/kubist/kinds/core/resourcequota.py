@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.kinds.core.podspec.resources import round_up_to_milli
@@ -12,7 +13,7 @@ from kubist.kinds.shared.resourcenames import (
 )
 from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
 from kubist.meta import objectmeta
-from kubist.meta.fields import invalid, required
+from kubist.meta.fields import FieldError, fitting, invalid, required
 
 if TYPE_CHECKING:
     from kubist.context import Context
@@ -39,6 +40,8 @@ SCOPES: dict[str, frozenset[str]] = {
 }
 """Scope → the resources that a quota with that scope may limit."""
 
+MANY_REQUIREMENTS = 64
+"""Of more requirements than this, each scope is told once to be misapplied: the error shows all requirements."""
 _EXCLUSIVE = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
 _EXISTS_ONLY = (
     "BestEffort",
@@ -99,25 +102,30 @@ def _validate_status(quota: Object) -> Errors:
 def _validate_spec(spec: dict[str, Any]) -> Errors:
     errors = _validate_amounts(spec.get("hard"), "spec.hard")
     scopes = spec.get("scopes") or []
-    for scope in scopes:
-        if scope not in SCOPES:
-            errors.append(invalid("spec.scopes", scopes, "unsupported scope"))
-        errors += _validate_scope(spec, scope, "spec.scopes", scopes)
+    errors += fitting(_validate_scopes(spec, scopes))
     errors += _validate_pairs(scopes, "spec.scopes", scopes)
     if (selector := spec.get("scopeSelector")) is not None:
         errors += _validate_selector(spec, selector, "spec.scopeSelector.matchExpressions")
     return errors
 
 
-def _validate_scope(spec: dict[str, Any], scope: str, path: str, shown: Any) -> Errors:
-    allowed = SCOPES.get(scope)
-    if allowed is None:
-        return []
-    return [
-        invalid(path, shown, "unsupported scope applied to resource")
-        for name in sorted(spec.get("hard") or ())
-        if is_standard_quota(name) and name not in allowed
-    ]
+def _validate_scopes(spec: dict[str, Any], scopes: list[str]) -> Iterator[FieldError]:
+    unfit = _unfit_resources(spec)
+    for scope in scopes:
+        if scope not in SCOPES:
+            yield invalid("spec.scopes", scopes, "unsupported scope")
+        yield from _validate_scope(unfit, scope, "spec.scopes", scopes)
+
+
+def _unfit_resources(spec: dict[str, Any]) -> dict[str, int]:
+    """How many resources of the quota each scope does not apply to."""
+    standard = [name for name in spec.get("hard") or () if is_standard_quota(name)]
+    return {scope: sum(name not in allowed for name in standard) for scope, allowed in SCOPES.items()}
+
+
+def _validate_scope(unfit: dict[str, int], scope: str, path: str, shown: Any) -> Iterator[FieldError]:
+    for _ in range(unfit.get(scope, 0)):
+        yield invalid(path, shown, "unsupported scope applied to resource")
 
 
 def _validate_pairs(scopes: list[str], path: str, shown: Any) -> Errors:
@@ -131,12 +139,16 @@ def _validate_pairs(scopes: list[str], path: str, shown: Any) -> Errors:
 def _validate_selector(spec: dict[str, Any], selector: dict[str, Any], path: str) -> Errors:
     errors: Errors = []
     requirements = selector.get("matchExpressions") or ()
+    unfit = _unfit_resources(spec)
+    misapplied: set[str] = set()
     for requirement in requirements:
         scope, operator = requirement.get("scopeName", ""), requirement.get("operator", "")
         values = requirement.get("values") or []
         if scope not in SCOPES:
             errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
-        errors += _validate_scope(spec, scope, path, selector)
+        if scope not in misapplied or len(requirements) <= MANY_REQUIREMENTS:
+            errors += fitting(_validate_scope(unfit, scope, path, selector))
+            misapplied.add(scope)
         if scope in _EXISTS_ONLY and operator != "Exists":
             detail = (
                 "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "

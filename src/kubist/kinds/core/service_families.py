@@ -191,15 +191,17 @@ def validate_cluster_ips(spec: Spec, before: Spec | None) -> Errors:
         errors.append(invalid(path, ips, "first value must match `clusterIP`"))
     elif ips and not ip:
         errors.append(invalid(path, ips, "must be empty when `clusterIP` is not specified"))
+    seen: set[str] = set()
     for i, family in enumerate(families):
         if family not in FAMILIES:
             errors.append(not_supported(f"spec.ipFamilies[{i}]", family, FAMILIES))
-        if family in families[:i]:
+        if family in seen:
             errors.append(duplicate(f"spec.ipFamilies[{i}]", family))
+        seen.add(family)
     policy = spec.get("ipFamilyPolicy")
     if policy is not None and policy not in POLICIES:
         errors.append(not_supported("spec.ipFamilyPolicy", policy, POLICIES))
-    old_ips = (before.get("clusterIPs") if before else None) or []
+    old_ips = frozenset((before.get("clusterIPs") if before else None) or ())
     bad: Errors = []
     for i, value in enumerate(ips):
         if i == 0 and value == "None":

@@ -64,15 +64,14 @@ async def _fill_new(claims: _Claims, spec: dict[str, Any]) -> None:
     """Ports of the same number (TCP and UDP) share a node port."""
     shared: dict[int, int] = {}
     ports = spec.get("ports") or []
+    asked_for = {p.get("port", 0): p["nodePort"] for p in reversed(ports) if p.get("nodePort")}
     for i, port in enumerate(ports):
         given = port.get("nodePort", 0)
         if not given and not _wanted(spec):
             continue
         number = port.get("port", 0)
         if number not in shared:
-            asked = next(
-                (p["nodePort"] for p in ports if p.get("port", 0) == number and p.get("nodePort")), 0
-            )
+            asked = asked_for.get(number, 0)
             shared[number] = port["nodePort"] = await (claims.take(asked, i) if asked else claims.take_any())
         elif not given:
             port["nodePort"] = shared[number]
@@ -113,7 +112,9 @@ class _Claims:
         self.name: str = service["metadata"].get("name", "")
         self.owner = f"{service['metadata']['namespace']}/{self.name}"
         self.ports = port_range(ctx.config)
-        self.taken: list[int] = []
+        self.taken: set[int] = set()
+        self._highest = _DRY_RUN_PORT - 1
+        self._free: list[int] | None = None
 
     async def refusal(self, port: int) -> str:
         """Take `port`; why it cannot be had, or nothing."""
@@ -128,7 +129,8 @@ class _Claims:
             free = await self.ctx.objects.claim(claim_key(port), self.owner)
         if not free:
             return "provided port is already allocated"
-        self.taken.append(port)
+        self.taken.add(port)
+        self._highest = max(self._highest, port) if len(self.taken) > 1 else port
         return ""
 
     async def take(self, port: int, index: int) -> int:
@@ -140,17 +142,28 @@ class _Claims:
 
     async def take_any(self) -> int:
         if self.ctx.dry_run:
-            self.taken.append(max(self.taken) + 1 if self.taken else _DRY_RUN_PORT)
-            return self.taken[-1]
+            self._highest += 1
+            self.taken.add(self._highest)
+            return self._highest
+        if self._free is None:
+            self._free = await self._unclaimed()
+        while self._free:
+            port = self._free.pop()
+            if not await self.refusal(port):
+                return port
+        raise _full()
+
+    async def _unclaimed(self) -> list[int]:
+        """The ports that nobody has, in the reverse of the order in which they are to be tried. Found once: a port
+        that is taken meanwhile is refused when it is its turn."""
         used = await self.ctx.objects.claims(CLAIMS)
         split = self.ports.start + _reserved(len(self.ports))
-        for part in (range(split, self.ports.stop), range(self.ports.start, split)):
+        found: list[int] = []
+        for part in (range(self.ports.start, split), range(split, self.ports.stop)):
             free = [port for port in part if claim_key(port) not in used]
             random.shuffle(free)
-            for port in free:
-                if not await self.refusal(port):
-                    return port
-        raise _full()
+            found += free
+        return found
 
     async def undo(self) -> None:
         if not self.ctx.dry_run:

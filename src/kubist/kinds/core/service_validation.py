@@ -194,7 +194,7 @@ def _validate_affinity(spec: Spec) -> Errors:
 
 def _validate_external_ips(spec: Spec, before: Spec) -> Errors:
     errors: Errors = []
-    old_ips = before.get("externalIPs") or ()
+    old_ips = frozenset(before.get("externalIPs") or ())
     for i, ip in enumerate(spec.get("externalIPs") or ()):
         path = f"spec.externalIPs[{i}]"
         errors += validate_ip(ip, path, old_ips) or validate_endpoint_ip(ip, path)
@@ -253,7 +253,7 @@ def _validate_source_ranges(
         path = "spec.LoadBalancerSourceRanges"
         if spec.get("type") != "LoadBalancer":
             errors.append(forbidden(path, _ONLY_LOAD_BALANCER))
-        known = [value.strip() for value in before.get("loadBalancerSourceRanges") or ()]
+        known = {value.strip() for value in before.get("loadBalancerSourceRanges") or ()}
         for i, value in enumerate(ranges):
             errors += validate_cidr(value.strip(), f"{path}[{i}]", known)
     elif (text := annotations.get(SOURCE_RANGES)) is not None:
@@ -327,7 +327,7 @@ def validate_load_balancer_status(service: Object, old: Object) -> Errors:
     ingress = service["status"]["loadBalancer"].get("ingress") or []
     if ingress and service["spec"].get("type") != "LoadBalancer":
         return [forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")]
-    known = [item["ip"] for item in old["status"]["loadBalancer"].get("ingress") or () if item.get("ip")]
+    known = {item["ip"] for item in old["status"]["loadBalancer"].get("ingress") or () if item.get("ip")}
     errors: Errors = []
     for i, item in enumerate(ingress):
         ip, mode, hostname = item.get("ip", ""), item.get("ipMode"), item.get("hostname", "")

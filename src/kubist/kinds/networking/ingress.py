@@ -23,7 +23,7 @@ _BAD_ENDS = ("/..", "/.")
 class IngressStatus(Status):
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
         errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        known = [item["ip"] for item in _load_balancers(old) if item.get("ip")]
+        known = {item["ip"] for item in _load_balancers(old) if item.get("ip")}
         for i, item in enumerate(_load_balancers(new)):
             path = f"status.loadBalancer.ingress[{i}]"
             if ip := item.get("ip"):

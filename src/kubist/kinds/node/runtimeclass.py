@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kubist.kinds.core.podspec.options import Options
-from kubist.kinds.core.podspec.resources import validate_requirements
+from kubist.kinds.core.podspec.resources import NO_CLAIMS, validate_requirements
 from kubist.kinds.core.podspec.scheduling import validate_tolerations
 from kubist.kinds.shared.labels import validate_labels
 from kubist.kinds.shared.nodelabels import DEPRECATED
@@ -50,7 +50,7 @@ def _validate(obj: Object) -> Errors:
         errors = [required("handler")]
     if "overhead" in obj:
         errors += validate_requirements(
-            {"limits": obj["overhead"].get("podFixed")}, frozenset(), "overhead", Options()
+            {"limits": obj["overhead"].get("podFixed")}, NO_CLAIMS, "overhead", Options()
         )
     scheduling = obj.get("scheduling")
     if scheduling is not None:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import orjson
 
 from kubist.kinds.shared.labels import validate_label_name
+from kubist.kinds.shared.repeats import repeats
 from kubist.kinds.storage.common import validate_driver_name
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields, names
@@ -126,15 +127,15 @@ def validate_binding_conditions(obj: Object, path: str) -> Errors:
     errors = each(conditions, 4, f"{path}.bindingConditions", validate_label_name)
     errors += each(failures, 4, f"{path}.bindingFailureConditions", validate_label_name)
     errors += [
-        fields.duplicate(f"{path}.bindingConditions[{index}]", condition)
-        for index, condition in enumerate(conditions)
-        if condition in conditions[:index]
+        fields.duplicate(f"{path}.bindingConditions[{index}]", conditions[index])
+        for index in repeats(conditions)
     ]
+    repeated, shared = frozenset(repeats(failures)), frozenset(conditions)
     for index, condition in enumerate(failures):
         place = f"{path}.bindingFailureConditions[{index}]"
-        if condition in failures[:index]:
+        if index in repeated:
             errors.append(fields.duplicate(place, condition))
-        if condition in conditions:
+        if condition in shared:
             why = "bindingFailureConditions must not overlap with bindingConditions"
             errors.append(fields.invalid(place, condition, why))
     if failures and not conditions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubist.context import Context
+from kubist.kinds.shared.repeats import repeats
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.storage.common import validate_driver_name
 from kubist.kinds.strategy import Errors, Object, Strategy
@@ -62,10 +63,11 @@ def _validate_drivers(drivers: list[Object]) -> Errors:
 def _validate_topology_keys(keys: list[str], path: str) -> Errors:
     """The errors name the driver, not its keys."""
     errors: Errors = []
+    repeated = frozenset(repeats(keys))
     for index, key in enumerate(keys):
         if not key:
             errors.append(fields.required(path))
-        if key in keys[:index]:
+        if index in repeated:
             errors.append(fields.duplicate(path, key))
         errors += [fields.invalid(path, key, message) for message in names.qualified_name(key)]
     return errors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from kubist.context import Context
@@ -12,6 +13,8 @@ from kubist.kinds.storage.common import validate_parameters, validate_provisione
 from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import fields, objectmeta
 
+_MOST_DUPLICATES = 64
+"""Errors about one term: a term is a duplicate of every equal one before it."""
 _RECLAIM_POLICIES = ("Delete", "Retain")
 _BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
 _IMMUTABLE = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
@@ -65,24 +68,27 @@ def _validate(obj: Object) -> Errors:
 
 def _validate_topologies(terms: list[Object]) -> Errors:
     errors: Errors = []
-    seen: list[dict[str, set[str]]] = [{} for _ in terms]
+    seen: Counter[frozenset[tuple[str, frozenset[str]]]] = Counter({frozenset(): len(terms)})
     for index, term in enumerate(terms):
         path = f"allowedTopologies[{index}].matchLabelExpressions"
-        found: dict[str, set[str]] = {}
+        found: dict[str, frozenset[str]] = {}
         for j, requirement in enumerate(term.get("matchLabelExpressions") or ()):
             key = requirement.get("key", "")
             values = requirement.get("values") or []
             if not values:
                 errors.append(fields.required(f"{path}[{j}].values"))
+            known: set[str] = set()
             for k, value in enumerate(values):
-                if value in values[:k]:
+                if value in known:
                     errors.append(fields.duplicate(f"{path}[{j}].values[{k}]", value))
+                known.add(value)
             errors += validate_label_name(key, f"{path}[{j}].key")
             if key in found:
                 errors.append(fields.duplicate(f"{path}[{j}].key", key))
-            found[key] = set(values)
-        errors += [fields.duplicate(path, "") for other in seen if other == found]
-        seen.append(found)
+            found[key] = frozenset(known)
+        topology = frozenset(found.items())
+        errors += [fields.duplicate(path, "")] * min(seen[topology], _MOST_DUPLICATES)
+        seen[topology] += 1
     return errors
 
 

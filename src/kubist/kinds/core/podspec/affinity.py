@@ -15,6 +15,8 @@ Errors = list[FieldError]
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_LONGEST_VALUE = 63
+"""Longer labels are not valid, and would be repeated once for each key."""
 _WEIGHT = "must be in the range 1-100"
 
 
@@ -155,6 +157,6 @@ def _merge(term: Object, labels: dict[str, str]) -> None:
 
 def add_label_keys(selector: Object, keys: list[str] | None, operator: str, labels: dict[str, str]) -> None:
     for key in keys or ():
-        if key in labels:
+        if key in labels and len(labels[key]) <= _LONGEST_VALUE:
             expression = {"key": key, "operator": operator, "values": [labels[key]]}
             selector.setdefault("matchExpressions", []).append(expression)

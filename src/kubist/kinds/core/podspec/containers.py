@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -13,7 +13,7 @@ from kubist.kinds.core.podspec.env import validate_env, validate_env_from
 from kubist.kinds.core.podspec.mounts import validate_devices, validate_mounts
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.probes import validate_lifecycle, validate_probes
-from kubist.kinds.core.podspec.resources import validate_requirements
+from kubist.kinds.core.podspec.resources import NO_CLAIMS, validate_requirements
 from kubist.kinds.core.podspec.restarts import validate_resize_policy, validate_restart_policy
 from kubist.kinds.core.podspec.security import validate_security_context
 from kubist.kinds.core.podspec.visit import restarts_always
@@ -66,13 +66,12 @@ class Surroundings:
         """Of the pod; None for a template."""
         self.options = options
         self.volumes: Mapping[str, Object] = _NO_VOLUMES
-        self.claims: Set[str] = _NO_CLAIMS
+        self.claims = NO_CLAIMS
         self.noted: set[str] = set()
         """Filled by the walk over the containers: what some of them have that rules about the pod ask for."""
 
 
 _NO_VOLUMES: Mapping[str, Object] = MappingProxyType({})
-_NO_CLAIMS: Set[str] = frozenset()
 
 
 def validate_containers(containers: list[Object] | None, around: Surroundings, path: str) -> Errors:

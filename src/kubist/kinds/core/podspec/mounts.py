@@ -21,6 +21,7 @@ def validate_mounts(container: Object, volumes: Mapping[str, Object], path: str)
         device.get("name", ""): device.get("devicePath", "")
         for device in container.get("volumeDevices") or ()
     }
+    device_paths = set(devices.values())
     seen: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         name, target = mount.get("name", ""), mount.get("mountPath", "")
@@ -35,7 +36,7 @@ def validate_mounts(container: Object, volumes: Mapping[str, Object], path: str)
         seen.add(target)
         if name in devices:
             errors.append(invalid(f"{path}[{index}].name", name, "must not already exist in volumeDevices"))
-        if target in devices.values():
+        if target in device_paths:
             why = "must not already exist as a path in volumeDevices"
             errors.append(invalid(f"{path}[{index}].mountPath", target, why))
         if len(mount) > 2:
@@ -81,6 +82,7 @@ def validate_devices(container: Object, volumes: Mapping[str, Object], path: str
     mounts = {
         mount.get("name", ""): mount.get("mountPath", "") for mount in container.get("volumeMounts") or ()
     }
+    mount_paths = set(mounts.values())
     names: set[str] = set()
     targets: set[str] = set()
     for index, device in enumerate(container.get("volumeDevices") or ()):
@@ -106,7 +108,7 @@ def validate_devices(container: Object, volumes: Mapping[str, Object], path: str
             targets.add(target)
         if name in mounts:
             errors.append(invalid(where_name, name, "must not already exist in volumeMounts"))
-        if target in mounts.values():
+        if target in mount_paths:
             why = "must not already exist as a path in volumeMounts"
             errors.append(invalid(where_target, target, why))
         if name:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from kubist.meta.fields import quoted
@@ -9,6 +11,8 @@ from kubist.meta.fields import quoted
 Object = dict[str, Any]
 File = tuple[str, str]
 """A path, and what it comes from."""
+MOST = 128
+"""Overlaps of one volume that are told. There may be as many as pairs of files; an answer has room for fewer."""
 
 
 def overlapping_paths(volumes: list[Object]) -> list[str]:
@@ -53,19 +57,39 @@ def _projected(projection: Object) -> list[File]:
 
 
 def _overlaps(files: list[File]) -> list[str]:
-    found = []
-    earlier: list[File] = []
-    for path, source in files:
-        file = (path.rstrip("/"), source)
-        found += [f"{_shown(file)} with {_shown(other)}" for other in earlier if _overlap(file[0], other[0])]
-        earlier.append(file)
-    return found
+    """Each file with each earlier one that has the same path, or is above or below it."""
+    stripped = [(path.rstrip("/"), source) for path, source in files]
+    pairs = islice(_overlapping([path for path, _ in stripped]), MOST)
+    return [f"{_shown(stripped[index])} with {_shown(stripped[other])}" for index, other in pairs]
 
 
-def _overlap(path: str, other: str) -> bool:
-    if not path or not other:
-        return False
-    return f"{other}/".startswith(f"{path}/") or f"{path}/".startswith(f"{other}/")
+class _Directory:
+    """One step of the paths seen so far: the files that are it, and the first files below it."""
+
+    __slots__ = ("below", "entries", "here")
+
+    def __init__(self) -> None:
+        self.entries: dict[str, _Directory] = {}
+        self.here: list[int] = []
+        self.below: list[int] = []
+
+
+def _overlapping(paths: list[str]) -> Iterator[tuple[int, int]]:
+    """Pairs of overlapping paths by their positions, the later one first."""
+    root = _Directory()
+    for index, path in enumerate(paths):
+        if not path:
+            continue
+        at = root
+        others: list[int] = []
+        for step in path.split("/"):
+            others += at.here
+            if len(at.below) < MOST:
+                at.below.append(index)
+            at = at.entries.setdefault(step, _Directory())
+        for other in sorted(others + at.here + at.below):
+            yield index, other
+        at.here.append(index)
 
 
 def _shown(file: File) -> str:

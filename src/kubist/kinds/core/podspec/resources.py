@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+import functools
 from typing import Any
 
 from orjson import dumps
@@ -35,6 +35,7 @@ Object = dict[str, Any]
 Errors = list[FieldError]
 ResourceList = dict[str, str]
 
+_SHOWN_CLAIMS = 64
 _COMPUTE = frozenset({"cpu", "memory"})
 _REQUIREMENTS = ValidatedCache()
 """Of containers, as JSON; without claims."""
@@ -73,8 +74,23 @@ def has_indivisible_huge_pages(requirements: Object) -> bool:
     )
 
 
+class ClaimNames(frozenset[str]):
+    """The names of the pod's resource claims."""
+
+    @functools.cached_property
+    def listed(self) -> str:
+        """The names as messages list them: made once, because every claim of every container may need them."""
+        if not self:
+            return " which is empty"
+        more = ", ..." if len(self) > _SHOWN_CLAIMS else ""
+        return ": " + ", ".join(sorted(self)[:_SHOWN_CLAIMS]) + more
+
+
+NO_CLAIMS = ClaimNames()
+
+
 def validate_requirements(
-    requirements: Object, claims: Set[str], path: str, options: Options, *, of_pod: bool = False
+    requirements: Object, claims: ClaimNames, path: str, options: Options, *, of_pod: bool = False
 ) -> Errors:
     """Limits, requests and claims of a container (or of the pod as a whole)."""
     errors: Errors = []
@@ -125,9 +141,10 @@ def _against_limit(name: str, request: Quantity, limit_text: str | None, path: s
     return [invalid(f"{path}.requests", str(request), why)]
 
 
-def _claims(claims: list[Object], known: Set[str], path: str) -> Errors:
+def _claims(claims: list[Object], known: ClaimNames, path: str) -> Errors:
     errors: Errors = []
     seen: set[str] = set()
+    requests: dict[str, int] = {}
     for index, claim in enumerate(claims):
         where = f"{path}[{index}]"
         name, request = claim.get("name", ""), claim.get("request", "")
@@ -143,16 +160,17 @@ def _claims(claims: list[Object], known: Set[str], path: str) -> Errors:
             if key in seen:
                 errors.append(duplicate(where, key))
             elif not request:
-                errors += [duplicate(where, name) for other in seen if other.startswith(f"{name}/")]
+                errors += [duplicate(where, name)] * requests.get(name, 0)
+            else:
+                requests[name] = requests.get(name, 0) + 1
             seen.add(key)
         if name not in known:
-            which = ": " + ", ".join(sorted(known)) if known else " which is empty"
-            detail = f"must be one of the names in pod.spec.resourceClaims{which}"
+            detail = f"must be one of the names in pod.spec.resourceClaims{known.listed}"
             errors.append(FieldError("FieldValueNotFound", where, f"Not found: {quoted(name)}: {detail}"))
     return errors
 
 
-def validate_pod_resources(spec: Object, claims: Set[str], path: str, options: Options) -> Errors:
+def validate_pod_resources(spec: Object, claims: ClaimNames, path: str, options: Options) -> Errors:
     """Resources of the pod as a whole, and how they go with those of its containers."""
     resources = spec["resources"]
     if (spec.get("os") or {}).get("name") == "windows":

@@ -24,6 +24,8 @@ from kubist.kinds.core.podspec.dns import (
 from kubist.kinds.core.podspec.env import FILE_KEYS
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.resources import (
+    NO_CLAIMS,
+    ClaimNames,
     validate_pod_resources,
     validate_requirements,
     validate_resource_claims,
@@ -83,7 +85,7 @@ def _volumes(spec: Object, path: str, around: Surroundings) -> Errors:
 
 def _claims(spec: Object, path: str, around: Surroundings) -> Errors:
     claims = spec["resourceClaims"] or []
-    around.claims = {claim["name"] for claim in claims if claim.get("name")}
+    around.claims = ClaimNames(claim["name"] for claim in claims if claim.get("name"))
     annotations = (around.meta or {}).get("annotations") or {}
     return validate_resource_claims(claims, annotations, f"{path}.resourceClaims")
 
@@ -226,7 +228,7 @@ def _preemption(spec: Object, path: str, around: Surroundings) -> Errors:
 
 
 def _overhead(spec: Object, path: str, around: Surroundings) -> Errors:
-    return validate_requirements({"limits": spec["overhead"]}, set(), f"{path}.overhead", around.options)
+    return validate_requirements({"limits": spec["overhead"]}, NO_CLAIMS, f"{path}.overhead", around.options)
 
 
 def _operating_system(spec: Object, path: str, around: Surroundings) -> Errors:

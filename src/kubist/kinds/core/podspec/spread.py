@@ -19,22 +19,29 @@ _IN_BOTH = "exists in both matchLabelKeys and labelSelector"
 
 def validate_spread(constraints: list[Object], path: str, options: Options) -> Errors:
     errors: Errors = []
+    last = {_identity(constraint): index for index, constraint in enumerate(constraints)}
     for index, constraint in enumerate(constraints):
-        errors += _constraint(constraint, constraints[index + 1 :], f"{path}[{index}]", options)
+        repeated = last[_identity(constraint)] > index
+        errors += _constraint(constraint, repeated, f"{path}[{index}]", options)
     return errors
 
 
-def _constraint(constraint: Object, later: list[Object], path: str, options: Options) -> Errors:
+def _identity(constraint: Object) -> tuple[str, str]:
+    return constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
+
+
+def _constraint(constraint: Object, repeated: bool, path: str, options: Options) -> Errors:
+    """`repeated`: a later constraint has the same key and action."""
     errors: Errors = []
     skew, domains = constraint.get("maxSkew", 0), constraint.get("minDomains")
-    key, action = constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
+    key, action = _identity(constraint)
     if skew <= 0:
         errors.append(invalid(f"{path}.maxSkew", skew, _POSITIVE))
     if not key:
         errors.append(required(f"{path}.topologyKey", "can not be empty"))
     if action not in _ACTIONS:
         errors.append(not_supported(f"{path}.whenUnsatisfiable", action, _ACTIONS))
-    if any(c.get("topologyKey", "") == key and c.get("whenUnsatisfiable", "") == action for c in later):
+    if repeated:
         errors.append(duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
     if domains is not None:
         if domains <= 0:
@@ -79,8 +86,9 @@ def validate_label_keys(
             if key in positions and key in seen:
                 errors.append(invalid(f"{path}[{positions[key]}]", key, _IN_BOTH))
             seen.add(key)
+    excluded = frozenset(mismatch or ())
     for index, key in enumerate(match):
-        if key in (mismatch or ()):
+        if key in excluded:
             why = "exists in both matchLabelKeys and mismatchLabelKeys"
             errors.append(invalid(f"{path}.matchLabelKeys[{index}]", key, why))
     return errors

@@ -264,27 +264,48 @@ def _hidden_variables(variables: list[Object], path: str) -> Iterator[str]:
         seen.add(name)
 
 
+class _SamePort:
+    """Ports of one number and protocol, by their place on the host. Only ports that clash are looked at."""
+
+    __slots__ = ("at", "by_host")
+
+    def __init__(self) -> None:
+        self.at: dict[tuple[str, int], list[int]] = {}
+        self.by_host: dict[tuple[int, bool], list[int]] = {}
+
+    def add(self, index: int, host_ip: str, host_port: int) -> None:
+        self.at.setdefault((host_ip, host_port), []).append(index)
+        self.by_host.setdefault((host_port, bool(host_ip)), []).append(index)
+
+    def clashes(self, host_ip: str, host_port: int) -> list[tuple[int, str]]:
+        """The ports that one more clashes with, in order, and how."""
+        found = dict.fromkeys(self.at.get((host_ip, host_port), ()), "duplicate")
+        if not host_port:
+            others = [indexes for place, indexes in self.at.items() if place != (host_ip, host_port)]
+        else:
+            others = [self.by_host.get((0, has_ip), []) for has_ip in (False, True)]
+            for index in self.by_host.get((host_port, not host_ip), ()):
+                found[index] = "dangerously ambiguous"
+        for indexes in others:
+            found.update(dict.fromkeys(indexes, "overlapping"))
+        return sorted(found.items())
+
+
 def _ports(containers: list[tuple[Object, str]]) -> Iterator[str]:
     ports = [
         (port, f"{where}.ports[{index}]")
         for container, where in containers
         for index, port in enumerate(container.get("ports") or ())
     ]
-    seen: dict[tuple[int, str], list[tuple[Object, str]]] = {}
-    for port, where in ports:
+    seen: dict[tuple[int, str], _SamePort] = {}
+    for index, (port, where) in enumerate(ports):
         host_ip, host_port = port.get("hostIP", ""), port.get("hostPort", 0)
         if host_ip and not host_port:
             yield f"{where}: hostIP set without hostPort: {_shown(port)}"
-        same = seen.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
-        for other, other_where in same:
-            other_ip, other_port = other.get("hostIP", ""), other.get("hostPort", 0)
-            if (host_ip, host_port) == (other_ip, other_port):
-                yield f"{where}: duplicate port definition with {other_where}"
-            elif not host_port or not other_port:
-                yield f"{where}: overlapping port definition with {other_where}"
-            elif host_port == other_port and bool(host_ip) != bool(other_ip):
-                yield f"{where}: dangerously ambiguous port definition with {other_where}"
-        same.append((port, where))
+        same = seen.setdefault((port.get("containerPort", 0), port.get("protocol", "")), _SamePort())
+        for other, relation in same.clashes(host_ip, host_port):
+            yield f"{where}: {relation} port definition with {ports[other][1]}"
+        same.add(index, host_ip, host_port)
     by_name: dict[str, str] = {}
     for port, where in ports:
         if name := port.get("name"):

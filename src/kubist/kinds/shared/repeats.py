@@ -1,0 +1,16 @@
+"""Values that occur more than once in a list."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+
+def repeats(values: Iterable[Hashable]) -> list[int]:
+    """The positions of values that occurred before, in one pass."""
+    seen: set[Hashable] = set()
+    found = []
+    for index, value in enumerate(values):
+        if value in seen:
+            found.append(index)
+        seen.add(value)
+    return found
