@@ -1,0 +1,21 @@
+"""One server for all tests of growth: they only try what they write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from growth.measuring import Prober
+from live import Live, Pki
+
+
+@pytest.fixture(scope="session")
+def growing_live(server_pki: Pki) -> Iterator[Live]:
+    with Live(server_pki) as running:
+        yield running
+
+
+@pytest.fixture
+def prober(growing_live: Live) -> Prober:
+    return Prober(growing_live)

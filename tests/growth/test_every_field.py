@@ -1,0 +1,36 @@
+"""Every list and map of every built-in kind: a creation with thousands of items costs linear time.
+
+A new field, or a new rule about an old one, is found here. The soak tests try every verb with more items
+(`tests/soak/test_growth_soak.py`).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from growth.filling import METADATA, VARIANTS, below, long_fields
+from growth.measuring import Prober
+from kubist.resources import Resource, Resources
+
+COUNT = 400
+DEEP = 4
+"""Steps of a path. Lists that are deeper are left to the soak tests, like those of pod templates."""
+
+
+def created() -> list[Resource]:
+    return [resource for resource in Resources() if "create" in resource.verbs]
+
+
+@pytest.mark.parametrize(
+    "resource", created(), ids=lambda resource: f"{resource.resource}.{resource.version}"
+)
+def test_creation_with_a_long_list_costs_linear_time(prober: Prober, resource: Resource) -> None:
+    paths = [path for path in long_fields(resource.schema) if "template" not in path and len(path) <= DEEP]
+    if resource.resource == "configmaps":
+        paths += METADATA
+    template = prober.template(resource) if paths else {}
+    grown = []
+    for number, path in enumerate(paths):
+        variant = VARIANTS[number % 2] if below(resource.schema, path).type == "list" else "distinct"
+        grown += prober.check(resource, template, path, variant, COUNT, ("create",))
+    assert [str(growth) for growth in grown] == []

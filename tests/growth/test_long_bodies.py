@@ -1,0 +1,87 @@
+"""Long bodies leave the event loop: what a request of 3 MB costs there is a fraction of a second in one turn.
+
+Turns are measured in CPU time of the loop's thread, which other processes on the machine do not change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import pytest
+
+from growth.measuring import APPLY, JSON, MERGE, STRATEGIC
+from kubist.http.messages import Request, Response
+from live import TOKEN, Live
+
+SIZE = 2_800_000
+LONGEST = 0.2
+"""Seconds of CPU time that one turn may take."""
+NAMESPACE = "/api/v1/namespaces/default"
+ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+
+
+def many(item: str) -> str:
+    """As many items as fit, numbered."""
+    return ",".join(item.replace("#", str(number)) for number in range(SIZE // (len(item) + 6)))
+
+
+BODIES = {
+    "labels": ("POST", "configmaps", '{"metadata":{"name":"x","labels":{%s}}}', '"k#":"v"', JSON),
+    "data": ("POST", "configmaps", '{"metadata":{"name":"x"},"data":{%s}}', '"k#":""', JSON),
+    "repeated keys": ("POST", "configmaps", '{"metadata":{"name":"x"},"data":{%s}}', '"k":""', JSON),
+    "owners": (
+        "POST", "configmaps", '{"metadata":{"name":"x","ownerReferences":[%s]}}',
+        '{"apiVersion":"v1","kind":"Pod","name":"p#","uid":"u#"}', JSON),
+    "containers": (
+        "POST", "pods", '{"metadata":{"name":"x"},"spec":{"containers":[%s]}}',
+        '{"name":"a#","image":"a"}', JSON),
+    "merged data": ("PATCH", "configmaps/long", '{"data":{%s}}', '"k#":""', MERGE),
+    "merged volumes": ("PATCH", "pods/long", '{"spec":{"volumes":[%s]}}', '{"name":"v#"}', STRATEGIC),
+    "applied data": (
+        "PATCH", "configmaps/long", '{"apiVersion":"v1","kind":"ConfigMap","data":{%s}}', '"k#":""', APPLY),
+    "rules": (
+        "POST", ROLES, '{"metadata":{"name":"x"},"rules":[%s]}',
+        '{"verbs":["get"],"apiGroups":[""],"resources":["r#"]}', JSON),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def long_live(growing_live: Live) -> Live:
+    client = growing_live.client
+    client.post(f"{NAMESPACE}/configmaps", {"metadata": {"name": "long"}, "data": {"a": "b"}})
+    spec = {"containers": [{"name": "a", "image": "a"}]}
+    client.post(f"{NAMESPACE}/pods", {"metadata": {"name": "long"}, "spec": spec})
+    return growing_live
+
+
+async def longest_turn(live: Live, request: Request) -> tuple[int, float]:
+    """The answer's code, and the CPU seconds of the loop's longest turn until it came."""
+    turns = [0.0]
+    answering = asyncio.ensure_future(live.server.api(request))
+    while not answering.done():
+        begun = time.thread_time()
+        await asyncio.sleep(0)
+        turns.append(time.thread_time() - begun)
+        await asyncio.sleep(0.001)
+    answer: Any = await answering
+    assert isinstance(answer, Response)
+    return answer.status, max(turns)
+
+
+@pytest.mark.parametrize("case", BODIES)
+def test_long_body_does_not_hold_the_event_loop(long_live: Live, case: str) -> None:
+    method, where, frame, item, content_type = BODIES[case]
+    path = where if where.startswith("/") else f"{NAMESPACE}/{where}"
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": content_type}
+    query = "dryRun=All&fieldManager=m&force=true" if content_type == APPLY else "dryRun=All"
+    body = (frame % many(item)).encode()
+    json.loads(body)
+    seconds = 9.0
+    for _ in range(2):  # The garbage collector may have its turn in the first.
+        status, turn = long_live.run(longest_turn(long_live, Request(method, path, query, headers, body)))
+        assert status in (200, 201, 422)
+        seconds = min(seconds, turn)
+    assert seconds < LONGEST

@@ -1,0 +1,38 @@
+"""Every list and map of every built-in kind, through every way to write it: thousands of items cost linear time.
+
+`KUBIST_SOAK_ITEMS` says how many items the smaller of two requests has (short: 400, and creations alone).
+"""
+
+from __future__ import annotations
+
+import pytest
+from sizes import SHORT, size
+
+from growth.filling import METADATA, VARIANTS, below, long_fields
+from growth.measuring import VERBS, Prober
+from growth.test_every_field import created
+from kubist.resources import Resource
+from live import Live, Pki
+
+ITEMS = size("ITEMS", 1_500, 400)
+ONCE = "deployments"
+"""The kind whose pod template is looked into; those of the other kinds have the same rules."""
+
+
+@pytest.mark.parametrize(
+    "resource", created(), ids=lambda resource: f"{resource.resource}.{resource.version}"
+)
+def test_every_write_of_a_long_list_costs_linear_time(server_pki: Pki, resource: Resource) -> None:
+    paths = [
+        path for path in long_fields(resource.schema) if "template" not in path or resource.resource == ONCE
+    ]
+    variants, verbs = (VARIANTS[:1], VERBS[:1]) if SHORT else (VARIANTS, VERBS)
+    grown = []
+    with Live(server_pki) as live:
+        prober = Prober(live)
+        template = prober.template(resource)
+        for path in [*METADATA, *paths] if "update" in resource.verbs else paths:
+            for variant in variants:
+                if variant != "repeated" or below(resource.schema, path).type == "list":
+                    grown += prober.check(resource, template, path, variant, ITEMS, verbs)
+    assert [str(growth) for growth in grown] == []
