@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 
+import pytest
+
+from kubist.discovery import metrics as metrics_module
 from kubist.discovery.metrics import Metrics
 from kubist.request import parse
 from kubist.resources import Resources
@@ -46,6 +49,51 @@ def test_what_does_not_exist_is_counted_together() -> None:
         metrics.count(parse("GET", f"/api/v1/namespaces/a/pods/b/up{number}", {}), 404, 0.01, False)
     counted = [line for line in lines(metrics) if line.startswith("apiserver_request_total")]
     assert len(counted) == 1 and counted[0].endswith(" 300")
+
+
+def test_made_up_methods_share_one_label() -> None:
+    metrics = Metrics(_Nothing, {})  # type: ignore[arg-type]
+    for path in ("/version", "/api/v1/pods", "/apis/made.up/v1/things"):
+        for number in range(200):
+            metrics.count(parse(f"BREW{number}", path, {}), 401, 0.01, False)
+    counted = [line for line in lines(metrics) if line.startswith("apiserver_request_total")]
+    assert len(counted) == 3 and sum(int(line.rpartition(" ")[2]) for line in counted) == 600
+    assert all('verb="other"' in line for line in counted)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/made-up-{}",
+        "/api/v{}/pods",
+        "/apis/made-up-{}/v1/pods",
+        "/api/v1/made-up-{}",
+        "/api/v1/namespaces/made-up-{}",
+        "/api/v1/namespaces/a/pods/b/made-up-{}",
+        "/api/v1/watch/made-up-{}",
+        "/api/v1/proxy/made-up-{}",
+        "/api/v1/pods?fieldSelector=made-up-{}",
+    ],
+)
+def test_no_part_of_a_path_becomes_a_label_of_its_own(path: str) -> None:
+    metrics = Metrics(_Nothing, {})  # type: ignore[arg-type]
+    before = len(lines(metrics))
+    for number in range(100):
+        line, _, query = path.format(number).partition("?")
+        metrics.count(parse("GET", line, dict([query.split("=")]) if query else {}), 403, 0.01, False)
+    text = "\n".join(lines(metrics))
+    assert "made-up" not in text and len(text.splitlines()) < before + 60
+
+
+def test_label_sets_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_module, "_LABEL_SETS", 50)
+    metrics = Metrics(_Nothing, {})  # type: ignore[arg-type]
+    monkeypatch.setattr(metrics, "_served", lambda info: True)
+    for number in range(200):
+        metrics.count(parse("GET", f"/apis/example.com/v1/kinds{number}", {}), 200, 0.01, False)
+    counted = [line for line in lines(metrics) if line.startswith("apiserver_request_total")]
+    assert len(counted) == 51
+    assert sum(int(line.rpartition(" ")[2]) for line in counted) == 200
 
 
 def test_durations_are_cumulative_up_to_all_of_them() -> None:

@@ -22,6 +22,25 @@ CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 Labels = tuple[tuple[str, str], ...]
 _UNREAD = ("", "", "", "", "", "")
 """What a request is counted as whose line could not be read."""
+_VERBS = frozenset(
+    (
+        "CREATE",
+        "DELETE",
+        "DELETECOLLECTION",
+        "GET",
+        "LIST",
+        "PATCH",
+        "POST",
+        "PROXY",
+        "PUT",
+        "UPDATE",
+        "WATCH",
+    )
+)
+_OTHER = "other"
+"""The verb label of all other methods, as in the reference: clients make them up."""
+_LABEL_SETS = 20_000
+"""Most sets of labels that are counted apart. CRDs that come and go add some that are never used again."""
 
 
 class Metrics:
@@ -41,12 +60,20 @@ class Metrics:
         where = _UNREAD if info is None else info.counted_as
         histogram = self._durations.get(where)
         if histogram is None:
-            if info is not None and not self._served(info):
-                where = (where[0], "", "", "", "", where[5])
+            where = self._bounded(where, info)
             histogram = self._durations.setdefault(where, Histogram())
         histogram.observe(seconds)
         key = (*where, str(code), "All" if dry_run else "")
         self._requests[key] = self._requests.get(key, 0) + 1
+
+    def _bounded(self, where: tuple[str, ...], info: RequestInfo | None) -> tuple[str, ...]:
+        """The labels of a request, without any value that a client can choose freely."""
+        if info is None:
+            return where
+        verb = "GET" if where[0] == "HEAD" else where[0] if where[0] in _VERBS else _OTHER
+        if not self._served(info) or len(self._durations) >= _LABEL_SETS:
+            return verb, "", "", "", "", where[5]
+        return verb, *where[1:]
 
     def _served(self, info: RequestInfo) -> bool:
         """Whether what is asked exists here. What does not is counted together: anybody can think of names."""
