@@ -138,7 +138,7 @@ def _parse(method: str, raw_path: str, query: dict[str, str]) -> RequestInfo:
         info.namespace = rest[1]
         if len(rest) > 2 and rest[2] not in ("status", "finalize"):
             rest = rest[2:]
-    if len(rest) >= 3:
+    if len(rest) >= 3 and info.verb != "proxy":
         info.subresource = rest[2]
     if len(rest) >= 2:
         info.name = rest[1]

@@ -17,6 +17,8 @@ COLLECTION_ROUTE = (("GET", "list"), ("POST", "create"), ("DELETE", "deletecolle
 
 def check(info: RequestInfo, resource: Resource, method: str) -> None:
     """Refuse a request that no route of the resource takes, or whose name could be no path segment."""
+    if info.verb == "proxy":
+        raise status.no_such_path()
     parts = info.parts[1:] if info.watch_path else info.parts
     scoped = parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in ("status", "finalize")
     below = parts[2:] if scoped else parts

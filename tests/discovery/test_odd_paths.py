@@ -30,6 +30,24 @@ def test_a_path_of_resources_that_names_none(client: Client, path: str) -> None:
     assert b"unable to determine kind and namespace from url, " + path.encode() in answer.body
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/proxy/nodes",
+        "/api/v1/proxy/nodes/a",
+        "/api/v1/proxy/nodes/a/b/c",
+        "/api/v1/proxy/namespaces/default/pods/a",
+        "/api/v1/proxy/namespaces/default/services/a/b",
+        "/apis/apps/v1/proxy/deployments",
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "OPTIONS"])
+def test_the_old_proxy_paths_are_gone(client: Client, path: str, method: str) -> None:
+    answer = client.ask(method, path)
+    assert answer.status == 404
+    assert answer.json["message"] == "the server could not find the requested resource"
+
+
 def test_below_the_version_there_is_nothing(client: Client) -> None:
     assert client.ask("GET", "/version/x").headers["content-type"] == "application/json"
 
