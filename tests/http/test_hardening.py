@@ -12,7 +12,30 @@ HOST = b"Host: localhost\r\n"
 POST = b"POST /echo HTTP/1.1\r\nHost: localhost\r\n"
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 
+UPGRADE = b"Connection: Upgrade\r\nUpgrade: %b\r\n"
+HIDDEN = b"GET /hidden HTTP/1.1\r\nHost: localhost\r\n\r\n"
+"""A request that is the body of another."""
 SMUGGLING = {
+    "upgrade with a body": POST + UPGRADE % b"any" + b"Content-Length: %d\r\n\r\n" % len(HIDDEN) + HIDDEN,
+    "websocket with a body": POST.replace(b"POST", b"GET")
+    + UPGRADE % b"websocket"
+    + b"Content-Length: %d\r\n\r\n" % len(HIDDEN)
+    + HIDDEN,
+    "upgrade with chunks": POST
+    + UPGRADE % b"h2c"
+    + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(HIDDEN), HIDDEN),
+    "upgrade by proxy": POST
+    + (UPGRADE % b"any").replace(b"Connection", b"Proxy-Connection")
+    + b"Content-Length: %d\r\n\r\n" % len(HIDDEN)
+    + HIDDEN,
+    "upgrade with a body of 00": POST + UPGRADE % b"any" + b"Content-Length: 00\r\n\r\n",
+    "folded length": POST + b"Content-Length:\r\n 3\r\n\r\nabc",
+    "extension with bare newline": CHUNKED + b"3;a\nabc\r\n0\r\n\r\n",
+    "chunk without end": CHUNKED + b"3\r\nabc0\r\n\r\n",
+    "space in chunk size": CHUNKED + b"3 \r\nabc\r\n0\r\n\r\n",
+    "vertical tab before encoding": POST + b"Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n",
+    "two encodings": POST + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+    "newline for carriage return": b"GET /hello HTTP/1.1\r\nHost: localhost\nX: a\r\n\r\n",
     "length and encoding": POST + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "encoding and length": POST + b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
     "two lengths": POST + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
@@ -100,6 +123,44 @@ def test_endless_head_is_refused(strict: Serving) -> None:
         except OSError:
             return
         assert read_all(client).startswith(b"HTTP/1.1 431 ")
+
+
+def test_upgrade_without_a_body_is_a_request_like_others(strict: Serving, site: Site) -> None:
+    upgrade = b"GET /hello HTTP/1.1\r\n" + HOST + UPGRADE % b"h2c"
+    close = b"GET /hello HTTP/1.1\r\nConnection: close\r\n" + HOST + b"\r\n"
+    for length in (b"", b"Content-Length: 0\r\n"):
+        data = strict.exchange((upgrade + length + b"\r\n") * 2 + close)
+        assert data.count(b"HTTP/1.1 200 ") == 3
+    assert [request.body for request in site.requests] == [b""] * 6
+
+
+def test_flood_of_upgrades_is_bounded(strict: Serving) -> None:
+    upgrade = b"GET /hello HTTP/1.1\r\n" + HOST + UPGRADE % b"any" + b"\r\n"
+    with strict.socket() as client, contextlib.suppress(OSError):
+        client.sendall(upgrade * 3000)
+        assert read_all(client).count(b"HTTP/1.1 200 ") <= 1000
+
+
+@pytest.mark.parametrize("start", [b"0\r\nTrailer: ", b"3;extension="], ids=["trailer", "chunk extension"])
+def test_endless_part_of_a_chunked_body_is_refused(strict: Serving, site: Site, start: bytes) -> None:
+    with strict.socket() as client:
+        client.sendall(CHUNKED + start)
+        with contextlib.suppress(OSError):
+            for _ in range(200):
+                client.sendall(b"a" * 10_000)
+            assert read_all(client).startswith(b"HTTP/1.1 431 ")
+    assert not site.requests
+
+
+def test_body_in_tiny_chunks_is_understood(strict: Serving) -> None:
+    body = b"".join(b"2\r\n%02d\r\n" % (number % 100) for number in range(10_000))
+    with strict.socket() as client:
+        client.sendall(CHUNKED + body + b"0\r\n\r\n")
+        head, _, answer = read_until(client, b"9899").partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 201 ")
+        while len(answer) < 20_000:
+            answer += client.recv(65536)
+    assert answer == b"".join(b"%02d" % (number % 100) for number in range(10_000))
 
 
 def test_trailers_count_as_headers(strict: Serving) -> None:

@@ -7,6 +7,24 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 WINDOW = 256 * 1024
+_SMALL = 512
+
+Pieces = list[bytes | bytearray]
+"""A body as it arrives."""
+
+
+def add(body: Pieces, piece: bytes) -> None:
+    """Append a piece. Small ones are joined as they come: kept apart, each would cost 50 bytes more."""
+    if len(piece) >= _SMALL:
+        body.append(piece)
+    elif body and isinstance(body[-1], bytearray):
+        body[-1] += piece
+    else:
+        body.append(bytearray(piece))
+
+
+def joined(body: Pieces) -> bytes:
+    return bytes(body[0]) if len(body) == 1 else b"".join(body)
 
 
 def size(chunks: list[bytes]) -> int:

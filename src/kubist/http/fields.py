@@ -8,11 +8,13 @@ from typing import NamedTuple
 from kubist.caching import bounded_cache
 from kubist.http.hpack import Header
 
-_FORBIDDEN_IN_VALUE = re.compile(rb"[\0\r\n]|^[ \t]|[ \t]$").search
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+").fullmatch
+_LENGTH = re.compile(r"[0-9]{1,18}").fullmatch
 _CONNECTION_HEADERS = frozenset(
     {b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"}
 )
+METHOD_LENGTH = 64
+"""Bytes of the longest method. Registered methods have at most 17."""
 
 
 class Malformed(Exception):
@@ -37,9 +39,9 @@ def _regular_name(name: bytes) -> str:
 def request_fields(received: list[Header]) -> Fields:
     pseudo: dict[bytes, bytes] = {}
     headers: dict[str, str] = {}
-    repeated: dict[str, list[str]] = {}
+    repeated: dict[str, list[str]] | None = None
     for name, value in received:
-        if _FORBIDDEN_IN_VALUE(value):
+        if b"\n" in value or b"\r" in value or b"\0" in value or value != value.strip(b" \t"):
             raise Malformed
         if name[:1] == b":":
             if headers or name in pseudo:
@@ -48,31 +50,41 @@ def request_fields(received: list[Header]) -> Fields:
             continue
         key = _regular_name(name)
         text = value.decode("utf-8", "replace")
+        if key == "te" and value != b"trailers":
+            raise Malformed
         if key in headers:
             if key in ("host", "content-length"):
                 raise Malformed
+            if repeated is None:
+                repeated = {}
             repeated.setdefault(key, [headers[key]]).append(text)
-            text = f"{headers[key]}{'; ' if key == 'cookie' else ', '}{text}"
-        elif key == "te" and value != b"trailers":
-            raise Malformed
-        headers[key] = text
-    if not headers.get("content-length", "0").isdecimal():
+        else:
+            headers[key] = text
+    if repeated is not None:
+        join_repeated(headers, repeated)
+    if "content-length" in headers and not _LENGTH(headers["content-length"]):
         raise Malformed
     method = pseudo.pop(b":method", b"")
     target = pseudo.pop(b":path", b"")
     scheme = pseudo.pop(b":scheme", b"")
     authority = pseudo.pop(b":authority", None)
-    if pseudo or not method or not scheme or not _NAME(method.lower()):
+    if pseudo or not method or len(method) > METHOD_LENGTH or not scheme or not _NAME(method.lower()):
         raise Malformed
     if target[:1] != b"/" and target != b"*":
         raise Malformed
     if authority is not None:
         headers["host"] = authority.decode("utf-8", "replace")
     path, _, query = target.decode("utf-8", "replace").partition("?")
-    return Fields(method.decode("ascii"), path, query, headers, repeated or None)
+    return Fields(method.decode("ascii"), path, query, headers, repeated)
+
+
+def join_repeated(headers: dict[str, str], repeated: dict[str, list[str]]) -> None:
+    """Give each repeated header one value: all its values in order. Once for all, so that it takes linear time."""
+    for key, values in repeated.items():
+        headers[key] = ("; " if key == "cookie" else ", ").join(values)
 
 
 def check_trailers(received: list[Header]) -> None:
     for name, value in received:
-        if not _NAME(name) or _FORBIDDEN_IN_VALUE(value):
+        if not _NAME(name) or b"\n" in value or b"\r" in value or b"\0" in value:
             raise Malformed

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import httptools
 
 from kubist.caching import BoundedCache
+from kubist.http.bodies import Pieces, add, joined
 from kubist.http.connection import NEVER, header_name
+from kubist.http.fields import join_repeated
 from kubist.http.messages import Request
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 _LINE = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (/[\w/.~:?&=%,+*-]*) HTTP/1\.1", re.ASCII)
 """The request lines of which nothing has to be asked of the parser."""
-_UNUSUAL = frozenset(("connection", "expect", "transfer-encoding", "upgrade"))
+_UNUSUAL = frozenset(("connection", "expect", "proxy-connection", "transfer-encoding", "upgrade"))
 """Headers that say how to read on."""
 _FAMILIAR_HEADS = 16
 _FAMILIAR_BYTES = 4096
@@ -39,8 +41,8 @@ class Reader:
     """The request being received. Its `on_` methods are the parser's events."""
 
     __slots__ = (
-        "_begun", "_body", "_body_size", "_connection", "_familiar", "_head_count", "_head_left", "_headers",
-        "_in_head", "_limits", "_oversized", "_parser", "_repeated", "_url", "_version", "in_body",
+        "_begun", "_bodiless", "_body", "_body_size", "_connection", "_familiar", "_head_count", "_head_left",
+        "_headers", "_in_head", "_limits", "_oversized", "_parser", "_repeated", "_url", "_version", "in_body",
     )  # fmt: skip
 
     def __init__(self, connection: Http1) -> None:
@@ -60,8 +62,10 @@ class Reader:
         self._repeated: dict[str, list[str]] | None = None
         self._head_left = 0
         self._head_count = 0
-        self._body: list[bytes] = []
+        self._body: Pieces = []
         self._body_size = 0
+        self._bodiless = 0
+        """Bytes received since the last of the body: trailers and chunk extensions. Negative: it has just come."""
         self._oversized = False
 
     @property
@@ -121,13 +125,14 @@ class Reader:
 
     def _parse(self, data: bytes) -> None:
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            # An upgrade that the application does not take up leaves the client speaking HTTP.
-            self._parser = httptools.HttpRequestParser(self)
-            if rest := data[upgrade.args[0] :]:
-                self._parse(rest)
-            return
+            while data:
+                try:
+                    self._parser.feed_data(data)
+                    break
+                except httptools.HttpParserUpgrade as upgrade:
+                    # An upgrade that the application does not take up leaves the client speaking HTTP.
+                    self._parser = httptools.HttpRequestParser(self)
+                    data = data[upgrade.args[0] :]
         except httptools.HttpParserCallbackError as error:
             if isinstance(error.__context__, Refusal):
                 raise error.__context__ from None
@@ -137,6 +142,10 @@ class Reader:
         if self._in_head:
             self._head_left -= len(data)
             if self._head_left < 0:
+                raise Refusal(431)
+        elif self.in_body:
+            self._bodiless = 0 if self._bodiless < 0 else self._bodiless + len(data)
+            if self._bodiless > self._limits.header_bytes:
                 raise Refusal(431)
 
     def abandon(self) -> None:
@@ -175,22 +184,29 @@ class Reader:
             if self._repeated is None:
                 self._repeated = {}
             self._repeated.setdefault(key, [self._headers[key]]).append(text)
-            text = f"{self._headers[key]}, {text}"
-        self._headers[key] = text
+        else:
+            self._headers[key] = text
 
     def on_headers_complete(self) -> None:
         self._in_head = False
         self.in_body = True
         self._body = []
-        self._body_size = 0
+        self._body_size = self._bodiless = 0
         self._oversized = False
         headers = self._headers
+        if self._repeated is not None:
+            join_repeated(headers, self._repeated)
         self._version = version = self._parser.get_http_version()
         if version != "1.1" and version != "1.0":
             raise Refusal(505)
         if version == "1.1" and "host" not in headers:
             raise Refusal(400)
         encoding = headers.get("transfer-encoding")
+        if self._parser.should_upgrade() and (
+            encoding is not None or headers.get("content-length", "0") != "0"
+        ):
+            # The parser would take the body for the next request.
+            raise Refusal(400)
         if encoding is not None:
             if version != "1.1":
                 raise Refusal(400)
@@ -207,10 +223,11 @@ class Reader:
             self._connection.expect_body()
 
     def on_body(self, data: bytes) -> None:
+        self._bodiless = -1
         if self._oversized:
             self._connection.heard = True
             return
-        self._body.append(data)
+        add(self._body, data)
         self._body_size += len(data)
         if self._body_size > self._limits.body_bytes:
             self._oversize()
@@ -220,10 +237,8 @@ class Reader:
         self._connection.deadline = NEVER
         if self._oversized:
             return
-        body = self._body
-        self._connection.take(
-            self._request(b"" if not body else body[0] if len(body) == 1 else b"".join(body))
-        )
+        self._connection.take(self._request(joined(self._body)))
+        self._body = []
 
     def _oversize(self) -> None:
         self._oversized = True
