@@ -114,6 +114,16 @@ class Site:
     async def do_fail(self, request: Request) -> Answer:
         raise RuntimeError("broken")
 
+    async def do_status(self, request: Request) -> Answer:
+        """A status that the query names."""
+        return Response(int(request.query), JSON, b"{}")
+
+    async def do_status_stream(self, request: Request) -> Answer:
+        return Stream(int(request.query), JSON, self._start, self._stop)
+
+    async def do_unsendable(self, request: Request) -> Answer:
+        return Response(200, [(b"X-Text", None)], b"{}")  # type: ignore[list-item]
+
     async def do_inject(self, request: Request) -> Answer:
         return Response(200, [(b"X-Text", b"a\r\nX-Evil: 1")], b"{}")
 

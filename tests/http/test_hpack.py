@@ -24,7 +24,7 @@ def test_decodes_what_another_encoder_makes(
     if table is not None:
         encoder.header_table_size = table
     for headers in blocks:
-        assert decoder.decode(encoder.encode(headers, huffman=len(headers) % 2 == 0)) == headers
+        assert decoder.decode(encoder.encode(headers, huffman=len(headers) % 2 == 0))[0] == headers
 
 
 @settings(max_examples=60, deadline=None)
@@ -44,6 +44,6 @@ def test_any_bytes_are_decoded_or_refused(block: bytes) -> None:
     except hpack.HPACKError:
         return
     try:
-        assert ours.decode(block) == expected
+        assert ours.decode(block)[0] == expected
     except HpackError:
         pytest.fail("refused what is valid")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import ssl
 import time
 
@@ -9,7 +10,7 @@ from serving import Pki, Serving, Site, read_all
 from test_streams import wait_for
 
 from kubist.http import Limits
-from kubist.http.frames import Kind
+from kubist.http.frames import Error, Kind
 
 
 def test_get_and_post(either: Serving, site: Site) -> None:
@@ -106,6 +107,28 @@ def test_body_too_large_is_the_applications_to_refuse(either: Serving, site: Sit
         assert (client.replies[stream].status, client.replies[stream].reset) == (413, 0)
         assert client.ask("GET", "/hello").status == 200
     assert [r.body_too_large for r in site.requests] == [False, True, True, False]
+
+
+def test_any_status_of_three_digits_is_sent(serving: Serving) -> None:
+    with H2Client(serving) as client, contextlib.closing(serving.http()) as plain:
+        for status in (200, 299, 418, 599, 600, 999):
+            assert client.ask("GET", f"/status?{status}").status == status
+            plain.request("GET", f"/status?{status}")
+            answer = plain.getresponse()
+            assert (answer.status, answer.read()) == (status, b"{}")
+
+
+@pytest.mark.parametrize("path", ["/unsendable", "/status?1000", "/status?-1", "/status_stream?1000"])
+def test_answer_that_cannot_be_sent_resets_its_stream(serving: Serving, site: Site, path: str) -> None:
+    with H2Client(serving) as client:
+        assert client.ask("GET", path).reset == Error.INTERNAL_ERROR
+        assert client.ask("GET", "/hello").status == 200
+    if "stream" in path:
+        assert site.stream_stopped.wait(5)
+
+
+def test_answer_that_cannot_be_sent_ends_an_older_connection(serving: Serving) -> None:
+    assert serving.exchange(b"GET /unsendable HTTP/1.1\r\nHost: a\r\n\r\n") == b""
 
 
 def test_expect_continue(serving: Serving) -> None:

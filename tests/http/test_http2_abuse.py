@@ -137,6 +137,10 @@ def test_broken_connection_is_ended_with_its_code(shared: Serving, case: str) ->
 
 
 MALFORMED = {
+    "long method": [(":method", "M" * 65), *REQUEST[1:]],
+    "length in other digits": [*REQUEST, ("content-length", "\u0663")],
+    "endless length": [*REQUEST, ("content-length", "1" * 5000)],
+    "second te": [*REQUEST, ("te", "trailers"), ("te", "gzip")],
     "no method": REQUEST[1:],
     "no path": [REQUEST[0], *REQUEST[2:]],
     "no scheme": [*REQUEST[:2], REQUEST[3]],

@@ -7,7 +7,7 @@ from typing import Protocol
 from kubist.context import User
 from kubist.filters.attributes import Attributes, attributes
 from kubist.filters.audit import Audit, Trail
-from kubist.filters.authentication import Authentication
+from kubist.filters.authentication import ANONYMOUS, UNAUTHENTICATED, Authentication
 from kubist.filters.authorization import Authorization
 from kubist.filters.flowcontrol import Counted, Seat
 from kubist.filters.impersonation import Impersonation, wanted_user
@@ -91,9 +91,13 @@ class Gate:
         try:
             user = await self._authentication.authenticate(request, passage.warnings)
         except status.APIError:
+            request.retires = True
             if self.audit is not None:
                 self._begin_trail(request, attributes(NOBODY, info), passage)
             raise
+        # HTTP/2 costs the server more than the client: one request a connection is enough for strangers.
+        if request.http_version == "2" and (user.name == ANONYMOUS.name or UNAUTHENTICATED in user.groups):
+            request.retires = True
         passage.user = user.name
         asked = attributes(user, info)
         if self.audit is not None:

@@ -9,8 +9,9 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from kubist.http.bodies import size, windows
+from kubist.http.bodies import Pieces, add, size, windows
 from kubist.http.connection import log, stop
+from kubist.http.frames import Error
 from kubist.http.heads import BODILESS
 from kubist.http.messages import Answer, Request, Stream
 
@@ -19,16 +20,25 @@ if TYPE_CHECKING:
 
 
 class Exchange:
-    """A request and its answer; for a `Stream` also the writer that the application is given."""
+    """A request and its answer; for a `Stream` also the writer that the application is given.
+
+    `reserved`: bytes of the connection's body budget that its body has. `waits`: it needs some and has none yet.
+    """
 
     __slots__ = (
         "_chunk", "_connection", "_ended", "_offset", "_pending", "_pending_size", "_source", "_stream",
-        "body", "body_size", "closed", "deadline", "expected", "gone", "id", "on_room", "queued",
-        "receive_window", "received", "request", "stall_deadline", "task", "window",
+        "body", "body_size", "closed", "deadline", "expected", "gone", "head_size", "id", "on_room", "queued",
+        "receive_window", "received", "request", "reserved", "stall_deadline", "task", "waits", "window",
     )  # fmt: skip
 
     def __init__(
-        self, connection: Http2, number: int, request: Request, window: int, receive_window: int
+        self,
+        connection: Http2,
+        number: int,
+        request: Request,
+        head_size: int,
+        window: int,
+        receive_window: int,
     ) -> None:
         self._connection = connection
         self.id = number
@@ -37,8 +47,11 @@ class Exchange:
         self.gone = False
 
         self.received = False
-        self.body: list[bytes] = []
+        self.head_size = head_size
+        self.body: Pieces = []
         self.body_size = 0
+        self.reserved = 0
+        self.waits = False
         self.expected = -1
         self.receive_window = receive_window
         self.deadline = 0.0
@@ -70,8 +83,19 @@ class Exchange:
             self._connection.forget(self)
             if isinstance(answer, Stream):
                 stop(answer)
-        else:
+            return
+        try:
             self._reply(answer)
+        except Exception:
+            log.exception("answering %s %s failed", self.request.method, self.request.path)
+            self._connection.reset(self.id, Error.INTERNAL_ERROR)
+            if isinstance(answer, Stream) and self._stream is None:
+                stop(answer)
+
+    def receive(self, content: bytes) -> None:
+        """Add to the body."""
+        self.body_size += len(content)
+        add(self.body, content)
 
     def _reply(self, answer: Answer) -> None:
         connection, status = self._connection, answer.status
@@ -82,7 +106,9 @@ class Exchange:
                 stop(answer)
                 return
             self._stream = answer
-            if connection.ending:
+            if self.request.retires:
+                connection.retire()
+            if connection.host.stopping:
                 connection.host.loop.call_soon(self.close)
             try:
                 answer.start(self)

@@ -30,6 +30,7 @@ class Setting:
 class Error:
     NO_ERROR = 0x0
     PROTOCOL_ERROR = 0x1
+    INTERNAL_ERROR = 0x2
     FLOW_CONTROL_ERROR = 0x3
     STREAM_CLOSED = 0x5
     FRAME_SIZE_ERROR = 0x6

@@ -46,7 +46,8 @@ class Decoder:
         self._size = 0
         self._size_limit = _TABLE_SIZE
 
-    def decode(self, block: bytes) -> list[Header]:
+    def decode(self, block: bytes) -> tuple[list[Header], int]:
+        """The header list, and its size as RFC 9113 (10.5.1) counts it."""
         headers: list[Header] = []
         left = self._limit
         entries = self._entries
@@ -98,7 +99,7 @@ class Decoder:
                     raise TooLarge("header list")
         except (IndexError, HPACKDecodingError) as error:
             raise HpackError(str(error)) from None
-        return headers
+        return headers, self._limit - left
 
     def _add(self, header: Header) -> None:
         self._entries.appendleft(header)

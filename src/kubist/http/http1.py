@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from kubist.eager import begin
 from kubist.http.bodies import WINDOW, size, windows
-from kubist.http.connection import NEVER, Connection, Host, stop
+from kubist.http.connection import NEVER, Connection, Host, log, stop
 from kubist.http.heads import BODILESS, head
 from kubist.http.messages import Answer, Request, Response, Stream
 from kubist.http.reader import Reader, Refusal
@@ -158,7 +158,13 @@ class Http1(Connection):
         except Exception:
             answer = self.host.failure(request)
         self._task = None
-        self._reply(request, answer)
+        try:
+            self._reply(request, answer)
+        except Exception:
+            log.exception("answering %s %s failed", request.method, request.path)
+            self.transport.abort()
+            if isinstance(answer, Stream) and self._writer is None:
+                stop(answer)
 
     def _next(self) -> None:
         """Take the next request that is already here, or wait for one."""

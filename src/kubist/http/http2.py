@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 
 from kubist.eager import begin
+from kubist.http.bodies import joined
+from kubist.http.budget import Budget
 from kubist.http.connection import NEVER, Connection, Host
 from kubist.http.exchange import Exchange
 from kubist.http.fields import Malformed, check_trailers, request_fields
@@ -34,7 +36,7 @@ from kubist.http.inbox import Inbox
 from kubist.http.messages import Headers, Request
 from kubist.http.outbox import Outbox
 
-_STREAM_WINDOW = 256 * 1024
+_STREAM_WINDOW = DEFAULT_WINDOW
 _CONNECTION_WINDOW = 4 * 1024 * 1024
 
 
@@ -42,8 +44,8 @@ class Http2(Connection):
     """One connection. `_zombies` are exchanges whose client has reset them while the application works on."""
 
     __slots__ = (
-        "_inbox", "_last", "_receive_window", "_receiving", "_stalled", "_streams", "_zombies", "ending",
-        "outbox",
+        "_budget", "_inbox", "_last", "_receive_window", "_receiving", "_stalled", "_streams", "_zombies",
+        "ending", "outbox",
     )  # fmt: skip
 
     def __init__(self, host: Host) -> None:
@@ -53,6 +55,7 @@ class Http2(Connection):
         self.ending = False
         self._last = 0
         self._receive_window = _CONNECTION_WINDOW
+        self._budget = Budget(self)
         self._streams: dict[int, Exchange] = {}
         self._receiving: dict[int, Exchange] = {}
         self._stalled: dict[int, Exchange] = {}
@@ -72,10 +75,34 @@ class Http2(Connection):
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
+        inbox = self._inbox
+        if inbox.behind:
+            inbox.keep(data)
+            return
         try:
-            self._inbox.feed(data)
+            inbox.feed(data)
         except ConnectionFault as fault:
             self._fail(fault.code)
+            return
+        if inbox.behind:
+            self.transport.pause_reading()
+            if not inbox.decoding:
+                self.host.loop.call_soon(self.catch_up)
+
+    def catch_up(self) -> None:
+        """Read on where the last turn of the event loop stopped."""
+        if self.lost or self.transport.is_closing():
+            return
+        try:
+            self._inbox.catch_up()
+        except ConnectionFault as fault:
+            self._fail(fault.code)
+            return
+        if not self._inbox.behind:
+            if self.writable:
+                self.transport.resume_reading()
+        elif not self._inbox.decoding:
+            self.host.loop.call_soon(self.catch_up)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -83,6 +110,7 @@ class Http2(Connection):
             exchange.left()
         for collection in (self._streams, self._receiving, self._stalled):
             collection.clear()
+        self._budget.clear()
         self.outbox.clear()
 
     def pause_writing(self) -> None:
@@ -91,7 +119,7 @@ class Http2(Connection):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if not self.transport.is_closing():
+        if not self.transport.is_closing() and not self._inbox.behind:
             self.transport.resume_reading()
         self.outbox.schedule()
 
@@ -109,11 +137,14 @@ class Http2(Connection):
             if not late:
                 self.shutdown()
 
+    def retire(self) -> None:
+        """Take no further requests; close when those under way are answered."""
+        if not self.ending:
+            self.ending = True
+            self.outbox.send(goaway(self._last, Error.NO_ERROR))
+
     def shutdown(self) -> None:
-        if self.ending:
-            return
-        self.ending = True
-        self.outbox.send(goaway(self._last, Error.NO_ERROR))
+        self.retire()
         for exchange in list(self._streams.values()):
             if exchange.streaming:
                 exchange.close()
@@ -152,21 +183,22 @@ class Http2(Connection):
 
     # What the inbox reports
 
-    def headers(self, stream: int, received: list[Header], *, end: bool) -> None:
+    def headers(self, stream: int, received: list[Header], size: int, *, end: bool) -> None:
         if (exchange := self._streams.get(stream)) is not None:
             self._trailers(exchange, received, end=end)
         elif stream <= self._last:
             raise ConnectionFault(Error.STREAM_CLOSED, "headers on a closed stream")
         elif not self.ending:
             self._last = stream
-            if len(self._streams) + len(self._zombies) >= self.host.limits.streams:
+            at_work = len(self._streams) + len(self._zombies)
+            if at_work >= self.host.limits.streams or not self._budget.has_room(size):
                 self._inbox.count()
                 raise StreamFault(stream, Error.REFUSED_STREAM)
-            self._request(stream, received, end=end)
+            self._request(stream, received, size, end=end)
 
     def data(self, stream: int, content: bytes, length: int, *, end: bool) -> None:
         """`length` is what the frame takes from the windows: `content` and its padding."""
-        if not stream or stream > self._last:
+        if not stream or (stream > self._last and not self.ending):
             raise ConnectionFault(Error.PROTOCOL_ERROR, "DATA on an idle stream")
         self._receive_window -= length
         if self._receive_window < 0:
@@ -175,25 +207,28 @@ class Http2(Connection):
             self.outbox.send(window_update(0, _CONNECTION_WINDOW - self._receive_window))
             self._receive_window = _CONNECTION_WINDOW
         exchange = self._streams.get(stream)
+        if stream > self._last:
+            return
         if exchange is None or exchange.received:
             self._inbox.count()
             raise StreamFault(stream, Error.STREAM_CLOSED)
         exchange.receive_window -= length
         if exchange.receive_window < 0:
             raise StreamFault(stream, Error.FLOW_CONTROL_ERROR)
+        if (padding := length - len(content)) and not end:
+            exchange.receive_window += padding
+            self.outbox.send(window_update(stream, padding))
         if not exchange.request.body_too_large:
-            exchange.body.append(content)
-            exchange.body_size += len(content)
+            exchange.receive(content)
             if exchange.body_size > self.host.limits.body_bytes:
                 self._oversize(exchange)
             elif exchange.receive_window < _STREAM_WINDOW // 2 and not end:
-                self.outbox.send(window_update(stream, _STREAM_WINDOW - exchange.receive_window))
-                exchange.receive_window = _STREAM_WINDOW
+                self._budget.widen(exchange)
         if end:
             self._body_complete(exchange)
 
     def widen(self, stream: int, increment: int) -> None:
-        if stream > self._last:
+        if stream > self._last and not self.ending:
             raise ConnectionFault(Error.PROTOCOL_ERROR, "WINDOW_UPDATE on an idle stream")
         if not stream:
             if not increment:
@@ -232,14 +267,14 @@ class Http2(Connection):
         self.outbox.send(frame(Kind.SETTINGS, Flag.ACK, 0))
 
     def was_reset(self, stream: int) -> None:
-        if stream > self._last:
+        if stream > self._last and not self.ending:
             raise ConnectionFault(Error.PROTOCOL_ERROR, "RST_STREAM on an idle stream")
         if (exchange := self._streams.get(stream)) is not None:
             self.abandon(exchange)
 
     # Requests
 
-    def _request(self, stream: int, received: list[Header], *, end: bool) -> None:
+    def _request(self, stream: int, received: list[Header], size: int, *, end: bool) -> None:
         try:
             method, path, query, headers, repeated = request_fields(received)
         except Malformed:
@@ -251,8 +286,9 @@ class Http2(Connection):
             method, path, query, headers, b"", self.peer, "2", self.peer_certificates, self.scratch
         )
         request.repeated = repeated
-        exchange = Exchange(self, stream, request, self.outbox.initial_window, _STREAM_WINDOW)
+        exchange = Exchange(self, stream, request, size, self.outbox.initial_window, _STREAM_WINDOW)
         self._streams[stream] = exchange
+        self._budget.take_head(exchange)
         if end:
             exchange.received = True
             if len(self._streams) == 1:
@@ -279,8 +315,20 @@ class Http2(Connection):
             raise StreamFault(exchange.id, Error.PROTOCOL_ERROR)
         self._body_complete(exchange)
 
+    def wait_for_room(self, exchange: Exchange) -> None:
+        """The body waits for the budget: its client is not late."""
+        self._receiving.pop(exchange.id, None)
+        self.rest()
+
+    def receive_on(self, exchange: Exchange) -> None:
+        """The body has its share of the budget."""
+        exchange.deadline = self.host.now + self.host.limits.body_timeout
+        self._receiving[exchange.id] = exchange
+        self.rest()
+
     def _oversize(self, exchange: Exchange) -> None:
         exchange.body = []
+        self._budget.release_body(exchange)
         exchange.request.body_too_large = True
         exchange.task = begin(exchange.work(), self.host.loop)
 
@@ -292,8 +340,7 @@ class Http2(Connection):
             return
         if exchange.expected not in (-1, exchange.body_size):
             raise StreamFault(exchange.id, Error.PROTOCOL_ERROR)
-        body = exchange.body
-        exchange.request.body = body[0] if len(body) == 1 else b"".join(body)
+        exchange.request.body = joined(exchange.body)
         exchange.body = []
         exchange.task = begin(exchange.work(), self.host.loop)
 
@@ -310,6 +357,8 @@ class Http2(Connection):
         """The whole answer is on its way."""
         if not exchange.received:
             self.outbox.send(reset(exchange.id, Error.NO_ERROR))
+        if exchange.request.retires:
+            self.retire()
         self._drop(exchange)
 
     def stall(self, exchange: Exchange) -> None:
@@ -335,12 +384,15 @@ class Http2(Connection):
 
     def forget(self, exchange: Exchange) -> None:
         self._zombies.discard(exchange)
+        self._budget.release(exchange)
 
     def _drop(self, exchange: Exchange) -> None:
         self._streams.pop(exchange.id, None)
         self._receiving.pop(exchange.id, None)
         self._stalled.pop(exchange.id, None)
         exchange.left()
+        if exchange.task is None or exchange.task.done():
+            self._budget.release(exchange)
         self.rest()
         if self.ending:
             self.outbox.schedule()

@@ -5,6 +5,10 @@ Judges what can be judged from the frame alone, and counts those that cost us mo
 
 from __future__ import annotations
 
+import asyncio
+import functools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from kubist.http.frames import (
@@ -20,21 +24,30 @@ from kubist.http.frames import (
     frame,
     unpack_head,
 )
-from kubist.http.hpack import Decoder, HpackError, TooLarge
+from kubist.http.hpack import Decoder, Header, HpackError, TooLarge
 
 if TYPE_CHECKING:
     from kubist.http.http2 import Http2
 
 _CONTINUATIONS = 256
 _FLOOD_SECONDS = 10.0
+_TURN = 256
+"""Effort of one turn of the event loop: 1 for a frame, 32 for a request, 1 for 64 bytes of a header block and 1 for
+256 bytes that come out of it."""
+_REQUEST_EFFORT = 32
+_LONG_BLOCK = 16 * 1024
+"""Longer header blocks are decoded in a thread: undoing the Huffman code takes about a microsecond a byte."""
 
 
 class Inbox:
-    """`settled`: the client has opened the connection as it must. `in_block`: its headers are incomplete."""
+    """`settled`: the client has opened the connection as it must. `in_block`: its headers are incomplete.
+    `behind`: whole frames were left for the next turn, so that a client with many requests does not hold up others.
+    `decoding`: that turn comes when a long header block has been decoded.
+    """
 
     __slots__ = (
         "_block", "_block_flags", "_block_size", "_block_stream", "_buffer", "_connection", "_decoder",
-        "_flood", "_flood_end", "_limits", "settled",
+        "_effort", "_flood", "_flood_end", "_limits", "_undelivered", "behind", "settled",
     )  # fmt: skip
 
     def __init__(self, connection: Http2) -> None:
@@ -49,14 +62,40 @@ class Inbox:
         self._block_flags = 0
         self._flood = 0
         self._flood_end = 0.0
+        self._effort = 0
+        self._undelivered: tuple[int, int, asyncio.Future[tuple[list[Header], int]]] | None = None
+        self.behind = False
+
+    @property
+    def decoding(self) -> bool:
+        return self._undelivered is not None
 
     @property
     def in_block(self) -> bool:
         return self._block is not None
 
     def feed(self, data: bytes) -> None:
-        if self._buffer:
-            data = self._buffer + data
+        self._effort = 0
+        self._take(self._buffer + data if self._buffer else data)
+
+    def keep(self, data: bytes) -> None:
+        """Data that arrived while this was behind: a little comes even though reading is paused."""
+        self._buffer += data
+
+    def catch_up(self) -> None:
+        """Take the frames that the last turn has left."""
+        self.behind = False
+        self._effort = 0
+        if self._undelivered is not None:
+            flags, stream, block = self._undelivered
+            self._undelivered = None
+            try:
+                self._deliver(flags, stream, block.result)
+            except StreamFault as fault:
+                self._connection.reset(fault.stream, fault.code)
+        self._take(self._buffer)
+
+    def _take(self, data: bytes) -> None:
         position, end = 0, len(data)
         if not self.settled:
             if data[: len(PREFACE)] != PREFACE[:end]:
@@ -69,6 +108,10 @@ class Inbox:
                 raise ConnectionFault(Error.PROTOCOL_ERROR, "no settings")
             self.settled = True
         while end - position >= HEAD_SIZE:
+            if self._effort > _TURN:
+                self.behind = True
+                break
+            self._effort += 1
             high, low, kind, flags, stream = unpack_head(data, position)
             length = high << 16 | low
             if length > DEFAULT_FRAME_SIZE:
@@ -103,7 +146,9 @@ class Inbox:
         elif kind == Kind.DATA:
             content = _unpadded(payload) if flags & Flag.PADDED else payload
             end = bool(flags & Flag.END_STREAM)
-            if not content and not end:
+            if end:
+                self._effort += _REQUEST_EFFORT
+            elif not content:
                 self.count()
             self._connection.data(stream, content, len(payload), end=end)
         elif kind == Kind.WINDOW_UPDATE:
@@ -167,13 +212,30 @@ class Inbox:
             self._complete(self._block_flags, self._block_stream, b"".join(block))
 
     def _complete(self, flags: int, stream: int, block: bytes) -> None:
+        if len(block) <= _LONG_BLOCK:
+            self._effort += len(block) >> 6
+            self._deliver(flags, stream, lambda: self._decoder.decode(block))
+            return
+        connection = self._connection
+        decoded = connection.host.loop.run_in_executor(_worker(), self._decoder.decode, block)
+        self._undelivered = flags, stream, decoded
+        self._effort, self.behind = _TURN + 1, True
+        decoded.add_done_callback(lambda _: connection.catch_up())
+
+    def _deliver(self, flags: int, stream: int, decode: Callable[[], tuple[list[Header], int]]) -> None:
         try:
-            headers = self._decoder.decode(block)
+            headers, size = decode()
         except TooLarge as error:
             raise ConnectionFault(Error.ENHANCE_YOUR_CALM, "headers too large") from error
         except HpackError as error:
             raise ConnectionFault(Error.COMPRESSION_ERROR, str(error)) from error
-        self._connection.headers(stream, headers, end=bool(flags & Flag.END_STREAM))
+        self._effort += _REQUEST_EFFORT + (size >> 8)
+        self._connection.headers(stream, headers, size, end=bool(flags & Flag.END_STREAM))
+
+
+@functools.cache
+def _worker() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="headers")
 
 
 def _unpadded(payload: bytes) -> bytes:

@@ -26,6 +26,10 @@ class Limits:
 
     streams: int = 250
     """HTTP/2: requests at work at once on a connection."""
+    connection_body_bytes: int = 12 * 1024 * 1024
+    """HTTP/2: bodies of the requests on a connection that are not yet answered, beyond the first 64 KiB of each."""
+    connection_header_bytes: int = 4 * 1024 * 1024
+    """HTTP/2: headers of the requests on a connection that are not yet answered."""
     idle_frames: int = 1000
     """HTTP/2: frames (pings, settings, resets, empty data …) in ten seconds that carry no request."""
 

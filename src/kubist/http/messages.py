@@ -22,6 +22,7 @@ class Request:
     verify who issued them; the application must.
     `connection` lives as long as the client's connection: a place for what is known per connection.
     `body_too_large`: the body passed the server's limit and was thrown away; the answer ends the connection.
+    `retires`: set by the application; an HTTP/2 connection takes no further requests after this one's answer.
     """
 
     method: str
@@ -35,6 +36,7 @@ class Request:
     connection: dict[str, object] = field(default_factory=dict)
     body_too_large: bool = False
     repeated: dict[str, list[str]] | None = None
+    retires: bool = False
 
     def header_values(self, name: str) -> list[str]:
         """All values of a header, as they were sent."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kubist.http.http2 import Http2
 
 _QUANTUM = 64 * 1024
-_STATUS = {status: encode(b":status", b"%d" % status) for status in range(100, 600)}
+_STATUS = {status: encode(b":status", b"%d" % status) for status in range(100, 1000)}
 
 
 class Outbox:
