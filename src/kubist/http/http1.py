@@ -24,6 +24,8 @@ _CLOSE = b"Connection: close\r\n"
 _KEEP_ALIVE = b"Connection: keep-alive\r\n"
 _CHUNKED = b"Transfer-Encoding: chunked\r\n"
 _LINGER_STEP = 0.5
+_TURN = 64 * 1024
+"""Bytes that are parsed in one turn of the event loop: a body may come in chunks of one byte."""
 _BURST = 8
 """Requests that are begun in one turn of the event loop; what else a client sent with them waits for the next."""
 
@@ -33,7 +35,7 @@ class Http1(Connection):
 
     __slots__ = (
         "_burst", "_busy", "_continue", "_current", "_eof", "_keep_alive", "_lingered", "_queue", "_reader", "_reading",
-        "_refused", "_sending", "_task", "_writer", "heard",
+        "_refused", "_rest", "_sending", "_task", "_writer", "heard",
     )  # fmt: skip
 
     def __init__(self, host: Host) -> None:
@@ -41,6 +43,7 @@ class Http1(Connection):
         self._reader = Reader(self)
         self._queue: deque[Request | int] = deque()
         self._reading = True
+        self._rest = b""
         self._refused = False
         self._eof = False
         self._continue = False
@@ -58,16 +61,31 @@ class Http1(Connection):
     # The connection
 
     def data_received(self, data: bytes) -> None:
-        if isinstance(self._writer, (WebSocket, Tunnel)):
+        if self._rest:
+            self._rest += data
+        elif isinstance(self._writer, (WebSocket, Tunnel)):
             self._writer.receive(data)
         elif self._refused:
             self.heard = True
         else:
+            if len(data) > _TURN:
+                data, self._rest = data[:_TURN], data[_TURN:]
+                self.transport.pause_reading()
+                self.host.loop.call_soon(self._read_on)
             self._burst = 0
             try:
                 self._reader.feed(data)
             except Refusal as refusal:
                 self._refuse(refusal.status)
+
+    def _read_on(self) -> None:
+        """Take more of what the last turn of the event loop has left."""
+        data, self._rest = self._rest, b""
+        if self.lost:
+            return
+        self.data_received(data)
+        if not self._rest and self._reading:
+            self.transport.resume_reading()
 
     def eof_received(self) -> bool:
         self._eof = True
@@ -182,7 +200,8 @@ class Http1(Connection):
     def _resume_reading(self) -> None:
         if not self._reading:
             self._reading = True
-            self.transport.resume_reading()
+            if not self._rest:
+                self.transport.resume_reading()
 
     def _refuse(self, status: int) -> None:
         self._refused = True
