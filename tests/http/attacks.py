@@ -1,0 +1,388 @@
+"""Attacks by one anonymous connection, and a server process whose memory and latency they are judged by.
+
+An attack is a function that is given a `Victim`; `Victim.suffer` runs it and measures. Attacks are bounded in size and
+in time, and end quietly when the server hangs up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import hpack
+
+from cli.processes import Running, running
+from kubist.http.frames import DEFAULT_WINDOW, PREFACE, Flag, Kind, frame, settings
+from live import TOKENS, Pki
+
+SECONDS = 4.0
+"""How long an attack may go on."""
+MEGABYTE = 1024 * 1024
+HOST = b"Host: localhost\r\n"
+
+
+@dataclass
+class Harm:
+    """`memory`: bytes that the server grew by, at most. `delays`: how long each /livez took meanwhile.
+
+    A delay is the processor time, in seconds, that the server used between the request and its answer. On an idle
+    machine that is the latency; on a busy one it is still only what the attack caused.
+    """
+
+    memory: int
+    delays: list[float]
+
+    @property
+    def delay(self) -> float:
+        return max(self.delays)
+
+    def __str__(self) -> str:
+        median = sorted(self.delays)[len(self.delays) // 2] * 1000
+        return f"{self.memory / 1e6:.1f} MB, livez {median:.0f} ms, at most {self.delay * 1000:.0f} ms"
+
+
+class Victim:
+    """A server process that allows anonymous requests to /livez only, as every server does."""
+
+    def __init__(self, server: Running, port: int, pki: Pki) -> None:
+        self.server = server
+        self.port = port
+        self._authority = str(pki.path("ca.crt"))
+
+    @property
+    def memory(self) -> int:
+        """Resident bytes."""
+        for line in Path(f"/proc/{self.server.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        raise AssertionError("the process does not tell")
+
+    @property
+    def processor_time(self) -> float:
+        """Seconds that all threads of the server have used."""
+        tasks = Path(f"/proc/{self.server.process.pid}/task").glob("*/schedstat")
+        return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+
+    def connect(self, protocol: str = "http/1.1") -> ssl.SSLSocket:
+        context = ssl.create_default_context(cafile=self._authority)
+        context.set_alpn_protocols([protocol])
+        raw = socket.create_connection(("127.0.0.1", self.port), timeout=10)
+        return context.wrap_socket(raw, server_hostname="127.0.0.1")
+
+    def http2(self) -> H2Attacker:
+        return H2Attacker(self.connect("h2"))
+
+    def suffer(self, attack: Callable[[Victim], None]) -> Harm:
+        """Run an attack; what it did to the server."""
+        before = self.memory
+        harm = Harm(0, [])
+        ended = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(harm, before, ended))
+        watcher.start()
+        try:
+            with contextlib.suppress(OSError):
+                attack(self)
+        finally:
+            ended.set()
+            watcher.join()
+        return harm
+
+    def _watch(self, harm: Harm, before: int, ended: threading.Event) -> None:
+        """Ask for /livez on a connection that is kept, until the attack is over and once more."""
+        context = ssl.create_default_context(cafile=self._authority)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=600, context=context)
+        connection.connect()
+        last = False
+        while not last:
+            last = ended.wait(0.02)
+            began = self.processor_time
+            connection.request("GET", "/livez")
+            assert connection.getresponse().read() == b"ok"
+            harm.delays.append(self.processor_time - began)
+            harm.memory = max(harm.memory, self.memory - before)
+        connection.close()
+
+
+@contextlib.contextmanager
+def victim(home: Path, pki: Pki, *flags: str) -> Iterator[Victim]:
+    """A server process."""
+    (home / "tokens").write_text(TOKENS)
+    common = ["--secure-port=0", "--bind-address=127.0.0.1", "--token-auth-file=tokens", "--data-dir=data"]
+    common += [f"--tls-cert-file={pki.path('tls.crt')}", f"--tls-private-key-file={pki.path('tls.key')}"]
+    with running(home, "apiserver", *common, "--authorization-mode=RBAC", *flags) as server:
+        yield Victim(server, int(server.wait_for(r"serving on 127\.0\.0\.1:(\d+)", 120)), pki)
+
+
+class H2Attacker:
+    """Raw HTTP/2 frames. What the server sends is read and thrown away, but for windows."""
+
+    def __init__(self, connection: ssl.SSLSocket) -> None:
+        self.socket = connection
+        self.encoder = hpack.Encoder()
+        self.stream = -1
+        self.ended = time.monotonic() + SECONDS
+        self.socket.sendall(PREFACE + settings({}))
+        self._buffer = b""
+        self.windows: dict[int, int] = {}
+        self.closed = False
+        self.on_frame: Callable[[int, bytes], None] = lambda kind, payload: None
+
+    def __enter__(self) -> H2Attacker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    @property
+    def over(self) -> bool:
+        return self.closed or time.monotonic() > self.ended
+
+    def headers(
+        self, *more: tuple[str, str], method: str = "GET", path: str = "/api", end: bool = True
+    ) -> bytes:
+        """The frames of one request's headers."""
+        pairs = [(":method", method), (":path", path), (":scheme", "https"), (":authority", "a"), *more]
+        return self.block(self.encoder.encode(pairs), end=end)
+
+    def block(self, encoded: bytes, *, end: bool = True) -> bytes:
+        self.stream += 2
+        self.windows[self.stream] = DEFAULT_WINDOW
+        pieces = [encoded[at : at + 16_384] for at in range(0, len(encoded), 16_384)]
+        flags = [0] * (len(pieces) - 1) + [Flag.END_HEADERS]
+        kinds = [Kind.HEADERS] + [Kind.CONTINUATION] * (len(pieces) - 1)
+        flags[0] |= Flag.END_STREAM if end else 0
+        return b"".join(frame(k, f, self.stream, p) for k, f, p in zip(kinds, flags, pieces, strict=True))
+
+    def listen(self, seconds: float = 0.0) -> None:
+        """Read what has come: windows that open, and the end."""
+        deadline = time.monotonic() + seconds
+        while not self.closed:
+            self.socket.settimeout(max(deadline - time.monotonic(), 0.001))
+            try:
+                data = self.socket.recv(262_144)
+            except TimeoutError:
+                break
+            except OSError:
+                data = b""
+            self.closed = not data
+            self._read(data)
+        self.socket.settimeout(10)
+
+    def _read(self, data: bytes) -> None:
+        self._buffer += data
+        while len(self._buffer) >= 9:
+            end = 9 + int.from_bytes(self._buffer[:3], "big")
+            if len(self._buffer) < end:
+                break
+            kind, stream = self._buffer[3], int.from_bytes(self._buffer[5:9], "big")
+            self.on_frame(kind, self._buffer[9:end])
+            if kind == Kind.WINDOW_UPDATE and stream:
+                self.windows[stream] += int.from_bytes(self._buffer[9:13], "big")
+            self._buffer = self._buffer[end:]
+
+
+# Attacks
+
+
+def headers_out_of_a_table(victim: Victim) -> None:
+    """HPACK: one table entry of 4 KB that each request names 240 times."""
+    with victim.http2() as client:
+        many = [("x-large", "v" * 3900)] * 240
+        batch = client.headers(many[0])
+        while len(batch) < 60_000 and client.stream < 480:
+            batch += client.headers(*many)
+        while not client.over:
+            client.socket.sendall(batch)
+            client.listen(0.05)
+            batch = b"".join(client.headers(*many) for _ in range(100))
+
+
+def headers_out_of_a_code(victim: Victim) -> None:
+    """HPACK: 900 KB in Huffman code, which takes long to undo."""
+    with victim.http2() as client:
+        code = b"\x00\x01x" + _length(60_000) + b"\x07" * 60_000
+        request = hpack.Encoder().encode([(":method", "GET"), (":path", "/"), (":scheme", "https")])
+        while not client.over:
+            client.socket.sendall(client.block(request + code * 15))
+            client.listen(0.05)
+
+
+def headers_without_bodies(victim: Victim) -> None:
+    """250 requests with a megabyte of headers each, none of which ends."""
+    with victim.http2() as client:
+        large = [("x-large", "v" * 3900)] * 240
+        client.socket.sendall(b"".join(client.headers(*large, method="POST", end=False) for _ in range(250)))
+        client.listen(SECONDS)
+
+
+def bodies_without_end(victim: Victim) -> None:
+    """100 bodies of 2.9 MB, each but for its last byte."""
+    _upload(victim, b"x" * 16_384)
+
+
+def bodies_in_tiny_frames(victim: Victim) -> None:
+    """Bodies of two bytes a frame."""
+    _upload(victim, b"xy")
+
+
+def _upload(victim: Victim, content: bytes) -> None:
+    size = 2_900_000
+    length = ("content-length", str(size))
+    with victim.http2() as client:
+        heads = [client.headers(length, method="POST", path="/api/v1/pods", end=False) for _ in range(100)]
+        client.socket.sendall(b"".join(heads))
+        sent = dict.fromkeys(range(1, 201, 2), 0)
+        while not client.over:
+            moved = False
+            for stream, done in sent.items():
+                room = min(client.windows[stream], size - 1 - done, 64 * len(content))
+                if room >= len(content):
+                    count = room // len(content)
+                    client.socket.sendall(frame(Kind.DATA, 0, stream, content) * count)
+                    client.windows[stream] -= count * len(content)
+                    sent[stream] += count * len(content)
+                    moved = True
+            client.listen(0.001 if moved else 0.2)
+
+
+def bodies_in_tiny_chunks(victim: Victim) -> None:
+    """HTTP/1.1: a body of 3 MB in chunks of two bytes."""
+    with victim.connect() as client:
+        client.sendall(b"POST /api/v1/pods HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n")
+        ended = time.monotonic() + SECONDS
+        for _ in range(1500):
+            if time.monotonic() > ended:
+                break
+            client.sendall(b"2\r\nxy\r\n" * 1000)
+
+
+def trailer_without_end(victim: Victim) -> None:
+    with victim.connect() as client:
+        client.sendall(b"POST /api HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n0\r\nX: ")
+        for _ in range(200):
+            client.sendall(b"a" * MEGABYTE)
+
+
+def header_without_end(victim: Victim) -> None:
+    with victim.connect() as client:
+        client.sendall(b"GET /api HTTP/1.1\r\n" + HOST + b"X: ")
+        for _ in range(200):
+            client.sendall(b"a" * MEGABYTE)
+
+
+def repeated_headers(victim: Victim) -> None:
+    """HTTP/1.1: 4,000 headers of one name, again and again."""
+    request = b"GET /api HTTP/1.1\r\n" + HOST + (b"X: " + b"a" * 200 + b"\r\n") * 4000 + b"\r\n"
+    _again(victim, request)
+
+
+def pipelined_requests(victim: Victim) -> None:
+    _again(victim, (b"GET /api HTTP/1.1\r\n" + HOST + b"\r\n") * 200)
+
+
+def _again(victim: Victim, request: bytes) -> None:
+    ended = time.monotonic() + SECONDS
+    with victim.connect() as client:
+        reader = threading.Thread(target=_drain, args=(client,))
+        reader.start()
+        try:
+            while time.monotonic() < ended:
+                client.sendall(request)
+        finally:
+            with contextlib.suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
+            reader.join()
+
+
+def _drain(client: ssl.SSLSocket) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        while client.recv(262_144):
+            pass
+
+
+def made_up_methods(victim: Victim) -> None:
+    """Many methods, on as many connections as they take: each connection is closed after its first answer."""
+    ended = time.monotonic() + SECONDS
+    number = 0
+    while time.monotonic() < ended:
+        with victim.http2() as client, contextlib.suppress(OSError):
+            batch = b""
+            for _ in range(200):
+                number += 1
+                batch += client.headers(method=f"M{number}")
+            client.socket.sendall(batch)
+            client.listen(0.05)
+
+
+def long_methods(victim: Victim) -> None:
+    """Methods of 400 KB."""
+    with victim.http2() as client:
+        for number in range(100):
+            if client.over:
+                break
+            method = b"\x02" + _length(400_000, 0) + b"%06d" % number + b"M" * 399_994
+            client.socket.sendall(
+                client.block(method + hpack.Encoder().encode([(":path", "/"), (":scheme", "a")]))
+            )
+            client.listen(0.01)
+
+
+def large_headers_that_are_parsed(victim: Victim) -> None:
+    """HTTP/1.1: headers that the application takes apart."""
+    ended = time.monotonic() + SECONDS
+    names = (b"Accept", b"Accept-Encoding", b"Authorization", b"Sec-WebSocket-Protocol", b"Content-Type")
+    for name in names:
+        for piece in (b"a,", b"a/b;q=0.1,", b"a b ", b"base64url.bearer.authorization.k8s.io.a,"):
+            if time.monotonic() > ended:
+                return
+            with victim.connect() as client, contextlib.suppress(OSError):
+                value = piece * (900_000 // len(piece))
+                client.sendall(b"GET /api/v1/pods HTTP/1.1\r\n" + HOST + name + b": " + value + b"\r\n\r\n")
+                client.recv(65_536)
+
+
+def flood_of_windows(victim: Victim) -> None:
+    """Window updates of one byte."""
+    with victim.http2() as client:
+        client.socket.sendall(client.headers(method="POST", end=False))
+        update = frame(Kind.WINDOW_UPDATE, 0, 0, (1).to_bytes(4, "big"))
+        update += frame(Kind.WINDOW_UPDATE, 0, 1, (1).to_bytes(4, "big"))
+        while not client.over:
+            client.socket.sendall(update * 5000)
+            client.listen()
+
+
+def _length(number: int, huffman: int = 0x80) -> bytes:
+    """A string's length as HPACK writes it."""
+    out = bytearray([huffman | 0x7F])
+    number -= 0x7F
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+ATTACKS: tuple[Callable[[Victim], None], ...] = (
+    headers_out_of_a_table,
+    headers_out_of_a_code,
+    headers_without_bodies,
+    bodies_without_end,
+    bodies_in_tiny_frames,
+    bodies_in_tiny_chunks,
+    trailer_without_end,
+    header_without_end,
+    repeated_headers,
+    pipelined_requests,
+    made_up_methods,
+    long_methods,
+    large_headers_that_are_parsed,
+    flood_of_windows,
+)

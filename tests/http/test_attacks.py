@@ -1,0 +1,65 @@
+"""One anonymous connection can neither fill the memory of a server nor keep it from answering others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from attacks import ATTACKS, Victim, made_up_methods, victim
+
+from kubist.http.frames import Kind
+from live import TOKEN, Client, Pki
+
+MEMORY = 64 * 1024 * 1024
+DELAY = 0.2
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory: pytest.TempPathFactory, server_pki: Pki) -> Iterator[Victim]:
+    with victim(tmp_path_factory.mktemp("attacked"), server_pki) as found:
+        yield found
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
+def test_one_connection_does_little_harm(attacked: Victim, attack: Callable[[Victim], None]) -> None:
+    harm = attacked.suffer(attack)
+    print(attack.__name__, harm)
+    assert harm.delay < DELAY, str(harm)
+    assert harm.memory < MEMORY, str(harm)
+    assert attacked.server.process.poll() is None and "Traceback" not in attacked.server.output
+
+
+def answers(
+    attacked: Victim, *headers: tuple[str, str], path: str = "/livez", method: str = "GET"
+) -> list[int]:
+    """The kinds of the frames with which the server answers two requests, and the end of the connection."""
+    with attacked.http2() as client:
+        client.socket.sendall(client.headers(*headers, path=path, method=method))
+        kinds = []
+        client.on_frame = lambda kind, payload: kinds.append(kind)
+        client.listen(1)
+        if not client.closed:
+            client.socket.sendall(client.headers(*headers, path=path, method=method))
+            client.listen(1)
+        return [kind for kind in kinds if kind in (Kind.HEADERS, Kind.GOAWAY)]
+
+
+def test_http2_connections_of_strangers_take_one_request(attacked: Victim) -> None:
+    """As kube-apiserver does (UnauthenticatedHTTP2DOSMitigation), also for requests that are allowed."""
+    for path in ("/livez", "/api/v1/pods"):
+        assert answers(attacked, path=path) == [Kind.HEADERS, Kind.GOAWAY]
+    assert answers(attacked, ("authorization", "Bearer nobody")) == [Kind.HEADERS, Kind.GOAWAY]
+    assert answers(attacked, method="FOO") == [Kind.HEADERS, Kind.GOAWAY]
+    assert answers(attacked, ("authorization", f"Bearer {TOKEN}")) == [Kind.HEADERS, Kind.HEADERS]
+
+
+def test_metrics_stay_small_whatever_methods_are_made_up(attacked: Victim, server_pki: Pki) -> None:
+    client = Client(attacked.port, server_pki)
+    client.ask("GET", "/metrics")
+    attacked.suffer(made_up_methods)
+    before = len(client.ask("GET", "/metrics").body)
+    attacked.suffer(made_up_methods)
+    shown = client.ask("GET", "/metrics").body
+    client.close()
+    assert b'verb="other"' in shown and b'verb="M' not in shown
+    assert len(shown) < before + 4096
