@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import json
 import os
@@ -114,7 +115,7 @@ def test_service_account_token_is_valid_after_a_restore_elsewhere(home: Path) ->
         assert call(other, "GET", "/api/v1/namespaces/later")[0] == 404
         assert server.stop() == 0
     assert (other / "pki/ca.key").read_bytes() == (data / "pki/ca.key").read_bytes()
-    with sqlite3.connect(other / "kubist.db") as database:
+    with contextlib.closing(sqlite3.connect(other / "kubist.db")) as database:
         tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     assert tables == {"changes", "expiries", "compaction"}
     assert (data / "pki/service-account.key").read_bytes() not in (other / "kubist.db").read_bytes()
