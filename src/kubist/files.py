@@ -30,10 +30,10 @@ def make_directory(path: Path) -> None:
             raise
 
 
-def create(path: Path, mode: int = FILE_MODE) -> int:
+def create(path: Path) -> int:
     """Descriptor of a new file. FileExistsError if the name is taken, also by a dangling link."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    os.fchmod(descriptor, mode)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+    os.fchmod(descriptor, FILE_MODE)
     return descriptor
 
 
@@ -55,7 +55,7 @@ def private(path: Path) -> None:
 
 
 @contextmanager
-def draft(target: Path, mode: int = FILE_MODE, *, durable: bool = False) -> Iterator[Path]:
+def draft(target: Path, *, durable: bool = False) -> Iterator[Path]:
     """A new, empty file beside `target` that takes its place at the end of the block, unless the block fails.
 
     A `durable` file is on disk before the block's caller goes on: a crash leaves the old file or the new one.
@@ -64,7 +64,7 @@ def draft(target: Path, mode: int = FILE_MODE, *, durable: bool = False) -> Iter
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     path = Path(name)
     try:
-        os.fchmod(descriptor, mode)
+        os.fchmod(descriptor, FILE_MODE)
         yield path
         if durable:
             os.fsync(descriptor)
@@ -76,9 +76,9 @@ def draft(target: Path, mode: int = FILE_MODE, *, durable: bool = False) -> Iter
         sync(target.parent)
 
 
-def write(path: Path, content: bytes, mode: int = FILE_MODE) -> None:
+def write(path: Path, content: bytes) -> None:
     """Replace a file by `content`, whole or not at all. Missing directories are created."""
-    with draft(path, mode) as temporary:
+    with draft(path) as temporary:
         temporary.write_bytes(content)
 
 

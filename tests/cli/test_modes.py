@@ -16,9 +16,6 @@ from kubist import files
 from kubist.embedded import Server
 from kubist.storage.sqlite_file import DatabaseFile
 
-PUBLIC = ".crt"
-"""Certificates are public: clients read them."""
-
 
 @pytest.fixture(params=[0, 0o022], ids=["umask-000", "umask-022"], autouse=True)
 def umask(request: pytest.FixtureRequest) -> Iterator[None]:
@@ -41,7 +38,7 @@ def check_private(directory: Path) -> None:
     wrong = {}
     for path in (directory, *directory.rglob("*")):
         found = path.lstat().st_mode
-        wanted = 0o700 if stat.S_ISDIR(found) else 0o644 if path.suffix == PUBLIC else 0o600
+        wanted = 0o700 if stat.S_ISDIR(found) else 0o600
         if stat.S_IMODE(found) != wanted:
             wrong[str(path)] = oct(found)
     assert wrong == {}

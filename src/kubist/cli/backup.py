@@ -190,7 +190,7 @@ def restore(source: Path, directory: Path, confirm: Callable[[str], None]) -> st
                     copy.commit()
                 kept = _keep(directory, path, replaced)
                 for name, content in keys.items():
-                    files.write(pki / name, content, 0o644 if name.endswith(".crt") else files.FILE_MODE)
+                    files.write(pki / name, content)
         finally:
             os.close(lock)
     lines = [

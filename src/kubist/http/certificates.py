@@ -112,9 +112,9 @@ def load_authority(cert_file: Path, key_file: Path) -> Authority:
 
 
 def save(pair: Pair, cert_file: Path, key_file: Path) -> None:
-    """Write both files whole, the key first and readable by its owner only."""
-    for file, content, mode in ((key_file, pair.key_pem, 0o600), (cert_file, pair.cert_pem, 0o644)):
-        files.write(file, content, mode)
+    """Write both files whole, the key first."""
+    files.write(key_file, pair.key_pem)
+    files.write(cert_file, pair.cert_pem)
 
 
 def _name(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
