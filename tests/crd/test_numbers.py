@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from crd.defining import CRDS, await_status, define, definition, version
@@ -12,24 +14,26 @@ from live import Answer, Client
 
 GROUP = "numbers.example.com"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
-HIGHEST = (1 << 63) - 1
+LEAST, HIGHEST = -(1 << 63), (1 << 63) - 1
 
 
 @pytest.mark.parametrize(
     ("kind", "value", "shown"),
     [
-        ("integer", 1 << 63, HIGHEST),
-        ("integer", 12345678901234567890, HIGHEST),
-        ("integer", 1e300, HIGHEST),
-        ("integer", -1e300, -(1 << 63)),
+        ("integer", HIGHEST, HIGHEST),
+        ("integer", 1 << 63, LEAST),
+        ("integer", 12345678901234567890, LEAST),
+        ("integer", 1e300, LEAST),
+        ("integer", -1e300, LEAST),
         ("integer", 1.9, 1),
         ("string", 12345678901234567890, "1.2345678901234567e+19"),
         ("string", 1e300, "1e+300"),
         ("string", HIGHEST, str(HIGHEST)),
+        ("string", {"b": 1.0, "a": [18446744073709551616.0]}, '{"a":[18446744073709552000],"b":1}'),
         ("number", 1 << 63, 9223372036854776000),
     ],
 )
-def test_cell_of_a_large_number(kind: str, value: float, shown: int | str) -> None:
+def test_cell_of_a_large_number(kind: str, value: Any, shown: int | str) -> None:
     column = Column("x", kind, "", "", 0, JsonPath(".x"))
     assert cell(column, {"x": value}) == shown
 
@@ -52,7 +56,7 @@ def test_table_of_large_numbers(client: Client) -> None:
         connection.close()
     assert table.status == 200, table
     cells = table.json["rows"][0]["cells"]
-    assert cells == ["a", HIGHEST, 12345678901234567000, "1.2345678901234567e+19", None, None]
+    assert cells == ["a", LEAST, 12345678901234567000, "1.2345678901234567e+19", None, None]
     client.delete(f"{CRDS}/numbers.{GROUP}")
 
 
@@ -66,8 +70,17 @@ def test_integer_beyond_64_bits_is_no_integer_and_out_of_range(value: str) -> No
     ]
 
 
-@pytest.mark.parametrize("number", ["1", "1.0", "1e0"])
-def test_member_of_a_set_is_named_by_its_value(client: Client, number: str) -> None:
+@pytest.mark.parametrize(
+    ("number", "name", "stored"),
+    [
+        ("1", "v:1", 1),
+        ("1.0", "v:1", 1),
+        ("1e0", "v:1", 1),
+        ("1e-7", "v:1e-07", 1e-7),
+        ("-9223372036854775809", "v:-9223372036854776000", -9223372036854775808.0),
+    ],
+)
+def test_member_of_a_set_is_named_by_its_value(client: Client, number: str, name: str, stored: float) -> None:
     items = {"type": "number"}
     schema = {
         "type": "object",
@@ -80,12 +93,12 @@ def test_member_of_a_set_is_named_by_its_value(client: Client, number: str) -> N
         answer = client.ask("POST", members, body.encode())
         assert answer.status == 201, answer
         owned = answer.json["metadata"]["managedFields"][0]["fieldsV1"]
-        assert owned == {"f:set": {".": {}, "v:1": {}, "v:2.5": {}}}
+        assert owned == {"f:set": {".": {}, name: {}, "v:2.5": {}}}
         applied = client.ask(
             "PATCH", f"{members}/a?fieldManager=m", body.encode(), "application/apply-patch+yaml"
         )
         assert applied.status == 200, applied
-        assert applied.json["set"] == [1, 2.5]
+        assert applied.json["set"] == [stored, 2.5]
     finally:
         client.delete(f"{CRDS}/members.{GROUP}")
         await_status(client, members, 404)

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from kubist.crd.jsonpath import JsonPath, PathError
-from kubist.meta.numerals import canonical, go_float
+from kubist.meta.numerals import canonical, go_float, odd_number, written
 
 Object = dict[str, Any]
 
@@ -79,7 +79,7 @@ def cell(column: Column, obj: Object, now: datetime.datetime | None = None) -> A
     if column.type == "string":
         return printed(value)
     if column.type == "integer" and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return saturated(value)
+        return as_int64(value)
     if column.type == "number" and isinstance(value, (int, float)) and not isinstance(value, bool):
         return canonical(float(value))
     if column.type == "boolean" and isinstance(value, bool):
@@ -89,16 +89,21 @@ def cell(column: Column, obj: Object, now: datetime.datetime | None = None) -> A
     return None
 
 
-def saturated(value: float) -> int:
-    """A number as an integer of 64 bits: beyond these, the nearest one."""
-    return max(-(1 << 63), min(int(value), (1 << 63) - 1))
+LEAST = -(1 << 63)
+
+
+def as_int64(value: float) -> int:
+    """A number as an integer of 64 bits; one beyond them is the least, as processors convert floats."""
+    whole = int(value)
+    return whole if LEAST <= whole < -LEAST else LEAST
 
 
 def printed(value: Any) -> str:
     if value is None:
         return "<no value>"
     if isinstance(value, (dict, list)):
-        text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+        encoded = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        text = written(orjson.loads(encoded)) if odd_number(encoded) else encoded.decode()
         return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -6,6 +6,8 @@ import re
 from decimal import Decimal
 from typing import Any
 
+import orjson
+
 odd_number = re.compile(rb"[:\[,]-?\d+(?:\.|e|\d{18})").search
 """Whether JSON may hold a number that is not written as it is read: 1.0, 1e3, or beyond 64 bits."""
 
@@ -42,6 +44,31 @@ def canonical(value: Any) -> Any:
         whole = int(Decimal(repr(value)))
         return whole if -(1 << 63) <= whole < 1 << 64 else value
     return value
+
+
+def written(value: Any, exponent_digits: int = 1) -> str:
+    """A value as Go writes it in JSON: only the largest and smallest floats have an exponent."""
+    if isinstance(value, dict):
+        inner = (f"{_text(key)}:{written(item, exponent_digits)}" for key, item in value.items())
+        return f"{{{','.join(inner)}}}"
+    if isinstance(value, list):
+        return f"[{','.join(written(item, exponent_digits) for item in value)}]"
+    if isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < 1 << 63:
+        value = float(value)
+    if not isinstance(value, float):
+        return _text(value)
+    number = Decimal(repr(value)).normalize()
+    if value == 0 or 1e-6 <= abs(value) < 1e21:
+        return f"{number:f}"
+    sign, digits, _ = number.as_tuple()
+    mantissa = f"{digits[0]}.{''.join(map(str, digits[1:]))}".removesuffix(".")
+    exponent = number.adjusted()
+    shown = f"{abs(exponent):0{exponent_digits}d}"
+    return f"{'-' * sign}{mantissa}e{'-' if exponent < 0 else '+'}{shown}"
+
+
+def _text(value: Any) -> str:
+    return orjson.dumps(value).decode()
 
 
 PLAIN_POWERS = range(-4, 6)

@@ -10,7 +10,7 @@ import orjson
 
 from kubist.caching import bounded_cache
 from kubist.meta.fields import quoted
-from kubist.meta.numerals import canonical as canonical_numbers
+from kubist.meta.numerals import written
 
 Element = str
 
@@ -30,7 +30,7 @@ def value(of: Any) -> Element:
 
 def _json(of: Any) -> str:
     """A value as it is written: 1.0 is 1."""
-    text = orjson.dumps(of if isinstance(of, (str, int)) else canonical_numbers(of)).decode()
+    text = orjson.dumps(of).decode() if isinstance(of, (str, int)) else written(of, exponent_digits=2)
     if "<" in text or ">" in text or "&" in text:
         text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return text
