@@ -276,3 +276,44 @@ def test_many_repeated_keys_do_not_cost_more_than_their_size(client: Client, nam
         assert answer.status in (201, 400), answer
     free = f'{{{KIND},"metadata":{{"name":"a"}},"{"k" * 500_000}":{{{labels}}}}}'
     assert client.ask("POST", where, free.encode()).status == 400
+
+
+@pytest.mark.parametrize("member", ["op", "path"])
+def test_lost_member_of_an_operation_must_be_a_text(client: Client, widget: str, member: str) -> None:
+    body = f'[{{"{member}":1,"op":"test","path":"/kind","value":"Widget"}}]'
+    answer = client.ask("PATCH", widget, body.encode(), JSON_PATCH)
+    assert answer.status == 400, answer
+    assert f"cannot unmarshal number into Go struct field jsonPatchOp.{member}" in answer.json["message"]
+
+
+def test_configuration_that_does_not_apply_warns_of_nothing(client: Client, widgets: str) -> None:
+    text = f"apiVersion: {GROUP}/v1\nkind: Widget\nmetadata: {{name: a}}\nspec:\n  s: b\n  s: 1\n"
+    for validation in ("Warn", "Strict"):
+        where = f"{widgets}/a?fieldManager=m&fieldValidation={validation}"
+        answer = client.ask("PATCH", where, text.encode(), APPLY)
+        assert answer.status == 500, answer
+        assert "failed to create typed patch object" in answer.json["message"]
+        assert warnings(answer) == []
+
+
+def test_number_beyond_floats_in_an_unchecked_patch(client: Client, widget: str) -> None:
+    for content_type, body in (
+        (MERGE, b'{"spec":{"n":1e400}}'),
+        (JSON_PATCH, b'[{"op":"add","value":1e400}]'),
+    ):
+        answer = client.ask("PATCH", f"{widget}?fieldValidation=Ignore", body, content_type)
+        assert answer.status == 422, answer
+        answer = client.ask("PATCH", widget, body, content_type)
+        assert answer.status == 400, answer
+
+
+@pytest.mark.parametrize("kind", ["Widget", "ConfigMap"])
+def test_strict_refusal_of_yaml_lists_lines(client: Client, widgets: str, namespace: str, kind: str) -> None:
+    custom = kind == "Widget"
+    where = widgets if custom else f"/api/v1/namespaces/{namespace}/configmaps"
+    api_version = f"{GROUP}/v1" if custom else "v1"
+    text = f"apiVersion: {api_version}\nkind: {kind}\nmetadata:\n  name: a\n  name: b\n  name: c\n"
+    answer = client.ask("POST", f"{where}?fieldValidation=Strict", text.encode(), "application/yaml")
+    assert answer.status == 400, answer
+    lines = "".join(f'\n  line {line}: key "name" already set in map' for line in (5, 6))
+    assert answer.json["message"].endswith(f"strict decoding error: yaml: unmarshal errors:{lines}")

@@ -73,9 +73,11 @@ class Repeats:
 
     The objects themselves are plain dicts: the last value of a key counts."""
 
-    __slots__ = ("_pairs",)
+    __slots__ = ("_pairs", "sorted")
 
     def __init__(self) -> None:
+        self.sorted: set[int] = set()
+        """The identities of objects that were written again, with sorted keys."""
         self._pairs: dict[int, tuple[dict[str, Any], list[tuple[str, Any]]]] = {}
         """By the identity of the object, which is kept alive as long as its identity means it."""
 
@@ -92,7 +94,9 @@ class Repeats:
     def pairs(self, value: dict[str, Any]) -> Iterable[tuple[str, Any]]:
         """Every key and value of an object as the text has them."""
         known = self._pairs.get(id(value))
-        return value.items() if known is None else known[1]
+        if known is not None:
+            return known[1]
+        return sorted(value.items()) if id(value) in self.sorted else value.items()
 
     def copy(self) -> Repeats:
         same = Repeats()

@@ -19,6 +19,10 @@ MAX_DEPTH = 250
 """Deeper than any object, and within what can be written again."""
 
 
+class BeyondRange(DecodeError):
+    """A number that no float can hold."""
+
+
 NO_KIND = "couldn't get version/kind; json parse error"
 _TYPE_META = (
     r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
@@ -161,5 +165,5 @@ def _no_constant(name: str) -> NoReturn:
 def _finite(text: str) -> float:
     number = float(text)
     if number - number != 0:
-        raise DecodeError(f"json: cannot unmarshal number {text} into Go value of type float64")
+        raise BeyondRange(f"json: cannot unmarshal number {text} into Go value of type float64")
     return number

@@ -7,7 +7,7 @@ takes a missing member for null.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import orjson
@@ -25,8 +25,9 @@ _MEMBERS = frozenset({"op", "path", "from", "value"})
 _INDEX = re.compile(r"[+-]?[0-9]+")
 
 
-def operations(document: Any, *, checked: bool = True) -> list[Operation]:
-    """The operations of a parsed document. `checked`: field validation is not Ignore, types are looked at."""
+def operations(document: Any, *, checked: bool = True, repeats: Repeats | None = None) -> list[Operation]:
+    """The operations of a parsed document. `checked`: field validation is not Ignore, types are looked at.
+    `repeats` are the objects of the document that name a key more than once."""
     into = ("error decoding patch: ", "handlers.jsonPatchOp", "[]handlers.jsonPatchOp")
     prefix, element, whole = into if checked else ("", "jsonpatch.Operation", "jsonpatch.Patch")
     if document is None:
@@ -39,16 +40,15 @@ def operations(document: Any, *, checked: bool = True) -> list[Operation]:
             what = f"json: cannot unmarshal {json_type(operation)} into Go value of type {element}"
             raise MalformedPatch(prefix + what)
         if checked and operation:
-            _check_members(operation)
+            _check_members(repeats.pairs(operation) if repeats else operation.items())
     if len(document) > MAX_OPERATIONS:
         raise TooManyOperations(MAX_OPERATIONS, len(document))
     return [operation or {} for operation in document]
 
 
-def _check_members(operation: Operation) -> None:
-    for member in ("op", "path", "from"):
-        value = operation.get(member)
-        if value is not None and not isinstance(value, str):
+def _check_members(members: Iterable[tuple[str, Any]]) -> None:
+    for member, value in members:
+        if value is not None and not isinstance(value, str) and member in ("op", "path", "from"):
             into = f"Go struct field jsonPatchOp.{member} of type string"
             raise MalformedPatch(
                 f"error decoding patch: json: cannot unmarshal {json_type(value)} into {into}"
@@ -77,6 +77,7 @@ def apply(document: Any, patch: list[Operation], repeats: Repeats | None = None)
         if perform is None:
             raise PatchFailed(f"Unexpected kind: {kind}")
         perform(target, operation)
+    target.repeats.sorted = target.ours
     return target.root
 
 

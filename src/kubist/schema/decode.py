@@ -18,6 +18,14 @@ _compiled_lists: dict[str, Convert] = {}
 """By OpenAPI name: nodes of one name share their fields. One of a struct alone, one of a list of them."""
 
 
+class Mistyped(DecodeError):
+    """A value that is not of the type of its field."""
+
+    def __init__(self, error: WrongType) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 def decode(schema: Schema, value: Any, flags: Flags | None = None) -> Any:
     """The canonical object of a value, parts of which it takes over. A custom resource stays as it is.
 
@@ -28,7 +36,7 @@ def decode(schema: Schema, value: Any, flags: Flags | None = None) -> Any:
     try:
         return converter(schema)(value, flags if flags is not None else [])
     except WrongType as error:
-        raise DecodeError(str(error)) from None
+        raise Mistyped(error) from None
     except RecursionError:
         raise DecodeError("exceeded max depth") from None
 
@@ -85,7 +93,7 @@ class _Source:
     def _body(self) -> list[str]:
         lines = [
             " if type(v) is not dict:",
-            f"  if v is not None: raise WrongType(v, {go_type(self.schema)!r})",
+            f"  if v is not None: raise WrongType(v, {go_type(self.schema)!r}, struct=True)",
             "  v = EMPTY",
             " o = {}; n = 0; k = ''",
             " try:",

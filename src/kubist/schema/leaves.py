@@ -40,11 +40,24 @@ _WORDS = {
 }
 
 
+_KINDS = {dict: "map", list: "slice", str: "string", bool: "bool", int: "int64"}
+_CONVERTED = {
+    "string": ("int64",),
+    "int32": ("int64", "float64"),
+    "int64": ("int64", "float64"),
+    "float64": ("int64", "float64"),
+}
+
+
 class WrongType(Exception):
     """A value of the wrong type, gathering on its way up the fields in which it stands."""
 
-    def __init__(self, value: Any, go_type: str) -> None:
+    def __init__(self, value: Any, go_type: str, *, struct: bool = False, own: bool = False) -> None:
+        """`struct`: what is wanted is one. `own`: it is of a type that reads its JSON by itself."""
         word = _WORDS.get(type(value), "number")
+        self.source = _KINDS.get(type(value), "float64")
+        self.wanted = "struct" if struct else ""
+        self.own = own
         if word == "number" and go_type.startswith("int"):
             word = f"number {value.text if isinstance(value, Literal) else value}"
         self.word = word
@@ -56,6 +69,20 @@ class WrongType(Exception):
         if field:
             self.struct = self.struct or struct
             self.path.append(field)
+
+    def restored(self) -> str:
+        """The same in the words of a strategic merge patch, whose result never was JSON."""
+        go, source = self.go_type, self.source
+        if self.own:
+            return f"json: cannot unmarshal {self.word} into Go value of type {go}"
+        if self.wanted == "struct":
+            return f"cannot restore struct from: {source}"
+        if go.startswith(("map[", "[]")):
+            return f"cannot restore {'map' if go[0] == 'm' else 'slice'} from {source}"
+        target = go if go in ("bool", "int32", "int64", "float64") else "string"
+        if source in _CONVERTED.get(target, ()):
+            return f"cannot convert {source} to {target}"
+        return f"unrecognized type: {target}"
 
     def __str__(self) -> str:
         where = f"struct field {self.struct}.{'.'.join(reversed(self.path))}" if self.struct else "value"
@@ -165,7 +192,13 @@ def _number(value: Any, flags: Flags) -> Any:
 
 
 def _int_or_string(value: Any, flags: Flags) -> Any:
-    return value if type(value) is str else _integer(31, "int32", value, flags)
+    if type(value) is str:
+        return value
+    try:
+        return _integer(31, "int32", value, flags)
+    except WrongType as error:
+        error.own = True
+        raise
 
 
 def _quantity(value: Any, flags: Flags) -> str:
@@ -199,7 +232,7 @@ def _time(canonical: Callable[[str], str | None], value: Any, flags: Flags) -> s
             raise DecodeError(str(error)) from None
     if value is None:
         return None
-    raise WrongType(value, "string")
+    raise WrongType(value, "string", own=True)
 
 
 _LINE_BREAKS = str.maketrans("", "", "\r\n")

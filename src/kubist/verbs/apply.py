@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from kubist.codec.errors import DecodeError
 from kubist.http.messages import Response
 from kubist.kinds.strategy import Scale, Update
 from kubist.meta import objectmeta, status
+from kubist.meta.numerals import odd_number, rounded
 from kubist.patch import apply as ssa
 from kubist.schema.leaves import WRAP
 from kubist.turns import away
@@ -18,7 +21,7 @@ Object = dict[str, Any]
 
 
 async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
-    configuration = await away(call.long, read, call)
+    configuration, complaints = await away(call.long, read, call)
     wanted = body.expected(call.resource)
 
     def completed(merged: Object, live: Object | None, created: bool) -> Object:
@@ -29,6 +32,7 @@ async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
     async def applied(old: Object | None, fresh: guarded.Fresh) -> Object:
         live = create.from_storage(call, await fresh()) if old is not None else None
         merged = await _merge(call, configuration, live, force, path.reset_fields)
+        complain(call, complaints)
         new = await away(call.long, completed, merged, live, old is None)
         metadata = new["metadata"]
         if live is None and (uid := metadata.get("uid")):
@@ -49,8 +53,8 @@ async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
     return await update.answer(call, outcome, shown)
 
 
-def read(call: Call) -> Object:
-    """The configuration: YAML of the resource's kind and version."""
+def read(call: Call) -> tuple[Object, list[str]]:
+    """The configuration: YAML of the resource's kind and version; and a complaint for each duplicate key."""
     try:
         document = body.parse_yaml(call)
     except DecodeError as error:
@@ -58,12 +62,19 @@ def read(call: Call) -> Object:
     value = document.value
     if not isinstance(value, dict):
         raise status.bad_request("error decoding YAML: the configuration is not an object")
-    if document.complaints and call.context.field_validation != "Ignore":
-        if call.context.field_validation == "Strict":
-            raise status.bad_request(f"error strict decoding YAML: {', '.join(document.complaints)}")
-        for complaint in document.complaints:
-            call.context.warn(complaint)
-    return value
+    return rounded(value) if odd_number(orjson.dumps(value)) else value, document.complaints
+
+
+def complain(call: Call, complaints: list[str]) -> None:
+    """Duplicate keys, once the configuration was found to apply."""
+    if not complaints or call.context.field_validation == "Ignore":
+        return
+    if call.context.field_validation == "Strict":
+        listed = "".join(f"\n  {complaint}" for complaint in complaints)
+        why = f"error converting YAML to JSON: yaml: unmarshal errors:{listed}"
+        raise status.bad_request(f"error strict decoding YAML: {why}")
+    for complaint in complaints:
+        call.context.warn(complaint)
 
 
 async def _merge(
@@ -136,7 +147,7 @@ async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Respo
     from kubist.schema.catalog import schema_for
     from kubist.verbs import scale as scales
 
-    configuration = await away(call.long, read, call)
+    configuration, complaints = await away(call.long, read, call)
     check_kind(configuration, managed.SCALE, "Scale")
     schema = schema_for("autoscaling", "v1", "Scale")
     wanted = scales.expected_scale()
@@ -158,6 +169,7 @@ async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Respo
             force=force,
             subresource="scale",
         )
+        complain(call, complaints)
         if call.resource.custom:
             raise _unscalable("failed to convert new object")
         return _decoded(call, merged, wanted, new=False)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
+
+import orjson
 
 from kubist.codec import json, negotiate
 from kubist.codec.complaints import Repeats
 from kubist.codec.errors import DecodeError
 from kubist.meta import status
 from kubist.resources import Resource
-from kubist.schema.catalog import is_builtin, schema_for
+from kubist.schema.catalog import is_builtin
 from kubist.schema.empties import Empties
 from kubist.schema.leaves import KEEP_EMPTY
 from kubist.schema.node import Schema
@@ -68,6 +71,9 @@ def read(call: Call, wanted: Expected, *, offered: tuple[str, ...] = negotiate.A
     serializer = negotiate.content_type(call.request.headers.get("content-type", ""), offered)
     try:
         decoded = _decode(call, wanted, serializer)
+    except Mistaken as mistaken:
+        complain(call, wanted, mistaken.complaints)
+        raise mistaken.error from None
     except DecodeError as error:
         raise _unreadable(wanted, error, call.request.body) from None
     if decoded.complaints:
@@ -98,11 +104,27 @@ def complain(call: Call, wanted: Expected, complaints: list[str]) -> None:
     if not complaints or call.context.field_validation == "Ignore":
         return
     if call.context.field_validation == "Strict":
-        listed = ", ".join(complaints)
+        listed = ", ".join(_listed(complaints))
         message = f"{wanted.kind} in version {wanted.version!r} cannot be handled as a {wanted.kind}: "
         raise status.bad_request(message.replace("'", '"') + f"strict decoding error: {listed}")
     for complaint in complaints:
         call.context.warn(complaint)
+
+
+def _listed(complaints: list[str]) -> list[str]:
+    """Complaints as a refusal lists them: those about lines of YAML are one error."""
+    lines = [f"\n  {complaint}" for complaint in complaints if complaint.startswith("line ")]
+    others = [complaint for complaint in complaints if not complaint.startswith("line ")]
+    return [f"yaml: unmarshal errors:{''.join(lines)}", *others] if lines else others
+
+
+class Mistaken(Exception):
+    """A custom object of another kind or version. Its complaints come first."""
+
+    def __init__(self, error: status.APIError, complaints: list[str]) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.complaints = complaints
 
 
 class Unrecognized(DecodeError):
@@ -146,16 +168,17 @@ def _decode_json(body: bytes, wanted: Expected) -> Decoded:
     except DecodeError as error:
         raise Unrecognized(f"{NO_KIND}: {error}") from None
     value, repeats = known
+    found = Repeats()
+    if repeats:
+        value, found = json.parse_repeats(body)
+        if isinstance(value, dict):
+            _check_type_meta(found.pairs(value))
     if wanted.custom is None and isinstance(value, dict):
         check_identity(value, wanted)
         decoded = decode_body(wanted.schema, body, known)
         decoded.object = identified(decoded.object, wanted)
         return decoded
-    complaints: list[str] = []
-    if repeats:
-        value, found = json.parse_repeats(body)
-        complaints = found.duplicate(value)
-    return _decode_document(value, complaints, wanted)
+    return _decode_document(value, found.duplicate(value), wanted)
 
 
 def _decode_document(value: Any, complaints: list[str], wanted: Expected) -> Decoded:
@@ -196,12 +219,18 @@ def decode_parsed(
     """A parsed document as an object of the expected kind; `asked` as of `decode_value`. What it has taken over
     unchanged from a `stored` object, which was decoded before it was stored, stays as it is, but for metadata.
     `repeats` are its objects that name a key more than once, if there are any."""
-    check_identity(value, wanted)
     if wanted.custom is not None:
         if repeats:
             complaints = complaints + repeats.duplicate(value)
-        obj, unknown = wanted.custom.strategy.decode(value)
+        try:
+            check_identity(value, wanted)
+            obj, unknown = wanted.custom.strategy.decode(value)
+        except status.APIError as error:
+            if complaints:
+                raise Mistaken(error, complaints) from None
+            raise
         return Decoded(obj, complaints + unknown)
+    check_identity(value, wanted)
     kept: Object = {}
     if stored is not None:
         kept = {
@@ -224,15 +253,16 @@ def check_identity(value: Object, wanted: Expected) -> None:
     kind, api_version = value.get("kind"), value.get("apiVersion")
     if kind == wanted.kind and api_version == wanted.api_version:
         return
-    for name, given in (("kind", kind), ("apiVersion", api_version)):
-        if given is not None and not isinstance(given, str):
-            word = json_type(given)
-            raise Unrecognized(
-                f"{NO_KIND}: json: cannot unmarshal {word} into Go struct field .{name} of type string"
-            )
-    if wanted.custom is not None and not (kind and api_version):
-        missing = "kind" if not kind else "apiVersion"
-        raise DecodeError(f"Object '{missing}' is missing")
+    _check_type_meta((("kind", kind), ("apiVersion", api_version)))
+    if api_version == "/":
+        api_version = ""
+    if wanted.custom is not None:
+        if not kind:
+            raise Unrecognized(f"Object 'Kind' is missing in '{orjson.dumps(value).decode()}'")
+        if not api_version:
+            raise _other_version("", wanted)
+        if api_version.count("/") > 1:
+            raise Unrecognized(f"unexpected GroupVersion string: {api_version}")
     kind, api_version = kind or wanted.kind, api_version or wanted.api_version
     if kind == wanted.kind and (api_version == wanted.api_version or api_version in wanted.accepts):
         return
@@ -255,6 +285,16 @@ def check_identity(value: Object, wanted: Expected) -> None:
     raise status.bad_request(
         f"{shown}: converting ({group}.{kind}) to ({wanted.group}.{wanted.kind}): unknown conversion"
     )
+
+
+def _check_type_meta(pairs: Iterable[tuple[str, Any]]) -> None:
+    """Kind and apiVersion are texts, even where another one replaces them."""
+    for name, given in pairs:
+        if given is not None and not isinstance(given, str) and name in ("kind", "apiVersion"):
+            word = json_type(given)
+            raise Unrecognized(
+                f"{NO_KIND}: json: cannot unmarshal {word} into Go struct field .{name} of type string"
+            )
 
 
 def _other_version(api_version: str, wanted: Expected) -> status.APIError:
@@ -280,40 +320,3 @@ def _decode_protobuf(body: bytes, wanted: Expected) -> Decoded:
     named = {key: value for key, value in (("kind", kind), ("apiVersion", api_version)) if value}
     check_identity(named, wanted)
     return Decoded(identified(protobuf.decode(wanted.schema, raw), wanted), [])
-
-
-def read_delete_options(call: Call) -> Object | None:
-    """DeleteOptions sent as a body, of whatever group; None without a body."""
-    body = call.request.body
-    if not body:
-        return None
-    schema = schema_for("", "v1", "DeleteOptions")
-    serializer = negotiate.content_type(call.request.headers.get("content-type", ""))
-    try:
-        if serializer == negotiate.PROTOBUF:
-            from kubist.codec import protobuf
-
-            _, kind, raw = protobuf.unwrap(body)
-            obj: Object = protobuf.decode(schema, raw)
-        else:
-            if serializer == negotiate.YAML:
-                from kubist.codec import yaml
-
-                value, repeats = yaml.parse(body).value, Repeats()
-            else:
-                value, repeats = json.read_repeats(body)
-            if value is None:
-                value = {}
-            if not isinstance(value, dict):
-                raise DecodeError("couldn't get version/kind; json parse error: not an object")
-            kind = value.get("kind") or "DeleteOptions"
-            if repeats:
-                value, _ = resolve(schema, value, repeats)
-            obj = decode_value(schema, value).object
-    except DecodeError as error:
-        raise status.bad_request(
-            f'DeleteOptions in version "v1" cannot be handled as a DeleteOptions: {error}'
-        ) from None
-    if kind and kind != "DeleteOptions":
-        raise status.bad_request(f"decoded object cannot be converted to DeleteOptions: {kind}")
-    return obj

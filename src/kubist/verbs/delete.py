@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from kubist.http.messages import Response
 from kubist.meta import status
 from kubist.storage.cache import Entry
-from kubist.verbs import body, create
+from kubist.verbs import create, deleteoptions
 from kubist.verbs.call import Call
 from kubist.verbs.guarded import MODIFIED
 from kubist.verbs.options import DeleteOptions, delete_options
@@ -23,7 +23,7 @@ async def delete(call: Call) -> Response:
     if call.info.subresource:
         raise status.method_not_allowed()
     shown = call.negotiate("object")
-    options = delete_options(body.read_delete_options(call), call.query)
+    options = delete_options(deleteoptions.read(call), call.query)
     call.context.dry_run = options.dry_run
     call.context.options = options.given()
     call.resource.strategy.before_delete(call.context, call.info.name, options.propagation)

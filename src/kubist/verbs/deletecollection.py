@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from kubist.http.messages import Response
 from kubist.meta import status
 from kubist.storage.cache import Entry
-from kubist.verbs import body
+from kubist.verbs import deleteoptions
 from kubist.verbs import list as list_verb
 from kubist.verbs.call import Call
 from kubist.verbs.delete import remove
@@ -26,7 +26,7 @@ async def deletecollection(call: Call) -> Response:
     shown = call.negotiate("object")
     chosen = await list_options({name: value for name, value in call.query.items() if name != "watch"})
     selection = Selection(call, chosen)
-    options = delete_options(body.read_delete_options(call), call.query)
+    options = delete_options(deleteoptions.read(call), call.query)
     call.context.dry_run = options.dry_run
     call.context.options = options.given()
     call.resource.strategy.before_delete(call.context, "", options.propagation)

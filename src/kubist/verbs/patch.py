@@ -11,8 +11,12 @@ from kubist.codec.errors import DecodeError
 from kubist.http.messages import Response
 from kubist.kinds.strategy import Scale
 from kubist.meta import fields, objectmeta, status
-from kubist.meta.fields import FieldError
+from kubist.meta.fields import FieldError, quoted
+from kubist.meta.numerals import written
 from kubist.patch import jsonpatch, merge, strategic
+from kubist.patch.values import shown
+from kubist.resources import Resource
+from kubist.schema.decode import Mistyped
 from kubist.schema.leaves import KEEP_EMPTY, WRAP
 from kubist.schema.node import Schema
 from kubist.turns import away
@@ -43,6 +47,12 @@ class Change:
         """What field validation finds in the patch itself."""
         self.repeats = Repeats()
         """The objects that the last result has of the patch and that name a key more than once."""
+        self.unknown: list[str] = []
+        """The fields that the last result has and its version has not."""
+        self.mistaken = False
+        """Whether the last result is of another kind or version, which leaves its fields without owners."""
+        self._document: Any = None
+        self._result: Any = None
         self._in_patch = self.repeats
         self._apply: Patch | None = None
 
@@ -50,17 +60,51 @@ class Change:
         if self._apply is None:
             self._apply = self._read()
         self.repeats = self._in_patch.copy()
-        return self._apply(current)
+        self.unknown, self.mistaken = [], False
+        result = self._result = self._apply(current)
+        return result
+
+    def invalid(self, why: object) -> status.APIError:
+        """422 of a patch whose result cannot be an object of the kind. It shows the result; of a strategic merge,
+        the patch."""
+        if self.kind == STRATEGIC:
+            text = shown(self._document)
+        else:
+            ordered = _ordered(self._result, self._document, self.repeats.sorted, self.call.resource.custom)
+            text = written(ordered)
+            for char in "<>&":
+                text = text.replace(char, f"\\u{ord(char):04x}")
+        return refused(FieldError("FieldValueInvalid", "patch", f"Invalid value: {quoted(text)}: {why}"))
+
+    def complain(self, complaints: list[str]) -> None:
+        """Complaints about the patch and its result: silence, warnings, or a refusal."""
+        found = self.complaints + complaints + [f'unknown field "{name}"' for name in self.unknown]
+        validation = self.call.context.field_validation
+        if not found or validation == "Ignore":
+            return
+        if validation == "Strict":
+            raise self.invalid(f"strict decoding error: {', '.join(found)}")
+        for complaint in found:
+            self.call.context.warn(complaint)
 
     def _read(self) -> Patch:
         checked = self.call.context.field_validation != "Ignore"
         try:
             document, repeats = json.read_repeats(self.call.request.body)
+        except json.BeyondRange as error:
+            if self.kind == STRATEGIC:
+                raise status.bad_request(str(error)) from None
+            if checked:
+                raise status.bad_request(f"error decoding patch: {error}") from None
+            # Only the result is decoded.
+            self._result = {}
+            raise self.invalid(error) from None
         except DecodeError as error:
             raise status.bad_request(f"error decoding patch: {error}") from None
+        self._document = document
         complaints = repeats.duplicate(document) if checked else []
         if self.kind == JSON_PATCH:
-            operations = jsonpatch.operations(document, checked=checked)
+            operations = jsonpatch.operations(document, checked=checked, repeats=repeats)
             self.complaints = [f"json patch {complaint}" for complaint in complaints]
             self.complaints += jsonpatch.unknown_members(operations)
             self._in_patch = repeats
@@ -69,11 +113,11 @@ class Change:
         if self.kind == MERGE:
             merge.check(document, checked=checked)
             return lambda current: _object(merge.apply(current, document))
-        typed = {
-            key: value
-            for key, value in strategic.check(document).items()
-            if key not in ("kind", "apiVersion")
-        }
+        typed = dict(strategic.check(document))
+        for given in (typed.pop("apiVersion", None), typed.pop("kind", None)):
+            if given is not None and not isinstance(given, str):
+                whole = type(given) is int
+                raise self.invalid("cannot convert int64 to string" if whole else "unrecognized type: string")
         return lambda current: strategic.apply(current, typed, self.schema)
 
 
@@ -99,7 +143,7 @@ async def patch(call: Call) -> Response:
         metadata = changed.get("metadata")
         cleared = isinstance(metadata, dict) and metadata.get("managedFields") == []
         new = decode(change, wanted, changed, None if converted else current)
-        _complete(call, new)
+        _complete(change, new)
         return new, cleared
 
     async def patched(old: Object | None, fresh: guarded.Fresh) -> Object:
@@ -113,6 +157,8 @@ async def patch(call: Call) -> Response:
         live = current if converted else old
         if (pending := managed.tracked(call, new, live, path.reset_fields, cleared=cleared)) is not None:
             await pending
+        if change.mistaken:
+            new["metadata"].pop("managedFields", None)
         if converted:
             new = create.to_storage(call, new)
         await call.api.admission.admit(call.context, new, old)
@@ -159,20 +205,6 @@ def _object(value: Any) -> Object:
     return value
 
 
-def _complain(call: Call, complaints: list[str]) -> None:
-    if not complaints or call.context.field_validation == "Ignore":
-        return
-    if call.context.field_validation == "Strict":
-        raise refused_strictly(complaints)
-    for complaint in complaints:
-        call.context.warn(complaint)
-
-
-def refused_strictly(complaints: list[str]) -> status.APIError:
-    body_ = f'Invalid value: "<patch>": strict decoding error: {", ".join(complaints)}'
-    return refused(FieldError("FieldValueInvalid", "patch", body_))
-
-
 def refused(error: FieldError) -> status.APIError:
     """422 of a patch whose result cannot be an object of the kind."""
     failure = status.invalid("", "", "", [error])
@@ -185,50 +217,85 @@ def decode(change: Change, wanted: body.Expected, patched: Object, stored: Objec
     call, kind = change.call, change.kind
     asked = (KEEP_EMPTY, WRAP) if kind == STRATEGIC else (KEEP_EMPTY,)
     if wanted.custom is not None:
-        _keep_version(change, wanted, patched)
-    elif kind != STRATEGIC and not patched.get("apiVersion"):
+        patched = _identified(change, wanted, wanted.custom, patched)
+    elif kind != STRATEGIC and patched.get("apiVersion") in (None, "", "/"):
         _need_version(change, wanted, patched)
     try:
         decoded = body.decode_parsed(patched, [], wanted, *asked, stored=stored, repeats=change.repeats)
+    except body.Mistaken as mistaken:
+        change.complain(mistaken.complaints)
+        raise mistaken.error from None
     except (DecodeError, status.APIError) as error:
         if isinstance(error, status.APIError) and error.code == 422:
+            change.complain([])
             raise
-        raise refused(
-            FieldError("FieldValueInvalid", "patch", f'Invalid value: "<patch>": {error}')
-        ) from None
-    _complain(call, change.complaints + decoded.complaints)
+        if kind == STRATEGIC and isinstance(error, Mistyped):
+            raise change.invalid(error.error.restored()) from None
+        raise change.invalid(error) from None
+    change.complain(decoded.complaints)
     call.empties = decoded.empties
     body.note_empty(call, wanted, decoded, new=False)
     obj: Object = decoded.object
     return obj
 
 
-def _keep_version(change: Change, wanted: body.Expected, patched: Object) -> None:
-    """A patch cannot move a custom object to another version, in which no field would be known."""
-    given = patched.get("apiVersion")
-    if isinstance(given, str) and given and given != wanted.api_version:
-        unknown = sorted(patched.keys() - {"apiVersion", "kind", "metadata"})
-        _complain(change.call, change.complaints + [f'unknown field "{name}"' for name in unknown])
+def _identified(change: Change, wanted: body.Expected, resource: Resource, patched: Object) -> Object:
+    """The patched custom object with the kind and version of the request. A patch cannot change these: it is
+    refused, but for a status, of which nothing else is looked at."""
+    given, kind = patched.get("apiVersion"), patched.get("kind")
+    if (given, kind) == (wanted.api_version, wanted.kind) or not isinstance(given, str | None):
+        return patched
+    if not kind or not isinstance(kind, str):
+        return patched  # decoding refuses this
+    given = given or ""
+    if given.count("/") > 1:
+        raise change.invalid(f"unexpected GroupVersion string: {given}")
+    duplicate = change.repeats.duplicate(patched)
+    if given in ("", "/"):
+        change.complain(duplicate)
+        raise status.internal_error("Object 'apiVersion' is missing in 'object has no apiVersion field'")
+    group = given.rpartition("/")[0]
+    known = given in resource.strategy.conversion.versions
+    if group == wanted.group and not known:
+        change.unknown = sorted(patched.keys() - {"apiVersion", "kind", "metadata"})
+    if change.call.info.subresource != "status":
+        if given == wanted.api_version:
+            return patched
+        change.complain(duplicate)
         error = fields.invalid("apiVersion", given, f"must be {wanted.api_version}")
-        raise status.invalid(wanted.group, wanted.kind, change.call.info.name, [error])
+        raise status.invalid(group, kind, change.call.info.name, [error])
+    change.mistaken = kind != wanted.kind or not known
+    kept = {name: part for name, part in patched.items() if name not in change.unknown}
+    return {**kept, "apiVersion": wanted.api_version, "kind": wanted.kind}
+
+
+def _ordered(value: Any, patch: Any, touched: set[int], custom: bool) -> Any:
+    """A patched document with its keys in the order of its text: sorted in the objects that the patch touched, and
+    in all objects of a custom resource."""
+    if isinstance(value, dict):
+        inner = patch if isinstance(patch, dict) else {}
+        keys = sorted(value) if custom or inner or id(value) in touched else value
+        return {key: _ordered(value[key], inner.get(key), touched, custom) for key in keys}
+    if isinstance(value, list):
+        return [_ordered(item, None, touched, custom) for item in value]
+    return value
 
 
 def _need_version(change: Change, wanted: body.Expected, patched: Object) -> None:
     """Without a version no field of a built-in kind has a meaning, and so the object has no name."""
-    if patched.get("kind") in (None, "", wanted.kind) and patched.get("apiVersion") in (None, ""):
-        unknown = sorted(patched.keys() - {"apiVersion", "kind"})
-        _complain(change.call, change.complaints + [f'unknown field "{name}"' for name in unknown])
+    if patched.get("kind") in (None, "", wanted.kind):
+        change.unknown = sorted(patched.keys() - {"apiVersion", "kind"})
+        change.complain([])
         why = f"the name of the object ({change.call.info.name} based on URL) was undeterminable"
         raise status.bad_request(f"{why}: name must be provided")
 
 
-def _complete(call: Call, new: Object) -> None:
+def _complete(change: Change, new: Object) -> None:
     """Fill in defaults. What cannot be read only shows now where an annotation stands for a field."""
     try:
-        call.resource.strategy.default(new)
+        change.call.resource.strategy.default(new)
     except status.APIError as error:
-        body_ = f'Invalid value: "<patch>": {error.message}'
-        raise refused(FieldError("FieldValueInvalid", "patch", body_)) from None
+        raise change.invalid(error.message) from None
 
 
 def check_identity(call: Call, new: Object, old: Object) -> None:

@@ -1,0 +1,62 @@
+"""DeleteOptions: the body of a delete, in any of the serializers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.codec import json, negotiate
+from kubist.codec.errors import DecodeError
+from kubist.meta import status
+from kubist.schema.catalog import schema_for
+from kubist.schema.node import Schema
+from kubist.schema.strict import decode_body, decode_value
+from kubist.verbs.body import NO_KIND
+from kubist.verbs.call import Call
+
+Object = dict[str, Any]
+
+
+def read(call: Call) -> Object | None:
+    """DeleteOptions sent as a body, of whatever group; None without a body."""
+    body = call.request.body
+    if not body:
+        return None
+    schema = schema_for("", "v1", "DeleteOptions")
+    serializer = negotiate.content_type(call.request.headers.get("content-type", ""))
+    try:
+        if serializer == negotiate.PROTOBUF:
+            from kubist.codec import protobuf
+
+            _, kind, raw = protobuf.unwrap(body)
+            obj: Object = protobuf.decode(schema, raw)
+        else:
+            kind, obj = _delete_options(schema, body, serializer)
+    except DecodeError as error:
+        raise status.bad_request(str(error)) from None
+    if kind and kind != "DeleteOptions":
+        raise status.bad_request(f"decoded object cannot be converted to DeleteOptions: {kind}")
+    return obj
+
+
+def _delete_options(schema: Schema, body: bytes, serializer: str) -> tuple[str, Object]:
+    """The kind that the body names, and the options."""
+    if serializer == negotiate.YAML:
+        from kubist.codec import yaml
+
+        value, known = yaml.parse(body).value, None
+    else:
+        try:
+            known = json.read(body)
+        except json.BeyondRange:
+            raise
+        except DecodeError as error:
+            raise DecodeError(f"{NO_KIND}: {error}") from None
+        value = known[0]
+    api_version, kind = json.type_meta(value)
+    if api_version.count("/") > 1:
+        raise DecodeError(f"unexpected GroupVersion string: {api_version}")
+    if kind not in ("", "DeleteOptions"):
+        return kind, {}
+    decoded = decode_value(schema, value or {}) if known is None else decode_body(schema, body, known)
+    obj: Object = decoded.object
+    return kind, obj
