@@ -167,6 +167,7 @@ ANONYMOUS = {
     "User-Agent": lambda it, n: it.ask("GET", PODS, {"User-Agent": f"{n}{LONG}"}),
     "token": lambda it, n: it.ask("GET", PODS, {"Authorization": f"Bearer {n}{LONG}"}),
     "Impersonate-User": lambda it, n: it.ask("GET", PODS, {"Impersonate-User": f"{n}{LONG}"}),
+    "HTTP/2 method": lambda it, n: it.ask_h2((":method", f"M{n}{LONG}"), (":path", "/version"), SCHEME),
     "HTTP/2 path": lambda it, n: it.ask_h2(GET, (":path", f"/{n}{LONG}"), SCHEME),
     "HTTP/2 header name": lambda it, n: it.ask_h2(GET, (":path", "/version"), SCHEME, (f"x{n}{LONG}", "1")),
     "HTTP/2 Audit-Id": lambda it, n: it.ask_h2(
