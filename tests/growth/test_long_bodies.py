@@ -86,3 +86,15 @@ def test_long_body_does_not_hold_the_event_loop(long_live: Live, case: str) -> N
         assert status in (200, 201, 422)
         seconds = min(seconds, turn)
     assert seconds < LONGEST
+
+
+def test_many_expressions_of_a_policy_do_not_hold_the_event_loop(long_live: Live) -> None:
+    rule = {"operations": ["CREATE"], "apiGroups": ["x"], "apiVersions": ["v1"], "resources": ["x"]}
+    variables = [{"name": f"v{number}", "expression": f"object.a > {number}"} for number in range(500)]
+    spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "true"}]}
+    body = json.dumps({"metadata": {"name": "x"}, "spec": {**spec, "variables": variables}}).encode()
+    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": JSON}
+    assert len(body) < 32 << 10
+    status, turn = long_live.run(longest_turn(long_live, Request("POST", path, "dryRun=All", headers, body)))
+    assert (status, turn < LONGEST) == (201, True), turn

@@ -8,6 +8,7 @@ from kubist.kinds.shared.labels import validate_selector
 from kubist.kinds.shared.repeats import repeats
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields, names
+from kubist.turns import leave_loop
 
 FAILURE_POLICIES = ("Fail", "Ignore")
 MATCH_POLICIES = ("Equivalent", "Exact")
@@ -16,6 +17,8 @@ OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 MUTATING_OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
 SCOPES = ("*", "Cluster", "Namespaced")
 RESERVED_SUFFIX = ".static.k8s.io"
+
+MOST_CONDITIONS = 64
 
 
 def default_rules(rules: list[Object] | None) -> None:
@@ -156,8 +159,9 @@ def validate_mutating_operations(match: Object | None, path: str) -> Errors:
 def validate_match_conditions(conditions: list[Object] | None, path: str, *, params: bool = False) -> Errors:
     conditions = conditions or []
     errors: Errors = []
-    if len(conditions) > 64:
-        errors.append(fields.too_many(path, len(conditions), 64))
+    if len(conditions) > MOST_CONDITIONS:
+        leave_loop()
+        errors.append(fields.too_many(path, len(conditions), MOST_CONDITIONS))
     seen = set()
     for index, condition in enumerate(conditions):
         place = f"{path}[{index}]"

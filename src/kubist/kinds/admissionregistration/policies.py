@@ -20,12 +20,17 @@ from kubist.kinds.admissionregistration.matching import (
 from kubist.kinds.shared.labels import validate_selector
 from kubist.kinds.strategy import Errors, Object, Strategy, Undo
 from kubist.meta import fields, names, objectmeta, status
+from kubist.turns import leave_loop
 
 _is_identifier = re.compile("[_a-zA-Z][_a-zA-Z0-9]*").fullmatch
 _is_reserved = re.compile(
     "true|false|null|in|as|break|const|continue|else|for|function|if|import|let|loop|package|namespace|"
     "return|var|void|while"
 ).fullmatch
+
+MANY_EXPRESSIONS = 64
+"""Expressions of a policy from which on compiling them takes too long for the event loop."""
+_EXPRESSIONS = ("variables", "validations", "mutations", "auditAnnotations")
 
 
 class _PolicyObject(Strategy):
@@ -169,6 +174,8 @@ def validate_conditions(spec: Object, old: Object | None) -> Errors:
 def validate_variables(spec: Object, environment: Environment) -> tuple[Errors, Environment]:
     """Each variable sees those before it; the environment that comes back has them all."""
     errors: Errors = []
+    if sum(len(spec.get(name) or ()) for name in _EXPRESSIONS) > MANY_EXPRESSIONS:
+        leave_loop()
     for index, variable in enumerate(spec.get("variables") or ()):
         path = f"spec.variables[{index}]"
         name, expression = variable.get("name", ""), variable.get("expression", "")
