@@ -55,7 +55,8 @@ class Budget:
         """Return all that a request held, and let those go on that wait for it."""
         self._heads += exchange.head_size
         exchange.head_size = 0
-        self.release_body(exchange)
+        if exchange.reserved or self._waiting:
+            self.release_body(exchange)
 
     def release_body(self, exchange: Exchange) -> None:
         self._bodies += exchange.reserved

@@ -13,6 +13,8 @@ _LENGTH = re.compile(r"[0-9]{1,18}").fullmatch
 _CONNECTION_HEADERS = frozenset(
     {b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"}
 )
+_LF, _CR = b"\n\r"
+"""Numbers: a search for bytes in bytes raises and clears a TypeError first, which costs more than the search."""
 METHOD_LENGTH = 64
 """Bytes of the longest method. Registered methods have at most 17."""
 
@@ -41,7 +43,7 @@ def request_fields(received: list[Header]) -> Fields:
     headers: dict[str, str] = {}
     repeated: dict[str, list[str]] | None = None
     for name, value in received:
-        if b"\n" in value or b"\r" in value or b"\0" in value or value != value.strip(b" \t"):
+        if _LF in value or _CR in value or 0 in value or value != value.strip(b" \t"):
             raise Malformed
         if name[:1] == b":":
             if headers or name in pseudo:
@@ -86,5 +88,5 @@ def join_repeated(headers: dict[str, str], repeated: dict[str, list[str]]) -> No
 
 def check_trailers(received: list[Header]) -> None:
     for name, value in received:
-        if not _NAME(name) or b"\n" in value or b"\r" in value or b"\0" in value:
+        if not _NAME(name) or _LF in value or _CR in value or 0 in value:
             raise Malformed

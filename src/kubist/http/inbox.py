@@ -214,7 +214,7 @@ class Inbox:
     def _complete(self, flags: int, stream: int, block: bytes) -> None:
         if len(block) <= _LONG_BLOCK:
             self._effort += len(block) >> 6
-            self._deliver(flags, stream, lambda: self._decoder.decode(block))
+            self._deliver(flags, stream, self._decoder.decode, block)
             return
         connection = self._connection
         decoded = connection.host.loop.run_in_executor(_worker(), self._decoder.decode, block)
@@ -222,9 +222,11 @@ class Inbox:
         self._effort, self.behind = _TURN + 1, True
         decoded.add_done_callback(lambda _: connection.catch_up())
 
-    def _deliver(self, flags: int, stream: int, decode: Callable[[], tuple[list[Header], int]]) -> None:
+    def _deliver(
+        self, flags: int, stream: int, decode: Callable[..., tuple[list[Header], int]], *block: bytes
+    ) -> None:
         try:
-            headers, size = decode()
+            headers, size = decode(*block)
         except TooLarge as error:
             raise ConnectionFault(Error.ENHANCE_YOUR_CALM, "headers too large") from error
         except HpackError as error:
