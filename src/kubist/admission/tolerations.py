@@ -1,42 +1,84 @@
-"""Tolerations of pods: whether one covers another, and several put together without what is covered."""
+"""Tolerations of pods: whether one covers another, and two lists merged without covered ones."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 Object = dict[str, Any]
 
 
-def covers(wide: Object, narrow: Object) -> bool:
-    """Whether `wide` tolerates all that `narrow` does."""
-    if wide == narrow:
-        return True
-    operator = wide.get("operator", "Equal")
-    if narrow.get("key", "") != wide.get("key", "") and (wide.get("key") or operator != "Exists"):
-        return False
-    if narrow.get("effect", "") != wide.get("effect", "") and wide.get("effect"):
-        return False
-    if wide.get("effect") == "NoExecute" and wide.get("tolerationSeconds") is not None:
-        seconds = narrow.get("tolerationSeconds")
-        if seconds is None or seconds > wide["tolerationSeconds"]:
-            return False
-    if operator == "Exists":
-        return True
-    return bool(
-        operator == narrow.get("operator", "Equal") == "Equal"
-        and narrow.get("value", "") == wide.get("value", "")
-    )
+class Coverage:
+    """Index of tolerations that answers in constant time whether one of them covers another.
+
+    Tolerations that differ in nothing but tolerationSeconds share a slot. A slot keeps the two with the most seconds,
+    so that there is a second one when the first is the toleration in question itself.
+    """
+
+    def __init__(self, tolerations: Iterable[Object] = ()) -> None:
+        self._slots: dict[tuple[str, ...], list[tuple[float, _Identity]]] = {}
+        self._known: set[_Identity] = set()
+        for toleration in tolerations:
+            self.add(toleration)
+
+    def add(self, toleration: Object) -> None:
+        identity = _identity(toleration)
+        if identity in self._known:
+            return
+        self._known.add(identity)
+        operator = toleration.get("operator", "Equal")
+        if operator not in ("Exists", "Equal"):
+            return
+        value = (toleration.get("value", ""),) if operator == "Equal" else ()
+        slot = (toleration.get("key", ""), toleration.get("effect", ""), operator, *value)
+        limit = toleration.get("tolerationSeconds")
+        limited = toleration.get("effect") == "NoExecute" and limit is not None
+        best = self._slots.setdefault(slot, [])
+        best.append((float(limit) if limited and limit is not None else _UNLIMITED, identity))
+        best.sort(key=lambda each: each[0], reverse=True)
+        del best[2:]
+
+    def covers(self, toleration: Object, *, others: bool = False) -> bool:
+        """Whether one of the tolerations, or one of those that differ from this one, covers it."""
+        identity = _identity(toleration)
+        if not others and identity in self._known:
+            return True
+        key, effect = toleration.get("key", ""), toleration.get("effect", "")
+        seconds = toleration.get("tolerationSeconds")
+        slots: list[tuple[str, ...]] = []
+        for wide_effect in dict.fromkeys((effect, "")):
+            slots += [(key, wide_effect, "Exists"), ("", wide_effect, "Exists")]
+            if toleration.get("operator", "Equal") == "Equal":
+                slots.append((key, wide_effect, "Equal", toleration.get("value", "")))
+        return any(
+            limit == _UNLIMITED or (seconds is not None and seconds <= limit)
+            for slot in slots
+            for limit, wide in self._slots.get(slot, ())
+            if wide != identity
+        )
+
+
+_UNLIMITED = float("inf")
+_Identity = tuple[tuple[str, Any], ...]
+
+
+def _identity(toleration: Object) -> _Identity:
+    return tuple(sorted(toleration.items()))
 
 
 def merge(first: Sequence[Object], second: Sequence[Object]) -> list[Object]:
-    """Both lists in order, without those that another one covers."""
+    """Both lists in order, without tolerations that another one covers. The cost is linear."""
     everything = [*first, *second]
+    later = Coverage()
+    needed: list[Object] = []
+    for toleration in reversed(everything):
+        if not later.covers(toleration, others=True):
+            needed.append(toleration)
+        later.add(toleration)
+    held = Coverage()
     merged: list[Object] = []
-    for index, toleration in enumerate(everything):
-        if any(covers(held, toleration) for held in merged):
-            continue
-        if any(later != toleration and covers(later, toleration) for later in everything[index + 1 :]):
-            continue
-        merged.append(toleration)
+    for toleration in reversed(needed):
+        if not held.covers(toleration):
+            merged.append(toleration)
+            held.add(toleration)
     return merged

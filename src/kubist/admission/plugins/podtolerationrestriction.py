@@ -45,7 +45,8 @@ class PodTolerationRestriction(Plugin):
         allowed, scope = _annotated(ctx, ALLOWED), "namespace"
         if allowed is None:
             allowed, scope = self._allowed, "cluster"
-        if allowed and not all(any(tolerations.covers(w, t) for w in allowed) for t in held):
+        coverage = tolerations.Coverage(allowed)
+        if allowed and not all(map(coverage.covers, held)):
             what = "pod tolerations (possibly merged with namespace default tolerations) conflict with its"
             raise status.plain_error(f"{what} {scope} whitelist")
 
