@@ -18,6 +18,8 @@ V = TypeVar("V")
 Parameters = TypeVarTuple("Parameters")
 
 ITEM = 16
+MANY = 100_000
+"""A tuple of more items is longer than any limit."""
 
 
 def key_length(key: object) -> int:
@@ -25,7 +27,7 @@ def key_length(key: object) -> int:
     if isinstance(key, (str, bytes)):
         return len(key)
     if isinstance(key, (tuple, frozenset)):
-        return ITEM * len(key) + sum(map(key_length, key))
+        return ITEM * len(key) + (sum(map(key_length, key)) if len(key) <= MANY else 0)
     if isinstance(key, int):
         return key.bit_length() // 8
     if is_dataclass(key) and type(key).__hash__ is not object.__hash__:

@@ -20,6 +20,7 @@ SIZE = 2_800_000
 LONGEST = 0.2
 """Seconds of CPU time that one turn may take."""
 NAMESPACE = "/api/v1/namespaces/default"
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 
 
@@ -45,6 +46,12 @@ BODIES = {
     "rules": (
         "POST", ROLES, '{"metadata":{"name":"x"},"rules":[%s]}',
         '{"verbs":["get"],"apiGroups":[""],"resources":["r#"]}', JSON),
+    "selector of a review": (
+        "POST", REVIEWS,
+        '{"spec":{"user":"u","resourceAttributes":{"verb":"list","labelSelector":{"requirements":[%s]}}}}',
+        '{"key":"k#","operator":"Exists"}', JSON),
+    "groups of a review": (
+        "POST", REVIEWS, '{"spec":{"groups":[%s],"resourceAttributes":{"verb":"list"}}}', '"g#"', JSON),
 }  # fmt: skip
 
 

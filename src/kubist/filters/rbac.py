@@ -213,9 +213,11 @@ class RBAC:
     def _gather(self, user: User, namespace: str) -> Grants:
         sources, errors = [], []
         for scope in ("", namespace) if namespace else ("",):
-            wanted: dict[Subject, None] = {("User", user.name, scope): None}
-            wanted.update((("Group", group, scope), None) for group in user.groups)
-            keys = {key for subject in wanted for key in self._subjects.get(subject, ())}
+            subjects = self._subjects
+            wanted = {subject for group in user.groups if (subject := ("Group", group, scope)) in subjects}
+            if ("User", user.name, scope) in subjects:
+                wanted.add(("User", user.name, scope))
+            keys = {key for subject in wanted for key in subjects[subject]}
             for key in sorted(keys):
                 binding = self._bindings[key]
                 called = next(called for subject, called in binding.subjects if subject in wanted)

@@ -7,6 +7,7 @@ from kubist.kinds.shared.labels import validate_requirement
 from kubist.kinds.strategy import Create, Errors, Object
 from kubist.meta import fields, names, selectors
 from kubist.meta.status import invalid
+from kubist.turns import LONG, away
 
 GROUP = "authorization.k8s.io"
 _ATTRIBUTES = ("resourceAttributes", "nonResourceAttributes")
@@ -22,7 +23,8 @@ class AccessReview(Create):
 
     async def create(self, ctx: Context, body: Object) -> Object:
         spec = body.get("spec") or {}
-        errors = self.validate(body, spec)
+        long = ctx.request is not None and len(ctx.request.body) > LONG
+        errors = await away(long, self.validate, body, spec)
         if errors:
             raise invalid(GROUP, "", "", errors)
         user = _user(spec) if self.about_others else ctx.user
@@ -44,7 +46,7 @@ class AccessReview(Create):
         status: Object = {"allowed": allowed}
         if reason:
             status["reason"] = reason
-        ignored = _ignored_selectors(resource or {})
+        ignored = await away(long, _ignored_selectors, resource or {})
         if ignored:
             status["evaluationError"] = "; ".join(ignored)
         body["status"] = status
