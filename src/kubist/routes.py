@@ -6,6 +6,7 @@ import functools
 from collections.abc import Set as AbstractSet
 
 from kubist.meta import status
+from kubist.meta.fields import quoted
 from kubist.meta.names import path_segment
 from kubist.request import RequestInfo
 from kubist.resources import Resource
@@ -34,7 +35,7 @@ def check(info: RequestInfo, resource: Resource, method: str) -> None:
     if len(below) > 2 and not below[1]:
         raise status.bad_request("name must be provided")
     if len(below) > 1 and (wrong := path_segment(below[1])):
-        raise status.bad_request(f'name parameter invalid: "{below[1]}": {", ".join(wrong)}')
+        raise status.bad_request(f"Name parameter invalid: {quoted(below[1])}: {';'.join(wrong)}")
 
 
 def _methods(resource: Resource, scoped: bool, below: tuple[str, ...]) -> AbstractSet[str]:

@@ -124,19 +124,20 @@ def type_meta(value: Any) -> tuple[str, str]:
         return "", ""
     if not isinstance(value, dict):
         raise DecodeError(
-            f"{NO_KIND}: json: cannot unmarshal {_word(value)} into Go value of type {_TYPE_META}"
+            f"{NO_KIND}: json: cannot unmarshal {json_type(value)} into Go value of type {_TYPE_META}"
         )
     found = []
     for key in ("apiVersion", "kind"):
         text = value.get(key)
         if text is not None and not isinstance(text, str):
             where = f"Go struct field .{key} of type string"
-            raise DecodeError(f"{NO_KIND}: json: cannot unmarshal {_word(text)} into {where}")
+            raise DecodeError(f"{NO_KIND}: json: cannot unmarshal {json_type(text)} into {where}")
         found.append(text or "")
     return found[0], found[1]
 
 
-def _word(value: Any) -> str:
+def json_type(value: Any) -> str:
+    """The JSON type of a value that is not null."""
     words = {dict: "object", list: "array", str: "string", bool: "bool"}
     return words.get(type(value), "number")
 

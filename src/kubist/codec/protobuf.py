@@ -34,6 +34,8 @@ def wrap(api_version: str, kind: str, raw: bytes) -> bytes:
 
 def unwrap(data: bytes) -> Envelope:
     """What is in an envelope; kind and version may be missing."""
+    if not data:
+        raise DecodeError("empty data")
     if not data.startswith(MAGIC):
         raise DecodeError(
             "provided data does not appear to be a protobuf message, "

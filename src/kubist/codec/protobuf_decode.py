@@ -57,7 +57,8 @@ def _struct(schema: Schema, data: Any) -> dict[str, Any]:
             else:
                 out |= read(value)
     except _WrongWireType as error:
-        raise DecodeError(f"proto: wrong wireType = {error} for field {name[:1].upper()}{name[1:]}") from None
+        go_name = "ObjectMeta" if name == "metadata" else name[:1].upper() + name[1:]
+        raise DecodeError(f"proto: wrong wireType = {error} for field {go_name}") from None
     return out
 
 

@@ -182,7 +182,7 @@ class _Builder:
             if isinstance(value, Scalar) and value.is_merge:
                 parent.merging = True
             elif isinstance(value, dict | list):
-                raise DecodeError("yaml: invalid map key")
+                raise DecodeError(f"yaml: invalid map key: {_go_syntax(_plain(value))}")
             else:
                 parent.key = (_plain(value),)
         else:
@@ -197,6 +197,23 @@ class _Builder:
             self.complaints.append(f"line {line + 1}: key {spelled} already set in map")
         parent.keys.add((type(key), key))
         parent.value[text] = value
+
+
+def _go_syntax(value: Any) -> str:
+    """A value as Go's %#v shows it."""
+    match value:
+        case None:
+            return "interface {}(nil)"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return quoted(value)
+        case list():
+            return f"[]interface {{}}{{{', '.join(_go_syntax(_plain(item)) for item in value)}}}"
+        case dict():
+            pairs = (f"{_go_syntax(key)}:{_go_syntax(_plain(item))}" for key, item in value.items())
+            return f"map[interface {{}}]interface {{}}{{{', '.join(pairs)}}}"
+    return str(value)
 
 
 def _plain(value: Any) -> Any:

@@ -5,6 +5,7 @@ The data is `catalog.json`, made by `tools/make_catalog.py`, whose docstring exp
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,19 @@ def schema_for(group: str, version: str, kind: str) -> Schema:
     if kind in _EVERYWHERE:
         group, version = "", "v1"
     return by_name(_data()["kinds"][f"{group}/{version}/{kind}"])
+
+
+def kinds() -> Iterable[str]:
+    """All kinds as `group/version/kind`."""
+    names: dict[str, str] = _data()["kinds"]
+    return names
+
+
+@cache
+def retired() -> dict[str, list[str]]:
+    """Kinds by `group/version` that bodies may name although the server does not serve them."""
+    loaded: dict[str, list[str]] = orjson.loads((Path(__file__).parent / "retired.json").read_bytes())
+    return loaded
 
 
 def is_builtin(group: str, version: str, kind: str) -> bool:

@@ -26,6 +26,14 @@ class Mistyped(DecodeError):
         self.error = error
 
 
+def restored(error: DecodeError) -> str:
+    """A decoding error in the words of the converter that reads values which never were JSON."""
+    if isinstance(error, Mistyped):
+        return error.error.restored()
+    message = str(error)
+    return f"error decoding from json: {message}" if message.startswith("illegal base64 data") else message
+
+
 def decode(schema: Schema, value: Any, flags: Flags | None = None) -> Any:
     """The canonical object of a value, parts of which it takes over. A custom resource stays as it is.
 

@@ -7,11 +7,13 @@ from typing import Any
 import orjson
 
 from kubist.codec.errors import DecodeError
+from kubist.codec.json import json_type
 from kubist.http.messages import Response
 from kubist.kinds.strategy import Scale, Update
 from kubist.meta import objectmeta, status
 from kubist.meta.numerals import odd_number, rounded
 from kubist.patch import apply as ssa
+from kubist.schema.decode import restored
 from kubist.schema.leaves import WRAP
 from kubist.turns import away
 from kubist.verbs import body, create, guarded, managed, update
@@ -25,7 +27,9 @@ async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
     wanted = body.expected(call.resource)
 
     def completed(merged: Object, live: Object | None, created: bool) -> Object:
-        new = _decoded(call, merged, wanted, None if create.converts(call) else live, new=created)
+        new = _decoded(
+            call, configuration, merged, wanted, None if create.converts(call) else live, new=created
+        )
         call.resource.strategy.default(new)
         return new
 
@@ -58,10 +62,11 @@ def read(call: Call) -> tuple[Object, list[str]]:
     try:
         document = body.parse_yaml(call)
     except DecodeError as error:
-        raise status.bad_request(f"error decoding YAML: {error}") from None
-    value = document.value
+        raise status.bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+    value = {} if document.value is None else document.value
     if not isinstance(value, dict):
-        raise status.bad_request("error decoding YAML: the configuration is not an object")
+        why = f"json: cannot unmarshal {json_type(value)} into Go value of type map[string]interface {{}}"
+        raise status.bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
     return rounded(value) if odd_number(orjson.dumps(value)) else value, document.complaints
 
 
@@ -101,28 +106,46 @@ async def _merge(
 
 
 def check_kind(configuration: Object, api_version: str, kind: str) -> None:
-    given = configuration.get("apiVersion"), configuration.get("kind")
-    if not isinstance(given[0], str) or not given[0] or not isinstance(given[1], str) or not given[1]:
-        missing = "kind" if not given[1] else "apiVersion"
-        raise status.bad_request(f"couldn't get version/kind: Object '{missing}' is missing")
-    if given[0] != api_version:
-        raise status.bad_request(
-            f"Incorrect version specified in apply patch. Specified patch version: {given[0]}, expected: {api_version}"
-        )
-    if given[1] != kind:
-        raise status.bad_request(f"{given[1]} cannot be applied as a {kind}")
+    """The configuration must be of the kind and version of the request."""
+    if configuration.get("apiVersion") != api_version or configuration.get("kind") != kind:
+        raise status.bad_request(f"invalid object type: {_group_version_kind(configuration)}")
+
+
+def _group_version_kind(configuration: Object) -> str:
+    """Group, version and kind of a configuration as messages show them."""
+    given, kind = (
+        value if isinstance(value := configuration.get(name), str) else "" for name in ("apiVersion", "kind")
+    )
+    group, _, version = given.rpartition("/")
+    if "/" in group:  # without a readable version there is no kind, either
+        group = version = kind = ""
+    return f"{group}/{version}, Kind={kind}"
+
+
+def _identity(configuration: Object) -> str:
+    """Namespace, name and kind of a configuration as messages show them."""
+    metadata = configuration.get("metadata") or {}
+    where = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
+    return f"{where}; {_group_version_kind(configuration)}"
 
 
 def _decoded(
-    call: Call, merged: Object, wanted: body.Expected, stored: Object | None = None, *, new: bool
+    call: Call,
+    configuration: Object,
+    merged: Object,
+    wanted: body.Expected,
+    stored: Object | None = None,
+    *,
+    new: bool,
 ) -> Object:
     try:
         if wanted.custom is not None:
             return wanted.custom.strategy.adopt(merged)
         decoded = body.decode_parsed(merged, [], wanted, WRAP, stored=stored)
     except DecodeError as error:
+        why = f"unable to convert unstructured object to {_group_version_kind(configuration)}: {restored(error)}"
         raise status.plain_error(
-            f"failed to convert merged object to last applied version: {error}"
+            f"failed to convert new object ({_identity(configuration)}) to proper version: {why}"
         ) from None
     body.note_empty(call, wanted, decoded, new=new)
     obj: Object = decoded.object
@@ -158,7 +181,8 @@ async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Respo
             old = _owned_here(old, call.resource.api_version)
         owners = live["metadata"]["managedFields"] = managed.of_scale(call, old, path)
         if call.resource.custom and not owners:
-            raise _unscalable("failed to create manager for existing fields: failed to convert live object")
+            what = "failed to convert live object (/; autoscaling/v1, Kind=Scale)"
+            raise _unscalable(f"failed to create manager for existing fields: {what}")
         merged = ssa.apply(
             schema,
             live,
@@ -171,7 +195,7 @@ async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Respo
         )
         complain(call, complaints)
         if call.resource.custom:
-            raise _unscalable("failed to convert new object")
-        return _decoded(call, merged, wanted, new=False)
+            raise _unscalable(f"failed to convert new object ({_identity(configuration)})")
+        return _decoded(call, configuration, merged, wanted, new=False)
 
     return await scales.write(call, path, applied, shown, None)

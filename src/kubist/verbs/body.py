@@ -11,13 +11,14 @@ import orjson
 from kubist.codec import json, negotiate
 from kubist.codec.complaints import Repeats
 from kubist.codec.errors import DecodeError
+from kubist.codec.json import json_type
 from kubist.meta import status
 from kubist.resources import Resource
-from kubist.schema.catalog import is_builtin
 from kubist.schema.empties import Empties
 from kubist.schema.leaves import KEEP_EMPTY
 from kubist.schema.node import Schema
 from kubist.schema.strict import Decoded, decode_body, decode_value, resolve
+from kubist.verbs import schemes
 from kubist.verbs.call import Call
 
 if TYPE_CHECKING:
@@ -194,20 +195,6 @@ def _decode_document(value: Any, complaints: list[str], wanted: Expected) -> Dec
     return decode_parsed(value, complaints, wanted, KEEP_EMPTY)
 
 
-def json_type(value: object) -> str:
-    """What JSON calls a value that is not null."""
-    match value:
-        case bool():
-            return "bool"
-        case list():
-            return "array"
-        case dict():
-            return "object"
-        case str():
-            return "string"
-    return "number"
-
-
 def decode_parsed(
     value: Object,
     complaints: list[str],
@@ -272,19 +259,15 @@ def check_identity(value: Object, wanted: Expected) -> None:
         return
     group, _, version = api_version.rpartition("/")
     if api_version.count("/") > 1:
-        raise status.bad_request(f"unexpected GroupVersion string: {api_version}")
-    if not is_builtin(group, version, kind):
-        where = "pkg/api/legacyscheme/scheme.go:30"
-        message = f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"'
-        raise status.bad_request(
-            f'{kind} in version "{version}" cannot be handled as a {wanted.kind}: {message}'
-        )
-    if kind == wanted.kind:
+        raise Unrecognized(f"unexpected GroupVersion string: {api_version}")
+    scheme = schemes.scheme_of(wanted.group)
+    if not schemes.is_registered(scheme, group, version, kind):
+        why = schemes.not_registered(scheme, api_version, kind)
+    elif kind == wanted.kind:
         raise _other_version(api_version, wanted)
-    shown = f'{kind} in version "{version}" cannot be handled as a {wanted.kind}'
-    raise status.bad_request(
-        f"{shown}: converting ({group}.{kind}) to ({wanted.group}.{wanted.kind}): unknown conversion"
-    )
+    else:
+        why = schemes.unknown_conversion(version, kind, wanted.group, wanted.kind)
+    raise status.bad_request(f'{kind} in version "{version}" cannot be handled as a {wanted.kind}: {why}')
 
 
 def _check_type_meta(pairs: Iterable[tuple[str, Any]]) -> None:
@@ -316,7 +299,10 @@ def _decode_protobuf(body: bytes, wanted: Expected) -> Decoded:
 
     if wanted.custom is not None:
         raise status.APIError(415, "UnsupportedMediaType", "protobuf is not supported for custom resources")
-    api_version, kind, raw = protobuf.unwrap(body)
+    try:
+        api_version, kind, raw = protobuf.unwrap(body)
+    except DecodeError as error:
+        raise Unrecognized(str(error)) from None
     named = {key: value for key, value in (("kind", kind), ("apiVersion", api_version)) if value}
     check_identity(named, wanted)
     return Decoded(identified(protobuf.decode(wanted.schema, raw), wanted), [])

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import base64
 import posixpath
+import re
+from typing import Any
 
 import orjson
 
+from kubist.codec import json
+from kubist.codec.errors import DecodeError
+from kubist.codec.json import json_type
 from kubist.meta import status
 
 VERSION = "meta.k8s.io/v1"
+_ALPHABET = re.compile(r"[A-Za-z0-9_-]*")
+_LINE_BREAKS = {ord("\r"): None, ord("\n"): None}
 ANY = -1
 """A token with this version goes on in whatever the state is then."""
 
@@ -23,19 +30,11 @@ def encode(revision: int, start: str) -> str:
 def decode(token: str) -> tuple[int, str]:
     """Version and relative start key of a token."""
     try:
-        raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
-        if not token.isascii() or base64.urlsafe_b64encode(raw).rstrip(b"=").decode() != token:
-            raise ValueError
-        value = orjson.loads(raw)
-        if not isinstance(value, dict):
-            raise ValueError
-        version, revision, start = value.get("v", ""), value.get("rv", 0), value.get("start", "")
-        if not isinstance(version, str) or not isinstance(revision, int) or not isinstance(start, str):
-            raise ValueError
-    except ValueError:
-        raise _invalid("") from None
+        version, revision, start = _fields(json.parse(_raw(token)))
+    except DecodeError as error:
+        raise _invalid(f": {error}") from None
     if version != VERSION:
-        raise _invalid(f': server does not recognize this encoded version "{version}"')
+        raise _invalid(f": server does not recognize this encoded version {version}")
     if revision == 0:
         raise _invalid(f": incorrect encoded start resourceVersion (version {VERSION})")
     if not start:
@@ -46,5 +45,40 @@ def decode(token: str) -> tuple[int, str]:
     return revision, key[1:]
 
 
+def _raw(token: str) -> bytes:
+    """The text of a token: base64 for URLs, without padding, in which line breaks do not count."""
+    plain = token.translate(_LINE_BREAKS)
+    valid = _ALPHABET.match(plain)
+    end = valid.end() if valid else 0
+    if end == len(plain) and end % 4 != 1:
+        return base64.urlsafe_b64decode(plain + "=" * (-end % 4))
+    at = end if end < len(plain) else end - 1
+    places = [index for index, char in enumerate(token) if char not in "\r\n"]
+    raise DecodeError(f"illegal base64 data at input byte {len(token[: places[at]].encode())}")
+
+
+def _fields(value: Any) -> tuple[str, int, str]:
+    """Version, revision and start key of a token's text."""
+    if value is None:
+        value = {}
+    if not isinstance(value, dict):
+        raise DecodeError(
+            f"json: cannot unmarshal {json_type(value)} into Go value of type storage.continueToken"
+        )
+    found: dict[str, Any] = {"v": "", "rv": 0, "start": ""}
+    for key, given in value.items():
+        name = key.lower()
+        if name not in found or given is None:
+            continue
+        wanted = type(found[name])
+        if type(given) is not wanted:
+            word = f"number {given}" if wanted is int and isinstance(given, float) else json_type(given)
+            go_type = "int64" if wanted is int else "string"
+            where = f"Go struct field continueToken.{name} of type {go_type}"
+            raise DecodeError(f"json: cannot unmarshal {word} into {where}")
+        found[name] = given
+    return found["v"], found["rv"], found["start"]
+
+
 def _invalid(why: str) -> status.APIError:
-    return status.bad_request(f"continue key is not valid{why}")
+    return status.bad_request(f"invalid continue token: continue key is not valid{why}")

@@ -10,6 +10,7 @@ from kubist.meta import status
 from kubist.schema.catalog import schema_for
 from kubist.schema.node import Schema
 from kubist.schema.strict import decode_body, decode_value
+from kubist.verbs import schemes
 from kubist.verbs.body import NO_KIND
 from kubist.verbs.call import Call
 
@@ -27,19 +28,30 @@ def read(call: Call) -> Object | None:
         if serializer == negotiate.PROTOBUF:
             from kubist.codec import protobuf
 
-            _, kind, raw = protobuf.unwrap(body)
+            api_version, kind, raw = protobuf.unwrap(body)
+            _check_kind(api_version, kind)
             obj: Object = protobuf.decode(schema, raw)
         else:
-            kind, obj = _delete_options(schema, body, serializer)
+            obj = _delete_options(schema, body, serializer)
     except DecodeError as error:
         raise status.bad_request(str(error)) from None
-    if kind and kind != "DeleteOptions":
-        raise status.bad_request(f"decoded object cannot be converted to DeleteOptions: {kind}")
     return obj
 
 
-def _delete_options(schema: Schema, body: bytes, serializer: str) -> tuple[str, Object]:
-    """The kind that the body names, and the options."""
+def _check_kind(api_version: str, kind: str) -> None:
+    """A body of any group may be DeleteOptions, but of no other kind."""
+    if kind in ("", "DeleteOptions"):
+        return
+    api_version = api_version if api_version not in ("", "/") else "meta.k8s.io/v1"
+    group, _, version = api_version.rpartition("/")
+    if not schemes.is_registered(schemes.OPTIONS, group, version, kind):
+        raise DecodeError(schemes.not_registered(schemes.OPTIONS, api_version, kind))
+    if kind not in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList"):
+        version = "v1"
+    raise DecodeError(f"converting ({version}.{kind}) to (v1.DeleteOptions): unknown conversion")
+
+
+def _delete_options(schema: Schema, body: bytes, serializer: str) -> Object:
     if serializer == negotiate.YAML:
         from kubist.codec import yaml
 
@@ -55,8 +67,7 @@ def _delete_options(schema: Schema, body: bytes, serializer: str) -> tuple[str, 
     api_version, kind = json.type_meta(value)
     if api_version.count("/") > 1:
         raise DecodeError(f"unexpected GroupVersion string: {api_version}")
-    if kind not in ("", "DeleteOptions"):
-        return kind, {}
+    _check_kind(api_version, kind)
     decoded = decode_value(schema, value or {}) if known is None else decode_body(schema, body, known)
     obj: Object = decoded.object
-    return kind, obj
+    return obj

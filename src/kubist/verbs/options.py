@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kubist.meta import fields, selectors, status
-from kubist.meta.fields import FieldError
+from kubist.meta.fields import FieldError, quoted
 from kubist.meta.objectmeta import validate_field_manager
 from kubist.request import query_values, truthy
 
 T = TypeVar("T")
 
 MATCHES = ("Exact", "NotOlderThan", "")
-FIELD_VALIDATIONS = ("", "Ignore", "Warn", "Strict")
+FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
 
 @dataclass(slots=True)
@@ -85,13 +85,13 @@ async def _read(parse: Callable[[str], T], text: str) -> T:
 
 async def list_options(query: dict[str, str], *, watch_path: bool = False) -> ListOptions:
     """Options of a list or watch. The old `/watch/` paths are checked as lists unless they also say watch=1."""
+    timeout = _integer(query, "timeoutSeconds")
+    limit = _integer(query, "limit")
     try:
         labels = await _read(selectors.parse_label_selector, query.get("labelSelector", ""))
         chosen = await _read(selectors.parse_field_selector, query.get("fieldSelector", ""))
     except selectors.ParseError as error:
         raise status.bad_request(str(error)) from None
-    timeout = _integer(query, "timeoutSeconds")
-    limit = _integer(query, "limit")
     watch = truthy(query.get("watch"))
     options = ListOptions(
         labels,
@@ -166,9 +166,9 @@ def _integer(query: dict[str, str], name: str) -> int | None:
             raise ValueError
         value = int(text)
     except ValueError:
-        raise status.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+        raise status.bad_request(f"strconv.ParseInt: parsing {quoted(text)}: invalid syntax") from None
     if not -(1 << 63) <= value < 1 << 63:
-        raise status.bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
+        raise status.bad_request(f"strconv.ParseInt: parsing {quoted(text)}: value out of range")
     return value
 
 

@@ -16,7 +16,7 @@ from kubist.meta.numerals import written
 from kubist.patch import jsonpatch, merge, strategic
 from kubist.patch.values import shown
 from kubist.resources import Resource
-from kubist.schema.decode import Mistyped
+from kubist.schema.decode import restored
 from kubist.schema.leaves import KEEP_EMPTY, WRAP
 from kubist.schema.node import Schema
 from kubist.turns import away
@@ -100,7 +100,10 @@ class Change:
             self._result = {}
             raise self.invalid(error) from None
         except DecodeError as error:
-            raise status.bad_request(f"error decoding patch: {error}") from None
+            if self.kind == MERGE and not checked:
+                raise status.bad_request("Invalid JSON Patch") from None
+            plain = self.kind == STRATEGIC or not checked
+            raise status.bad_request(str(error) if plain else f"error decoding patch: {error}") from None
         self._document = document
         complaints = repeats.duplicate(document) if checked else []
         if self.kind == JSON_PATCH:
@@ -185,7 +188,7 @@ def patch_type(call: Call) -> str:
     raise status.APIError(
         415,
         "UnsupportedMediaType",
-        "the server responded with the status code 415 but did not return more information",
+        "415: Unsupported Media Type",
         {},
     )
 
@@ -229,10 +232,10 @@ def decode(change: Change, wanted: body.Expected, patched: Object, stored: Objec
         if isinstance(error, status.APIError) and error.code == 422:
             change.complain([])
             raise
-        if kind == STRATEGIC and isinstance(error, Mistyped):
-            raise change.invalid(error.error.restored()) from None
+        if kind == STRATEGIC and isinstance(error, DecodeError):
+            raise change.invalid(restored(error)) from None
         raise change.invalid(error) from None
-    change.complain(decoded.complaints)
+    change.complain(sorted(decoded.complaints) if kind == STRATEGIC else decoded.complaints)
     call.empties = decoded.empties
     body.note_empty(call, wanted, decoded, new=False)
     obj: Object = decoded.object

@@ -8,7 +8,7 @@ from kubist.http.messages import Response
 from kubist.kinds.strategy import Scale
 from kubist.meta import fields, names, objectmeta, status
 from kubist.schema.catalog import schema_for
-from kubist.verbs import body, create, guarded, managed, options
+from kubist.verbs import body, create, guarded, managed, options, schemes
 from kubist.verbs.call import Call
 
 Object = dict[str, Any]
@@ -59,7 +59,14 @@ async def update(call: Call, path: Scale) -> Response:
 
     shown = call.negotiate("object")
     _options(call)
-    scale = body.read(call, expected_scale())
+    try:
+        scale = body.read(call, expected_scale())
+    except status.APIError as error:
+        if not call.resource.custom or error.code != 400:
+            raise
+        # The scheme of custom resources holds options alone.
+        why = f'no kind is registered for the type v1.Scale in scheme "{schemes.CUSTOM}"'
+        raise status.bad_request(why) from None
     create.match_namespace(call, scale["metadata"])
     check_name(call, scale["metadata"])
 

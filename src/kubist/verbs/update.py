@@ -101,7 +101,9 @@ def check_name(call: Call, metadata: Object) -> None:
     """The body must be about the object that the URL names."""
     name = metadata.get("name", "")
     if not name:
-        raise status.bad_request("the name of the object could not be determined: name must be provided")
+        raise status.bad_request(
+            f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided"
+        )
     if name != call.info.name:
         message = f"the name of the object ({name}) does not match the name on the URL ({call.info.name})"
         raise status.bad_request(message)

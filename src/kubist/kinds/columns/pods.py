@@ -19,7 +19,7 @@ COLUMNS = (
     wide("Readiness Gates", "How many of the conditions that the pod also waits for are met, of how many."),
 )
 _ENDED = {
-    "Succeeded": "All containers of the pod ended well.",
+    "Succeeded": "The pod has completed successfully.",
     "Failed": "The pod failed.",
 }
 

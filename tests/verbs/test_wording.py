@@ -1,0 +1,182 @@
+"""Messages of refused requests: word for word those of the reference."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from live import Client
+
+HERE = "/api/v1/namespaces/default/configmaps"
+LEGACY = "pkg/api/legacyscheme/scheme.go:30"
+APPLY = "application/apply-patch+yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+
+def _kind(kind: str, version: str = "v1") -> bytes:
+    return f'{{"apiVersion":"{version}","kind":"{kind}"}}'.encode()
+
+
+@pytest.mark.parametrize(
+    ("where", "body", "message"),
+    [
+        (
+            HERE,
+            _kind("Secret"),
+            'Secret in version "v1" cannot be handled as a ConfigMap: '
+            "converting (v1.Secret) to (core.ConfigMap): unknown conversion",
+        ),
+        (
+            HERE,
+            _kind("DeleteOptions", "apps/v1"),
+            'DeleteOptions in version "v1" cannot be handled as a ConfigMap: '
+            "converting (v1.DeleteOptions) to (core.ConfigMap): unknown conversion",
+        ),
+        (
+            HERE,
+            _kind("Status", "nowhere/v7"),
+            'Status in version "v7" cannot be handled as a ConfigMap: '
+            "converting (v1.Status) to (core.ConfigMap): unknown conversion",
+        ),
+        (
+            HERE,
+            _kind("Scale", "apps/v1beta1"),
+            'Scale in version "v1beta1" cannot be handled as a ConfigMap: '
+            "converting (v1beta1.Scale) to (core.ConfigMap): unknown conversion",
+        ),
+        (
+            HERE,
+            _kind("APIService", "apiregistration.k8s.io/v1"),
+            'APIService in version "v1" cannot be handled as a ConfigMap: no kind "APIService" is registered '
+            f'for version "apiregistration.k8s.io/v1" in scheme "{LEGACY}"',
+        ),
+        (
+            "/apis/apps/v1/namespaces/default/deployments",
+            _kind("Deployment", "extensions/v1beta1"),
+            "the API version in the data (extensions/v1beta1) does not match the expected API version (apps/v1)",
+        ),
+        (
+            HERE,
+            _kind("ConfigMap", "a/b/c"),
+            "the object provided is unrecognized (must be of type ConfigMap): "
+            'unexpected GroupVersion string: a/b/c ({"apiVersion":"a/b/c","kind":" ...)',
+        ),
+    ],
+)
+def test_body_of_another_kind(client: Client, where: str, body: bytes, message: str) -> None:
+    answer = client.ask("POST", where, body)
+    assert (answer.status, answer.json["message"]) == (400, message)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"k8s\0", "the object provided is unrecognized (must be of type ConfigMap): empty body (6b387300)"),
+        (
+            b"none",
+            "the object provided is unrecognized (must be of type ConfigMap): provided data does not appear "
+            "to be a protobuf message, expected prefix [107 56 115 0] (6e6f6e65)",
+        ),
+        (
+            b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x02\x08\x01",
+            'ConfigMap in version "v1" cannot be handled as a ConfigMap: '
+            "proto: wrong wireType = 0 for field ObjectMeta",
+        ),
+    ],
+)
+def test_protobuf_that_cannot_be_read(client: Client, body: bytes, message: str) -> None:
+    answer = client.ask("POST", HERE, body, PROTOBUF)
+    assert (answer.status, answer.json["message"]) == (400, message)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (_kind("Table", "meta.k8s.io/v1"), "converting (v1.Table) to (v1.DeleteOptions): unknown conversion"),
+        (_kind("Status"), "converting (v1.Status) to (v1.DeleteOptions): unknown conversion"),
+        (
+            b'{"kind":"Bar"}',
+            'no kind "Bar" is registered for version "meta.k8s.io/v1" in scheme '
+            '"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"',
+        ),
+    ],
+)
+def test_delete_options_of_another_kind(client: Client, kind: bytes, message: str) -> None:
+    answer = client.ask("DELETE", f"{HERE}/none", kind)
+    assert (answer.status, answer.json["message"]) == (400, message)
+
+
+@pytest.mark.parametrize(
+    ("token", "why"),
+    [
+        ("!!!", "illegal base64 data at input byte 0"),
+        ("abcde", "illegal base64 data at input byte 4"),
+        ("ab=", "illegal base64 data at input byte 2"),
+        ("abc", "invalid character 'i' looking for beginning of value"),
+        (b"[]", "json: cannot unmarshal array into Go value of type storage.continueToken"),
+        (b'{"v":1}', "json: cannot unmarshal number into Go struct field continueToken.v of type string"),
+        (b'{"rv":"1"}', "json: cannot unmarshal string into Go struct field continueToken.rv of type int64"),
+        (b"{}", "server does not recognize this encoded version "),
+    ],
+)
+def test_continue_token_that_cannot_be_read(client: Client, token: str | bytes, why: str) -> None:
+    if isinstance(token, bytes):
+        token = base64.urlsafe_b64encode(token).rstrip(b"=").decode()
+    answer = client.ask("GET", f"{HERE}?continue={token}")
+    message = f"invalid continue token: continue key is not valid: {why}"
+    assert (answer.status, answer.json["message"]) == (400, message)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        (_kind("Secret"), 400, "invalid object type: /v1, Kind=Secret"),
+        (_kind("ConfigMap", "a/b/c"), 400, "invalid object type: /, Kind="),
+        (b"null", 400, "invalid object type: /, Kind="),
+        (
+            b"[1]",
+            400,
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: "
+            "json: cannot unmarshal array into Go value of type map[string]interface {}",
+        ),
+        (
+            b"{[a]: 1}",
+            400,
+            'error decoding YAML: error converting YAML to JSON: yaml: invalid map key: []interface {}{"a"}',
+        ),
+        (
+            b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"binaryData":{"a":"!"}}',
+            500,
+            "failed to convert new object (/x; /v1, Kind=ConfigMap) to proper version: unable to convert "
+            "unstructured object to /v1, Kind=ConfigMap: error decoding from json: "
+            "illegal base64 data at input byte 0",
+        ),
+    ],
+)
+def test_configuration_that_cannot_be_applied(client: Client, body: bytes, status: int, message: str) -> None:
+    answer = client.ask("PATCH", f"{HERE}/x?fieldManager=a", body, APPLY)
+    assert (answer.status, answer.json["message"]) == (status, message)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (f"{HERE}?limit=x&labelSelector=a%20in", 'strconv.ParseInt: parsing "x": invalid syntax'),
+        (f"{HERE}/..", "Name parameter invalid: \"..\": may not be '..'"),
+    ],
+)
+def test_request_that_cannot_be_read(client: Client, path: str, message: str) -> None:
+    answer = client.ask("GET", path)
+    assert (answer.status, answer.json["message"]) == (400, message)
+
+
+def test_update_without_a_name(client: Client) -> None:
+    answer = client.ask("PUT", f"{HERE}/x", b"{}")
+    message = "the name of the object (x based on URL) was undeterminable: name must be provided"
+    assert (answer.status, answer.json["message"]) == (400, message)
+
+
+def test_patch_of_an_unknown_type(client: Client) -> None:
+    answer = client.ask("PATCH", f"{HERE}/x", b"{}", "text/plain")
+    assert (answer.status, answer.json["message"]) == (415, "415: Unsupported Media Type")
