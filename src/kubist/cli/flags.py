@@ -61,7 +61,7 @@ def parse(arguments: Iterable[str], flags: dict[str, Flag]) -> dict[str, list[st
     while rest:
         word = rest.pop(0)
         if not word.startswith("-") or word in ("-", "--"):
-            raise FlagError(f"unexpected argument {word!r}: only flags are taken")
+            raise FlagError(f"unexpected argument {word!r}: this command takes flags only, see --help")
         name, equals, value = word.lstrip("-").partition("=")
         name = name.replace("_", "-")
         if name in ("help", "h"):

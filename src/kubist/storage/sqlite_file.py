@@ -138,10 +138,10 @@ def explain(path: Path, error: sqlite3.Error) -> str:
     if not is_damage(error):
         return str(error)
     where = shlex.quote(str(path.parent))
-    return (
-        f"{error}: the file is damaged. `kubist doctor --data-dir {where}` says more, "
-        f"`kubist restore --data-dir {where} --file BACKUP` puts a backup in its place"
-    )
+    restore = f"`kubist restore --data-dir {where} --file BACKUP` puts a backup in its place"
+    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:  # the doctor cannot open it either
+        return f"{error}: the file is damaged. {restore}"
+    return f"{error}: the file is damaged. `kubist doctor --data-dir {where}` says more, {restore}"
 
 
 def _make_private(path: Path) -> None:
