@@ -204,10 +204,8 @@ def test_weak_signatures_and_short_keys_are_rejected(tmp_path: Path, bits: int, 
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl")
-@pytest.mark.parametrize("case", [*ACCEPTED, *REJECTED])
+@pytest.mark.parametrize("case", [case for case in (*ACCEPTED, *REJECTED) if case not in OPENSSL_DIFFERS])
 def test_verdicts_agree_with_openssl(case: str, tmp_path: Path) -> None:
-    if case in OPENSSL_DIFFERS:
-        pytest.skip("OpenSSL has another rule")
     roots, chain = ACCEPTED[case]() if case in ACCEPTED else REJECTED[case][0]()
     pem = [x509.load_der_x509_certificate(der).public_bytes(_PEM) for der in chain if der != b"garbage"]
     (tmp_path / "roots").write_bytes(b"".join(root.pem for root in roots))
