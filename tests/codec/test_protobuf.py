@@ -8,6 +8,7 @@ import pytest
 
 from kubist.codec import protobuf, wire
 from kubist.codec.errors import DecodeError
+from kubist.patch.apply import fieldsv1
 from kubist.schema.catalog import by_name, schema_for
 from kubist.schema.decode import decode
 
@@ -148,3 +149,51 @@ def test_endless_nesting_is_refused() -> None:
         message = wire.delimited(wire.tag(props.fields["not"].number, wire.BYTES), message)
     with pytest.raises(DecodeError, match="max depth"):
         protobuf.decode(props, message)
+
+
+def field(number: int, content: bytes | str | int) -> bytes:
+    if isinstance(content, int):
+        return wire.tag(number, wire.VARINT) + wire.varint(content)
+    return wire.delimited(
+        wire.tag(number, wire.BYTES), content.encode() if isinstance(content, str) else content
+    )
+
+
+def test_messages_given_twice_are_merged() -> None:
+    message = field(1, field(1, "a") + field(11, field(1, "x") + field(2, "1")))
+    message += field(1, field(11, field(1, "x") + field(2, "2"))) + field(1, field(11, field(1, "y")))
+    assert protobuf.decode(CONFIG_MAP, message) == {"metadata": {"name": "a", "labels": {"x": "2", "y": ""}}}
+
+
+def test_inlined_messages_given_twice_are_merged_too() -> None:
+    probe = field(10, field(1, field(1, field(1, "ls")))) + field(10, field(1, field(1, field(1, "-l"))))
+    container = protobuf.decode(POD, field(2, field(2, probe)))["spec"]["containers"][0]
+    assert container["livenessProbe"]["exec"] == {"command": ["ls", "-l"]}
+
+
+def test_parts_of_an_int_or_string_given_twice_are_merged() -> None:
+    ports = field(2, field(1, field(4, field(1, 1)) + field(4, field(3, "http"))))
+    decoded = protobuf.decode(schema_for("", "v1", "Service"), ports)
+    assert decoded["spec"]["ports"][0]["targetPort"] == "http"
+
+
+def test_of_a_time_given_twice_the_last_counts() -> None:
+    message = field(1, field(8, field(1, 5) + field(2, 7)) + field(8, field(1, 60)))
+    assert protobuf.decode(CONFIG_MAP, message)["metadata"]["creationTimestamp"] == "1970-01-01T00:01:00Z"
+
+
+def test_nanoseconds_are_cut_off_towards_zero() -> None:
+    lease = schema_for("coordination.k8s.io", "v1", "Lease")
+    for nanos, shown in ((2**64 - 5, "000000"), (1500, "000001")):
+        message = field(2, field(3, field(1, 60) + field(2, nanos)))
+        assert protobuf.decode(lease, message)["spec"]["acquireTime"] == f"1970-01-01T00:01:00.{shown}Z"
+    message = field(1, field(8, field(1, 60) + field(2, 1_500_000_000)))
+    assert protobuf.decode(CONFIG_MAP, message)["metadata"]["creationTimestamp"] == "1970-01-01T00:01:00Z"
+
+
+@pytest.mark.parametrize("raw", [b"{broken", b"", b"\xff"])
+def test_field_sets_that_are_no_json_do_not_refuse_the_object(raw: bytes) -> None:
+    message = field(1, field(1, "a") + field(17, field(1, "m") + field(7, field(1, raw))))
+    entry = protobuf.decode(CONFIG_MAP, message)["metadata"]["managedFields"][0]
+    with pytest.raises(ValueError, match="a field set is an object"):
+        fieldsv1.parse(entry["fieldsV1"])

@@ -1,6 +1,7 @@
 """Protobuf messages to objects: read by the schema's numbers, then brought to the canonical form as JSON is.
 
-Unknown fields are skipped; of a field given twice the last counts; a malformed message is a `DecodeError`.
+Unknown fields are skipped. Of a scalar given twice the last counts; messages given twice are merged, which is the
+same as one message of both contents. A malformed message is a `DecodeError`.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from kubist.codec.wire import fields, read_varint
 from kubist.meta.times import format_micro_time, format_time
 from kubist.schema.catalog import by_name
 from kubist.schema.decode import decode as canonical
+from kubist.schema.leaves import SetInteger, SetText
 from kubist.schema.node import Field, Schema
 
 Read = Callable[[Any], Any]
 Reader = tuple[str, str, Read]
-"""How a field is collected (`one`, `many`, `map`, `inline`), its JSON name, how its value is read."""
+"""How a field is collected (`one`, `message`, `many`, `packed`, `map`, `inline`), its JSON name, how its value is
+read."""
 
 _readers: dict[str, dict[int, Reader]] = {}
 
@@ -38,15 +41,17 @@ def _struct(schema: Schema, data: Any) -> dict[str, Any]:
     readers = _readers.get(schema.name) or _compile(schema)
     out: dict[str, Any] = {}
     name = ""
-    message = _octets(data)
+    found = fields(_octets(data), schema.name)
     try:
-        for number, value in fields(message, schema.name):
+        for number, value in found:
             reader = readers.get(number)
             if reader is None:
                 continue
             how, name, read = reader
             if how == "one":
                 out[name] = read(value)
+            elif how == "message":
+                out[name] = read(value if name not in out else _joined(found, number))
             elif how == "many":
                 out.setdefault(name, []).append(read(value))
             elif how == "packed":
@@ -55,11 +60,16 @@ def _struct(schema: Schema, data: Any) -> dict[str, Any]:
                 key, item = _entry(read, value)
                 out.setdefault(name, {})[key] = item
             else:
-                out |= read(value)
+                out |= read(_joined(found, number))
     except _WrongWireType as error:
         go_name = "ObjectMeta" if name == "metadata" else name[:1].upper() + name[1:]
         raise DecodeError(f"proto: wrong wireType = {error} for field {go_name}") from None
     return out
+
+
+def _joined(found: list[tuple[int, int | bytes]], number: int) -> bytes:
+    """The contents of all fields with a number as one message."""
+    return b"".join([_octets(value) for other, value in found if other == number])
 
 
 def _compile(schema: Schema) -> dict[int, Reader]:
@@ -79,7 +89,8 @@ def _reader(field: Field) -> Reader:
             return "map", field.name, read
         scalar = schema.items.type in ("integer", "boolean")
         return "packed" if scalar else "many", field.name, read
-    return "one", field.name, _value(schema)
+    how = "message" if schema.type == "struct" or schema.format in _MERGED else "one"
+    return how, field.name, _value(schema)
 
 
 def _value(schema: Schema) -> Read:
@@ -176,20 +187,28 @@ def _timestamp(value: Any) -> tuple[int, int] | None:
     for number, content in fields(value, "Timestamp"):
         if number in parts:
             parts[number] = _signed(64 if number == 1 else 32)(content)
-    seconds, nanos = parts[1] + parts[2] // 10**9, parts[2] % 10**9
-    if not -62167219200 <= seconds < 253402300800:
-        raise DecodeError("Time.MarshalJSON: year outside of range [0,9999]")
-    return seconds, nanos
+    return parts[1], parts[2]
 
 
 def _time(value: Any) -> str | None:
+    """A time in whole seconds. Its nanoseconds do not count, not even those of more than a second."""
     stamp = _timestamp(value)
-    return format_time(stamp[0]) if stamp else None
+    return format_time(_in_range(stamp[0])) if stamp else None
 
 
 def _micro_time(value: Any) -> str | None:
+    """A time in microseconds; what is less than one is cut off towards zero."""
     stamp = _timestamp(value)
-    return format_micro_time(stamp[0], stamp[1] // 1000) if stamp else None
+    if stamp is None:
+        return None
+    micros = int(stamp[1] / 1000)
+    return format_micro_time(_in_range(stamp[0] + micros // 10**6), micros % 10**6)
+
+
+def _in_range(seconds: int) -> int:
+    if not -62167219200 <= seconds < 253402300800:
+        raise DecodeError("Time.MarshalJSON: year outside of range [0,9999]")
+    return seconds
 
 
 def _int_or_string(value: Any) -> int | str:
@@ -201,7 +220,9 @@ def _int_or_string(value: Any) -> int | str:
             number = _signed(32)(content)
         elif field == 3:
             text = _text(content)
-    return text if kind == 1 else number
+    if kind == 1:
+        return text or (SetText() if number else "")
+    return number or (SetInteger() if text else 0)
 
 
 def _raw(value: Any) -> Any:
@@ -210,6 +231,17 @@ def _raw(value: Any) -> Any:
         if number == 1:
             found = parse(_octets(content)) if content else None
     return found
+
+
+def _fields_v1(value: Any) -> Any:
+    """A field set of managedFields. For text that is no JSON an empty text stands, which is no field set either."""
+    try:
+        return _raw(value) if value != _EMPTY_RAW else ""
+    except DecodeError:
+        return ""
+
+
+_EMPTY_RAW = b"\x0a\x00"
 
 
 def _wrapped_strings(value: Any) -> list[str]:
@@ -263,9 +295,11 @@ _FORMATS: dict[str, Read] = {
     "microtime": _micro_time,
     "int-or-string": _int_or_string,
     "raw": _raw,
-    "fields-v1": _raw,
+    "fields-v1": _fields_v1,
     "json": _raw,
     "schema-or-array": _schema_or_array,
     "schema-or-strings": _schema_or_strings,
     "schema-or-bool": _schema_or_bool,
 }
+_MERGED = ("quantity", "int-or-string", "raw", "fields-v1", "json", *(name for name in _FORMATS if "schema-or" in name))
+"""Formats whose values are messages. Times are messages too, but each replaces the one before it."""

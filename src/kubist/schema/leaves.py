@@ -191,8 +191,22 @@ def _number(value: Any, flags: Flags) -> Any:
     raise WrongType(value, "float64")
 
 
+class SetText(str):
+    """An empty text that counts as set: of an IntOrString in protobuf whose unused integer is not zero."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class SetInteger(int):
+    """A zero that counts as set: of an IntOrString in protobuf whose unused text is not empty."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
 def _int_or_string(value: Any, flags: Flags) -> Any:
-    if type(value) is str:
+    if isinstance(value, (str, SetInteger)):
         return value
     try:
         return _integer(31, "int32", value, flags)

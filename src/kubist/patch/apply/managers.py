@@ -80,7 +80,9 @@ def decode(entries: Any, *, trusted: bool) -> Managed:
         if (fields_type := entry.get("fieldsType")) != "FieldsV1":
             what = f'invalid fieldsType "{fields_type}"' if fields_type else "missing fieldsType"
             raise ValueError(f"{what} in managed fields entry {index}")
-        raw = entry.get("fieldsV1") or {}
+        raw = entry.get("fieldsV1")
+        if raw is None:
+            raw = {}
         identity = Identity(
             entry.get("manager") or "",
             operation,
