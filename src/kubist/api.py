@@ -157,7 +157,7 @@ class API:
         info, query = requests.read(request.method, request.path, request.query)
         passage.info = info
         if info.malformed:
-            return unreadable(info.path)
+            return unreadable(info.path, request.query)
         user = await self.gate.enter(request, info, passage)
         if query:
             check_timeout(query)
@@ -297,10 +297,11 @@ def escaped(text: str) -> bytes:
     return "".join(char if char.isprintable() else " " for char in text).encode()
 
 
-def unreadable(path: str) -> Response:
+def unreadable(path: str, query: str) -> Response:
     """What is said of a path whose resource cannot be told."""
-    why = f"failed to create RequestInfo: unable to determine kind and namespace from url, {path}"
-    return Response(500, NOT_FOUND.headers, f"Internal Server Error: {quoted(path)}: {why}\n".encode())
+    uri = f"{path}?{query}" if query else path
+    why = f"failed to create RequestInfo: unable to determine kind and namespace from url, {uri}"
+    return Response(500, NOT_FOUND.headers, f"Internal Server Error: {quoted(uri)}: {why}\n".encode())
 
 
 def check_timeout(query: dict[str, str]) -> None:

@@ -13,6 +13,8 @@ from kubist.resources import Resource
 
 OBJECT_ROUTE = (("GET", "get"), ("PUT", "update"), ("PATCH", "patch"), ("DELETE", "delete"))
 SUBRESOURCE_ROUTE = (*OBJECT_ROUTE, ("POST", "create"))
+PROXIED = frozenset(("HEAD", "OPTIONS"))
+"""Methods that a proxy passes on beyond those that have a verb."""
 COLLECTION_ROUTE = (("GET", "list"), ("POST", "create"), ("DELETE", "deletecollection"))
 
 
@@ -26,10 +28,10 @@ def check(info: RequestInfo, resource: Resource, method: str) -> None:
     if len(below) > 1 and below[-1] == "":
         below = below[:-1]
     methods = _methods(resource, scoped, below)
+    if info.watch_path:
+        methods = {"GET"} if methods and "watch" in resource.verbs and len(below) < 3 else set()
     if not methods:
         raise status.no_such_path()
-    if info.watch_path:
-        methods = {"GET"}
     if method not in methods:
         raise status.method_not_allowed()
     if len(below) > 2 and not below[1]:
@@ -53,7 +55,8 @@ def _methods(resource: Resource, scoped: bool, below: tuple[str, ...]) -> Abstra
     found = resource.subresources.get(below[2])
     if found is None or (len(below) > 3 and found.name != "proxy"):
         return set()
-    return _served(SUBRESOURCE_ROUTE, found.verbs)
+    served = _served(SUBRESOURCE_ROUTE, found.verbs)
+    return served | PROXIED if found.name == "proxy" else served
 
 
 @functools.cache

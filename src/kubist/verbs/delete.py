@@ -33,7 +33,8 @@ async def delete(call: Call) -> Response:
         raise call.not_found()
     gone, held = await remove(call, entry, options)
     if held is not None:
-        return await call.entry(200, held, shown)
+        code = 202 if options.orphan_dependents is False else 200
+        return await call.entry(code, held, shown)
     if resource.strategy.returns_deleted:
         return await call.value(200, create.from_storage(call, gone), shown)
     return await call.value(200, deleted_status(call, gone), shown)

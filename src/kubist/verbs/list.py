@@ -11,7 +11,7 @@ from kubist.storage.store import Compacted, Unavailable
 from kubist.verbs import continuation, versions
 from kubist.verbs.call import Call
 from kubist.verbs.options import ListOptions, list_options
-from kubist.verbs.selection import Selection
+from kubist.verbs.selection import Selection, known_fields
 
 
 class Page:
@@ -41,11 +41,12 @@ async def list_(call: Call) -> Response:
     options = await list_options(call.query)
     virtual = call.resource.strategy.virtual_objects()
     if virtual is not None:
+        fields = known_fields(call, options.fields)
         items = [
             dict(obj)
             for obj in virtual
             if options.labels.matches(obj["metadata"].get("labels"))
-            and options.fields.matches({"metadata.name": obj["metadata"]["name"]})
+            and fields.matches({"metadata.name": obj["metadata"]["name"]})
         ]
         for item in items:
             del item["kind"], item["apiVersion"]

@@ -22,7 +22,7 @@ class Selection:
     def __init__(self, call: Call, options: ListOptions) -> None:
         self.prefix = call.collection_prefix
         self.labels: LabelSelector = options.labels
-        self.fields: FieldSelector = _known(call, options.fields)
+        self.fields: FieldSelector = known_fields(call, options.fields)
         self._indexed_fields = call.resource.strategy.indexed_fields
         self.key: str | None = None
         name = self._name(call)
@@ -124,7 +124,7 @@ def _all_fields(entry: Entry) -> dict[str, str]:
     return {**entry.fields, "metadata.name": entry.name, "metadata.namespace": entry.namespace}
 
 
-def _known(call: Call, chosen: FieldSelector) -> FieldSelector:
+def known_fields(call: Call, chosen: FieldSelector) -> FieldSelector:
     """The selector, once each of its labels is one that the kind knows."""
     strategy = call.resource.strategy
     for requirement in chosen.requirements:
