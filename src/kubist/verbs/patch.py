@@ -20,7 +20,7 @@ from kubist.schema.decode import restored
 from kubist.schema.leaves import KEEP_EMPTY, WRAP
 from kubist.schema.node import Schema
 from kubist.turns import away
-from kubist.verbs import body, create, guarded, managed, options, scale, update
+from kubist.verbs import body, create, guarded, managed, options, otherversion, scale, update
 from kubist.verbs.call import Call
 
 Object = dict[str, Any]
@@ -139,14 +139,20 @@ async def patch(call: Call) -> Response:
     change = Change(call, kind)
     wanted = body.expected(call.resource)
     converted = create.converts(call)
+    reads_version = kind != STRATEGIC and not call.resource.custom
 
     def patched_from(current: Object) -> tuple[Object, bool]:
         """The patched object, and whether the patch clears managedFields."""
         changed = change(current)
         metadata = changed.get("metadata")
         cleared = isinstance(metadata, dict) and metadata.get("managedFields") == []
+        other = otherversion.named(call, changed) if reads_version else None
+        if other is not None:
+            new = decode(change, body.expected(other), changed)
+            _complete(change, new, other)
+            return otherversion.converted(call, other, new), cleared
         new = decode(change, wanted, changed, None if converted else current)
-        _complete(change, new)
+        _complete(change, new, call.resource)
         return new, cleared
 
     async def patched(old: Object | None, fresh: guarded.Fresh) -> Object:
@@ -293,10 +299,10 @@ def _need_version(change: Change, wanted: body.Expected, patched: Object) -> Non
         raise status.bad_request(f"{why}: name must be provided")
 
 
-def _complete(change: Change, new: Object) -> None:
+def _complete(change: Change, new: Object, resource: Resource) -> None:
     """Fill in defaults. What cannot be read only shows now where an annotation stands for a field."""
     try:
-        change.call.resource.strategy.default(new)
+        resource.strategy.default(new)
     except status.APIError as error:
         raise change.invalid(error.message) from None
 

@@ -1,0 +1,37 @@
+"""Patches that replace the apiVersion: the result is read in the version that it names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.resources import Resource
+from kubist.schema.older import SERVED_AS
+from kubist.verbs.call import Call
+
+Object = dict[str, Any]
+
+
+def named(call: Call, patched: Object) -> Resource | None:
+    """The resource in the version that a patched built-in object names, if that is not the request's version.
+
+    An older version with the same fields is renamed in the object."""
+    resource = call.resource
+    given = patched.get("apiVersion")
+    if given == resource.api_version or not isinstance(given, str) or patched.get("kind") != resource.kind:
+        return None
+    current = SERVED_AS.get(f"{given}/{resource.kind}", given)
+    if current == resource.api_version:
+        patched["apiVersion"] = current
+        return None
+    group, _, version = current.rpartition("/")
+    other = (call.api.resources.of(group, version) or {}).get(resource.resource)
+    if other is None or other.custom or other.prefix != resource.prefix or other.kind != resource.kind:
+        return None
+    patched["apiVersion"] = current
+    return other
+
+
+def converted(call: Call, other: Resource, obj: Object) -> Object:
+    """An object of another version in the version of the request."""
+    strategy = (other if other.api_version != other.storage_version else call.resource).strategy
+    return strategy.convert(obj, call.resource.api_version)
