@@ -107,7 +107,7 @@ class API:
         self._logs_all = logs.access.isEnabledFor(logging.INFO)
         self._seldom = logs.Seldom()
         self.metrics = Metrics(registry, self.watchers)
-        paths.others["/metrics"] = lambda request: self.metrics.answer()
+        paths.others["/metrics"] = lambda request: self.metrics.answer(request.headers.get("accept", ""))
         registry.cache.on_reset = self._end_watches
 
     async def __call__(self, request: Request) -> Answer:

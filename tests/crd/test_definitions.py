@@ -145,7 +145,7 @@ def changed(**spec: Any) -> Object:
 
 
 SPECS: list[tuple[Object, list[tuple[str, str]]]] = [
-    (changed(group="nodot"), [("metadata.name", INVALID), ("spec.group", INVALID)]),
+    (changed(group="nodot"), [("spec.group", INVALID)]),
     (changed(scope="World"), [("spec.scope", "FieldValueNotSupported")]),
     (changed(versions=[]), [("spec.versions", INVALID), ("status.storedVersions", INVALID)]),
     (

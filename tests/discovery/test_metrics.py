@@ -8,7 +8,7 @@ import re
 import pytest
 
 from kubist.discovery import metrics as metrics_module
-from kubist.discovery.metrics import Metrics
+from kubist.discovery.metrics import Metrics, content_type
 from kubist.request import parse
 from kubist.resources import Resources
 
@@ -112,3 +112,18 @@ def test_every_line_is_a_type_or_a_sample() -> None:
     metrics.count(None, 401, 0.0, True)
     sample = re.compile(r'[a-z_]+(\{([a-z_]+="[^"]*",?)*\})? [0-9.e+-]+')
     assert all(line.startswith("# TYPE ") or sample.fullmatch(line) for line in lines(metrics))
+
+
+@pytest.mark.parametrize(
+    ("accept", "escaping"),
+    [
+        ("", "underscores"),
+        ("*/*", "underscores"),
+        ("text/plain;version=0.0.4;escaping=values", "values"),
+        ("application/openmetrics-text;version=0.0.1;escaping=dots", "dots"),
+        ("text/plain;version=1.0.0;escaping=allow-utf-8,text/plain;escaping=odd", "allow-utf-8"),
+    ],
+)
+def test_content_type_names_the_escaping(accept: str, escaping: str) -> None:
+    expected = f"text/plain; version=0.0.4; charset=utf-8; escaping={escaping}"
+    assert content_type(accept) == expected.encode()

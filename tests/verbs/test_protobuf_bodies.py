@@ -53,9 +53,17 @@ def test_managed_fields_that_cannot_be_read_leave_the_stored_ones(
 ) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     client.post(f"{path}?fieldManager=first", {"metadata": {"name": "c"}, "data": {"a": "1"}})
-    entry = field(1, "m") + field(2, "Update") + field(3, "v1") + field(6, "FieldsV1") + field(7, field(1, fields))
+    entry = (
+        field(1, "m")
+        + field(2, "Update")
+        + field(3, "v1")
+        + field(6, "FieldsV1")
+        + field(7, field(1, fields))
+    )
     raw = field(1, field(1, "c") + field(17, entry)) + field(2, field(1, "b") + field(2, "1"))
-    answer = client.ask("PUT", f"{path}/c?fieldManager=second", protobuf.wrap("v1", "ConfigMap", raw), PROTOBUF)
+    answer = client.ask(
+        "PUT", f"{path}/c?fieldManager=second", protobuf.wrap("v1", "ConfigMap", raw), PROTOBUF
+    )
     assert answer.status == 200, answer
     managed: list[dict[str, Any]] = answer.json["metadata"]["managedFields"]
     assert [entry["manager"] for entry in managed] == ["first", "second"]

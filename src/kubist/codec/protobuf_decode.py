@@ -301,5 +301,12 @@ _FORMATS: dict[str, Read] = {
     "schema-or-strings": _schema_or_strings,
     "schema-or-bool": _schema_or_bool,
 }
-_MERGED = ("quantity", "int-or-string", "raw", "fields-v1", "json", *(name for name in _FORMATS if "schema-or" in name))
+_MERGED = (
+    "quantity",
+    "int-or-string",
+    "raw",
+    "fields-v1",
+    "json",
+    *(name for name in _FORMATS if "schema-or" in name),
+)
 """Formats whose values are messages. Times are messages too, but each replaces the one before it."""

@@ -34,8 +34,7 @@ def validate_definition(new: Object, old: Object | None) -> Errors:
     spec = new["spec"]
     if node_count(spec) > LENGTHY_NODES:
         leave_loop()
-    errors = _name(new) if old is None else []
-    errors += _Spec(new, old).validate()
+    errors = _Spec(new, old).validate()
     if old is not None:
         before = old["spec"]
         if definition.established(old):
@@ -51,14 +50,6 @@ def validate_definition(new: Object, old: Object | None) -> Errors:
         why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
         errors.append(fields.invalid("spec.preserveUnknownFields", True, why))
     return errors
-
-
-def _name(crd: Object) -> Errors:
-    name = crd["metadata"].get("name", "")
-    wanted = f"{crd['spec']['names'].get('plural', '')}.{crd['spec'].get('group', '')}"
-    if not name or name == wanted:
-        return []
-    return [fields.invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')]
 
 
 def _immutable(new: Any, old: Any, path: str) -> Errors:

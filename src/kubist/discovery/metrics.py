@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from kubist.codec import negotiate
 from kubist.discovery.counters import BUCKETS, Counters, Histogram
 from kubist.http.messages import Response
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from kubist.request import RequestInfo
     from kubist.storage.encryption.tally import Tally
 
-CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping="
+ESCAPING = ("underscores", "allow-utf-8", "dots", "values")
+"""How names with characters beyond the usual ones could be written. None of ours has such characters."""
 Labels = tuple[tuple[str, str], ...]
 _UNREAD = ("", "", "", "", "", "")
 """What a request is counted as whose line could not be read."""
@@ -89,7 +92,7 @@ class Metrics:
         counters.measure()
         return counters
 
-    async def answer(self) -> Response:
+    async def answer(self, accept: str = "") -> Response:
         counters = self.own()
         if self.others is not None:
             total = Counters()
@@ -97,7 +100,7 @@ class Metrics:
                 total.add(part)
             counters = total
         lines = [line for family in self._families(counters) for line in family]
-        return Response(200, [(b"Content-Type", CONTENT_TYPE)], ("\n".join(lines) + "\n").encode())
+        return Response(200, [(b"Content-Type", content_type(accept))], ("\n".join(lines) + "\n").encode())
 
     def _families(self, counters: Counters) -> Iterator[Iterable[str]]:
         yield self._request_total(counters)
@@ -204,3 +207,18 @@ def _sample(name: str, labels: Labels, value: float) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def content_type(accept: str) -> bytes:
+    """The text form, with the escaping that the client asked for last before a form that it can get."""
+    escaping = ESCAPING[0]
+    for clause in negotiate.parse_accept(accept):
+        parameters = dict(clause.parameters)
+        asked = parameters.get("escaping", "")
+        if asked in ESCAPING:
+            escaping = asked
+        if (clause.type, clause.subtype) == ("text", "plain") and parameters.get(
+            "version", "0.0.4"
+        ) == "0.0.4":
+            break
+    return f"{CONTENT_TYPE}{escaping}".encode()

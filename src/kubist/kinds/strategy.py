@@ -171,6 +171,10 @@ class Strategy(Update):
         """What is wrong with a name (or, with `prefix`, a generateName)."""
         return names.dns_subdomain(name, prefix)
 
+    def name_rule(self, obj: Object) -> Callable[[str, bool], list[str]]:
+        """`validate_name` for one object: a rule may depend on the rest of it."""
+        return self.validate_name
+
     def generate_name(self, base: str) -> str:
         return names.generate(base)
 

@@ -133,6 +133,9 @@ def name_it(call: Call, metadata: Object) -> bool:
     name, prefix = metadata.get("name", ""), metadata.get("generateName")
     if prefix and not name:
         name = metadata["name"] = call.resource.strategy.generate_name(prefix)
+        if labels := metadata.get("labels"):
+            # The reference goes on with a copy here: a Job no longer shares the map of its template.
+            metadata["labels"] = dict(labels)
     call.context.name = name
     return bool(prefix)
 
@@ -167,7 +170,7 @@ def check(call: Call, strategy: Strategy, obj: Object) -> None:
         errors = objectmeta.validate_create(
             metadata,
             namespaced=namespaced,
-            validate_name=strategy.validate_name,
+            validate_name=strategy.name_rule(obj),
             qualified_finalizers=strategy.qualified_finalizers,
         )
         errors += strategy.validate_create(context, obj)

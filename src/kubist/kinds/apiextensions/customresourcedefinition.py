@@ -3,7 +3,7 @@ from a definition (names, establishment, serving, cleanup) is in `crd/controller
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, ClassVar
 
 from kubist.crd import definition, v1beta1
@@ -76,6 +76,17 @@ class CustomResourceDefinitionStrategy(Strategy):
 
     def validate_name(self, name: str, prefix: bool) -> list[str]:
         return names.dns_subdomain(name, prefix)
+
+    def name_rule(self, obj: Object) -> Callable[[str, bool], list[str]]:
+        """The one name that fits the spec. A generateName is held to it as well."""
+        spec = obj["spec"]
+        wanted = f"{spec['names'].get('plural', '')}.{spec.get('group', '')}"
+
+        def problems(name: str, prefix: bool) -> list[str]:
+            found = self.validate_name(name, prefix)
+            return found if name == wanted else [*found, 'must be spec.names.plural+"."+spec.group']
+
+        return problems
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
         return validate_definition(obj, None)
