@@ -120,7 +120,7 @@ def test_unknown_fields_are_skipped_and_the_last_of_a_field_counts() -> None:
 @pytest.mark.parametrize(
     ("message", "complaint"),
     [
-        (b"\x08\x01", "proto: wrong wireType = 0 for field Metadata"),
+        (b"\x08\x01", "proto: wrong wireType = 0 for field ObjectMeta"),
         (b"\x0a\x05x", "unexpected EOF"),
         (b"\x0a", "unexpected EOF"),
         (b"\xff" * 12, "proto: integer overflow"),
