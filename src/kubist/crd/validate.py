@@ -21,6 +21,7 @@ from kubist.crd.versionrules import (
 )
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields, names
+from kubist.schema.internals import internal_form
 from kubist.turns import leave_loop
 
 Props = dict[str, Any]
@@ -125,18 +126,18 @@ def _common(versions: list[Object], field: str) -> bool:
     return bool(versions) and all(version.get(field) == versions[0].get(field) for version in versions)
 
 
-def _internal(versions: list[Object]) -> list[Object]:
-    """Versions as messages show them: in the reference's internal form, without what is large."""
-    flags, others = ("name", "served", "storage"), ("Schema", "Subresources", "AdditionalPrinterColumns")
-    return [
-        {flag.title(): version.get(flag, False) for flag in flags}
-        | {
-            "Deprecated": version.get("deprecated", False),
-            "DeprecationWarning": version.get("deprecationWarning"),
-        }
-        | dict.fromkeys((*others, "SelectableFields"))
-        for version in versions
+def _internal(versions: list[Object] | None) -> Any:
+    """Versions as messages show them: in the reference's internal form, without the fields that all share."""
+    common = [name for name in _AT_THE_TOP if _common(versions or [], name)]
+    kept = [
+        {name: value for name, value in version.items() if name not in common} for version in versions or ()
     ]
+    return internal_form(
+        "[]apiextensions.CustomResourceDefinitionVersion", None if versions is None else kept
+    )
+
+
+_AT_THE_TOP = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
 
 
 class _Spec:
@@ -223,11 +224,13 @@ class _Spec:
         names_ = [version.get("name") for version in self.versions]
         if len(set(names_)) != len(names_):
             errors.append(
-                fields.invalid("spec.versions", _internal(self.versions), "must contain unique version names")
+                fields.invalid(
+                    "spec.versions", _internal(self.spec.get("versions")), "must contain unique version names"
+                )
             )
         if sum(bool(version.get("storage")) for version in self.versions) != 1:
             why = "must have exactly one version marked as storage version"
-            errors.append(fields.invalid("spec.versions", _internal(self.versions), why))
+            errors.append(fields.invalid("spec.versions", _internal(self.spec.get("versions")), why))
         if self.versions and (wrong := names.dns_1035_label(self.versions[0].get("name") or "")):
             errors.append(fields.invalid("spec.version", self.versions[0].get("name", ""), ",".join(wrong)))
         return errors

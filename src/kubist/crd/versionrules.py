@@ -8,37 +8,37 @@ from typing import Any
 from kubist.crd import definition, fieldpath
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields
+from kubist.schema.internals import go_names, internal_form
 
 Props = dict[str, Any]
 
 MAX_SELECTABLE_FIELDS = 8
 COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
-ROOT_KEYWORDS = frozenset(
-    (
-        "description",
-        "type",
-        "format",
-        "title",
-        "maximum",
-        "exclusiveMaximum",
-        "minimum",
-        "exclusiveMinimum",
-        "maxLength",
-        "minLength",
-        "pattern",
-        "maxItems",
-        "minItems",
-        "uniqueItems",
-        "multipleOf",
-        "required",
-        "items",
-        "properties",
-        "externalDocs",
-        "example",
-        "x-kubernetes-preserve-unknown-fields",
-        "x-kubernetes-validations",
-    )
+_PROPS = "apiextensions.JSONSchemaProps"
+ROOT_KEYWORDS = (
+    "description",
+    "type",
+    "format",
+    "title",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "multipleOf",
+    "required",
+    "items",
+    "properties",
+    "externalDocs",
+    "example",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
 )
 """All that may be at the root of a schema if there is a status sub-resource."""
 POINTERS = frozenset(
@@ -93,8 +93,9 @@ def validate_root(props: Props, path: str, status: bool) -> Errors:
                     errors.append(fields.invalid(f"{path}.type", value, why))
                     break
             elif keyword not in ROOT_KEYWORDS:
-                why = "only some fields are allowed at the root of the schema if the status subresource is enabled"
-                errors.append(fields.invalid(path, "", why))
+                allowed = " ".join(go_names(_PROPS, ROOT_KEYWORDS))
+                why = f"only [{allowed}] fields are allowed at the root of the schema if the status subresource "
+                errors.append(fields.invalid(path, internal_form(_PROPS, props), why + "is enabled"))
                 break
     if props.get("nullable"):
         errors.append(fields.forbidden(f"{path}.nullable", "nullable cannot be true at the root"))

@@ -35,6 +35,7 @@ def review(kind: str, spec: dict[str, Any], group: str = "authorization.k8s.io",
         objects=objects,
         config=Config(service_account_issuer=("https://here",)),
         now="2030-01-01T00:00:00Z",
+        request=None,
     )
     virtual = _load_strategy(group, kind).virtual
     assert isinstance(virtual, Create)

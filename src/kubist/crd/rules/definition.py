@@ -9,6 +9,7 @@ from kubist.crd.rules.program import CompiledRule
 from kubist.crd.rules.schematypes import schema_type
 from kubist.meta import fields
 from kubist.meta.fields import FieldError
+from kubist.schema.internals import internal_form
 
 Props = dict[str, Any]
 Errors = list[FieldError]
@@ -28,7 +29,10 @@ def expression_errors(
     schema = schema_type(props, resource=cost.resource)
     where = f"{path}.x-kubernetes-validations"
     if schema is None:
-        why = "internal error: failed to construct type information for x-kubernetes-validations rules"
+        why = (
+            "internal error: failed to construct type information for x-kubernetes-validations rules: "
+            "unable to convert structural schema to CEL declarations"
+        )
         return [fields.internal(where, why)]
     cardinality = cost.cardinality if cost.cardinality is not None else schema.cardinality
     for index, rule in enumerate(props["x-kubernetes-validations"]):
@@ -39,9 +43,14 @@ def expression_errors(
             errors.append(fields.forbidden(f"{at}.rule", excess("estimated rule cost", price, RULE_LIMIT)))
         cost.total.observe(f"{at}.rule", price)
         if compiled.error:
-            errors.append(fields.invalid(f"{at}.rule", _internal(rule), compiled.error))
+            errors.append(
+                fields.invalid(
+                    f"{at}.rule", internal_form("apiextensions.ValidationRule", rule), compiled.error
+                )
+            )
         if compiled.message_error:
-            errors.append(fields.invalid(f"{at}.messageExpression", _internal(rule), compiled.message_error))
+            shown = internal_form("apiextensions.ValidationRule", rule)
+            errors.append(fields.invalid(f"{at}.messageExpression", shown, compiled.message_error))
         elif compiled.message_program is not None:
             if per_expression and compiled.message_cost > RULE_LIMIT:
                 why = excess("estimated messageExpression cost", compiled.message_cost, RULE_LIMIT)
@@ -55,13 +64,3 @@ def expression_errors(
             why = "may not be set if oldSelf is not used in rule"
             errors.append(fields.invalid(f"{at}.optionalOldSelf", rule["optionalOldSelf"], why))
     return errors
-
-
-def _internal(rule: Props) -> Props:
-    """A rule as messages show it: in the reference's internal form."""
-    named = {field: rule.get(field[0].lower() + field[1:]) for field in _FIELDS}
-    return {field: value if value is not None or field in _ABSENT else "" for field, value in named.items()}
-
-
-_FIELDS = ("Rule", "Message", "MessageExpression", "Reason", "FieldPath", "OptionalOldSelf")
-_ABSENT = ("Reason", "OptionalOldSelf")

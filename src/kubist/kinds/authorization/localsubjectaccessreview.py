@@ -7,6 +7,7 @@ from typing import ClassVar
 from kubist.kinds.authorization.reviews import AccessReview, local_metadata
 from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import fields
+from kubist.schema.internals import internal_form
 
 
 class LocalSubjectAccessReview(AccessReview):
@@ -28,7 +29,13 @@ class LocalSubjectAccessReview(AccessReview):
             )
         if path is not None:
             why = "disallowed on this kind of request"
-            errors.append(fields.invalid("spec.nonResourceAttributes", path, why))
+            errors.append(
+                fields.invalid(
+                    "spec.nonResourceAttributes",
+                    internal_form("authorization.NonResourceAttributes", path),
+                    why,
+                )
+            )
         return errors
 
 

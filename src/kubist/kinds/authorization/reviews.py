@@ -7,6 +7,7 @@ from kubist.kinds.shared.labels import validate_requirement
 from kubist.kinds.strategy import Create, Errors, Object
 from kubist.meta import fields, names, selectors
 from kubist.meta.status import invalid
+from kubist.schema.internals import internal_form
 from kubist.turns import LONG, away
 
 GROUP = "authorization.k8s.io"
@@ -63,7 +64,13 @@ class AccessReview(Create):
         errors = []
         if resource is not None and path is not None:
             why = "cannot be specified in combination with resourceAttributes"
-            errors.append(fields.invalid("spec.nonResourceAttributes", path, why))
+            errors.append(
+                fields.invalid(
+                    "spec.nonResourceAttributes",
+                    internal_form("authorization.NonResourceAttributes", path),
+                    why,
+                )
+            )
         if resource is None and path is None:
             why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
             errors.append(fields.invalid("spec.resourceAttributes", None, why))

@@ -160,14 +160,14 @@ def _validate_change(ctx: Context, new: Object, old: Object) -> Errors:
     errors += _validate_completions(spec, old_spec)
     errors += immutable(spec.get("selector"), old_spec.get("selector"), "spec.selector")
     errors += _validate_template_change(new, old)
-    for field in (
-        "completionMode",
-        "podFailurePolicy",
-        "backoffLimitPerIndex",
-        "managedBy",
-        "successPolicy",
+    for field, type in (
+        ("completionMode", "nullable"),
+        ("podFailurePolicy", "*batch.PodFailurePolicy"),
+        ("backoffLimitPerIndex", "nullable"),
+        ("managedBy", "nullable"),
+        ("successPolicy", "*batch.SuccessPolicy"),
     ):
-        errors += immutable(spec.get(field), old_spec.get(field), f"spec.{field}")
+        errors += immutable(spec.get(field), old_spec.get(field), f"spec.{field}", type)
     return errors
 
 
@@ -193,11 +193,11 @@ def _validate_template_change(new: Object, old: Object) -> Errors:
         and not status.get("active")
     )
     if not idle:
-        return immutable(template, old_template, "spec.template")
+        return immutable(template, old_template, "spec.template", "core.PodTemplateSpec")
     expected = copy.deepcopy(old_template["spec"])
     _take_over_scheduling(expected, template["spec"])
     _take_over_resources(expected, template["spec"])
-    return immutable(template["spec"], expected, "spec.template.spec")
+    return immutable(template["spec"], expected, "spec.template.spec", "core.PodSpec")
 
 
 def _take_over_scheduling(expected: Object, pod: Object) -> None:

@@ -18,6 +18,7 @@ from kubist.meta.fields import (
     too_long,
     too_many,
 )
+from kubist.schema.internals import internal_form
 
 MAX_RULES = 20
 MAX_EXIT_CODES = 255
@@ -111,9 +112,8 @@ def validate_success_policy(spec: Object, path: str) -> Errors:
     policy = spec["successPolicy"]
     rules = policy.get("rules") or []
     if spec.get("completionMode") != "Indexed":
-        fields = ("succeededIndexes", "succeededCount")
-        shown = [{name[0].upper() + name[1:]: rule.get(name) for name in fields} for rule in rules]
-        return [invalid(path, {"Rules": shown}, "requires indexed completion mode")]
+        shown = internal_form("batch.SuccessPolicy", policy)
+        return [invalid(path, shown, "requires indexed completion mode")]
     errors = []
     if not rules:
         why = "at least one rules must be specified when the successPolicy is specified"

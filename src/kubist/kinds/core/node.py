@@ -17,6 +17,7 @@ from kubist.kinds.shared.resourcenames import validate_quantity
 from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import duplicate, forbidden, internal, invalid, not_supported, quoted, required
+from kubist.schema.internals import internal_form
 
 if TYPE_CHECKING:
     from kubist.context import Context
@@ -101,8 +102,7 @@ def validate_taints(taints: list[dict[str, Any]], path: str) -> Errors:
         elif effect not in TAINT_EFFECTS:
             errors.append(not_supported(f"{path}[{i}].effect", effect, TAINT_EFFECTS))
         if (key, effect) in seen:
-            shown = {"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")}
-            found = duplicate(f"{path}[{i}]", shown)
+            found = duplicate(f"{path}[{i}]", internal_form("core.Taint", taint))
             errors.append(replace(found, body=f"{found.body}: taints must be unique by key and effect pair"))
         seen.add((key, effect))
     return errors

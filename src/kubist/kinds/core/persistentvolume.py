@@ -17,6 +17,7 @@ from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import forbidden, invalid, not_supported, required
 from kubist.meta.quantity import parse_quantity
+from kubist.schema.internals import difference, internal_form
 
 if TYPE_CHECKING:
     from kubist.context import Context
@@ -255,13 +256,14 @@ def _validate_change(spec: dict[str, Any], before: dict[str, Any]) -> Errors:
         )
         old_source["csi"] = {**old_source["csi"], "controllerExpandSecretRef": secret}
     if source != old_source:
-        detail = "spec.persistentvolumesource is immutable after creation"
+        changed = difference("core.PersistentVolumeSource", old_source, source)
+        detail = f"spec.persistentvolumesource is immutable after creation\n{changed}"
         errors.append(forbidden("spec.persistentvolumesource", detail))
     errors += immutable(spec.get("volumeMode"), before.get("volumeMode"), "volumeMode")
     affinity, old_affinity = spec.get("nodeAffinity"), before.get("nodeAffinity")
     if old_affinity is not None and not _same_affinity(affinity, old_affinity):
         detail = "field is immutable, except for updating from beta label to GA"
-        errors.append(invalid("nodeAffinity", affinity, detail))
+        errors.append(invalid("nodeAffinity", internal_form("*core.VolumeNodeAffinity", affinity), detail))
     if before.get("volumeAttributesClassName") is not None and spec.get("volumeAttributesClassName") is None:
         detail = "update from non-nil value to nil is forbidden"
         errors.append(forbidden("spec.volumeAttributesClassName", detail))

@@ -21,6 +21,7 @@ from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import forbidden, invalid, not_supported, quoted, required
 from kubist.meta.quantity import parse_quantity
+from kubist.schema.internals import difference
 
 if TYPE_CHECKING:
     from kubist.context import Context
@@ -223,8 +224,8 @@ def _validate_change(new: Object, old: Object) -> Errors:
     if _present(compared) != _present(before):
         detail = (
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for "
-            "bound claims"
-        )
+            "bound claims\n"
+        ) + difference("core.PersistentVolumeClaimSpec", before, compared)
         errors.append(forbidden("spec", detail))
     capacity = parse_quantity((status.get("capacity") or {}).get("storage", "0"))
     if size < old_size and size <= capacity:

@@ -13,6 +13,7 @@ from kubist.kinds.shared.update import keep_metadata
 from kubist.kinds.strategy import Errors, Object, Update, keep
 from kubist.meta import objectmeta
 from kubist.meta.fields import forbidden, quoted
+from kubist.schema.internals import difference
 
 if TYPE_CHECKING:
     from kubist.context import Context
@@ -47,6 +48,7 @@ def _validate(new: Object, old: Object, options: Options) -> Errors:
             why = f"existing ephemeral containers {quoted(name)} may not be removed\n"
             errors.append(forbidden(f"spec.{_FIELD}", why))
         elif by_name[name] != container:
-            why = f"existing ephemeral containers {quoted(name)} may not be changed\n"
+            changed = difference("core.EphemeralContainer", container, by_name[name])
+            why = f"existing ephemeral containers {quoted(name)} may not be changed\n{changed}"
             errors.append(forbidden(f"spec.{_FIELD}", why))
     return errors

@@ -15,6 +15,7 @@ from kubist.kinds.core.podspec.security import is_privileged
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta import objectmeta
 from kubist.meta.fields import forbidden, invalid, required
+from kubist.schema.internals import difference
 
 _MAX_INT32 = (1 << 31) - 1
 _UPDATABLE = ",".join(
@@ -56,7 +57,7 @@ def validate_update(new: Object, old: Object, options: Options) -> Errors:
     if old_spec.get("schedulingGates"):
         errors += _gated(masked, old_spec)
     if not same(masked, old_spec):
-        changed = _differences(masked, old_spec)
+        changed = difference("core.PodSpec", old_spec, masked)
         why = f"pod updates may not change fields other than {_UPDATABLE}\n{changed}"
         errors.append(forbidden("spec", why))
     return errors
@@ -197,13 +198,4 @@ def _only_adds(new: Object, old: Object) -> bool:
         return not any(new.get(field) for field in fields)
     return all(
         (new.get(field) or [])[: len(old.get(field) or [])] == (old.get(field) or []) for field in fields
-    )
-
-
-def _differences(new: Object, old: Object) -> str:
-    """The fields that changed, for the message."""
-    return "\n".join(
-        f"  {field}: {old.get(field)!r} -> {new.get(field)!r}"
-        for field in sorted({*new, *old})
-        if not same(new.get(field), old.get(field), field)
     )

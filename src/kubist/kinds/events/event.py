@@ -11,6 +11,7 @@ from kubist.kinds.core.event import EventStrategy, validate_event
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import invalid, required
+from kubist.schema.internals import internal_form
 
 if TYPE_CHECKING:
     from kubist.context import Context
@@ -43,6 +44,12 @@ _ALWAYS_HERE: dict[str, Any] = {
     "deprecatedLastTimestamp": None,
     "eventTime": None,
 }
+_TYPES = {
+    "involvedObject": "core.ObjectReference",
+    "related": "*core.ObjectReference",
+    "source": "core.EventSource",
+}
+"""Internal types of fields that are objects."""
 _IMMUTABLE = (
     "involvedObject",
     "reason",
@@ -100,7 +107,8 @@ class NewEventStrategy(EventStrategy):
         for field in _IMMUTABLE:
             if (new.get(field) or None) != (old.get(field) or None):
                 shown = "reportingController" if field == "reportingComponent" else field
-                errors.append(invalid(shown, _shown(new.get(field)), "field is immutable"))
+                value = internal_form(_TYPES.get(field, "nullable"), new.get(field))
+                errors.append(invalid(shown, value, "field is immutable"))
         return errors
 
     def convert(self, obj: Object, api_version: str) -> Object:
@@ -130,17 +138,6 @@ def _validate_series(event: Object) -> Errors:
     if not series.get("lastObservedTime"):
         errors.append(required("series.lastObservedTime"))
     return errors
-
-
-def _shown(value: Any) -> Any:
-    """References and sources are shown with all their fields."""
-    if not isinstance(value, dict):
-        return value
-    if "component" in value or "host" in value:
-        return {"Component": value.get("component", ""), "Host": value.get("host", "")}
-    fields = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-    shown = {"uid": "UID", "apiVersion": "APIVersion"}
-    return {shown.get(field, field[0].upper() + field[1:]): value.get(field, "") for field in fields}
 
 
 strategy = NewEventStrategy()

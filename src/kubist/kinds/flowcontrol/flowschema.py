@@ -9,6 +9,7 @@ from kubist.context import Context
 from kubist.kinds.flowcontrol.common import FlowControlStatus, FlowControlStrategy, validate_conditions
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields, names, objectmeta
+from kubist.schema.internals import internal_form
 
 _DISTINGUISHERS = ("ByNamespace", "ByUser")
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")
@@ -28,7 +29,8 @@ class FlowSchemaStrategy(FlowControlStrategy):
         spec = obj.get("spec") or {}
         errors = _validate_spec(spec, name)
         if name in _MANDATORY and spec != bootstrap.builtin("FlowSchema", name)["spec"]:
-            errors.append(fields.invalid("spec", spec, f"spec of '{name}' must equal the fixed value"))
+            shown = internal_form("flowcontrol.FlowSchemaSpec", spec)
+            errors.append(fields.invalid("spec", shown, f"spec of '{name}' must equal the fixed value"))
         return errors + validate_conditions(obj.get("status") or {})
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
@@ -51,7 +53,8 @@ def _validate_spec(spec: Object, name: str) -> Errors:
         errors.append(fields.invalid(path, precedence, why))
     method = spec.get("distinguisherMethod")
     if method is not None and method.get("type", "") not in _DISTINGUISHERS:
-        errors.append(fields.not_supported("spec.distinguisherMethod.type", method, _DISTINGUISHERS))
+        shown = internal_form("flowcontrol.FlowDistinguisherMethod", method)
+        errors.append(fields.not_supported("spec.distinguisherMethod.type", shown, _DISTINGUISHERS))
     level = (spec.get("priorityLevelConfiguration") or {}).get("name", "")
     path = "spec.priorityLevelConfiguration.name"
     if not level:

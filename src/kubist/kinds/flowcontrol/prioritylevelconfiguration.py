@@ -10,6 +10,7 @@ from kubist.context import Context
 from kubist.kinds.flowcontrol.common import FlowControlStatus, FlowControlStrategy, validate_conditions
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields, objectmeta
+from kubist.schema.internals import internal_form
 
 _ROUND_TRIP = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares"
 _MAX_QUEUES = 10_000_000
@@ -58,9 +59,12 @@ def _validate_mandatory(spec: Object, name: str) -> Errors:
         fixed = {**bootstrap.builtin("PriorityLevelConfiguration", name)["spec"], "exempt": None}
         if {**spec, "exempt": None} != fixed:
             why = "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value"
-            return [fields.invalid("spec", spec, why)]
+            return [
+                fields.invalid("spec", internal_form("flowcontrol.PriorityLevelConfigurationSpec", spec), why)
+            ]
     if name == "catch-all" and spec != bootstrap.builtin("PriorityLevelConfiguration", name)["spec"]:
-        return [fields.invalid("spec", spec, "spec of 'catch-all' must equal the fixed value")]
+        shown = internal_form("flowcontrol.PriorityLevelConfigurationSpec", spec)
+        return [fields.invalid("spec", shown, "spec of 'catch-all' must equal the fixed value")]
     return []
 
 

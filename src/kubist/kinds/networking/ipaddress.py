@@ -45,15 +45,8 @@ class IPAddressStrategy(Strategy):
             *objectmeta.validate_create(new["metadata"], namespaced=False, validate_name=self.validate_name),
             *self.validate_create(ctx, new),
             *objectmeta.validate_update(new["metadata"], old["metadata"]),
-            *immutable(_shown(parent), _shown(before), "spec.parentRef"),
+            *immutable(parent, before, "spec.parentRef", "*networking.ParentReference"),
         ]
-
-
-def _shown(parent: dict[str, str] | None) -> dict[str, str] | None:
-    """A reference as messages show it, with all its fields."""
-    if parent is None:
-        return None
-    return {field.capitalize(): parent.get(field, "") for field in ("group", "resource", "namespace", "name")}
 
 
 strategy = IPAddressStrategy()

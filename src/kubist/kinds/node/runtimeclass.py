@@ -14,6 +14,7 @@ from kubist.kinds.shared.update import immutable
 from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import duplicate, invalid, required
+from kubist.schema.internals import internal_form
 
 if TYPE_CHECKING:
     from kubist.context import Context
@@ -65,7 +66,7 @@ def _validate_tolerations(tolerations: list[Object], path: str) -> Errors:
     for index, toleration in enumerate(tolerations):
         key = tuple(toleration.get(field, "") for field in ("key", "operator", "value", "effect"))
         if key in seen:
-            errors.append(duplicate(f"{path}[{index}]", toleration))
+            errors.append(duplicate(f"{path}[{index}]", internal_form("core.Toleration", toleration)))
         seen.add(key)
     return errors
 

@@ -10,6 +10,7 @@ from kubist.kinds.shared.labels import validate_selector
 from kubist.kinds.shared.numbers import nonnegative_fields
 from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
 from kubist.meta.fields import invalid, not_supported
+from kubist.schema.internals import internal_form
 
 if TYPE_CHECKING:
     from kubist.context import Context
@@ -53,8 +54,7 @@ class PodDisruptionBudgetStrategy(Strategy):
 def _validate_spec(spec: Object, *, tolerant: bool) -> Errors:
     errors: Errors = []
     if "minAvailable" in spec and "maxUnavailable" in spec:
-        fields = ("minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy")
-        shown = {name[0].upper() + name[1:]: spec.get(name) for name in fields}
+        shown = internal_form("policy.PodDisruptionBudgetSpec", spec)
         errors.append(invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
     for field in ("minAvailable", "maxUnavailable"):
         if field in spec:

@@ -6,6 +6,7 @@ from kubist.context import Context
 from kubist.filters import escalation
 from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import fields, names, objectmeta
+from kubist.schema.internals import internal_form
 
 GROUP = "rbac.authorization.k8s.io"
 
@@ -132,5 +133,6 @@ class BindingStrategy(RBACStrategy):
         errors = self.validate_metadata(new) + validate_binding(new, namespaced=self.namespaced)
         errors += objectmeta.validate_update(new["metadata"], old["metadata"])
         if new["roleRef"] != old["roleRef"]:
-            errors.append(fields.invalid("roleRef", new["roleRef"], "cannot change roleRef"))
+            shown = internal_form("rbac.RoleRef", new["roleRef"])
+            errors.append(fields.invalid("roleRef", shown, "cannot change roleRef"))
         return errors

@@ -70,7 +70,7 @@ def validate_status(status: Object, old: Object, known: RequestNames, *, deleted
     if allocation is None:
         return errors
     if before is not None:
-        return errors + immutable(allocation, before, "status.allocation")
+        return errors + immutable(allocation, before, "status.allocation", "*resource.AllocationResult")
     return errors + _validate_allocation(allocation, known)
 
 
@@ -114,7 +114,7 @@ def _validate_ids(device: Object, path: str) -> Errors:
 def _validate_device(device: Object, path: str, held: set[DeviceID]) -> Errors:
     errors = _validate_ids(device, path) + validate_share_id(device.get("shareID"), f"{path}.shareID")
     if device_id(device) not in held:
-        shown = "/".join(filter(None, device_id(device)))
+        shown = dict(zip(("Driver", "Pool", "Device", "ShareID"), device_id(device), strict=True))
         errors.append(fields.invalid(path, shown, "must be an allocated device in the claim"))
     conditions = device.get("conditions") or []
     if len(conditions) > 8:

@@ -81,7 +81,7 @@ class ResourceClaimStrategy(Strategy):
             new["metadata"], namespaced=True, validate_name=self.validate_name
         )
         errors += objectmeta.validate_update(new["metadata"], old["metadata"])
-        return errors + immutable(new["spec"], old["spec"], "spec")
+        return errors + immutable(new["spec"], old["spec"], "spec", "resource.ResourceClaimSpec")
 
 
 strategy = ResourceClaimStrategy()

@@ -30,7 +30,8 @@ class ResourceClaimTemplateStrategy(Strategy):
         )
         errors += _validate(new["spec"])
         errors += objectmeta.validate_update(new["metadata"], old["metadata"])
-        return errors + immutable(_without_empty(new["spec"]), old["spec"], "spec")
+        kind = "resource.ResourceClaimTemplateSpec"
+        return errors + immutable(_without_empty(new["spec"]), old["spec"], "spec", kind)
 
 
 def _without_empty(spec: Object) -> Object:

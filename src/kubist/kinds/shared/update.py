@@ -6,6 +6,7 @@ from typing import Any
 
 from kubist.kinds.strategy import keep
 from kubist.meta.fields import FieldError, invalid
+from kubist.schema.internals import internal_form
 
 Object = dict[str, Any]
 
@@ -20,9 +21,9 @@ STATUS_METADATA = (
 )
 
 
-def immutable(new: Any, old: Any, path: str) -> list[FieldError]:
-    """An error if the value changed."""
-    return [] if new == old else [invalid(path, new, "field is immutable")]
+def immutable(new: Any, old: Any, path: str, type: str = "nullable") -> list[FieldError]:
+    """An error if the value changed. The message shows it as one of an internal type."""
+    return [] if new == old else [invalid(path, internal_form(type, new), "field is immutable")]
 
 
 def keep_metadata(new: Object, old: Object) -> None:

@@ -25,7 +25,9 @@ class CSINodeStrategy(Strategy):
         for before in _drivers(old):
             for after in _drivers(new):
                 if after.get("name") == before.get("name"):
-                    errors += immutable(_fixed(after), _fixed(before), "spec.drivers")
+                    errors += immutable(
+                        _fixed(after), _fixed(before), "spec.drivers", "storage.CSINodeDriver"
+                    )
         return errors
 
 

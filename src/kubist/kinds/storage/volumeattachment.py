@@ -54,7 +54,8 @@ class VolumeAttachmentStrategy(Strategy):
 
 def _validate_update(new: Object, old: Object) -> Errors:
     errors = objectmeta.validate_create(new["metadata"], namespaced=False, validate_name=names.dns_subdomain)
-    return errors + _validate(new) + immutable(new.get("spec"), old.get("spec"), "spec")
+    errors += _validate(new)
+    return errors + immutable(new.get("spec"), old.get("spec"), "spec", "storage.VolumeAttachmentSpec")
 
 
 def _validate(obj: Object) -> Errors:

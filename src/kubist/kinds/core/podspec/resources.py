@@ -30,6 +30,7 @@ from kubist.meta.fields import (
     required,
 )
 from kubist.meta.quantity import Quantity, parse_quantity
+from kubist.schema.internals import internal_form
 
 Object = dict[str, Any]
 Errors = list[FieldError]
@@ -217,20 +218,14 @@ def validate_resource_claims(claims: list[Object], annotations: dict[str, str], 
         sources = [f for f in ("resourceClaimName", "resourceClaimTemplateName") if f in claim]
         if len(sources) == 2:
             why = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            errors.append(invalid(where, _shown(claim), why))
+            errors.append(invalid(where, internal_form("core.PodResourceClaim", claim), why))
         elif not sources:
             why = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            errors.append(invalid(where, _shown(claim), why))
+            errors.append(invalid(where, internal_form("core.PodResourceClaim", claim), why))
         for field in sources:
             problems = names.dns_subdomain(claim[field])
             errors += [invalid(f"{where}.{field}", claim[field], problem) for problem in problems]
     return errors
-
-
-def _shown(claim: Object) -> Object:
-    """A claim as messages show it."""
-    fields = ("name", "resourceClaimName", "resourceClaimTemplateName")
-    return {field[0].upper() + field[1:]: claim.get(field) for field in fields}
 
 
 def aggregate(spec: Object, field: str) -> dict[str, Quantity]:

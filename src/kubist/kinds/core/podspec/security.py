@@ -10,6 +10,7 @@ from kubist.kinds.core.podspec.profiles import validate_app_armor_profile, valid
 from kubist.kinds.core.podspec.visit import containers_of
 from kubist.kinds.core.podspec.windows import validate_windows_options
 from kubist.meta.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
+from kubist.schema.internals import internal_form
 
 Object = dict[str, Any]
 Errors = list[FieldError]
@@ -137,11 +138,11 @@ def validate_security_context(context: Object, host_users: bool, path: str, opti
     if context.get("allowPrivilegeEscalation") is False:
         if privileged:
             why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-            errors.append(invalid(path, context, why))
+            errors.append(invalid(path, internal_form("core.SecurityContext", context), why))
         for capability in (context.get("capabilities") or {}).get("add") or ():
             if capability == "CAP_SYS_ADMIN":
                 why = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-                errors.append(invalid(path, context, why))
+                errors.append(invalid(path, internal_form("core.SecurityContext", context), why))
     if "windowsOptions" in context:
         errors += validate_windows_options(context["windowsOptions"], f"{path}.windowsOptions")
     if "appArmorProfile" in context:
