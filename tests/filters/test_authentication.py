@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from askers import Object, Person, ask
 
-from kubist.filters.authentication import TokenFile, bearer, websocket_token
+from kubist.filters.authentication import TokenError, TokenFile, bearer, websocket_token
 from kubist.http.certificates import new_authority, save
-from live import Client, Live, Pki
+from live import TOKEN, Client, Live, Pki
 
+TOKEN_PROTOCOL = "base64url.bearer.authorization.k8s.io."
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
@@ -45,6 +46,41 @@ def test_token_of_a_websocket() -> None:
     headers = {"upgrade": "websocket", "sec-websocket-protocol": f"v5.channel.k8s.io, {protocol}"}
     assert websocket_token(headers) == "abc"
     assert websocket_token({**headers, "upgrade": ""}) == ""
+    empty = {**headers, "sec-websocket-protocol": "base64url.bearer.authorization.k8s.io."}
+    assert websocket_token(empty) == ""
+
+
+@pytest.mark.parametrize(
+    ("protocols", "why"),
+    [
+        (f"{TOKEN_PROTOCOL}YWJj", "missing additional subprotocol"),
+        (f"v5.channel.k8s.io, {TOKEN_PROTOCOL}YWJj, {TOKEN_PROTOCOL}YWJj", "multiple"),
+        (f"{TOKEN_PROTOCOL}YWJj,{TOKEN_PROTOCOL}", "multiple"),
+        (f"v5.channel.k8s.io,{TOKEN_PROTOCOL}Y", "invalid"),
+        (f"v5.channel.k8s.io,{TOKEN_PROTOCOL}_w", "invalid"),
+    ],
+)
+def test_token_of_a_websocket_is_one_and_not_alone(protocols: str, why: str) -> None:
+    with pytest.raises(TokenError, match=why):
+        websocket_token({"upgrade": "websocket", "sec-websocket-protocol": protocols})
+
+
+@pytest.mark.parametrize("others", ["", f", v5.channel.k8s.io, {TOKEN_PROTOCOL}x"])
+def test_refused_token_of_a_websocket_is_not_anonymous(shared_live: Live, others: str) -> None:
+    connection = shared_live.client.connect()
+    try:
+        token = base64.urlsafe_b64encode(TOKEN.encode()).decode().rstrip("=")
+        headers = {
+            "Connection": "Upgrade",
+            "Upgrade": "websocket",
+            "Sec-WebSocket-Version": "13",
+            "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+            "Sec-WebSocket-Protocol": f"{TOKEN_PROTOCOL}{token}{others}",
+        }
+        connection.request("GET", "/api/v1/namespaces/default/pods?watch=1", headers=headers)
+        assert connection.getresponse().status == 401
+    finally:
+        connection.close()
 
 
 def test_line_of_a_token_file_needs_three_columns(tmp_path: Path) -> None:

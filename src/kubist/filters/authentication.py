@@ -84,7 +84,12 @@ class Authentication:
                 return user
             rejected = rejected or user is not None
         headers = request.headers
-        token = bearer(headers.get("authorization", ""), warnings) or websocket_token(headers)
+        token = bearer(headers.get("authorization", ""), warnings)
+        if not token and "sec-websocket-protocol" in headers:
+            try:
+                token = websocket_token(headers)
+            except TokenError:
+                raise status.unauthorized() from None
         if token:
             known, _ = await self._known(token, self.audiences)
             if known is None:
@@ -141,19 +146,25 @@ _PROTOCOL = "base64url.bearer.authorization.k8s.io."
 
 
 def websocket_token(headers: dict[str, str]) -> str:
-    """The token that a browser can only send as one of the protocols of its WebSocket."""
+    """The token that a browser can only send as one of the protocols of its WebSocket.
+
+    A `TokenError` if there are two, if one cannot be read, or if no other protocol is left to answer with."""
     protocols = headers.get("sec-websocket-protocol", "")
     if _PROTOCOL not in protocols or headers.get("upgrade", "").lower() != "websocket":
         return ""
     from kubist.filters.tokens import decode
 
-    for protocol in protocols.split(","):
-        if protocol.strip().startswith(_PROTOCOL):
-            try:
-                return decode(protocol.strip()[len(_PROTOCOL) :]).decode()
-            except ValueError:
-                return ""
-    return ""
+    offered = [protocol.strip() for protocol in protocols.split(",")]
+    encoded = [protocol[len(_PROTOCOL) :] for protocol in offered if protocol.startswith(_PROTOCOL)]
+    if len(encoded) > 1:
+        raise TokenError("multiple base64.bearer.authorization tokens specified")
+    try:
+        token = decode(encoded[0]).decode() if encoded else ""
+    except ValueError:
+        raise TokenError("invalid base64.bearer.authorization token") from None
+    if token and len(offered) == 1:
+        raise TokenError("missing additional subprotocol")
+    return token
 
 
 class ClientCertificates:
