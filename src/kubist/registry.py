@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
+from kubist import foreign
 from kubist.meta import status
 from kubist.resources import Resource, Resources
 from kubist.storage.cache import Cache, Collection, Entry, StoredKind
@@ -55,7 +54,7 @@ class Registry:
                 return home.strategy.selectable_fields(obj)
 
             def normalize(value: bytes) -> Object:
-                return _normalized(home, value)
+                return foreign.read(self.resources, home, value)
 
             found = StoredKind(home.prefix, home.storage_version, home.kind, fields, normalize)
             self._kinds[resource.prefix] = found
@@ -137,7 +136,9 @@ class Registry:
         return kind.entry(key, value, revision)
 
     async def stale(self, entry: Entry) -> bool:
-        """Whether an object, though unchanged, should be written again: its encryption is not today's."""
+        """Whether an object, though unchanged, should be written again: its form or its encryption is not today's."""
+        if entry.foreign:
+            return True
         return self.encrypted is not None and await self.encrypted.stale(entry.key)
 
     async def remove(self, resource: Resource, entry: Entry) -> int | None:
@@ -213,21 +214,3 @@ class Registry:
 def stored(resource: Resource) -> bool:
     """Whether objects of it are kept at all, rather than answered on the spot."""
     return "get" in resource.verbs and "create" in resource.verbs
-
-
-def _normalized(resource: Resource, value: bytes) -> Object:
-    """A value that another server wrote, as an object in the stored version."""
-    if value.startswith(b"k8s\0"):
-        from kubist.codec import protobuf
-        from kubist.schema.catalog import schema_for
-
-        api_version, kind, raw = protobuf.unwrap(value)
-        group, _, version = api_version.rpartition("/")
-        decoded = protobuf.decode(schema_for(group, version, kind), raw)
-        obj: Object = {"kind": kind, "apiVersion": api_version, **decoded}
-    else:
-        obj = orjson.loads(value)
-    obj.setdefault("metadata", {})
-    if obj.get("apiVersion") != resource.storage_version:
-        obj = resource.strategy.convert(obj, resource.storage_version)
-    return obj

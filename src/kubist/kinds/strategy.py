@@ -181,6 +181,9 @@ class Strategy(Update):
     def default(self, obj: Object) -> None:
         """Fill in what a client may leave out. Runs after every decode, in the version that was sent."""
 
+    def default_stored(self, obj: Object) -> None:
+        """Fill in what an older version did not store, beyond the defaults. Only for values of other servers."""
+
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         """Drop what may not be set on creation (status), set what the system sets."""
 

@@ -24,6 +24,9 @@ class Entry:
         self.reps: dict[Any, Any] | None = None
         """Other representations of this version, made at most once each."""
 
+    foreign = False
+    """Whether the stored value was not written in this form: to store the same object again is a change."""
+
     def object(self) -> dict[str, Any]:
         """A fresh copy of the object."""
         obj: dict[str, Any] = orjson.loads(b"".join((self.kind.head, self.tail)))
@@ -63,10 +66,17 @@ class Entry:
         self._fields = self.kind.fields(obj)
 
 
+class ForeignEntry(Entry):
+    """A version that another server, or another version of this one, has written."""
+
+    __slots__ = ()
+    foreign = True
+
+
 class StoredKind:
     """What the cache must know of a kind to keep it: how stored values begin, and what can be selected by."""
 
-    __slots__ = ("_start", "api_version", "fields", "head", "normalize", "prefix")
+    __slots__ = ("_start", "_stored_head", "api_version", "fields", "head", "normalize", "prefix")
 
     def __init__(
         self,
@@ -79,11 +89,12 @@ class StoredKind:
         self.prefix = prefix
         self.api_version = api_version
         self.head = b'{"kind":%b,"apiVersion":%b,' % (orjson.dumps(kind), orjson.dumps(api_version))
-        self._start = self.head + _METADATA
+        self._stored_head = MARK + self.head[1:]
+        self._start = self._stored_head + _METADATA
         self.fields = fields
         self.normalize = normalize
-        """Makes an object in the stored version out of a value that does not begin with `head`: one that
-        another server, or another version of the kind, has written."""
+        """Makes an object in the stored version, with its defaults, out of a value that does not begin with `MARK`
+        and the head: one that another server, or another version of this one, has written."""
 
     def encode(self, obj: dict[str, Any]) -> bytes:
         """The stored form of an object: without resource version, metadata first."""
@@ -93,22 +104,29 @@ class StoredKind:
         stored.update(obj)
         stored.pop("kind", None)
         stored.pop("apiVersion", None)
-        return self.head + orjson.dumps(stored)[1:]
+        return self._stored_head + orjson.dumps(stored)[1:]
 
     def entry(self, key: str, value: bytes, revision: int) -> Entry:
         start = self._start
+        made: type[Entry] = Entry
         if not value.startswith(start):
             value = self.encode(self.normalize(value))
+            made = ForeignEntry
         tail = b'"metadata":{"resourceVersion":"%d",' % revision + value[len(start) :]
-        return Entry(key, revision, tail, self)
+        return made(key, revision, tail, self)
 
     def written(self, entry: Entry, value: bytes) -> bool:
-        """Whether `value`, stored, would be read as this very entry."""
+        """Whether `value` is what is stored as this very entry."""
+        if entry.foreign or entry.kind.head != self.head:
+            return False
         start = len(self._start)
         added = len(b'"metadata":{"resourceVersion":"",') + len(str(entry.revision))
         return len(entry.tail) - added == len(value) - start and entry.tail.endswith(value[start:])
 
 
+MARK = b"{ "
+"""How values begin that this version writes: they have all defaults, and their fields in order. A blank is no part of
+JSON's meaning, so that other servers read them as well. A version with other defaults needs another mark."""
 _METADATA = b'"metadata":{'
 
 

@@ -56,6 +56,9 @@ class PersistentVolumeClaimStrategy(Strategy):
         round_up_to_milli(obj["status"].get("capacity"))
         round_up_to_milli(obj["status"].get("allocatedResources"))
 
+    def default_stored(self, obj: Object) -> None:
+        _mirror(obj["spec"])
+
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         obj["status"] = {"phase": "Pending"}
         normalize_data_sources(obj["spec"], None)

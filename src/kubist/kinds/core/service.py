@@ -77,6 +77,9 @@ class ServiceStrategy(Strategy):
         service_families.normalize_cluster_ips(spec, None)
         return await _allocate(ctx, obj, None)
 
+    def default_stored(self, obj: Object) -> None:
+        service_families.complete_stored(obj["spec"])
+
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         obj["status"] = {"loadBalancer": {}}
         _hide_internal_traffic_policy(obj["spec"])

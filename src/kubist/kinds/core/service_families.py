@@ -61,6 +61,24 @@ def normalize_cluster_ips(spec: Spec, before: Spec | None) -> None:
         _put(spec, "clusterIPs", [] if old_ip and not ip else [ip])
 
 
+def complete_stored(spec: Spec) -> None:
+    """Services that were stored before they had plural addresses and families get both. IPv4 is taken for the first
+    family of the cluster, which only matters for headless services."""
+    normalize_cluster_ips(spec, None)
+    if spec.get("type") == "ExternalName":
+        spec.pop("internalTrafficPolicy", None)
+        return
+    if spec.get("ipFamilies"):
+        return
+    if spec.get("clusterIP") != "None":
+        families = [family_of(ip) for ip in spec.get("clusterIPs") or ()]
+    else:
+        families = ["IPv4"] if spec.get("selector") else ["IPv4", "IPv6"]
+    if families:
+        spec["ipFamilies"] = families
+        spec["ipFamilyPolicy"] = "SingleStack" if len(families) == 1 else "RequireDualStack"
+
+
 def carry_over_allocated(spec: Spec, before: Spec) -> None:
     """A client that sends its original manifest again keeps what was allocated for it."""
     kind, old_kind = spec.get("type"), before.get("type")
