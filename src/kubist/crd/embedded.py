@@ -50,14 +50,15 @@ def _coerce_resource(value: dict[str, Any], path: str, lenient: bool, unknown: l
     for name in ("apiVersion", "kind"):
         if name in value and not isinstance(value[name], str):
             if not lenient:
-                raise DecodeError(f"{_at(path, name)}: Invalid value: must be a string")
+                raise DecodeError(str(fields.invalid(_at(path, name), value[name], "must be a string")))
             del value[name]
     if "metadata" in value:
         try:
             value["metadata"], dropped = typed_metadata(value["metadata"], lenient=lenient)
         except DecodeError as error:
             if not lenient:
-                raise DecodeError(f"{_at(path, 'metadata')}: Invalid value: {error}") from None
+                where = _at(path, "metadata")
+                raise DecodeError(str(fields.invalid(where, value["metadata"], str(error)))) from None
             return
         unknown += [_at(path, name) for name in dropped]
 

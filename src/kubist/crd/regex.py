@@ -25,7 +25,28 @@ def compile(pattern: str) -> Any:
     except re2.error as error:
         text = error.args[0] if error.args else ""
         message = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
-        raise RegexError(f"error parsing regexp: {message}") from None
+        raise RegexError(f"error parsing regexp: {_in_go(message, pattern)}") from None
+
+
+_GO = {
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "trailing \\": "trailing backslash at end of expression",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+}
+
+
+def _in_go(message: str, pattern: str) -> str:
+    """A complaint of RE2 in the words of Go's package of the same syntax."""
+    what, _, where = message.partition(": ")
+    if where in ("(?<=", "(?<!"):  # Go takes these for the begin of a name
+        group, end, _ = pattern[pattern.index(where) :].partition(">")
+        return f"invalid named capture: `{group}{end}`"
+    return f"{_GO.get(what, what)}: `{where}`"
 
 
 def searcher(pattern: str) -> Callable[[str], Any]:

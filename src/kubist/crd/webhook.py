@@ -60,7 +60,9 @@ class Webhook:
         failed = f"conversion webhook for {obj['apiVersion']}, Kind={obj['kind']} failed: "
         try:
             review = self._review(obj, api_version)
-            code, body = await self._client.post(self._objects, orjson.dumps(review), timeout=TIMEOUT)
+            code, body = await self._client.post(
+                self._objects, orjson.dumps(review), timeout=TIMEOUT, query=f"timeout={TIMEOUT:.0f}s"
+            )
         except CallFailed as error:
             raise _failure(failed + str(error)) from None
         if code != 200:

@@ -107,7 +107,9 @@ def not_supported(field: str, value: Any, valid: Sequence[str]) -> FieldError:
 
 
 def too_long(field: str, limit: int) -> FieldError:
-    what = f"may not be more than {limit} bytes" if limit >= 0 else "value is too long"
+    what = (
+        f"may not be more than {limit} byte{'' if limit == 1 else 's'}" if limit >= 0 else "value is too long"
+    )
     return FieldError("FieldValueTooLong", field, f"Too long: {what}")
 
 

@@ -76,9 +76,31 @@ def apply(document: Any, patch: list[Operation], repeats: Repeats | None = None)
         perform = _OPERATIONS.get(kind) if isinstance(kind, str) else None
         if perform is None:
             raise PatchFailed(f"Unexpected kind: {kind}")
-        perform(target, operation)
+        try:
+            perform(target, operation)
+        except MissingPath as missing:
+            raise PatchFailed(_MISSING[str(kind)].format(missing.path)) from None
     target.repeats.sorted = target.ours
     return target.root
+
+
+class MissingPath(PatchFailed):
+    """A path through something that is not there."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"doc is missing path: {path}: missing value")
+        self.path = path
+
+
+_MISSING = {
+    "add": 'add operation does not apply: doc is missing path: "{}": missing value',
+    "remove": 'remove operation does not apply: doc is missing path: "{}": missing value',
+    "replace": "replace operation does not apply: doc is missing path: {}: missing value",
+    "move": "move operation does not apply: doc is missing destination path: {}: missing value",
+    "copy": "copy operation does not apply: doc is missing destination path: {}: missing value",
+    "test": "test operation does not apply: is missing path: {}: missing value",
+}
+_MISSING_FROM = "{} operation does not apply: doc is missing from path: {}: missing value"
 
 
 class _Target:
@@ -106,7 +128,7 @@ class _Target:
         for segment in segments[:-1]:
             child = _get(node, segment)
             if not isinstance(child, (dict, list)):
-                raise PatchFailed(f"doc is missing path: {path}")
+                raise MissingPath(path)
             child = self._own(child)
             node[segment if isinstance(node, dict) else _index(segment, len(node))] = child
             node = child
@@ -118,7 +140,7 @@ class _Target:
         for segment in segments[:-1]:
             node = _get(node, segment)
             if not isinstance(node, (dict, list)):
-                raise PatchFailed(f"doc is missing path: {path}")
+                raise MissingPath(path)
             self.repeats.forget(node)
         return _get(node, segments[-1])
 
@@ -126,7 +148,7 @@ class _Target:
 def _segments(path: str) -> list[str]:
     segments = path.split("/")
     if len(segments) < 2:
-        raise PatchFailed(f"doc is missing path: {path}")
+        raise MissingPath(path)
     if "~" in path:
         return [segment.replace("~1", "/").replace("~0", "~") for segment in segments[1:]]
     return segments[1:]
@@ -170,7 +192,8 @@ def _remove(target: _Target, path: str) -> Any:
     if isinstance(node, list):
         return node.pop(_index(segment, len(node)))
     if segment not in node:
-        raise PatchFailed(f"Unable to remove nonexistent key: {segment}")
+        why = f"Unable to remove nonexistent key: {segment}: missing value"
+        raise PatchFailed(f"error in remove for path: '{path}': {why}")
     return node.pop(segment)
 
 
@@ -196,12 +219,19 @@ def _do_replace(target: _Target, operation: Operation) -> None:
 
 def _do_move(target: _Target, operation: Operation) -> None:
     source = _member(operation, "from")
-    value = _remove(target, source)
+    try:
+        value = _remove(target, source)
+    except MissingPath:
+        raise PatchFailed(_MISSING_FROM.format("move", source)) from None
     _insert(target, _member(operation, "path"), value)
 
 
 def _do_copy(target: _Target, operation: Operation) -> None:
-    value = target.read(_member(operation, "from"))
+    source = _member(operation, "from")
+    try:
+        value = target.read(source)
+    except MissingPath:
+        raise PatchFailed(_MISSING_FROM.format("copy", source)) from None
     encoded = orjson.dumps(value)
     target.copied_bytes += len(encoded)
     if target.copied_bytes > MAX_COPIED_BYTES:
@@ -214,7 +244,7 @@ def _do_test(target: _Target, operation: Operation) -> None:
     path = _member(operation, "path")
     current = target.root if path == "" else target.read(path)
     if not equal(current, operation.get("value")):
-        raise PatchFailed(f"testing value {path} failed")
+        raise PatchFailed(f"testing value {path} failed: test failed")
     if target.repeats:
         target.repeats.forget_all(current)
 

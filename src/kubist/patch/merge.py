@@ -22,7 +22,8 @@ def check(document: Any, *, checked: bool = True) -> None:
 
 
 def apply(document: Any, patch: Any) -> Any:
-    """`document` merged with `patch`; both unchanged. The result shares what was not touched."""
+    """`document` merged with `patch`; both unchanged. The result shares what was not touched; the keys of what was
+    touched are sorted."""
     if not isinstance(patch, dict) or not isinstance(document, dict):
         return _without_nulls(patch)
     merged = document.copy()
@@ -33,7 +34,7 @@ def apply(document: Any, patch: Any) -> Any:
             merged[key] = apply(current, value)
         else:
             merged[key] = _without_nulls(value)
-    return merged
+    return dict(sorted(merged.items()))
 
 
 def _without_nulls(value: Any) -> Any:

@@ -132,6 +132,13 @@ class Unrecognized(DecodeError):
     """A body of which not even the kind can be told."""
 
 
+class NoKind(Unrecognized):
+    """A custom object without a kind, which its text is said to miss."""
+
+    def __init__(self, text: bytes) -> None:
+        super().__init__(f"Object 'Kind' is missing in '{text.decode(errors='replace')}'")
+
+
 def _unreadable(wanted: Expected, error: DecodeError, body: bytes) -> status.APIError:
     if isinstance(error, Unrecognized):
         return status.bad_request(
@@ -179,7 +186,10 @@ def _decode_json(body: bytes, wanted: Expected) -> Decoded:
         decoded = decode_body(wanted.schema, body, known)
         decoded.object = identified(decoded.object, wanted)
         return decoded
-    return _decode_document(value, found.duplicate(value), wanted)
+    try:
+        return _decode_document(value, found.duplicate(value), wanted)
+    except NoKind:
+        raise NoKind(body) from None
 
 
 def _decode_document(value: Any, complaints: list[str], wanted: Expected) -> Decoded:
@@ -245,7 +255,7 @@ def check_identity(value: Object, wanted: Expected) -> None:
         api_version = ""
     if wanted.custom is not None:
         if not kind:
-            raise Unrecognized(f"Object 'Kind' is missing in '{orjson.dumps(value).decode()}'")
+            raise NoKind(orjson.dumps(value))
         if not api_version:
             raise _other_version("", wanted)
         if api_version.count("/") > 1:

@@ -28,7 +28,8 @@ class Policy:
         self.param_kind: Object | None = spec.get("paramKind")
         self.ignores_failure = spec.get("failurePolicy") == "Ignore"
         self.criteria = Criteria(spec.get("matchConstraints") or {}, "resourceRules")
-        environment = Environment(params=self.param_kind is not None)
+        composed = bool(spec.get("variables"))
+        environment = Environment(params=self.param_kind is not None, composed=composed)
         self.variables: dict[str, Expression] = {}
         for variable in spec.get("variables") or ():
             name, text = variable.get("name", ""), variable.get("expression", "")

@@ -80,14 +80,21 @@ class MapNode(Node):
 class StructNode(Node):
     """`Name{field: value}`."""
 
-    __slots__ = ("fields", "name", "optional")
+    __slots__ = ("colons", "fields", "name", "optional")
 
     def __init__(
-        self, at: int, name: str, fields: list[tuple[str, Node]], optional: frozenset[int] = frozenset()
+        self,
+        at: int,
+        name: str,
+        fields: list[tuple[str, Node]],
+        colons: list[int],
+        optional: frozenset[int] = frozenset(),
     ) -> None:
         super().__init__(at)
         self.name = name
         self.fields = fields
+        self.colons = colons
+        """Where the colon of each field is: errors about the field point at it."""
         self.optional = optional
 
 

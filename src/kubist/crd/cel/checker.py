@@ -300,11 +300,12 @@ class Checker:
             self._error(node, f"undeclared reference to '{node.name}' (in container '')")
             return
         for index, (name, inner) in enumerate(node.fields):
-            wanted = self._field(inner, declared, name)
+            colon = Literal(node.colons[index], None)
+            wanted = self._field(colon, declared, name)
             given = self._type(self._unwrapped(inner) if index in node.optional else inner)
             if wanted.kind != "error" and not self._assignable(given, wanted):
                 self._error(
-                    inner, f"expected type of field '{name}' is '{wanted}' but provided type is '{given}'"
+                    colon, f"expected type of field '{name}' is '{wanted}' but provided type is '{given}'"
                 )
         node.type = declared
 

@@ -22,8 +22,12 @@ class CompileError(Exception):
         before = expression[: self.at]
         line = before.count("\n")
         column = len(before) - (before.rfind("\n") + 1)
-        text = expression.split("\n")[line]
-        return f"ERROR: <input>:{line + 1}:{column + 1}: {self.message}\n | {text}\n | {'.' * column}^"
+        text = expression.split("\n")[line].replace("\t", " ")
+        if not expression:
+            return f"ERROR: <input>:1:0: {self.message}"
+        dots = "".join("." if char.isascii() else "\uff0e" for char in text[:column])
+        mark = "^" if text[column : column + 1].isascii() else "\uff3e"
+        return f"ERROR: <input>:{line + 1}:{column + 1}: {self.message}\n | {text}\n | {dots}{mark}"
 
 
 class EvaluationError(Exception):

@@ -11,13 +11,15 @@ from kubist.crd.cel.values import Uint
 
 class Token(NamedTuple):
     kind: str
-    """ident, int, uint, double, string, bytes, an operator, or end."""
+    """ident, int, uint, double, string, bytes, quoted, an operator, or end."""
     value: Any
     at: int
+    text: str = "<EOF>"
 
 
-_LONG = r'"""(?:[^\\]|\\.)*?"""|\'\'\'(?:[^\\]|\\.)*?\'\'\''
-_STRING = rf'[bB]?(?:{_LONG}|"(?:[^"\\\r\n]|\\.)*"|\'(?:[^\'\\\r\n]|\\.)*\')'
+_SEQUENCE = r"\\(?:[abfnrtv\\?\"'`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"
+_LONG = rf'"""(?:[^\\]|{_SEQUENCE})*?"""|\'\'\'(?:[^\\]|{_SEQUENCE})*?\'\'\''
+_STRING = rf'[bB]?(?:{_LONG}|"(?:[^"\\\r\n]|{_SEQUENCE})*"|\'(?:[^\'\\\r\n]|{_SEQUENCE})*\')'
 _RAW = r'(?:[rR][bB]?|[bB][rR])(?:"""(?:.|\n)*?"""|\'\'\'(?:.|\n)*?\'\'\'|"[^"\r\n]*"|\'[^\'\r\n]*\')'
 _TOKEN = re.compile(
     rf"""(?P<space>[ \t\r\n\f]+|//[^\n]*)
@@ -35,16 +37,30 @@ _ESCAPE = re.compile(
     r"\\(?:([abfnrtv\\?\"'`])|[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.?))",
     re.DOTALL,
 )
+_BEGUN = re.compile(
+    rf"""(?:'(?:[^'\\\r\n]|{_SEQUENCE})*|"(?:[^"\\\r\n]|{_SEQUENCE})*)
+    (?:\\(?:[xX][0-9a-fA-F]?|u[0-9a-fA-F]{{0,3}}|U[0-9a-fA-F]{{0,7}}|[0-3][0-7]?)?)?
+    |`[A-Za-z0-9_.\-/ ]*|[|&=]""",
+    re.VERBOSE,
+)
+"""Begin of a token that does not go on."""
 _SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-def tokenize(text: str) -> list[Token]:
+def tokenize(text: str) -> tuple[list[Token], list[CompileError]]:
+    """The tokens of a text, and a complaint for every part that is none."""
     tokens: list[Token] = []
+    errors: list[CompileError] = []
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise CompileError(f"token recognition error at: '{text[position]}'", position)
+            begun = _BEGUN.match(text, position)
+            end = (begun.end() if begun else position) + 1
+            what = f"Syntax error: token recognition error at: '{text[position:end]}'"
+            errors.append(CompileError(what, position))
+            position = end
+            continue
         kind = match.lastgroup
         word = match[0]
         position = match.end()
@@ -52,21 +68,26 @@ def tokenize(text: str) -> list[Token]:
         if kind == "space":
             continue
         if kind in ("string", "raw"):
-            tokens.append(_string(word, at))
+            try:
+                tokens.append(_string(word, at)._replace(text=word))
+            except CompileError as error:
+                errors.append(error)
+                tokens.append(Token("string", "", at, word))
         elif kind == "double":
-            tokens.append(Token("double", float(word), at))
+            tokens.append(Token("double", float(word), at, word))
         elif kind in ("int", "hex"):
             unsigned = word[-1] in "uU"
             number = int(word.rstrip("uU"), 16 if kind == "hex" else 10)
-            tokens.append(Token("uint" if unsigned else "int", Uint(number) if unsigned else number, at))
+            kind, value = ("uint", Uint(number)) if unsigned else ("int", number)
+            tokens.append(Token(kind, value, at, word))
         elif kind == "ident":
-            tokens.append(Token("in" if word == "in" else "ident", word, at))
+            tokens.append(Token("in" if word == "in" else "ident", word, at, word))
         elif kind == "quoted":
-            tokens.append(Token("quoted", word[1:-1], at))
+            tokens.append(Token("quoted", word[1:-1], at, word))
         else:
-            tokens.append(Token(word, word, at))
+            tokens.append(Token(word, word, at, word))
     tokens.append(Token("end", "", len(text)))
-    return tokens
+    return tokens, errors
 
 
 def _string(word: str, at: int) -> Token:
@@ -95,7 +116,7 @@ def _character(match: re.Match[str], at: int) -> str:
         return chr(code)
     if match[5]:
         return chr(int(match[5], 8))
-    raise CompileError(f"unable to unescape string: \\{match[6]}", at)
+    raise CompileError("unable to unescape string", at)
 
 
 def _unescaped_bytes(inner: str, at: int) -> bytes:
@@ -104,6 +125,8 @@ def _unescaped_bytes(inner: str, at: int) -> bytes:
     for match in _ESCAPE.finditer(inner):
         out += inner[position : match.start()].encode()
         position = match.end()
+        if match[3] or match[4]:
+            raise CompileError("unable to unescape string", at)
         if match[2] or match[5]:
             out.append(int(match[2], 16) if match[2] else int(match[5], 8))
         else:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 
 from kubist.crd.cel import macros
 from kubist.crd.cel.ast import Call, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
 from kubist.crd.cel.errors import CompileError
 from kubist.crd.cel.escaping import KEYWORDS
+from kubist.crd.cel.expected import Mismatch, listed
 from kubist.crd.cel.lexer import Token, tokenize
 from kubist.crd.cel.values import INT_MAX, UINT_MAX
 
@@ -17,20 +20,38 @@ _RELATIONS = ("<", "<=", ">", ">=", "==", "!=", "in")
 _MAX_DEPTH = 50
 
 
+_MAX_ERRORS = 100
+_OPERAND = frozenset(("[", "{", "(", ".", "-", "!", "double", "int", "uint", "string", "bytes", "ident"))
+_BINARY = frozenset((*_RELATIONS, "&&", "||", "+", "-", "*", "/", "%", "?"))
+_MEMBER = frozenset((".", "["))
+
+
 def parse(text: str, *, bindings: bool = False) -> Node:
     """The tree of an expression; raises `CompileError`. `bindings`: `cel.bind` is a macro."""
     parser = _Parser(text, bindings)
-    node = parser.expression()
-    parser.expect("end")
+    node = parser.expression("end")
+    with contextlib.suppress(Mismatch):
+        parser.expect("end", frozenset())
+    if parser.errors:
+        first, *others = parser.errors
+        raise CompileError(first.message, first.at, tuple(others))
     return node
 
 
 class _Parser:
+    """A parser by recursive descent that reports and repairs syntax errors as the reference's does: it skips one token
+    too many, makes up one that is missing, or else goes on at the next token that may follow."""
+
     def __init__(self, text: str, bindings: bool) -> None:
-        self.tokens = tokenize(text)
+        self.text = text
+        self.tokens, self.errors = tokenize(text)
         self.bindings = bindings
         self.position = 0
         self.depth = 0
+        self.enclosing: list[tuple[str, ...]] = []
+        """Tokens that may follow each of the expressions around the current position."""
+        self.recovering = False
+        """Whether no token was matched since the last error: further errors are not reported."""
 
     @property
     def token(self) -> Token:
@@ -38,7 +59,8 @@ class _Parser:
 
     def take(self) -> Token:
         token = self.tokens[self.position]
-        self.position += 1
+        self.position = min(self.position + 1, len(self.tokens) - 1)
+        self.recovering = False
         return token
 
     def accept(self, kind: str) -> Token | None:
@@ -46,22 +68,83 @@ class _Parser:
             return self.take()
         return None
 
-    def expect(self, kind: str) -> Token:
-        if self.token.kind != kind:
-            found = "<EOF>" if self.token.kind == "end" else self.token.value
-            raise CompileError(f"Syntax error: mismatched input '{found}' expecting '{kind}'", self.token.at)
-        return self.take()
+    def report(self, message: str, at: int) -> None:
+        """Keep an error. Parsing goes on, because a tree with errors is never used."""
+        self.errors.append(CompileError(message, at))
+        if len(self.errors) > _MAX_ERRORS:
+            first, *others = self.errors
+            raise CompileError(first.message, first.at, tuple(others))
 
-    def expression(self) -> Node:
+    def wrong(self, what: str) -> None:
+        """Report a syntax error at the current token."""
+        if not self.recovering:
+            self.report(f"Syntax error: {what}", self.token.at)
+        self.recovering = True
+
+    def sync(self, expected: AbstractSet[str]) -> None:
+        """Reach a token that is expected, without a match; skip one that is too many."""
+        if self.token.kind in expected:
+            return
+        if self._next() in expected:
+            self.wrong(f"extraneous input '{self.token.text}' expecting {listed(expected)}")
+            self.take()
+            return
+        self.wrong(f"mismatched input '{self.token.text}' expecting {listed(expected)}")
+        raise Mismatch
+
+    def expect(self, kind: str, follow: AbstractSet[str] | None = None) -> Token:
+        """Match a token. `follow` are the tokens that may come after it; of the end of an operand, None."""
+        if self.token.kind == kind:
+            return self.take()
+        if self._next() == kind:
+            self.wrong(f"extraneous input '{self.token.text}' expecting {listed({kind})}")
+            self.take()
+            return self.take()
+        if self.token.kind in (self._after_operand() if follow is None else follow):
+            self.wrong(f"missing {listed({kind})} at '{self.token.text}'")
+            return Token(kind, "", self.token.at)
+        self.wrong(f"mismatched input '{self.token.text}' expecting {listed({kind})}")
+        raise Mismatch
+
+    def _next(self) -> str:
+        return self.tokens[min(self.position + 1, len(self.tokens) - 1)].kind
+
+    def no_choice(self, start: Token) -> None:
+        gap = self.text[start.at + len(start.text) : self.token.at]
+        found = "" if self.token.kind == "end" else self.token.text
+        self.wrong(f"no viable alternative at input '{start.text}{'' if gap.strip() else gap}{found}'")
+
+    def recover(self, *follow: str) -> Node:
+        """Go on at a token that may follow; the node of what was skipped."""
+        self.recovering = True
+        known = {*follow, "end", *(kind for kinds in self.enclosing for kind in kinds)}
+        while self.token.kind not in known:
+            self.position += 1
+        return Literal(self.token.at, None)
+
+    def _after_operand(self) -> AbstractSet[str]:
+        """Tokens that may follow the end of an operand."""
+        known = {kind for kinds in self.enclosing for kind in kinds}
+        return known | _BINARY | _MEMBER
+
+    def expression(self, *follow: str) -> Node:
+        """An expression after which one of these tokens comes."""
         self.depth += 1
         if self.depth > _MAX_DEPTH:
             raise CompileError("expression recursion limit exceeded: 50", self.token.at)
-        node = self.or_()
-        question = self.accept("?")
-        if question is not None:
-            yes = self.or_()
-            self.expect(":")
-            node = Call(question.at, "_?_:_", [node, yes, self.expression()])
+        self.enclosing.append(follow)
+        try:
+            node = self.or_()
+            question = self.accept("?")
+            if question is not None:
+                self.enclosing.append((":",))
+                yes = self.or_()
+                self.enclosing.pop()
+                self.expect(":", _OPERAND)
+                node = Call(question.at, "_?_:_", [node, yes, self.expression(*follow)])
+        except Mismatch:
+            node = self.recover()
+        self.enclosing.pop()
         self.depth -= 1
         return node
 
@@ -89,21 +172,46 @@ class _Parser:
         return self._left(("*", "/", "%"), self.unary)
 
     def unary(self) -> Node:
+        try:
+            return self._unary()
+        except Mismatch:
+            return self.recover(*_BINARY)
+
+    def _unary(self) -> Node:
+        token = self.token
+        self.sync(_OPERAND)
         token = self.token
         if token.kind == "!":
             count = 0
             while self.accept("!"):
                 count += 1
+            if self.token.kind not in _OPERAND:
+                self.wrong(f"extraneous input '{self.token.text}' expecting {listed(_OPERAND)}")
+                raise Mismatch
+            if self.token.kind == "-":
+                minus = self.take()
+                self.no_choice(minus)
+                raise Mismatch
             node = self.member()
             return Call(token.at, "!_", [node]) if count % 2 else node
         if token.kind == "-":
             count = 0
-            while self.accept("-"):
+            last = token
+            while self.token.kind == "-":
+                last = self.take()
                 count += 1
+            if self.token.kind not in _OPERAND or self.token.kind == "!":
+                self.no_choice(last)
+                if self.token.kind != "!":
+                    self.report(
+                        f"Syntax error: mismatched input '{self.token.text}' expecting {listed(_OPERAND)}",
+                        self.token.at,
+                    )
+                raise Mismatch
             if count % 2 and self.token.kind in ("int", "double"):
                 number = self.take()
                 if number.kind == "int" and number.value > INT_MAX + 1:
-                    raise CompileError("invalid int literal", number.at)
+                    self.report("invalid int literal", number.at)
                 return self._members(Literal(token.at, -number.value))
             node = self.member()
             return Call(token.at, "-_", [node]) if count % 2 else node
@@ -116,25 +224,13 @@ class _Parser:
         while True:
             token = self.token
             if token.kind == ".":
-                self.take()
-                optional = self.accept("?") is not None
-                if self.token.kind not in ("ident", "quoted", "in"):
-                    raise CompileError(
-                        f"Syntax error: no viable alternative at input '.{self.token.value}'", token.at
-                    )
-                name = self.take()
-                if optional:
-                    node = Call(token.at, "_?._", [node, Literal(name.at, name.value)])
-                elif self.token.kind == "(" and name.kind == "ident":
-                    node = self._call(name.value, node)
-                elif name.kind == "in":
-                    raise CompileError("Syntax error: mismatched input 'in'", name.at)
-                else:
-                    node = Select(token.at, node, name.value)
+                node = self._select(self.take(), node)
             elif token.kind == "[":
                 self.take()
-                optional = self.accept("?") is not None
-                index = self.expression()
+                optional = self.token.kind == "?"
+                self.sync(_OPERAND | {"?"})
+                self.accept("?")
+                index = self.expression("]")
                 self.expect("]")
                 node = Call(token.at, "_[?_]" if optional else "_[_]", [node, index])
             elif token.kind == "{" and (name_ := _qualified(node)):
@@ -142,22 +238,45 @@ class _Parser:
             else:
                 return node
 
+    def _select(self, dot: Token, node: Node) -> Node:
+        if self.accept("?"):
+            if self.token.kind not in ("ident", "quoted") or self.token.value in _CONSTANTS:
+                self.wrong(f"mismatched input '{self.token.text}' expecting {listed({'ident', 'quoted'})}")
+                self.report("unsupported ident kind", self.token.at)
+                raise Mismatch
+            name = self.take()
+            return Call(dot.at, "_?._", [node, Literal(name.at, name.value)])
+        if self.token.kind not in ("ident", "quoted"):
+            self.no_choice(dot)
+            raise Mismatch
+        if self.token.kind == "ident" and self.token.value in _CONSTANTS:
+            self.wrong(f"mismatched input '{self.token.text}' expecting {listed({'ident'})}")
+            raise Mismatch
+        name = self.take()
+        if self.token.kind == "(" and name.kind == "ident":
+            return self._call(name.value, node)
+        return Select(dot.at, node, name.value)
+
     def _arguments(self) -> list[Node]:
         self.expect("(")
+        self.sync(_OPERAND | {")"})
         args: list[Node] = []
         if not self.accept(")"):
-            args.append(self.expression())
+            args.append(self.expression(",", ")"))
             while self.accept(","):
-                args.append(self.expression())
+                args.append(self.expression(",", ")"))
             self.expect(")")
         return args
 
     def _call(self, name: str, target: Node | None) -> Node:
         at = self.token.at
         args = self._arguments()
-        expanded = macros.bind(name, at, target, args) if self.bindings else None
-        if expanded is None:
-            expanded = macros.expand(name, at, target, args)
+        try:
+            expanded = macros.bind(name, at, target, args) if self.bindings else None
+            if expanded is None:
+                expanded = macros.expand(name, at, target, args)
+        except CompileError as error:
+            self.report(error.message, error.at)
         return expanded if expanded is not None else Call(at, name, args, target)
 
     def primary(self) -> Node:
@@ -165,16 +284,16 @@ class _Parser:
         match token.kind:
             case "int":
                 if token.value > INT_MAX:
-                    raise CompileError("invalid int literal", token.at)
+                    self.report("invalid int literal", token.at)
                 return Literal(token.at, token.value)
             case "uint":
                 if token.value > UINT_MAX:
-                    raise CompileError("invalid uint literal", token.at)
+                    self.report("invalid uint literal", token.at)
                 return Literal(token.at, token.value)
             case "double" | "string" | "bytes":
                 return Literal(token.at, token.value)
             case "(":
-                node = self.expression()
+                node = self.expression(")")
                 self.expect(")")
                 return node
             case "[":
@@ -182,19 +301,19 @@ class _Parser:
             case "{":
                 return self._map(token.at)
             case ".":
-                name = self.expect("ident")
+                if self.token.kind != "ident":
+                    self.no_choice(token)
+                    raise Mismatch
+                name = self.take()
                 return Ident(name.at, name.value)
-            case "ident":
-                return self._ident(token)
-        shown = "<EOF>" if token.kind == "end" else token.value
-        raise CompileError(f"Syntax error: mismatched input '{shown}'", token.at)
+        return self._ident(token)
 
     def _ident(self, token: Token) -> Node:
         name = token.value
         if name in _CONSTANTS:
             return Literal(token.at, _CONSTANTS[name])
         if name in RESERVED:
-            raise CompileError(f"reserved identifier: {name}", token.at)
+            self.report(f"reserved identifier: {name}", token.at)
         if self.token.kind == "(":
             return self._call(name, None)
         return Ident(token.at, name)
@@ -202,45 +321,69 @@ class _Parser:
     def _list(self, at: int) -> Node:
         elements: list[Node] = []
         optional: set[int] = set()
-        while not self.accept("]"):
+        self.sync(_OPERAND | {"]", ",", "?"})
+        while self.token.kind in _OPERAND or self.token.kind == "?":
             if self.accept("?"):
                 optional.add(len(elements))
-            elements.append(self.expression())
-            if not self.accept(","):
-                self.expect("]")
+            elements.append(self.expression("]", ","))
+            self.sync({"]", ","})
+            if self.token.kind == "]" or not self._goes_on(_OPERAND):
                 break
+            self.take()
+        self.accept(",")
+        self.expect("]")
         return ListNode(at, elements, frozenset(optional))
+
+    def _goes_on(self, starts: AbstractSet[str]) -> bool:
+        """Whether an entry follows the comma."""
+        return self._next() in starts or self._next() == "?"
 
     def _map(self, at: int) -> Node:
         entries: list[tuple[Node, Node]] = []
         optional: set[int] = set()
-        while not self.accept("}"):
-            if self.accept("?"):
-                optional.add(len(entries))
-            key = self.expression()
-            self.expect(":")
-            entries.append((key, self.expression()))
-            if not self.accept(","):
-                self.expect("}")
-                break
+        self.sync(_OPERAND | {"}", ",", "?"})
+        try:
+            while self.token.kind in _OPERAND or self.token.kind == "?":
+                if self.accept("?"):
+                    optional.add(len(entries))
+                key = self.expression(":")
+                self.expect(":", _OPERAND)
+                entries.append((key, self.expression("}", ",")))
+                if self.token.kind != "," or not self._goes_on(_OPERAND):
+                    break
+                self.take()
+        except Mismatch:
+            self.recover("}", ",")
+        self._close()
         return MapNode(at, entries, frozenset(optional))
+
+    def _close(self) -> None:
+        """The end of a map or struct, perhaps after a comma."""
+        self.sync({"}", ","})
+        self.accept(",")
+        self.expect("}")
 
     def _struct(self, name: str) -> Node:
         at = self.expect("{").at
         fields: list[tuple[str, Node]] = []
+        colons: list[int] = []
         optional: set[int] = set()
-        while not self.accept("}"):
-            if self.accept("?"):
-                optional.add(len(fields))
-            field = self.take()
-            if field.kind not in ("ident", "quoted"):
-                raise CompileError(f"Syntax error: mismatched input '{field.value}'", field.at)
-            self.expect(":")
-            fields.append((field.value, self.expression()))
-            if not self.accept(","):
-                self.expect("}")
-                break
-        return StructNode(at, name, fields, frozenset(optional))
+        self.sync({"}", ",", "?", "ident", "quoted"})
+        try:
+            while self.token.kind in ("?", "ident", "quoted"):
+                if self.accept("?"):
+                    optional.add(len(fields))
+                    self.sync({"ident", "quoted"})
+                field = self.take()
+                colons.append(self.expect(":", _OPERAND).at)
+                fields.append((field.value, self.expression("}", ",")))
+                if self.token.kind != "," or not self._goes_on({"ident", "quoted"}):
+                    break
+                self.take()
+        except Mismatch:
+            self.recover("}", ",")
+        self._close()
+        return StructNode(at, name, fields, colons, frozenset(optional))
 
 
 def _qualified(node: Node) -> str:

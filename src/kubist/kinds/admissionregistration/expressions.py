@@ -29,11 +29,12 @@ _RESULTS: dict[Result, tuple[Type, ...]] = {
 class Environment:
     """Names that an expression may use besides `object`, `oldObject`, `request` and `namespaceObject`.
 
-    `variables` are named expressions, seen as `variables.<name>` in the order of their definition. `patch_types` are
-    `Object` and `JSONPatch`, with which mutations are written.
+    `variables` are named expressions, seen as `variables.<name>` in the order of their definition; `composed` says that
+    there are some, of which the first sees none. `patch_types` are `Object` and `JSONPatch`, with which mutations are
+    written.
     """
 
-    __slots__ = ("_made", "authorizer", "params", "patch_types", "variables")
+    __slots__ = ("_made", "authorizer", "composed", "params", "patch_types", "variables")
 
     def __init__(
         self,
@@ -42,11 +43,13 @@ class Environment:
         authorizer: bool = True,
         patch_types: bool = False,
         variables: Variables = NO_VARIABLES,
+        composed: bool = False,
     ) -> None:
         self.params = params
         self.authorizer = authorizer
         self.patch_types = patch_types
         self.variables = variables
+        self.composed = composed
         self._made: cel.Environment | None = None
 
     def defining(self, name: str, expression: str) -> Environment:
@@ -56,12 +59,17 @@ class Environment:
             authorizer=self.authorizer,
             patch_types=self.patch_types,
             variables=self.variables.defining(name, expression),
+            composed=True,
         )
 
     def without_authorizer(self) -> Environment:
         """The environment of message expressions, which may not ask the authorizer."""
         return Environment(
-            params=self.params, authorizer=False, patch_types=self.patch_types, variables=self.variables
+            params=self.params,
+            authorizer=False,
+            patch_types=self.patch_types,
+            variables=self.variables,
+            composed=self.composed,
         )
 
     def made(self) -> cel.Environment:
@@ -88,7 +96,7 @@ class Environment:
             "namespaceObject": declared.NAMESPACE,
             "request": declared.REQUEST,
         }
-        if variables:
+        if variables or self.composed:
             types = variables.types((self.params, self.authorizer), self._type_of)
             known["variables"] = object_type("kubernetes.variables", types)
         functions: dict[str, declared.Function] = {}

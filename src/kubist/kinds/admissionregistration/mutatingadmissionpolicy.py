@@ -41,7 +41,9 @@ def _validate(spec: Object, old: Object | None) -> Errors:
     errors += validate_mutating_operations(spec.get("matchConstraints"), "spec.matchConstraints")
     errors += validate_conditions(spec, old)
     params = spec.get("paramKind") is not None
-    found, environment = validate_variables(spec, Environment(params=params))
+    found, environment = validate_variables(
+        spec, Environment(params=params, composed=bool(spec.get("variables")))
+    )
     errors += found
     mutations = spec.get("mutations") or []
     if not mutations:

@@ -77,7 +77,9 @@ def _validate(policy: Object, old: Object | None) -> Errors:
     spec = policy["spec"]
     params = spec.get("paramKind") is not None
     errors = validate_matching(spec) + validate_conditions(spec, old and old["spec"])
-    found, environment = validate_variables(spec, Environment(params=params))
+    found, environment = validate_variables(
+        spec, Environment(params=params, composed=bool(spec.get("variables")))
+    )
     errors += found
     validations = spec.get("validations") or []
     annotations = spec.get("auditAnnotations") or []

@@ -11,6 +11,7 @@ import re
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 _BLOCK = re.compile(
     rb"^-----BEGIN (?P<label>[^\r\n]*?)-----[ \t]*\r?\n(?P<body>.*?)^-----END (?P=label)-----[ \t]*\r?$",
@@ -42,7 +43,18 @@ def request_error(encoded: str) -> str | None:
         valid = request.is_signature_valid
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return "x509: malformed certificate request"
-    return None if valid else "x509: invalid signature"
+    return None if valid else _invalid_signature(request)
+
+
+def _invalid_signature(request: x509.CertificateSigningRequest) -> str:
+    match request.public_key():
+        case rsa.RSAPublicKey():
+            return "crypto/rsa: verification error"
+        case ec.EllipticCurvePublicKey():
+            return "x509: ECDSA verification failure"
+        case ed25519.Ed25519PublicKey():
+            return "x509: Ed25519 verification failure"
+    return "x509: cannot verify signature: algorithm unimplemented"
 
 
 def certificates_error(encoded: str) -> str | None:

@@ -54,7 +54,7 @@ def validate_selector(selector: Object, path: str) -> Errors:
     try:
         program = cel.compile(expression, _environment())
     except cel.CompileError as error:
-        return [fields.invalid(path, expression, f"compilation failed: {error}")]
+        return [fields.invalid(path, expression, f"compilation failed: {error.located(expression)}")]
     if program.type not in (BOOL, DYN):
         wrong = f"must evaluate to bool or the unknown type, not {program.type}"
         return [fields.invalid(path, expression, wrong)]
