@@ -29,6 +29,12 @@ def _kind(kind: str, version: str = "v1") -> bytes:
         ),
         (
             HERE,
+            b'{"apiVersion":"v1","kind":"Secret","metadata":""}',
+            'Secret in version "v1" cannot be handled as a ConfigMap: '
+            "json: cannot unmarshal string into Go struct field Secret.metadata of type v1.ObjectMeta",
+        ),
+        (
+            HERE,
             _kind("DeleteOptions", "apps/v1"),
             'DeleteOptions in version "v1" cannot be handled as a ConfigMap: '
             "converting (v1.DeleteOptions) to (core.ConfigMap): unknown conversion",

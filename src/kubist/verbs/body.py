@@ -14,6 +14,7 @@ from kubist.codec.errors import DecodeError
 from kubist.codec.json import json_type
 from kubist.meta import status
 from kubist.resources import Resource
+from kubist.schema.catalog import is_builtin, schema_for
 from kubist.schema.empties import Empties
 from kubist.schema.leaves import KEEP_EMPTY
 from kubist.schema.node import Schema
@@ -276,8 +277,19 @@ def check_identity(value: Object, wanted: Expected) -> None:
     elif kind == wanted.kind:
         raise _other_version(api_version, wanted)
     else:
-        why = schemes.unknown_conversion(version, kind, wanted.group, wanted.kind)
+        why = _mistyped(value, group, version, kind)
+        why = why or schemes.unknown_conversion(version, kind, wanted.group, wanted.kind)
     raise status.bad_request(f'{kind} in version "{version}" cannot be handled as a {wanted.kind}: {why}')
+
+
+def _mistyped(value: Object, group: str, version: str, kind: str) -> str:
+    """The error of a document that is not of the kind that it names, either."""
+    if is_builtin(group, version, kind):
+        try:
+            decode_value(schema_for(group, version, kind), value)
+        except DecodeError as error:
+            return str(error)
+    return ""
 
 
 def _check_type_meta(pairs: Iterable[tuple[str, Any]]) -> None:

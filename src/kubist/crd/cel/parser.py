@@ -112,7 +112,8 @@ class _Parser:
     def no_choice(self, start: Token) -> None:
         gap = self.text[start.at + len(start.text) : self.token.at]
         found = "" if self.token.kind == "end" else self.token.text
-        self.wrong(f"no viable alternative at input '{start.text}{'' if gap.strip() else gap}{found}'")
+        blanks = gap[len(gap.rstrip()) :]
+        self.wrong(f"no viable alternative at input '{start.text}{blanks}{found}'")
 
     def recover(self, *follow: str) -> Node:
         """Go on at a token that may follow; the node of what was skipped."""
@@ -124,8 +125,7 @@ class _Parser:
 
     def _after_operand(self) -> AbstractSet[str]:
         """Tokens that may follow the end of an operand."""
-        known = {kind for kinds in self.enclosing for kind in kinds}
-        return known | _BINARY | _MEMBER
+        return _BINARY | _MEMBER | {*self.enclosing[-1]}
 
     def expression(self, *follow: str) -> Node:
         """An expression after which one of these tokens comes."""
@@ -172,10 +172,12 @@ class _Parser:
         return self._left(("*", "/", "%"), self.unary)
 
     def unary(self) -> Node:
+        at = self.token.at
         try:
             return self._unary()
         except Mismatch:
-            return self.recover(*_BINARY)
+            self.recover(*_BINARY)
+            return Literal(at, None)
 
     def _unary(self) -> Node:
         token = self.token
@@ -240,10 +242,11 @@ class _Parser:
 
     def _select(self, dot: Token, node: Node) -> Node:
         if self.accept("?"):
-            if self.token.kind not in ("ident", "quoted") or self.token.value in _CONSTANTS:
-                self.wrong(f"mismatched input '{self.token.text}' expecting {listed({'ident', 'quoted'})}")
+            try:
+                self.sync({"ident", "quoted"})
+            except Mismatch:
                 self.report("unsupported ident kind", self.token.at)
-                raise Mismatch
+                raise
             name = self.take()
             return Call(dot.at, "_?._", [node, Literal(name.at, name.value)])
         if self.token.kind not in ("ident", "quoted"):
