@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import ClassVar
 
 from kubist.context import Context
@@ -102,7 +103,7 @@ def _validate_spec(spec: Object) -> Errors:
     if service is None:
         if bundle:
             why = "local APIServices may not have a caBundle"
-            errors.append(fields.invalid("spec.caBundle", f"{len(bundle) * 3 // 4} bytes", why))
+            errors.append(fields.invalid("spec.caBundle", f"{len(base64.b64decode(bundle))} bytes", why))
         if insecure:
             why = "local APIServices may not have insecureSkipTLSVerify"
             errors.append(fields.invalid("spec.insecureSkipTLSVerify", insecure, why))
