@@ -61,7 +61,7 @@ class SecretStrategy(Strategy):
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
         return [
             *objectmeta.validate_update(new["metadata"], old["metadata"]),
-            *immutable(new.get("type"), old.get("type"), "type"),
+            *immutable(new.get("type"), old.get("type"), "type", "string"),
             *validate_immutable(new, old, "data"),
             *objectmeta.validate_create(new["metadata"], namespaced=True, validate_name=self.validate_name),
             *self.validate_create(ctx, new),

@@ -62,7 +62,7 @@ class EndpointSliceStrategy(Strategy):
             *_validate_address_type(new),
             *_validate_ports(new),
             *([] if unchanged else _validate_endpoints(new)),
-            *immutable(new.get("addressType"), old.get("addressType"), "addressType"),
+            *immutable(new.get("addressType"), old.get("addressType"), "addressType", "string"),
         ]
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:

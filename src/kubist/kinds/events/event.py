@@ -48,8 +48,12 @@ _TYPES = {
     "involvedObject": "core.ObjectReference",
     "related": "*core.ObjectReference",
     "source": "core.EventSource",
+    "count": "number",
+    **dict.fromkeys(
+        ("reason", "message", "type", "action", "reportingComponent", "reportingInstance"), "string"
+    ),
 }
-"""Internal types of fields that are objects."""
+"""Internal types of fields that are not times."""
 _IMMUTABLE = (
     "involvedObject",
     "reason",

@@ -40,7 +40,7 @@ class IngressClassStrategy(Strategy):
         controller, before = new["spec"].get("controller"), old["spec"].get("controller")
         return [
             *objectmeta.validate_update(new["metadata"], old["metadata"]),
-            *immutable(controller, before, "spec.controller"),
+            *immutable(controller, before, "spec.controller", "string"),
             *objectmeta.validate_create(new["metadata"], namespaced=False, validate_name=self.validate_name),
             *self.validate_create(ctx, new),
         ]

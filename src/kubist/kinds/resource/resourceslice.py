@@ -71,8 +71,8 @@ def _validate(spec: Object, old: Object | None) -> Errors:
         why = "must be greater than or equal to zero"
         errors.append(fields.invalid("spec.pool.generation", generation, why))
     if old is not None:
-        errors += immutable(pool.get("name"), (old.get("pool") or {}).get("name"), "spec.pool.name")
-        errors += immutable(spec.get("driver"), old.get("driver"), "spec.driver")
+        errors += immutable(pool.get("name"), (old.get("pool") or {}).get("name"), "spec.pool.name", "string")
+        errors += immutable(spec.get("driver"), old.get("driver"), "spec.driver", "string")
         errors += immutable(spec.get("nodeName"), old.get("nodeName"), "spec.nodeName")
     errors += _validate_nodes(spec)
     devices, counters = spec.get("devices") or [], spec.get("sharedCounters") or []

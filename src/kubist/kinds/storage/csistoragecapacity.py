@@ -26,7 +26,9 @@ class CSIStorageCapacityStrategy(Strategy):
         errors += _validate(new, allow_invalid_values=bool(validate_selector(old.get("nodeTopology"), "")))
         errors += objectmeta.validate_update(new["metadata"], old["metadata"])
         for name in ("nodeTopology", "storageClassName"):
-            errors += immutable(new.get(name), old.get(name), name)
+            errors += immutable(
+                new.get(name), old.get(name), name, "string" if name == "storageClassName" else "nullable"
+            )
         return errors
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:

@@ -37,7 +37,9 @@ class StorageClassStrategy(Strategy):
         errors += _validate(new)
         errors += objectmeta.validate_update(new["metadata"], old["metadata"])
         for name in _IMMUTABLE:
-            errors += immutable(new.get(name), old.get(name), name)
+            errors += immutable(
+                new.get(name), old.get(name), name, "string" if name == "provisioner" else "nullable"
+            )
         return errors
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
