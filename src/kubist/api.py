@@ -29,7 +29,7 @@ from kubist.discovery.metrics import Metrics
 from kubist.filters import build
 from kubist.filters.attributes import Attributes
 from kubist.filters.authentication import Authentication
-from kubist.filters.authorization import Authorization
+from kubist.filters.authorization import Authorization, AuthorizationFailed, Verdict
 from kubist.filters.flowcontrol import TOO_MANY, TooManyRequests
 from kubist.filters.gate import Gate, Passage
 from kubist.http.messages import Answer, Request, Response, Stream
@@ -118,6 +118,9 @@ class API:
             answer = await self._handle(request, passage)
         except status.APIError as error:
             answer = await self._failure(request, error)
+        except AuthorizationFailed as error:
+            log.error("%s %s could not be authorized: %s", request.method, request.path, error)
+            answer = failure_page(requests.uri(request.path, request.query), str(error))
         except TooManyRequests:
             answer = TOO_MANY
         except Unavailable as error:
@@ -157,7 +160,9 @@ class API:
         info, query = requests.read(request.method, request.path, request.query)
         passage.info = info
         if info.malformed:
-            return unreadable(info.path, request.query)
+            uri = requests.uri(info.path, request.query)
+            why = f"unable to determine kind and namespace from url, {uri}"
+            return failure_page(uri, f"failed to create RequestInfo: {why}")
         user = await self.gate.enter(request, info, passage)
         if query:
             check_timeout(query)
@@ -237,9 +242,13 @@ class API:
         path: str = "",
         field_selector: str = "",
         label_selector: str = "",
+        told: list[Verdict] | None = None,
     ) -> tuple[bool, str]:
         what = (group, version, resource, subresource, namespace, name, field_selector, label_selector)
-        return await self.authorization.authorize(Attributes(user, verb, path, not path, *what))
+        verdict = await self.authorization.verdict(Attributes(user, verb, path, not path, *what))
+        if told is not None:
+            told.append(verdict)
+        return verdict.allowed, verdict.reason
 
     async def _failure(self, request: Request, error: status.APIError) -> Response:
         """An error as the client can read it: its own representation if it has one, else JSON."""
@@ -297,11 +306,12 @@ def escaped(text: str) -> bytes:
     return "".join(char if char.isprintable() else " " for char in text).encode()
 
 
-def unreadable(path: str, query: str) -> Response:
-    """What is said of a path whose resource cannot be told."""
-    uri = f"{path}?{query}" if query else path
-    why = f"failed to create RequestInfo: unable to determine kind and namespace from url, {uri}"
-    return Response(500, NOT_FOUND.headers, f"Internal Server Error: {quoted(uri)}: {why}\n".encode())
+def failure_page(uri: str, why: str) -> Response:
+    """Text for a request that fails before its resource is known or may be told."""
+    text = f"Internal Server Error: {quoted(uri)}: {why}"
+    for char, escape in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
+        text = text.replace(char, escape)
+    return Response(500, NOT_FOUND.headers, f"{text}\n".encode())
 
 
 def check_timeout(query: dict[str, str]) -> None:

@@ -157,6 +157,11 @@ def _parse(method: str, raw_path: str, query: dict[str, str]) -> RequestInfo:
     return info
 
 
+def uri(path: str, query: str) -> str:
+    """A path and its query as they were sent."""
+    return f"{path}?{query}" if query else path
+
+
 def split(path: str) -> list[str]:
     """The parts of a path between its slashes; one before and those after it do not count."""
     path = path.removeprefix("/").rstrip("/")

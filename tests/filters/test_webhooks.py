@@ -8,6 +8,7 @@ import pytest
 import yaml
 from askers import Object, Person, Remote, ask
 
+from kubist.filters import webhooks
 from live import Client, Live, Pki
 
 
@@ -65,9 +66,46 @@ def test_remote_service_decides(server_pki: Pki, remote: Remote, kubeconfig: str
         assert ask(live, "GET", "/version", "dev-token").status == 200, (
             "RBAC allows what the remote leaves open"
         )
-        remote.answers["/review"] = lambda _: 500
-        assert ask(live, "GET", "/api/v1/nodes", "dev-token").status == 403
+        live.client.close()
+
+
+def test_failed_authorization_is_an_internal_error(server_pki: Pki, remote: Remote, kubeconfig: str) -> None:
+    remote.answers["/review"] = lambda _: 404
+    flags = {"authorization_mode": ("Webhook", "RBAC"), "authorization_webhook_config_file": kubeconfig}
+    with Live(server_pki, **flags) as live:
+        failed = ask(live, "GET", "/api/v1/nodes?x=%3C&y=1", "dev-token")
+        why = "the server could not find the requested resource"
+        assert failed.status == 500
+        page = f'Internal Server Error: "/api/v1/nodes?x=%3C&amp;y=1": {why}\n'
+        assert bytes(failed.body).decode() == page
+        assert ask(live, "GET", "/version", "dev-token").status == 200, "another authorizer allows it"
         assert ask(live, "GET", "/api/v1/nodes", "admin-token").status == 200
+        review = {"spec": {"user": "dev", "resourceAttributes": {"verb": "list", "resource": "nodes"}}}
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        assert live.client.post(path, review)["status"] == {"allowed": False, "evaluationError": why}
+        remote.answers["/review"] = lambda _: {"status": {"allowed": True, "denied": True, "reason": "r"}}
+        told = live.client.post(path, review)["status"]
+        assert (told["allowed"], told["denied"], told["reason"]) == (False, True, "r")
+        assert "both allow and deny" in told["evaluationError"]
+        live.client.close()
+
+
+def test_review_is_asked_again_after_a_passing_failure(
+    server_pki: Pki, remote: Remote, kubeconfig: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhooks, "FIRST_PAUSE", 0.01)
+    answers: list[Object | int] = [500, 429, 504, {"status": {"allowed": True}}]
+    remote.answers["/review"] = lambda _: answers.pop(0) if len(answers) > 1 else answers[0]
+    flags = {"authorization_mode": ("Webhook",), "authorization_webhook_config_file": kubeconfig}
+    with Live(server_pki, **flags) as live:
+        assert ask(live, "GET", "/api/v1/nodes", "dev-token").status == 200
+        assert len(remote.asked) == 4
+        answers[:] = [500]
+        assert ask(live, "GET", "/api/v1/pods", "dev-token").status == 500
+        assert len(remote.asked) == 4 + webhooks.TRIES
+        answers[:] = [503]
+        assert ask(live, "GET", "/api/v1/secrets", "dev-token").status == 500
+        assert len(remote.asked) == 5 + webhooks.TRIES, "a service that is away is not asked again"
         live.client.close()
 
 

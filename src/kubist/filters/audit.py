@@ -147,6 +147,10 @@ class Trail:
         self.annotations["authorization.k8s.io/decision"] = "allow" if allowed else "forbid"
         self.annotations["authorization.k8s.io/reason"] = reason
 
+    def undecided(self) -> None:
+        """Authorization failed: there is no decision."""
+        self.annotations["authorization.k8s.io/reason"] = "internal error"
+
     def started(self, answer: Answer) -> None:
         """A long-running request was answered; its end comes later."""
         self._event["responseStatus"] = {"metadata": {}, "code": answer.status}

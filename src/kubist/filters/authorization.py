@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kubist.context import Rules, User
 from kubist.filters.attributes import Attributes, aggregate
@@ -19,8 +19,34 @@ EVERYTHING = Rules(
 )
 
 
+class Verdict(NamedTuple):
+    """Whether a request is allowed, and why. `denied`: an authorizer said no, so that no other was asked. `error`: why
+    an authorizer could not tell; a request that is not allowed may have failed for that."""
+
+    allowed: bool
+    reason: str = ""
+    denied: bool = False
+    error: str = ""
+
+
+ALLOWED = Verdict(True)
+
+
+class Undecided(Exception):
+    """An authorizer that failed. `denied`: it says no then."""
+
+    def __init__(self, error: str, *, denied: bool = False, reason: str = "") -> None:
+        super().__init__(error)
+        self.denied = denied
+        self.reason = reason
+
+
+class AuthorizationFailed(Exception):
+    """A request that nobody allowed, and of which one authorizer could not tell."""
+
+
 class Authorizer(Protocol):
-    """Says yes (True), no (False), or that it does not know (None); and why."""
+    """Says yes (True), no (False), or that it does not know (None); and why. `Undecided` if it fails."""
 
     async def decide(self, attributes: Attributes) -> tuple[bool | None, str]: ...
 
@@ -45,16 +71,27 @@ class Authorization:
         """What roles give, also where others decide: it bounds what may be given on."""
 
     async def authorize(self, attributes: Attributes) -> tuple[bool, str]:
+        verdict = await self.verdict(attributes)
+        return verdict.allowed, verdict.reason
+
+    async def verdict(self, attributes: Attributes) -> Verdict:
         if MASTERS in attributes.user.groups:
-            return True, ""
+            return ALLOWED
         reasons = []
+        errors = []
         for authorizer in self.authorizers:
-            allowed, reason = await authorizer.decide(attributes)
+            try:
+                allowed, reason = await authorizer.decide(attributes)
+            except Undecided as error:
+                if error.denied:
+                    return Verdict(False, error.reason, True, str(error))
+                errors.append(str(error))
+                continue
             if allowed is not None:
-                return allowed, reason
+                return Verdict(allowed, reason, not allowed)
             if reason:
                 reasons.append(reason)
-        return False, "\n".join(reasons)
+        return Verdict(False, "\n".join(reasons), False, aggregate(errors) if errors else "")
 
     def rules(self, user: User, namespace: str) -> Rules:
         found = [authorizer.rules(user, namespace) for authorizer in self.authorizers]

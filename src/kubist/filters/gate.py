@@ -8,7 +8,7 @@ from kubist.context import User
 from kubist.filters.attributes import Attributes, attributes
 from kubist.filters.audit import Audit, Trail
 from kubist.filters.authentication import ANONYMOUS, UNAUTHENTICATED, Authentication
-from kubist.filters.authorization import Authorization
+from kubist.filters.authorization import Authorization, AuthorizationFailed
 from kubist.filters.flowcontrol import Counted, Seat
 from kubist.filters.impersonation import Impersonation, wanted_user
 from kubist.http.messages import Answer, Headers, Request, Stream
@@ -114,11 +114,17 @@ class Gate:
                 passage.seat, passage.headers = seat, seat.headers
                 if seat.waiting is not None or seat.turn is not None:
                     await seat.ready()
-        allowed, reason = await self._authorization.authorize(asked)
+        verdict = await self._authorization.verdict(asked)
+        failed = bool(verdict.error) and not verdict.allowed
         if passage.trail is not None:
-            passage.trail.decided(allowed, reason)
-        if not allowed:
-            raise asked.forbidden(reason)
+            if failed:
+                passage.trail.undecided()
+            else:
+                passage.trail.decided(verdict.allowed, verdict.reason)
+        if failed:
+            raise AuthorizationFailed(verdict.error)
+        if not verdict.allowed:
+            raise asked.forbidden(verdict.reason)
         return asked.user
 
     def _begin_trail(self, request: Request, asked: Attributes, passage: Passage) -> None:

@@ -58,7 +58,7 @@ class RemoteReview:
             pool=self._connections,
         )
         if not 200 <= code < 300:
-            raise CallFailed(f"the webhook answered {code}")
+            raise CallFailed(_meaning(code), passing=code in (429, 500, 504))
         try:
             status = orjson.loads(body)["status"]
         except (ValueError, KeyError, TypeError):
@@ -97,3 +97,22 @@ def _named(config: Object, kind: str, name: str) -> Object:
             found: Object = entry.get(kind) or {}
             return found
     return {}
+
+
+_MEANINGS = {
+    401: "the server has asked for the client to provide credentials",
+    404: "the server could not find the requested resource",
+    405: "the server does not allow this method on the requested resource",
+    429: "the server has received too many requests and has asked us to try again later",
+    503: "the server is currently unable to handle the request",
+    504: "the server was unable to return a response in the time allotted, but may still be processing the request",
+}
+
+
+def _meaning(code: int) -> str:
+    """A status code of a webhook in the words of the reference's client."""
+    if code in _MEANINGS:
+        return _MEANINGS[code]
+    if code >= 500:
+        return 'an error on the server ("unknown") has prevented the request from succeeding'
+    return f"the server responded with the status code {code} but did not return more information"

@@ -5,8 +5,10 @@ Answers are remembered for a while, as the flags say.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
+import random
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from kubist.caching import BoundedCache
 from kubist.context import Rules, User
 from kubist.filters.attributes import Attributes, selectors_asked
 from kubist.filters.authentication import Audiences, Known, TokenError, with_groups
+from kubist.filters.authorization import Undecided
 from kubist.filters.kubeconfig import RemoteReview
 from kubist.filters.matchconditions import MatchConditions, MatchFailed
 from kubist.http.client import CallFailed
@@ -28,7 +31,27 @@ CACHED_SIZE = 10_000
 """Characters of a request's attributes from which on the answer of a webhook is not cached."""
 MALFORMED = "the token webhook's answer is malformed"
 
+BOTH = "webhook subject access review returned both allow and deny response"
+TRIES = 5
+FIRST_PAUSE = 0.5
+"""Seconds until a failed review is asked again for the first time. Each pause is half as long again as the last, and
+up to a fifth longer than that, so that servers do not ask all at once."""
+
 Object = dict[str, Any]
+
+
+async def patiently(remote: RemoteReview, review: Object) -> Object:
+    """The status of a review, asked again while the service fails for a moment."""
+    pause = FIRST_PAUSE
+    for _ in range(TRIES - 1):
+        try:
+            return await remote.ask(review)
+        except CallFailed as error:
+            if not error.passing:
+                raise
+        await asyncio.sleep(pause * random.uniform(1, 1.2))
+        pause *= 1.5
+    return await remote.ask(review)
 
 
 class Remembered:
@@ -69,8 +92,8 @@ class WebhookTokens:
             if audiences:
                 spec["audiences"] = list(audiences)
             try:
-                found = await self._remote.ask(
-                    _review("authentication.k8s.io", self._version, "TokenReview", spec)
+                found = await patiently(
+                    self._remote, _review("authentication.k8s.io", self._version, "TokenReview", spec)
                 )
             except CallFailed as error:
                 log.error("the token webhook failed: %s", error)
@@ -113,7 +136,6 @@ class Webhook:
         self._remote = remote
         self._settings = settings
         self._conditions = MatchConditions(settings.conditions)
-        self._on_failure = False if settings.deny_on_failure else None
         self._known = Remembered()
 
     async def decide(self, attributes: Attributes) -> tuple[bool | None, str]:
@@ -123,16 +145,16 @@ class Webhook:
                 return None, ""
         except MatchFailed as error:
             log.error("the match conditions of the authorization webhook failed: %s", error)
-            return self._on_failure, ""
+            raise Undecided(str(error), denied=settings.deny_on_failure) from None
         spec = _spec(attributes, settings.version)
         status: Object | None = self._known.get(spec)
         if status is None:
             try:
                 review = _review("authorization.k8s.io", settings.version, "SubjectAccessReview", spec)
-                status = await self._remote.ask(review)
+                status = await patiently(self._remote, review)
             except CallFailed as error:
                 log.error("the authorization webhook failed: %s", error)
-                return self._on_failure, ""
+                raise Undecided(str(error), denied=settings.deny_on_failure) from None
             if _size(attributes) < CACHED_SIZE:
                 ttl = settings.allowed_for if status.get("allowed") else settings.denied_for
                 self._known.put(spec, status, ttl)
@@ -140,6 +162,7 @@ class Webhook:
         if status.get("denied"):
             if status.get("allowed"):
                 log.error("the authorization webhook both allowed and denied a request; it is denied")
+                raise Undecided(BOTH, denied=True, reason=reason)
             return False, reason
         return (True if status.get("allowed") else None), reason
 

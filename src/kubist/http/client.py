@@ -12,7 +12,11 @@ from kubist.http.pool import LIMIT, Connection, Pool, Where, begin, may_be_kept
 
 
 class CallFailed(Exception):
-    """No usable answer: not reached, not trusted, too slow, or not HTTP."""
+    """No usable answer: not reached, not trusted, too slow, or not HTTP. `passing`: it may be there the next time."""
+
+    def __init__(self, why: str, *, passing: bool = False) -> None:
+        super().__init__(why)
+        self.passing = passing
 
 
 async def post(
@@ -79,7 +83,9 @@ async def _call(
             connection, line = await begin(pool, there, head + body, replayable=method == "GET")
             return await _answer(connection, line, pool)
     except (OSError, EOFError, ValueError) as error:
-        raise CallFailed(f'{called} "{url}": {explain(error, f"{where}:{at}")}') from None
+        why = explain(error, f"{where}:{at}")
+        passing = isinstance(error, ConnectionResetError)
+        raise CallFailed(f'{called} "{url}": {why}', passing=passing) from None
 
 
 def explain(error: Exception, where: str) -> str:

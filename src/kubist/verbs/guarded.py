@@ -123,9 +123,9 @@ async def _absent(call: Call, transform: Transform, create_absent: bool, uid: st
     if version and (why := _unreadable(version)):
         raise status.plain_error(why)
     asked = replace(attributes(call.user, call.info), verb="create")
-    allowed, reason = await call.api.authorization.authorize(asked)
-    if not allowed:
-        raise asked.forbidden(reason)
+    verdict = await call.api.authorization.verdict(asked)
+    if not verdict.allowed:
+        raise status.internal_error(verdict.error) if verdict.error else asked.forbidden(verdict.reason)
     if not call.context.dry_run:  # what is stored has neither
         new["metadata"].pop("resourceVersion", None)
         new["metadata"].pop("selfLink", None)

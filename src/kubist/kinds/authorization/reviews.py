@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kubist.context import Context, User
 from kubist.kinds.shared.labels import validate_requirement
 from kubist.kinds.strategy import Create, Errors, Object
@@ -30,6 +32,7 @@ class AccessReview(Create):
             raise invalid(GROUP, "", "", errors)
         user = _user(spec) if self.about_others else ctx.user
         resource = spec.get("resourceAttributes")
+        told: list[Any] = []
         if resource is not None:
             allowed, reason = await ctx.authorize(
                 resource.get("verb", ""),
@@ -40,14 +43,19 @@ class AccessReview(Create):
                 namespace=resource.get("namespace", ""),
                 name=resource.get("name", ""),
                 user=user,
+                told=told,
             )
         else:
             path = spec["nonResourceAttributes"]
-            allowed, reason = await ctx.authorize(path.get("verb", ""), path=path.get("path", ""), user=user)
+            asked = path.get("path", "")
+            allowed, reason = await ctx.authorize(path.get("verb", ""), path=asked, user=user, told=told)
         status: Object = {"allowed": allowed}
+        if any(verdict.denied for verdict in told):
+            status["denied"] = True
         if reason:
             status["reason"] = reason
         ignored = await away(long, _ignored_selectors, resource or {})
+        ignored[:0] = [verdict.error for verdict in told if verdict.error]
         if ignored:
             status["evaluationError"] = "; ".join(ignored)
         body["status"] = status
