@@ -56,6 +56,9 @@ class CustomKind(StoredKind):
         kind = self._kind(api_version, obj.get("kind", ""))
         return StoredKind.entry(kind, key, StoredKind.encode(kind, obj), revision)
 
+    def removed_versions(self) -> frozenset[str]:
+        return frozenset(self._kinds.keys() - self.versions.keys())
+
     def _read(self, obj: Object, api_version: str) -> None:
         version = self.versions.get(api_version)
         obj.setdefault("metadata", {})

@@ -115,6 +115,10 @@ class StoredKind:
         tail = b'"metadata":{"resourceVersion":"%d",' % revision + value[len(start) :]
         return made(key, revision, tail, self)
 
+    def removed_versions(self) -> frozenset[str]:
+        """Versions in which objects are stored although the kind no longer has them."""
+        return frozenset()
+
     def written(self, entry: Entry, value: bytes) -> bool:
         """Whether `value` is what is stored as this very entry."""
         if entry.foreign or entry.kind.head != self.head:

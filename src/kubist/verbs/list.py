@@ -8,7 +8,7 @@ from kubist.http.messages import Response
 from kubist.meta import status
 from kubist.storage.cache import Collection, Entry
 from kubist.storage.store import Compacted, Unavailable
-from kubist.verbs import continuation, versions
+from kubist.verbs import continuation, removedversions, versions
 from kubist.verbs.call import Call
 from kubist.verbs.options import ListOptions, list_options
 from kubist.verbs.selection import Selection, known_fields
@@ -65,6 +65,8 @@ async def find(call: Call, options: ListOptions, selection: Selection) -> Page:
     collection = call.api.registry.collection(call.resource)
     if not collection.loaded:
         await collection.ready()
+    if call.resource.custom:
+        removedversions.check_list(call, collection, options, selection)
     await selection.ready(collection)
     asked = options.resource_version
     if collection.unreadable and asked != "0":

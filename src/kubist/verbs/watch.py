@@ -17,7 +17,7 @@ from kubist.meta import status
 from kubist.schema.decode import decode
 from kubist.storage.cache import Change, Collection, Entry
 from kubist.storage.store import Compacted, Unavailable
-from kubist.verbs import versions
+from kubist.verbs import removedversions, versions
 from kubist.verbs.call import Call
 from kubist.verbs.options import ListOptions, list_options
 from kubist.verbs.selection import Selection
@@ -44,6 +44,8 @@ async def watch(call: Call) -> Stream:
     collection = call.api.registry.collection(call.resource)
     if not collection.loaded:
         await collection.ready()
+    if call.resource.custom:
+        removedversions.check_cache(call, collection)
     await selection.ready(collection)
     watcher = Watcher(call, collection, selection, shown, options)
     await watcher.position()

@@ -1,0 +1,47 @@
+"""Custom objects that are stored in a version that their CRD no longer has: they can be shown in no other version.
+
+The reference's cache never gets ready then, so that whatever reads the cache is to come again later; reads of the
+storage fail."""
+
+from __future__ import annotations
+
+from kubist.meta import status
+from kubist.storage.cache import Collection
+from kubist.verbs.call import Call
+from kubist.verbs.options import ListOptions
+from kubist.verbs.selection import Selection
+
+
+def check_list(call: Call, collection: Collection, options: ListOptions, selection: Selection) -> None:
+    """Refuse a list that would have to read such an object."""
+    removed = collection.kind.removed_versions()
+    if not removed:
+        return
+    asked = options.resource_version
+    exact = options.resource_version_match == "Exact" or (options.limit and asked != "0")
+    if call.info.verb == "list" and asked and not exact and not options.continue_:
+        check_cache(call, collection)
+    if selection.key is None and not options.limit:
+        found = _first(collection, selection.prefix, removed)
+        if found:
+            raise status.plain_error(_why(found))
+
+
+def check_cache(call: Call, collection: Collection) -> None:
+    """Refuse what reads the cache, such as a watch, while there is such an object in it."""
+    removed = collection.kind.removed_versions()
+    found = _first(collection, collection.kind.prefix, removed) if removed else ""
+    if found:
+        kind = f"{call.resource.api_version}, Kind={call.resource.kind}"
+        raise status.too_many_requests(
+            f"storage is (re)initializing: failed to list {kind}: {_why(found)}", 1
+        )
+
+
+def _first(collection: Collection, prefix: str, removed: frozenset[str]) -> str:
+    versions = (entry.kind.api_version for entry in collection.below(prefix))
+    return next((version for version in versions if version in removed), "")
+
+
+def _why(version: str) -> str:
+    return f"request to convert CR from an invalid group/version: {version}"
