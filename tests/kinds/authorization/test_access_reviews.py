@@ -64,7 +64,7 @@ def test_others_are_asked_about_by_name() -> None:
     path = {"path": "/healthz", "verb": "post"}
     status, asked = review("SubjectAccessReview", {"user": "al", "nonResourceAttributes": path})
     assert status == {"allowed": False}
-    assert asked == [("post", {"path": "/healthz", "user": User("al")})]
+    assert asked == [("post", {"path": "/healthz", "user": User("al"), "told": []})]
 
 
 @pytest.mark.parametrize(
