@@ -63,7 +63,7 @@ BOMB = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
         ('a: "\\/"', "yaml: found unknown escape character"),
         ("a: *x", "yaml: unknown anchor 'x' referenced"),
         ("a: &a [*a]", "yaml: anchor 'a' value contains itself"),
-        ("? [a]\n: b", "yaml: invalid map key"),
+        ("? [a]\n: b", 'yaml: invalid map key: []interface {}{"a"}'),
         ("a: .inf", "json: unsupported value: +Inf"),
         ("a: !!int x", "yaml: cannot decode !!str `x` as a !!int"),
         ("a: {<<: 1}", "yaml: map merge requires map or sequence of maps as the value"),

@@ -24,10 +24,8 @@ def path(tmp_path: Path) -> str:
 
 
 IN_USE = "{} is in use by another process: stop that server or choose another --data-dir"
-HELP = (
-    ": the file is damaged. `kubist doctor --data-dir {0}` says more, "
-    "`kubist restore --data-dir {0} --file BACKUP` puts a backup in its place"
-)
+RESTORE = "`kubist restore --data-dir {0} --file BACKUP` puts a backup in its place"
+EXAMINE = "`kubist doctor --data-dir {0}` says more"
 
 
 async def refusal(path: str) -> str:
@@ -190,8 +188,8 @@ def newer(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (corrupt, f"file is not a database{HELP}"),
-        (damaged, f"database disk image is malformed{HELP}"),
+        (corrupt, f"file is not a database: the file is damaged. {RESTORE}"),
+        (damaged, f"database disk image is malformed: the file is damaged. {EXAMINE}, {RESTORE}"),
         (foreign, "it is the database of another application: choose another --data-dir"),
         (newer, "it has the unknown schema version 99: use the version of Kubist that wrote it"),
         (Path.mkdir, "unable to open database file"),
