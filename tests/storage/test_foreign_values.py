@@ -148,3 +148,23 @@ def test_value_of_an_unknown_kind_stays_unreadable(live: Live) -> None:
     store(live, "configmaps/default/odd", as_json(obj("example.com/v1", "Odd", "odd")))
     answer = live.client.ask("GET", "/api/v1/namespaces/default/configmaps/odd")
     assert answer.status == 500
+
+
+def test_flow_schema_without_a_uid_does_not_stop_flow_control(live: Live) -> None:
+    spec = {
+        "matchingPrecedence": 1,
+        "priorityLevelConfiguration": {"name": "exempt"},
+        "rules": [
+            {
+                "subjects": [{"kind": "User", "user": {"name": "*"}}],
+                "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["/version"]}],
+            }
+        ],
+    }
+    schema = obj("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "a", "", spec=spec)
+    before = live.client.ask("GET", "/version").headers["X-Kubernetes-PF-FlowSchema-UID"]
+    store(live, "flowschemas/a", as_json(schema))
+    answer = live.client.ask("GET", "/version")
+    assert answer.status == 200
+    assert before
+    assert answer.headers["X-Kubernetes-PF-FlowSchema-UID"] != before

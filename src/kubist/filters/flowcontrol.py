@@ -70,7 +70,7 @@ class Level:
 
     def configure(self, obj: Object) -> None:
         spec = obj["spec"]
-        self.uid: str = obj["metadata"]["uid"]
+        self.uid: str = obj["metadata"].get("uid", "")
         self.exempt = spec.get("type") == "Exempt"
         limits = spec.get("exempt" if self.exempt else "limited") or {}
         self.shares: int = limits.get("nominalConcurrencyShares", 0)

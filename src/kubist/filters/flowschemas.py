@@ -27,7 +27,7 @@ class FlowSchema:
     def __init__(self, obj: Object) -> None:
         spec = obj["spec"]
         self.name: str = obj["metadata"]["name"]
-        self.uid: str = obj["metadata"]["uid"]
+        self.uid: str = obj["metadata"].get("uid", "")
         self.level: str = (spec.get("priorityLevelConfiguration") or {}).get("name", "")
         self.precedence: int = spec.get("matchingPrecedence", 1000)
         self.distinguisher: str = (spec.get("distinguisherMethod") or {}).get("type", "")

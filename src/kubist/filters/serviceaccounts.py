@@ -141,7 +141,7 @@ class ServiceAccountTokens:
         if entry is None:
             raise TokenError(bound.gone or f"{bound.resource.resource} {quoted(bound.name)} not found")
         metadata = entry.object()["metadata"]
-        if metadata["uid"] != bound.uid:
+        if metadata.get("uid") != bound.uid:
             ref = "" if bound.called == "service account" else f" service account {bound.called} ref"
             raise TokenError(
                 f"{bound.called} UID ({metadata['uid']}) does not match{ref} claim ({bound.uid})"
