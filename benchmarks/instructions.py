@@ -1,0 +1,85 @@
+"""Instructions of one get, create, patch and apply, in one process without a transport, counted by callgrind.
+
+    python benchmarks/instructions.py              # needs valgrind; about a minute for each
+    python benchmarks/instructions.py get create
+
+Counts do not depend on the load or the speed of the machine. Two runs with different numbers of requests are
+subtracted, so that the start of the process does not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from workloads import JSON, TOKEN
+from writes import WORKLOADS, ask, run
+
+from kubist.config import Config
+from kubist.server import Server
+
+WARM_UP = 60
+FEW, MANY = 60, 360
+COUNTED = ("create", "get", "patch", "apply")
+
+
+async def work(what: str, requests: int) -> None:
+    """Warm the server up with every workload, then make the requests."""
+    with tempfile.TemporaryDirectory() as directory:
+        tokens = Path(directory) / "tokens"
+        tokens.write_text(f'{TOKEN},bench,u-bench,"system:masters"\n')
+        config = Config(
+            secure_port=0,
+            bind_address="127.0.0.1",
+            cert_dir=directory,
+            token_auth_file=str(tokens),
+            authorization_mode=("RBAC",),
+            disable_admission_plugins=("ServiceAccount",),
+        )
+        server = Server(config)
+        await server.start()
+        space = b'{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"bench"}}'
+        await run(server.api, [ask("POST", "/api/v1/namespaces", JSON, space)])
+        for name in COUNTED:
+            await run(server.api, [WORKLOADS[name](number, 0) for number in range(WARM_UP)])
+        if what == "create":
+            counted = [WORKLOADS[what](WARM_UP + number, 0) for number in range(requests)]
+        else:
+            counted = [WORKLOADS[what](number % WARM_UP, 1 + number) for number in range(requests)]
+        await run(server.api, counted)
+        await server.stop()
+
+
+def instructions(what: str, requests: int) -> int:
+    """Instructions of a process that makes so many requests."""
+    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", sys.executable, __file__]
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    done = subprocess.run(
+        [*command, "--work", what, str(requests)], capture_output=True, text=True, check=True, env=environment
+    )
+    found = re.search(r"Collected : (\d+)", done.stderr)
+    assert found is not None, done.stderr
+    return int(found[1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("what", nargs="*", help=", ".join(COUNTED))
+    parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.work:
+        asyncio.run(work(given.work[0], int(given.work[1])))
+        return
+    for what in given.what or COUNTED:
+        spent = instructions(what, MANY) - instructions(what, FEW)
+        print(f"{what:8} {spent / (MANY - FEW):12,.0f} instructions", flush=True)
+
+
+if __name__ == "__main__":
+    main()
