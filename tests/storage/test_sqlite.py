@@ -15,7 +15,7 @@ import pytest
 
 from kubist.storage import hub, sqlite_commit, sqlite_file, sqlite_writer
 from kubist.storage.sqlite import SqliteStore
-from kubist.storage.store import Compacted, Conflict, OpenFailed, Unavailable
+from kubist.storage.store import Compacted, Conflict, Event, OpenFailed, Unavailable
 
 
 @pytest.fixture
@@ -378,6 +378,27 @@ async def test_stalled_watch_holds_a_bounded_queue(monkeypatch: pytest.MonkeyPat
     assert seen == [f"/r/{number}" for number in range(50)]
     await watch.aclose()  # type: ignore[attr-defined]
     await store.close()
+
+
+def test_events_are_published_right_after_a_request_for_progress() -> None:
+    """uvloop's handle of a timer of 0 seconds has no `when`, which broke the writer in mid-commit."""
+    uvloop = pytest.importorskip("uvloop")
+
+    async def main() -> list[str]:
+        store = SqliteStore(None)
+        await store.open()
+        watch = store.watch("/r/", 1)
+        await anext(watch)
+        await store.request_progress()
+        store._hub.publish(2, [Event(2, "/r/a", None, None)])
+        async with asyncio.timeout(10):
+            while not (events := (await anext(watch)).events):
+                pass
+        await watch.aclose()  # type: ignore[attr-defined]
+        await store.close()
+        return [event.key for event in events]
+
+    assert uvloop.run(main()) == ["/r/a"]
 
 
 @contextlib.asynccontextmanager

@@ -82,7 +82,9 @@ class Hub:
         self._limit = limit
         self._by_prefix: dict[str, list[Subscription]] = {}
         self._lengths: list[int] = []
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._due = 0.0
+        """Loop time of the timer: uvloop's handle of a timer of 0 seconds does not know it."""
 
     def publish(self, revision: int, events: Sequence[Event]) -> None:
         """Everything that happened above `self.revision`, up to and including `revision`."""
@@ -108,10 +110,12 @@ class Hub:
     def expect_progress(self, within: float) -> None:
         """Tell the watches without events of their own of the revision, in `within` seconds at the latest."""
         loop = asyncio.get_running_loop()
+        due = loop.time() + within
         if self._timer is not None:
-            if self._timer.when() <= loop.time() + within:
+            if self._due <= due:
                 return
             self._timer.cancel()
+        self._due = due
         self._timer = loop.call_later(within, self._progress)
 
     def _progress(self) -> None:

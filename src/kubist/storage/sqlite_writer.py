@@ -80,7 +80,8 @@ class Writer:
         self._sweep = 0
 
         self._expired = False
-        self._expiry: asyncio.TimerHandle | None = None
+        self._expiry: asyncio.Handle | None = None
+        self._expiry_due = 0.0
         self._expect_expiry(log.next_expiry(self._connection))
 
         self.compacted = self._swept = log.compacted_revision(self._connection)
@@ -247,9 +248,10 @@ class Writer:
             return
         when = self._loop.time() + max(0.0, at - time.time())
         if self._expiry is not None:
-            if self._expiry.when() <= when:
+            if self._expiry_due <= when:
                 return
             self._expiry.cancel()
+        self._expiry_due = when
         self._expiry = self._loop.call_at(when, self._expire)
 
     def _expire(self) -> None:
