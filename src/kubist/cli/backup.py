@@ -55,7 +55,7 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def damages(connection: sqlite3.Connection) -> list[str]:
-    """What SQLite finds wrong with a database, one line each."""
+    """Problems that SQLite finds in a database, one line each."""
     try:
         rows = [row for (row,) in connection.execute("PRAGMA integrity_check")]
         connection.execute("SELECT 1 FROM changes, compaction, expiries LIMIT 1").fetchone()

@@ -16,7 +16,7 @@ _AUTHORIZATION = (
 
 
 def conflict(given: Container[str], config: Config) -> str:
-    """What is wrong with the flags together; empty if nothing is. `given` are the names on the command line."""
+    """Contradiction between flags; empty if there is none. `given` are the names on the command line."""
     oidc = any(name in given for name in _oidc_flags())
     if config.authorization_config and any(name in given for name in _AUTHORIZATION):
         return (

@@ -73,7 +73,7 @@ class Authentication:
         self.anonymous = anonymous
         self.audiences = audiences
         self.jwt = jwt
-        """Those of the tokens' authenticators that fetch keys and follow a file."""
+        """Token authenticators that fetch keys and follow a file."""
 
     async def authenticate(self, request: Request, warnings: list[str]) -> User:
         """The user. 401 if a credential is not accepted, or if there is none and anonymous requests are off."""

@@ -44,7 +44,7 @@ class Change:
         self.kind = kind
         self.schema = schema or call.resource.schema
         self.complaints: list[str] = []
-        """What field validation finds in the patch itself."""
+        """Complaints of field validation about the patch itself."""
         self.repeats = Repeats()
         """The objects that the last result has of the patch and that name a key more than once."""
         self.unknown: list[str] = []

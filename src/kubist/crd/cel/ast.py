@@ -94,7 +94,7 @@ class StructNode(Node):
         self.name = name
         self.fields = fields
         self.colons = colons
-        """Where the colon of each field is: errors about the field point at it."""
+        """Position of the colon of each field: errors about the field point at it."""
         self.optional = optional
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from kubist.crd.cel import Type
 
 Flags = tuple[bool, bool]
-"""What the types of variables depend on: whether there are params, and whether there is an authorizer."""
+"""Key of the types of variables: whether there are params, and whether there is an authorizer."""
 
 
 class _Store:
