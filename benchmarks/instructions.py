@@ -15,14 +15,8 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
-from workloads import JSON, TOKEN
-from writes import WORKLOADS, ask, run
-
-from kubist.config import Config
-from kubist.server import Server
+from writes import WORKLOADS, run, serving
 
 WARM_UP = 60
 FEW, MANY = 60, 360
@@ -31,29 +25,14 @@ COUNTED = ("create", "get", "patch", "apply")
 
 async def work(what: str, requests: int) -> None:
     """Warm the server up with every workload, then make the requests."""
-    with tempfile.TemporaryDirectory() as directory:
-        tokens = Path(directory) / "tokens"
-        tokens.write_text(f'{TOKEN},bench,u-bench,"system:masters"\n')
-        config = Config(
-            secure_port=0,
-            bind_address="127.0.0.1",
-            cert_dir=directory,
-            token_auth_file=str(tokens),
-            authorization_mode=("RBAC",),
-            disable_admission_plugins=("ServiceAccount",),
-        )
-        server = Server(config)
-        await server.start()
-        space = b'{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"bench"}}'
-        await run(server.api, [ask("POST", "/api/v1/namespaces", JSON, space)])
+    async with serving() as api:
         for name in COUNTED:
-            await run(server.api, [WORKLOADS[name](number, 0) for number in range(WARM_UP)])
+            await run(api, [WORKLOADS[name](number, 0) for number in range(WARM_UP)])
         if what == "create":
             counted = [WORKLOADS[what](WARM_UP + number, 0) for number in range(requests)]
         else:
             counted = [WORKLOADS[what](number % WARM_UP, 1 + number) for number in range(requests)]
-        await run(server.api, counted)
-        await server.stop()
+        await run(api, counted)
 
 
 def instructions(what: str, requests: int) -> int:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import cProfile
 import gc
 import pstats
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from workloads import JSON, PODS, TOKEN, name, pod
@@ -77,7 +78,9 @@ async def run(api: API, requests: list[Request], *, profile: cProfile.Profile | 
     return time.process_time() - begin
 
 
-async def main(objects: int, rounds: int, profiled: str) -> None:
+@contextlib.asynccontextmanager
+async def serving() -> AsyncIterator[API]:
+    """A server in memory with the namespace of the workloads; its application."""
     with tempfile.TemporaryDirectory() as directory:
         tokens = Path(directory) / "tokens"
         tokens.write_text(f'{TOKEN},bench,u-bench,"system:masters"\n')
@@ -93,6 +96,12 @@ async def main(objects: int, rounds: int, profiled: str) -> None:
         await server.start()
         space = b'{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"bench"}}'
         await run(server.api, [ask("POST", "/api/v1/namespaces", JSON, space)])
+        yield server.api
+        await server.stop()
+
+
+async def main(objects: int, rounds: int, profiled: str) -> None:
+    async with serving() as api:
         gc.freeze()
         gc.set_threshold(10_000, 20, 20)  # as `kubist apiserver` does
         best: dict[str, float] = {}
@@ -101,9 +110,8 @@ async def main(objects: int, rounds: int, profiled: str) -> None:
             for what, make in WORKLOADS.items():
                 requests = [make(number, turn) for number in range(objects)]
                 watched = profile if what == profiled and turn else None
-                spent = await run(server.api, requests, profile=watched)
+                spent = await run(api, requests, profile=watched)
                 best[what] = min(best.get(what, spent), spent)
-        await server.stop()
     for what, spent in best.items():
         print(f"{what:8} {spent / objects * 1e6:8.1f} µs")
     if profiled:
