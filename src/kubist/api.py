@@ -19,7 +19,6 @@ from kubist.admission.chain import Admission
 from kubist.aggregation.aggregation import Aggregation
 from kubist.cluster import Cluster
 from kubist.codec import negotiate
-from kubist.codec.errors import DecodeError
 from kubist.codec.representations import indented
 from kubist.config import Config
 from kubist.context import Context, User
@@ -33,6 +32,7 @@ from kubist.filters.authorization import Authorization, AuthorizationFailed, Ver
 from kubist.filters.flowcontrol import TOO_MANY, TooManyRequests
 from kubist.filters.gate import Gate, Passage
 from kubist.http.messages import Answer, Request, Response, Stream
+from kubist.jsontext.errors import DecodeError
 from kubist.logs import CURRENT
 from kubist.meta import durations, status
 from kubist.meta.fields import quoted

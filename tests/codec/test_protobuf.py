@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubist.codec import protobuf, wire
-from kubist.codec.errors import DecodeError
+from kubist.jsontext.errors import DecodeError
 from kubist.patch.apply import fieldsv1
 from kubist.schema.catalog import by_name, schema_for
 from kubist.schema.decode import decode

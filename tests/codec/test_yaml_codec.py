@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubist.codec import yaml
-from kubist.codec.errors import DecodeError
+from kubist.jsontext.errors import DecodeError
 
 READ: list[tuple[str, Any]] = [
     ("", None),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubist.codec.errors import DecodeError
+from kubist.jsontext.errors import DecodeError
 from kubist.kinds.strategy import Update
 from kubist.resources import Resource, Resources
 from kubist.schema.node import Schema

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubist.codec import protobuf
-from kubist.codec.errors import DecodeError
+from kubist.jsontext.errors import DecodeError
 from kubist.schema import catalog
 from kubist.schema.decode import decode
 from kubist.schema.node import Schema

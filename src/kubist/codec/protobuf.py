@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from kubist.codec import wire
-from kubist.codec.errors import DecodeError
 from kubist.codec.protobuf_decode import decode
 from kubist.codec.protobuf_encode import encode
+from kubist.jsontext.errors import DecodeError
 from kubist.schema.catalog import by_name
 
 __all__ = ["MAGIC", "Envelope", "decode", "encode", "join_list", "unwrap", "watch_frame", "wrap"]

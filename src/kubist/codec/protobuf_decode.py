@@ -11,10 +11,10 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
-from kubist.codec import json_syntax
-from kubist.codec.errors import DecodeError
-from kubist.codec.json import parse
 from kubist.codec.wire import fields, read_varint
+from kubist.jsontext import syntax as json_syntax
+from kubist.jsontext.errors import DecodeError
+from kubist.jsontext.json import parse
 from kubist.meta.times import format_micro_time, format_time
 from kubist.schema.catalog import by_name
 from kubist.schema.decode import decode as canonical

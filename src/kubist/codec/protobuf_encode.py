@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 from kubist.caching import bounded_cache
-from kubist.codec.json import dumps
 from kubist.codec.wire import BYTES, FIXED64, SMALL, VARINT, delimited, tag, varint
+from kubist.jsontext.json import dumps
 from kubist.meta.times import is_zero, parse_micro_time, parse_time
 from kubist.schema.catalog import by_name
 from kubist.schema.node import Field, Schema

@@ -23,10 +23,10 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-from kubist.codec.errors import DecodeError
-from kubist.codec.json import MAX_DEPTH, check_depth, may_repeat
 from kubist.codec.yaml_emit import dumps
 from kubist.codec.yaml_scalars import Scalar, key_text, resolve
+from kubist.jsontext.errors import DecodeError
+from kubist.jsontext.json import MAX_DEPTH, check_depth, may_repeat
 from kubist.meta.fields import quoted
 from kubist.meta.numerals import canonical, odd_number
 

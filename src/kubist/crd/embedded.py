@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.codec.errors import DecodeError
+from kubist.jsontext.errors import DecodeError
 from kubist.meta import fields, names, objectmeta
 from kubist.meta.fields import FieldError
 from kubist.schema.node import Schema

@@ -10,10 +10,10 @@ from typing import Any
 
 import orjson
 
-from kubist.codec.errors import DecodeError
 from kubist.crd import definition, embedded, listtypes, node
 from kubist.crd.rules.objects import Rules, compile_rules
 from kubist.crd.validation.schema import Validator, compile_schema
+from kubist.jsontext.errors import DecodeError
 from kubist.meta import fields, status
 from kubist.meta.fields import FieldError
 from kubist.meta.numerals import odd_number, rounded

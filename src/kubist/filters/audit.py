@@ -12,12 +12,12 @@ from typing import Any
 
 import orjson
 
-from kubist.codec.errors import DecodeError
 from kubist.context import User
 from kubist.filters.attributes import Attributes
 from kubist.filters.auditfile import AuditFile
 from kubist.filters.auditpolicy import LEVELS, AuditPolicy, Verdict
 from kubist.http.messages import Answer, Request, Response
+from kubist.jsontext.errors import DecodeError
 from kubist.meta.times import format_micro_time
 
 log = logging.getLogger("kubist.filters")

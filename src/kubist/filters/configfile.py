@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from kubist.codec import yaml
-from kubist.codec.errors import DecodeError
 from kubist.crd.cel import EvaluationError
+from kubist.jsontext.errors import DecodeError
 
 GROUP = "apiserver.config.k8s.io"
 VERSIONS = ("v1", "v1beta1", "v1alpha1")

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from kubist.codec.complaints import Repeats
+from kubist.jsontext.complaints import Repeats
 from kubist.patch.errors import MalformedPatch, PatchFailed, TooManyOperations
 from kubist.patch.values import equal, json_type
 

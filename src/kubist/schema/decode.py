@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kubist.codec.errors import DecodeError
+from kubist.jsontext.errors import DecodeError
 from kubist.schema.leaves import DROPPED, EMPTY, KEEP_EMPTY, UNKNOWN, Convert, Flags, WrongType, leaf
 from kubist.schema.node import Field, Schema
 

@@ -13,8 +13,8 @@ from copy import copy
 from functools import partial
 from typing import Any
 
-from kubist.codec.errors import DecodeError
-from kubist.codec.json import Literal
+from kubist.jsontext.errors import DecodeError
+from kubist.jsontext.json import Literal
 from kubist.meta.quantity import FORMAT_WRONG, canonical_quantity
 from kubist.meta.times import canonical_micro_time, canonical_time
 from kubist.schema.node import Schema

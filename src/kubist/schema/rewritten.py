@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
-from kubist.codec.json import Literal
+from kubist.jsontext.json import Literal
 from kubist.meta.quantity import canonical_quantity
 from kubist.schema.empties import Path, may_be_empty, parent
 from kubist.schema.node import Schema

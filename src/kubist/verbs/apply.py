@@ -6,9 +6,9 @@ from typing import Any
 
 import orjson
 
-from kubist.codec.errors import DecodeError
-from kubist.codec.json import json_type
 from kubist.http.messages import Response
+from kubist.jsontext.errors import DecodeError
+from kubist.jsontext.json import json_type
 from kubist.kinds.strategy import Scale, Update
 from kubist.meta import objectmeta, status
 from kubist.meta.numerals import odd_number, rounded

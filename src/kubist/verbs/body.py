@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from kubist.codec import json, negotiate
-from kubist.codec.complaints import Repeats
-from kubist.codec.errors import DecodeError
-from kubist.codec.json import json_type
+from kubist.codec import negotiate
+from kubist.jsontext import json
+from kubist.jsontext.complaints import Repeats
+from kubist.jsontext.errors import DecodeError
+from kubist.jsontext.json import json_type
 from kubist.meta import status
 from kubist.resources import Resource
 from kubist.schema.catalog import is_builtin, schema_for

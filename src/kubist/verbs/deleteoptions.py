@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.codec import json, negotiate
-from kubist.codec.errors import DecodeError
+from kubist.codec import negotiate
+from kubist.jsontext import json
+from kubist.jsontext.errors import DecodeError
 from kubist.meta import status
 from kubist.schema.catalog import schema_for
 from kubist.schema.node import Schema

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kubist.codec import json
-from kubist.codec.complaints import Repeats
-from kubist.codec.errors import DecodeError
 from kubist.http.messages import Response
+from kubist.jsontext import json
+from kubist.jsontext.complaints import Repeats
+from kubist.jsontext.errors import DecodeError
 from kubist.kinds.strategy import Scale
 from kubist.meta import fields, objectmeta, status
 from kubist.meta.fields import FieldError, quoted

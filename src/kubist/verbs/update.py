@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.codec import json, yaml
-from kubist.codec.errors import DecodeError
+from kubist.codec import yaml
 from kubist.http.messages import Response
+from kubist.jsontext import json
+from kubist.jsontext.errors import DecodeError
 from kubist.kinds.strategy import Scale, Update
 from kubist.meta import objectmeta, status
 from kubist.turns import away

@@ -17,8 +17,8 @@ from kubist.admission.policies.evaluation import Evaluation, Failed
 from kubist.admission.policies.mutating import MutatingPolicy
 from kubist.admission.policies.params import Misconfigured
 from kubist.admission.reinvocation import Reinvocation
-from kubist.codec.errors import DecodeError
 from kubist.context import Context
+from kubist.jsontext.errors import DecodeError
 from kubist.meta import status
 
 if TYPE_CHECKING:

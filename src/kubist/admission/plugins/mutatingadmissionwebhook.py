@@ -14,8 +14,8 @@ from kubist.admission.reinvocation import Reinvocation
 from kubist.admission.webhooks.hooks import CallError, Hook
 from kubist.admission.webhooks.plugin import WebhookPlugin
 from kubist.admission.webhooks.review import Answer
-from kubist.codec.errors import DecodeError
 from kubist.context import Context
+from kubist.jsontext.errors import DecodeError
 from kubist.meta import status
 from kubist.patch import jsonpatch
 from kubist.patch.errors import PatchFailed

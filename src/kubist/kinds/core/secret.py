@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from kubist.codec.json_syntax import complaint
+from kubist.jsontext.syntax import complaint
 from kubist.kinds.core.configmap import SIZE_LIMIT, decoded_size, validate_immutable
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.strategy import Errors, Object, Strategy

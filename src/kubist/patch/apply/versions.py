@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from kubist.codec.errors import DecodeError
+from kubist.jsontext.errors import DecodeError
 from kubist.patch.apply.compare import Comparison, compare
 from kubist.patch.apply.sets import Set
 from kubist.patch.apply.typed import BadValue, Type, type_of

@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 
 import orjson
 
-from kubist.codec import json_syntax
-from kubist.codec.complaints import Repeats
-from kubist.codec.errors import DecodeError
+from kubist.jsontext import syntax as json_syntax
+from kubist.jsontext.complaints import Repeats
+from kubist.jsontext.errors import DecodeError
 
 MAX_DEPTH = 250
 """Deeper than any object, and within what can be written again."""

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kubist.codec import json
-from kubist.codec.errors import DecodeError
+from kubist.jsontext import json
+from kubist.jsontext.errors import DecodeError
 
 
 @pytest.mark.parametrize(
