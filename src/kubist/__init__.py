@@ -1,4 +1,15 @@
-"""Kubist: the Kubernetes API server as a Python package."""
+"""The Kubernetes API server as a Python package.
+
+Start a server inside a program and talk to it with any Kubernetes client:
+
+    import kubist
+
+    with kubist.Server() as server:
+        print(server.url, server.kubeconfig)
+
+`kubist.Server` takes the fields of `kubist.Config` as keyword arguments. `kubist.testing` has the pytest fixtures and
+`Cluster`, a server with helpers for tests. The command line is `kubist --help`.
+"""
 
 from __future__ import annotations
 
@@ -22,3 +33,8 @@ def __getattr__(name: str) -> Any:
 
         return Config
     raise AttributeError(f"module 'kubist' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Names of the package, with those that are imported on first use: `help(kubist)` shows them too."""
+    return sorted({*globals(), *__all__})

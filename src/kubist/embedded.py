@@ -19,13 +19,14 @@ import tempfile
 import threading
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from kubist import files
 from kubist import server as api_server
 from kubist.cli import kubeconfig
 from kubist.cli.serve import prepare
 from kubist.config import Config
+from kubist.settings import Settings
 from kubist.storage.sqlite import SqliteStore
 from kubist.storage.store import Store
 from kubist.turns import on_loop
@@ -128,7 +129,7 @@ class Server:
         identity: Identity | None = None,
         thread: LoopThread | None = None,
         image: bytes | None = None,
-        **settings: Any,
+        **settings: Unpack[Settings],
     ) -> None:
         import dataclasses
 
@@ -143,14 +144,14 @@ class Server:
         self._inner: Inner | None = None
         self._identity: Identity | None = None
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.stop()
 
-    async def __aenter__(self) -> Server:
+    async def __aenter__(self) -> Self:
         await self.start_here()
         return self
 

@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Callable
 from functools import cached_property, wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from kubist.embedded import Server
 from kubist.hints import did_you_mean
@@ -59,7 +59,7 @@ def blocking(call: Call) -> Call:
 class Cluster(Server):
     """A Kubernetes API server with nothing in it. It has a thread of its own, also in an `async with` block."""
 
-    async def __aenter__(self) -> Cluster:
+    async def __aenter__(self) -> Self:
         await asyncio.to_thread(self.start)
         return self
 

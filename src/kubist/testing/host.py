@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from kubist.embedded import DEFAULTS, Identity, LoopThread, Server
+from kubist.settings import Settings
 from kubist.storage.sqlite import SqliteStore
 from kubist.testing.cluster import Cluster
 
@@ -21,7 +22,7 @@ class Host:
         self._identity = Identity(Path(self._temporary.name), DEFAULTS)
         self._images: dict[tuple[tuple[str, str], ...], bytes] = {}
 
-    def cluster(self, **settings: Any) -> Cluster:
+    def cluster(self, **settings: Unpack[Settings]) -> Cluster:
         """A new, empty cluster, started. `settings` are those of `kubist.Config`."""
         key = tuple(sorted((name, repr(value)) for name, value in settings.items()))
         if key not in self._images:
@@ -30,7 +31,7 @@ class Host:
         cluster.start()
         return cluster
 
-    def _new_image(self, settings: dict[str, Any]) -> bytes:
+    def _new_image(self, settings: Settings) -> bytes:
         """The store of a server that has made all that a new server makes."""
         with Cluster(identity=self._identity, thread=self._thread, **settings) as first:
             return self._thread.run(_settled(first))

@@ -1,0 +1,102 @@
+"""Settings as keyword arguments: the type of `**settings` of `kubist.Server` and `kubist.testing.Cluster`.
+
+Every field of `kubist.Config` appears here once more, because a type checker can read keyword arguments only from a
+TypedDict. `tests/testing/test_settings.py` compares the two. `kubist.Config` documents the fields.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class Settings(TypedDict, total=False):
+    """Fields of `kubist.Config`, all of them optional."""
+
+    bind_address: str
+    secure_port: int
+    advertise_address: str
+    cert_dir: str
+    tls_cert_file: str
+    tls_private_key_file: str
+    tls_min_version: str
+    tls_cipher_suites: tuple[str, ...]
+    client_ca_file: str
+    token_auth_file: str
+    anonymous_auth: bool
+    enable_bootstrap_token_auth: bool
+    authentication_config: str
+    oidc_issuer_url: str
+    oidc_client_id: str
+    oidc_ca_file: str
+    oidc_username_claim: str
+    oidc_username_prefix: str
+    oidc_groups_claim: str
+    oidc_groups_prefix: str
+    oidc_signing_algs: tuple[str, ...]
+    oidc_required_claim: dict[str, str]
+    requestheader_client_ca_file: str
+    requestheader_allowed_names: tuple[str, ...]
+    requestheader_username_headers: tuple[str, ...]
+    requestheader_uid_headers: tuple[str, ...]
+    requestheader_group_headers: tuple[str, ...]
+    requestheader_extra_headers_prefix: tuple[str, ...]
+    aggregator_reject_forwarding_redirect: bool
+    proxy_client_cert_file: str
+    proxy_client_key_file: str
+    authentication_token_webhook_config_file: str
+    authentication_token_webhook_version: str
+    authentication_token_webhook_cache_ttl: int
+    authorization_mode: tuple[str, ...]
+    authorization_config: str
+    authorization_policy_file: str
+    authorization_webhook_config_file: str
+    authorization_webhook_version: str
+    authorization_webhook_cache_authorized_ttl: int
+    authorization_webhook_cache_unauthorized_ttl: int
+    http2: bool
+    http2_max_streams_per_connection: int
+    cors_allowed_origins: tuple[str, ...]
+    strict_transport_security_directives: tuple[str, ...]
+    external_hostname: str
+    workers: int
+    data_dir: str
+    etcd_servers: tuple[str, ...]
+    etcd_cafile: str
+    etcd_certfile: str
+    etcd_keyfile: str
+    etcd_prefix: str
+    event_ttl: int
+    encryption_provider_config: str
+    encryption_provider_config_automatic_reload: bool
+    service_cluster_ip_range: str
+    service_node_port_range: str
+    service_account_issuer: tuple[str, ...]
+    service_account_key_file: tuple[str, ...]
+    service_account_signing_key_file: str
+    service_account_jwks_uri: str
+    service_account_max_token_expiration: int
+    service_account_extend_token_expiration: bool
+    api_audiences: tuple[str, ...]
+    allow_privileged: bool
+    enable_admission_plugins: tuple[str, ...]
+    disable_admission_plugins: tuple[str, ...]
+    admission_control_config_file: str
+    runtime_config: dict[str, str]
+    enable_priority_and_fairness: bool
+    max_requests_inflight: int
+    max_mutating_requests_inflight: int
+    min_request_timeout: int
+    request_timeout: int
+    audit_log_path: str
+    audit_log_maxsize: int
+    audit_log_maxbackup: int
+    audit_log_maxage: int
+    audit_policy_file: str
+    verbosity: int
+    logging_format: str
+    controllers: tuple[str, ...]
+    root_ca_file: str
+    cluster_signing_cert_file: str
+    cluster_signing_key_file: str
+    workloads: bool
+    workload_delay: float

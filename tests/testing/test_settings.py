@@ -1,0 +1,37 @@
+"""Settings as keyword arguments: the same fields and types as `kubist.Config`, and known to type checkers."""
+
+from __future__ import annotations
+
+import io
+import pydoc
+from typing import get_type_hints
+
+import pytest
+
+import kubist
+from kubist.settings import Settings
+from kubist.testing import Cluster
+
+
+def test_settings_are_the_fields_of_config() -> None:
+    fields = get_type_hints(kubist.Config)
+    assert get_type_hints(Settings) == fields
+
+
+def test_type_checker_rejects_a_setting_of_the_wrong_type() -> None:
+    # `make check` fails on an ignore comment that is not needed, so mypy must reject both calls.
+    server = kubist.Server(secure_port="abc")  # type: ignore[arg-type]
+    cluster = Cluster(workloads="yes")  # type: ignore[arg-type]
+    assert (server.config.secure_port, cluster.config.workloads) == ("abc", "yes")
+
+
+def test_unknown_setting_is_rejected_with_a_hint() -> None:
+    with pytest.raises(TypeError, match=r'no setting "secure_prt"; did you mean "secure_port"\?'):
+        kubist.Server(secure_prt=1)  # type: ignore[call-arg]
+
+
+def test_help_describes_the_public_names() -> None:
+    text = io.StringIO()
+    pydoc.Helper(output=text).help(kubist)
+    for expected in ("kubist.Server()", "class Server", "class Config", "secure_port", "kubist.testing"):
+        assert expected in text.getvalue()
