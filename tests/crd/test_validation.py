@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubist.crd.validation import formats
+from kubist.cel import formats
 from kubist.crd.validation.explain import OldValue
 from kubist.crd.validation.schema import compile_schema
 

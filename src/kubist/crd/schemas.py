@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from kubist.cel.formats import recognized
 from kubist.crd import definition
-from kubist.crd.validation.formats import recognized
 
 Object = dict[str, Any]
 Props = dict[str, Any]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.crd import regex
+from kubist.cel import regex
 from kubist.meta import fields
 from kubist.meta.fields import FieldError
 

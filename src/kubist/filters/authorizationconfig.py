@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kubist.crd.cel import CompileError, Program
+from kubist.cel import CompileError, Program
 from kubist.filters import configfile
 from kubist.filters.configfile import DURATION
 from kubist.filters.filechanges import FileChanges

@@ -51,7 +51,7 @@ def _with_headers(answer: Answer, more: Headers) -> Answer:
 def _pattern(origin: str) -> Any:
     """A pattern of `--cors-allowed-origins`, in RE2's syntax. One that is not anchored would also match the origins
     of strangers, such as example.com.attacker.org."""
-    from kubist.crd import regex
+    from kubist.cel import regex
 
     try:
         pattern = regex.compile(origin)

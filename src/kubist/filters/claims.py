@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from kubist.cel import PER_CALL_LIMIT, CostExceeded, EvaluationError, Program
+from kubist.cel.escaping import unescape
 from kubist.context import User
-from kubist.crd.cel import PER_CALL_LIMIT, CostExceeded, EvaluationError, Program
-from kubist.crd.cel.escaping import unescape
 from kubist.filters.authentication import CREDENTIAL_ID, INVALID, TokenError, with_groups
 from kubist.filters.tokens import Claims, is_texts
 from kubist.turns import Lengthy, elsewhere

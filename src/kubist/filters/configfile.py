@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from kubist.cel import EvaluationError
 from kubist.codec import yaml
-from kubist.crd.cel import EvaluationError
 from kubist.jsontext.errors import DecodeError
 
 GROUP = "apiserver.config.k8s.io"
@@ -79,7 +79,7 @@ def _decode(value: Any, shape: Shape, path: str, problems: list[str]) -> Any:
 
 
 def _duration(value: Any, path: str, problems: list[str]) -> float:
-    from kubist.crd.cel.values import parse_duration
+    from kubist.cel.values import parse_duration
 
     if isinstance(value, str):
         try:

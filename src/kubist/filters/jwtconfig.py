@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from kubist.crd import cel
-from kubist.crd.cel import BOOL, DYN, STRING, CompileError, Program, list_of, map_of, object_type
+from kubist import cel
+from kubist.cel import BOOL, DYN, STRING, CompileError, Program, list_of, map_of, object_type
 from kubist.filters.claims import ClaimMapping, Rule, Source
 from kubist.filters.oidc import ALGORITHMS, Issuer
 from kubist.kinds.shared.paths import validate_domain_prefixed_path

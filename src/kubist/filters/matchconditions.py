@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kubist.crd import cel
-from kubist.crd.cel import (
+from kubist import cel
+from kubist.cel import (
     BOOL,
     PER_CALL_LIMIT,
     STRING,

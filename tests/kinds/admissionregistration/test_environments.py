@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.crd import cel
+from kubist import cel
 from kubist.kinds.admissionregistration import expressions
 from kubist.kinds.admissionregistration.expressions import Environment
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kubist.cel import EvaluationError
 from kubist.context import Context, User
-from kubist.crd.cel import EvaluationError
 from kubist.meta import names
 
 Question = tuple[tuple[str, Any], ...]

@@ -7,7 +7,7 @@ from typing import Any
 
 from kubist.admission.attributes import Attributes, Target
 from kubist.admission.policies.authorizer import Authorizer, Decisions, ResourceCheck, Undecided
-from kubist.crd.cel import BUDGET, PER_CALL_LIMIT, CompileError, CostExceeded, EvaluationError, Program
+from kubist.cel import BUDGET, PER_CALL_LIMIT, CompileError, CostExceeded, EvaluationError, Program
 from kubist.kinds.admissionregistration import expressions
 from kubist.kinds.admissionregistration.expressions import Environment, Result
 from kubist.turns import SLICE, Lengthy, elsewhere

@@ -7,8 +7,8 @@ from typing import Any
 
 from kubist.admission.policies.definitions import Policy
 from kubist.admission.policies.evaluation import Evaluation, Expression, Failed
-from kubist.crd.cel import CompileError, Program
-from kubist.crd.cel.ast import Node, StructNode, children
+from kubist.cel import CompileError, Program
+from kubist.cel.ast import Node, StructNode, children
 from kubist.kinds.admissionregistration import expressions
 from kubist.kinds.admissionregistration.expressions import Environment, Result
 from kubist.meta import status

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from kubist.crd import cel
-from kubist.crd.cel.convert import converter
+from kubist import cel
+from kubist.cel.convert import converter
 from kubist.crd.rules.program import CompiledRule
 from kubist.crd.rules.schematypes import SchemaType, schema_type
 from kubist.crd.validation.explain import NOWHERE, OldValue
@@ -82,7 +82,7 @@ def _compile(props: Props, schema: SchemaType | None) -> Rules | None:
         rules.items = _compile(items, element)
     if isinstance(additional, dict):
         rules.additional = _compile(additional, element)
-    from kubist.crd.cel.escaping import escape
+    from kubist.cel.escaping import escape
 
     for name, inner in (props.get("properties") or {}).items():
         escaped = escape(name)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.crd import cel, fieldpath
+from kubist import cel
+from kubist.crd import fieldpath
 from kubist.crd.rules.schematypes import SchemaType
 
 Props = dict[str, Any]

@@ -10,9 +10,9 @@ from typing import Any
 
 import orjson
 
-from kubist.crd import regex
+from kubist.cel import regex
+from kubist.cel.formats import FORMATS, format_of, types_of
 from kubist.crd.validation import numbers
-from kubist.crd.validation.formats import FORMATS, format_of, types_of
 from kubist.meta import fields
 from kubist.meta.fields import FieldError, quoted
 from kubist.meta.numerals import go_float

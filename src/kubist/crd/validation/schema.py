@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kubist.crd import regex
+from kubist.cel import regex
+from kubist.cel.formats import FORMATS, format_of, types_of
 from kubist.crd.validation import numbers
 from kubist.crd.validation.explain import Explainer, OldValue
-from kubist.crd.validation.formats import FORMATS, format_of, types_of
 from kubist.meta.fields import FieldError
 
 Props = dict[str, Any]

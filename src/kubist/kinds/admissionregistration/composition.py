@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 
-from kubist.crd.cel import Type
+from kubist.cel import Type
 
 Flags = tuple[bool, bool]
 """Key of the types of variables: whether there are params, and whether there is an authorizer."""

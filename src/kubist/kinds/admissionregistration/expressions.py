@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from kubist.crd import cel
-from kubist.crd.cel import BOOL, DYN, STRING, CompileError, Program, Type, list_of, object_type
+from kubist import cel
+from kubist.cel import BOOL, DYN, STRING, CompileError, Program, Type, list_of, object_type
 from kubist.kinds.admissionregistration import variables as declared
 from kubist.kinds.admissionregistration.composition import NO_VARIABLES, Variables, VariableTypes
 from kubist.meta import fields

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 
-from kubist.crd import cel
-from kubist.crd.cel import BOOL, DYN, STRING, map_of, object_type
-from kubist.crd.cel.types import QUANTITY
+from kubist import cel
+from kubist.cel import BOOL, DYN, STRING, map_of, object_type
+from kubist.cel.types import QUANTITY
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields
 

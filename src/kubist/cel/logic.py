@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.crd.cel.errors import CostExceeded, EvaluationError, NoSuchOverload
-from kubist.crd.cel.frames import Closure, Frame
-from kubist.crd.cel.values import Optional
+from kubist.cel.errors import CostExceeded, EvaluationError, NoSuchOverload
+from kubist.cel.frames import Closure, Frame
+from kubist.cel.values import Optional
 
 
 def _truth(value: Any) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kubist.crd.cel import callcosts
-from kubist.crd.cel.ast import (
+from kubist.cel import callcosts
+from kubist.cel.ast import (
     ACCU,
     Bind,
     Call,
@@ -19,8 +19,8 @@ from kubist.crd.cel.ast import (
     Select,
     StructNode,
 )
-from kubist.crd.cel.ranges import MAX, ONE, UNKNOWN, ZERO, Range
-from kubist.crd.cel.types import Type
+from kubist.cel.ranges import MAX, ONE, UNKNOWN, ZERO, Range
+from kubist.cel.types import Type
 
 _SCALARS = frozenset(("bool", "double", "duration", "int", "timestamp", "uint"))
 

@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kubist.crd.cel.ast import Call, Literal, Node
-from kubist.crd.cel.ranges import MAX, ONE, ZERO, Range
-from kubist.crd.cel.runtimecost import REGEX, TRAVERSAL
+from kubist.cel.ast import Call, Literal, Node
+from kubist.cel.ranges import MAX, ONE, ZERO, Range
+from kubist.cel.runtimecost import REGEX, TRAVERSAL
 
 if TYPE_CHECKING:
-    from kubist.crd.cel.estimate import Coster
+    from kubist.cel.estimate import Coster
 
 Outcome = tuple[Range, "Range | None"]
 """The cost of a call alone, and the size of its result if that can be said."""

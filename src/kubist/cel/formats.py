@@ -11,7 +11,7 @@ from email.utils import parseaddr
 from typing import Any
 from urllib.parse import urlsplit
 
-from kubist.crd import regex
+from kubist.cel import regex
 
 Predicate = Callable[[str], bool]
 

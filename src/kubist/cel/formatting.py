@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kubist.crd.cel.errors import EvaluationError, NoSuchOverload
-from kubist.crd.cel.types import Type
-from kubist.crd.cel.values import Duration, Timestamp
+from kubist.cel.errors import EvaluationError, NoSuchOverload
+from kubist.cel.types import Type
+from kubist.cel.values import Duration, Timestamp
 from kubist.meta.numerals import go_float
 
 _CLAUSE = re.compile(r"%(?:(%)|(?:\.(\d+))?([sdfebxXo])|(.?))", re.DOTALL)

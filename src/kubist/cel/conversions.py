@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kubist.crd.cel.errors import EvaluationError, NoSuchOverload
-from kubist.crd.cel.types import (
+from kubist.cel.errors import EvaluationError, NoSuchOverload
+from kubist.cel.types import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -23,7 +23,7 @@ from kubist.crd.cel.types import (
     optional_of,
     type_of,
 )
-from kubist.crd.cel.values import (
+from kubist.cel.values import (
     Duration,
     Optional,
     Timestamp,

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from kubist.crd.cel.errors import EvaluationError, NoSuchOverload
+from kubist.cel.errors import EvaluationError, NoSuchOverload
 
 INT_MIN, INT_MAX, UINT_MAX = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
 

@@ -10,9 +10,9 @@ import binascii
 from collections.abc import Callable
 from typing import Any
 
-from kubist.crd.cel.errors import EvaluationError
-from kubist.crd.cel.types import Type
-from kubist.crd.cel.values import MapList, SetList, parse_date, parse_duration, parse_timestamp
+from kubist.cel.errors import EvaluationError
+from kubist.cel.types import Type
+from kubist.cel.values import MapList, SetList, parse_date, parse_duration, parse_timestamp
 
 Convert = Callable[[Any], Any]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from kubist.crd.cel.errors import CompileError
-from kubist.crd.cel.values import Uint
+from kubist.cel.errors import CompileError
+from kubist.cel.values import Uint
 
 
 class Token(NamedTuple):

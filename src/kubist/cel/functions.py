@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from kubist.crd import regex
-from kubist.crd.cel.conversions import (
+from kubist.cel import regex
+from kubist.cel.conversions import (
     to_bool,
     to_bytes,
     to_double,
@@ -18,9 +18,9 @@ from kubist.crd.cel.conversions import (
     to_uint,
     value_type,
 )
-from kubist.crd.cel.errors import EvaluationError, NoSuchOverload
-from kubist.crd.cel.moments import MOMENTS
-from kubist.crd.cel.values import (
+from kubist.cel.errors import EvaluationError, NoSuchOverload
+from kubist.cel.moments import MOMENTS
+from kubist.cel.values import (
     NONE,
     Duration,
     Optional,

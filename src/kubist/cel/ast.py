@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.crd.cel.types import DYN, Type
+from kubist.cel.types import DYN, Type
 
 
 class Node:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple
 
-from kubist.crd.cel.types import SIMPLE, Type, list_of, map_of, optional_of, type_of
+from kubist.cel.types import SIMPLE, Type, list_of, map_of, optional_of, type_of
 
 
 class Overload(NamedTuple):

@@ -22,15 +22,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kubist.crd.cel.declarations import Overload
-from kubist.crd.cel.errors import CompileError, CostExceeded, EvaluationError, NoSuchOverload
-from kubist.crd.cel.types import BOOL, DYN, INT, STRING, Type, list_of, map_of, object_type, optional_of
-from kubist.crd.cel.values import Optional
+from kubist.cel.declarations import Overload
+from kubist.cel.errors import CompileError, CostExceeded, EvaluationError, NoSuchOverload
+from kubist.cel.types import BOOL, DYN, INT, STRING, Type, list_of, map_of, object_type, optional_of
+from kubist.cel.values import Optional
 from kubist.turns import SLICE, Lengthy, on_loop
 
 if TYPE_CHECKING:
-    from kubist.crd.cel.estimate import SizeOf
-    from kubist.crd.cel.ranges import Range
+    from kubist.cel.estimate import SizeOf
+    from kubist.cel.ranges import Range
 
 PER_CALL_LIMIT = 1_000_000
 """What one evaluation may cost."""
@@ -87,10 +87,10 @@ class Program:
 
     def __init__(self, expression: str, environment: Environment) -> None:
         # A server that meets no expression does without the whole machinery.
-        from kubist.crd.cel.checker import Checker
-        from kubist.crd.cel.frames import Frame
-        from kubist.crd.cel.interpreter import compile_node
-        from kubist.crd.cel.parser import parse
+        from kubist.cel.checker import Checker
+        from kubist.cel.frames import Frame
+        from kubist.cel.interpreter import compile_node
+        from kubist.cel.parser import parse
 
         self.expression = expression
         self._frame = Frame
@@ -105,13 +105,13 @@ class Program:
 
     def cost(self, size_of: SizeOf | None = None) -> Range:
         """The least and the most that an evaluation may cost."""
-        from kubist.crd.cel.estimate import estimate
+        from kubist.cel.estimate import estimate
 
         return estimate(self._node, size_of or (lambda path: None))
 
     def selects(self, variable: str, field: str) -> bool:
         """Whether the expression selects a field of a variable by its name: `variable.field`, `variable.?field`."""
-        from kubist.crd.cel.ast import Call, Ident, Literal, Node, Select, children
+        from kubist.cel.ast import Call, Ident, Literal, Node, Select, children
 
         def is_selection(node: Node) -> bool:
             if isinstance(node, Select):

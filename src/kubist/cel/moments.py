@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from kubist.crd.cel.errors import EvaluationError, NoSuchOverload
-from kubist.crd.cel.values import Duration, Timestamp
+from kubist.cel.errors import EvaluationError, NoSuchOverload
+from kubist.cel.values import Duration, Timestamp
 
 
 def _zone(name: str) -> datetime.tzinfo:

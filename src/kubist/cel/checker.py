@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.crd.cel import literals, values
-from kubist.crd.cel.ast import (
+from kubist.cel import literals, values
+from kubist.cel.ast import (
     ACCU,
     Bind,
     Call,
@@ -19,10 +19,10 @@ from kubist.crd.cel.ast import (
     StructNode,
     children,
 )
-from kubist.crd.cel.declarations import Overload, functions
-from kubist.crd.cel.errors import CompileError
-from kubist.crd.cel.escaping import KEYWORDS
-from kubist.crd.cel.types import (
+from kubist.cel.declarations import Overload, functions
+from kubist.cel.errors import CompileError
+from kubist.cel.escaping import KEYWORDS
+from kubist.cel.types import (
     BOOL,
     BYTES,
     DOUBLE,

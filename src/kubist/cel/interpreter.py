@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kubist.crd.cel import runtimecost
-from kubist.crd.cel.ast import (
+from kubist.cel import runtimecost
+from kubist.cel.ast import (
     ACCU,
     Bind,
     Call,
@@ -19,15 +19,15 @@ from kubist.crd.cel.ast import (
     Select,
     StructNode,
 )
-from kubist.crd.cel.checker import TYPE_NAMES
-from kubist.crd.cel.convert import converter
-from kubist.crd.cel.errors import CostExceeded, EvaluationError, NoSuchOverload
-from kubist.crd.cel.frames import Closure, Extra, Frame
-from kubist.crd.cel.functions import FUNCTIONS
-from kubist.crd.cel.libraries import LIBRARIES
-from kubist.crd.cel.logic import both_of, choice_of, either_of, quantifier, value_or
-from kubist.crd.cel.types import Type
-from kubist.crd.cel.values import NONE, Optional
+from kubist.cel.checker import TYPE_NAMES
+from kubist.cel.convert import converter
+from kubist.cel.errors import CostExceeded, EvaluationError, NoSuchOverload
+from kubist.cel.frames import Closure, Extra, Frame
+from kubist.cel.functions import FUNCTIONS
+from kubist.cel.libraries import LIBRARIES
+from kubist.cel.logic import both_of, choice_of, either_of, quantifier, value_or
+from kubist.cel.types import Type
+from kubist.cel.values import NONE, Optional
 
 
 def compile_node(node: Node, extra: Extra) -> Closure:
@@ -126,7 +126,7 @@ def _field_type(type_: Type, name: str) -> Type | None:
 
 def field_name(type_: Type, name: str) -> str:
     """The key of a field in the object: names that CEL cannot spell are escaped."""
-    from kubist.crd.cel.escaping import unescape
+    from kubist.cel.escaping import unescape
 
     if type_.kind == "opaque" and type_.params:
         type_ = type_.params[0]

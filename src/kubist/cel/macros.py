@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.crd.cel.ast import (
+from kubist.cel.ast import (
     ACCU,
     Bind,
     Call,
@@ -14,7 +14,7 @@ from kubist.crd.cel.ast import (
     Node,
     Select,
 )
-from kubist.crd.cel.errors import CompileError
+from kubist.cel.errors import CompileError
 
 _ONE_VAR = {"all": 2, "exists": 2, "exists_one": 2, "existsOne": 2, "filter": 2}
 _TWO_VAR = {"all": 3, "exists": 3, "exists_one": 3, "existsOne": 3}

@@ -8,12 +8,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from kubist.crd import regex
-from kubist.crd.cel.errors import EvaluationError, NoSuchOverload
-from kubist.crd.cel.formatting import format_string, quote
-from kubist.crd.cel.functions import text_function
-from kubist.crd.cel.kubernetes import KUBERNETES
-from kubist.crd.cel.values import Duration, Uint, checked_int, checked_uint, compare, equal
+from kubist.cel import regex
+from kubist.cel.errors import EvaluationError, NoSuchOverload
+from kubist.cel.formatting import format_string, quote
+from kubist.cel.functions import text_function
+from kubist.cel.kubernetes import KUBERNETES
+from kubist.cel.values import Duration, Uint, checked_int, checked_uint, compare, equal
 
 
 def _position(text: str, index: int) -> int:

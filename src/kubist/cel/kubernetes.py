@@ -11,12 +11,12 @@ from fractions import Fraction
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from kubist.crd.cel.errors import EvaluationError, NoSuchOverload
-from kubist.crd.cel.formatting import quote
-from kubist.crd.cel.functions import text_function
-from kubist.crd.cel.types import CIDR, FORMAT, IP, QUANTITY, SEMVER, URL
-from kubist.crd.cel.values import NONE, Optional
-from kubist.crd.validation import formats
+from kubist.cel import formats
+from kubist.cel.errors import EvaluationError, NoSuchOverload
+from kubist.cel.formatting import quote
+from kubist.cel.functions import text_function
+from kubist.cel.types import CIDR, FORMAT, IP, QUANTITY, SEMVER, URL
+from kubist.cel.values import NONE, Optional
 from kubist.meta import names
 from kubist.meta.quantity import parse_quantity
 

@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
-from kubist.crd.cel import macros
-from kubist.crd.cel.ast import Call, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
-from kubist.crd.cel.errors import CompileError
-from kubist.crd.cel.escaping import KEYWORDS
-from kubist.crd.cel.expected import Mismatch, listed
-from kubist.crd.cel.lexer import Token, tokenize
-from kubist.crd.cel.values import INT_MAX, UINT_MAX
+from kubist.cel import macros
+from kubist.cel.ast import Call, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
+from kubist.cel.errors import CompileError
+from kubist.cel.escaping import KEYWORDS
+from kubist.cel.expected import Mismatch, listed
+from kubist.cel.lexer import Token, tokenize
+from kubist.cel.values import INT_MAX, UINT_MAX
 
 RESERVED = KEYWORDS - {"true", "false", "null", "in"}
 _CONSTANTS = {"true": True, "false": False, "null": None}

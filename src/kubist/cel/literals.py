@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kubist.crd import regex
-from kubist.crd.cel import conversions, values
-from kubist.crd.cel.ast import Call, ListNode, Literal, MapNode, Node, children
-from kubist.crd.cel.errors import EvaluationError
-from kubist.crd.cel.formatting import format_problem
-from kubist.crd.cel.types import Type, is_optional
+from kubist.cel import conversions, regex, values
+from kubist.cel.ast import Call, ListNode, Literal, MapNode, Node, children
+from kubist.cel.errors import EvaluationError
+from kubist.cel.formatting import format_problem
+from kubist.cel.types import Type, is_optional
 
 Report = Callable[[Node, str], None]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from kubist.crd.cel.values import actual_size
+from kubist.cel.values import actual_size
 
 Cost = Callable[[tuple[Any, ...], Any], int]
 TRAVERSAL = 0.1
