@@ -34,7 +34,7 @@ from kubist.filters.gate import Gate, Passage
 from kubist.http.messages import Answer, Request, Response, Stream
 from kubist.jsontext.errors import DecodeError
 from kubist.logs import CURRENT
-from kubist.meta import durations, status
+from kubist.meta import durations, status, times
 from kubist.meta.fields import quoted
 from kubist.registry import Registry
 from kubist.request import RequestInfo
@@ -224,7 +224,7 @@ class API:
             call.query,
             user_agent=request.headers.get("user-agent", ""),
             warnings=call.warnings,
-            now=timestamp(),
+            now=times.now(),
             audit_annotations=call.audit_annotations,
         )
 
@@ -346,16 +346,3 @@ def render_status(request: Request, shown: dict[str, Any]) -> tuple[bytes, str]:
     if media.pretty:
         return indented(shown), negotiate.JSON
     return orjson.dumps(shown, option=orjson.OPT_APPEND_NEWLINE), negotiate.JSON
-
-
-_second = 0
-_stamp = ""
-
-
-def timestamp() -> str:
-    """Now, RFC 3339 with whole seconds; made once a second."""
-    global _second, _stamp
-    now = int(time.time())
-    if now != _second:
-        _second, _stamp = now, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
-    return _stamp

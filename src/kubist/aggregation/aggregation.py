@@ -14,9 +14,8 @@ from kubist.aggregation.backend import Backend, backend_of
 from kubist.aggregation.identity import Credentials
 from kubist.aggregation.proxy import proxy
 from kubist.context import User
-from kubist.crd.naming import now
 from kubist.http.messages import Answer, Request
-from kubist.meta import status
+from kubist.meta import status, times
 from kubist.patch.apply import update_managed_fields
 from kubist.request import RequestInfo
 from kubist.storage.cache import Change
@@ -172,7 +171,7 @@ class Aggregation:
             while entry is not None:
                 obj = entry.object()
                 old = entry.object()
-                if not with_condition(obj, found, now()):
+                if not with_condition(obj, found, times.now()):
                     return
                 update_managed_fields(
                     resource.schema,
@@ -180,7 +179,7 @@ class Aggregation:
                     obj,
                     manager=MANAGER,
                     api_version=resource.api_version,
-                    now=now(),
+                    now=times.now(),
                     subresource="status",
                     reset_fields=("metadata", "spec"),
                 )

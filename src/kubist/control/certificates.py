@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kubist.api import timestamp
 from kubist.control.loop import Loop
 from kubist.control.signing import SIGNERS, Signer, check, issue
+from kubist.meta import times
 from kubist.meta.status import APIError
 from kubist.meta.times import parse_time
 from kubist.storage.cache import Change
@@ -60,7 +60,7 @@ class CertificateSigning(Loop):
         )
 
     async def _fail(self, key: str, why: str) -> None:
-        now = timestamp()
+        now = times.now()
         condition = {
             "type": "Failed",
             "status": "True",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from kubist.api import timestamp
 from kubist.control.client import Client
 from kubist.control.loop import Loop, controller_of, entry_of
 from kubist.control.values import pod_ready, scaled
 from kubist.kinds.shared.conditions import set_condition
+from kubist.meta import times
 from kubist.meta.selectors import label_selector
 from kubist.meta.times import parse_time
 from kubist.storage.cache import Change
@@ -90,7 +90,7 @@ class Disruption(Loop):
         generation = budget["metadata"].get("generation", 0)
         wanted["observedGeneration"] = condition["observedGeneration"] = generation
         wanted["conditions"] = [dict(held) for held in wanted.get("conditions") or ()]
-        set_condition(wanted["conditions"], condition, timestamp())
+        set_condition(wanted["conditions"], condition, times.now())
         version = budget["metadata"]["resourceVersion"]
 
         def edit(held: Object) -> Object | None:

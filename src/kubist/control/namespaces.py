@@ -9,10 +9,10 @@ import asyncio
 from collections import Counter
 from typing import Any
 
-from kubist.api import timestamp
 from kubist.control.client import Client
 from kubist.control.loop import Loop
 from kubist.kinds.core.namespace import FINALIZER
+from kubist.meta import times
 from kubist.meta.status import APIError
 from kubist.registry import stored
 from kubist.resources import Resource
@@ -132,7 +132,7 @@ class Namespaces(Loop):
 
     async def _tell(self, name: str, left: Content) -> None:
         conditions = left.conditions()
-        now = timestamp()
+        now = times.now()
 
         def edit(namespace: Object) -> Object:
             held = namespace["status"].setdefault("conditions", [])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kubist.cluster import MANAGER
 from kubist.crd import definition, naming
 from kubist.crd.apiservices import APIServices
-from kubist.meta import status
+from kubist.meta import status, times
 from kubist.patch.apply import update_managed_fields
 from kubist.storage.cache import Change, Collection
 
@@ -168,7 +168,7 @@ class Definitions:
             new,
             manager=MANAGER,
             api_version=self._resource.api_version,
-            now=naming.now(),
+            now=times.now(),
             subresource="status",
             reset_fields=("spec",),
         )
@@ -256,7 +256,7 @@ class Definitions:
         entry = await self.registry.read(resource, "", name)
         while entry is not None:
             crd = entry.object()
-            definition.set_condition(crd, "Terminating", state, reason, message, naming.now())
+            definition.set_condition(crd, "Terminating", state, reason, message, times.now())
             self._own(crd, entry.object())
             finalizers = crd["metadata"].get("finalizers") or []
             if done:

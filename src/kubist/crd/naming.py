@@ -3,18 +3,14 @@ the definition to write, or None if it has nothing to do."""
 
 from __future__ import annotations
 
-import time
 from typing import Any
 from urllib.parse import urlsplit
 
 from kubist.crd import definition
+from kubist.meta import times
 
 Object = dict[str, Any]
 NAMES = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
-
-
-def now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def accept_names(crd: Object, taken: list[Object]) -> Object | None:
@@ -58,7 +54,7 @@ def accept_names(crd: Object, taken: list[Object]) -> Object | None:
     unchanged = held is not None and (held["status"], held.get("reason"), held.get("message")) == naming
     if unchanged and _present(names) == _present(accepted):
         return None
-    stamp = now()
+    stamp = times.now()
     crd["status"]["acceptedNames"] = _ordered(names)
     definition.set_condition(crd, "NamesAccepted", *naming, stamp)
     established = definition.condition(crd, "Established")
@@ -106,10 +102,10 @@ def establish(crd: Object, taken: list[Object]) -> Object | None:
         if held is not None and held.get("reason") == "InvalidCABundle":
             return None
         text = "The conversion webhook CABundle is invalid"
-        definition.set_condition(crd, "Established", "False", "InvalidCABundle", text, now())
+        definition.set_condition(crd, "Established", "False", "InvalidCABundle", text, times.now())
         return crd
     text = "the initial names have been accepted"
-    definition.set_condition(crd, "Established", "True", "InitialNamesAccepted", text, now())
+    definition.set_condition(crd, "Established", "True", "InitialNamesAccepted", text, times.now())
     return crd
 
 
@@ -155,5 +151,5 @@ def conform(crd: Object, taken: list[Object]) -> Object | None:
     held = definition.condition(crd, "KubernetesAPIApprovalPolicyConformant")
     if held is not None and (held["status"], held.get("reason"), held.get("message")) == wanted:
         return None
-    definition.set_condition(crd, "KubernetesAPIApprovalPolicyConformant", *wanted, now())
+    definition.set_condition(crd, "KubernetesAPIApprovalPolicyConformant", *wanted, times.now())
     return crd

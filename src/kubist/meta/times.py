@@ -37,8 +37,17 @@ _ZERO = -62135596800
 """The first second of year 1: the time that means none."""
 
 
+_second = 0
+_stamp = ""
+
+
 def now() -> str:
-    return format_time(int(time.time()))
+    """The current time with whole seconds, formatted at most once a second."""
+    global _second, _stamp
+    second = int(time.time())
+    if second != _second:
+        _second, _stamp = second, format_time(second)
+    return _stamp
 
 
 def now_micro() -> str:

@@ -6,12 +6,12 @@ import copy
 import datetime
 from typing import Any
 
-from kubist.api import timestamp
 from kubist.control.loop import controller_of
 from kubist.control.workloads import cron
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.pods import Managing
 from kubist.kinds.batch.jobstatus import is_finished, is_true
+from kubist.meta import times
 from kubist.meta.status import APIError
 from kubist.storage.cache import Change
 
@@ -105,7 +105,7 @@ class CronJobs(Managing):
             ("Failed", "failedJobsHistoryLimit", 1),
         ):
             ended = [job for job in jobs if is_true(job, kind) and "deletionTimestamp" not in job["metadata"]]
-            ended.sort(key=lambda job: job["status"].get("startTime") or timestamp())
+            ended.sort(key=lambda job: job["status"].get("startTime") or times.now())
             for job in ended[: max(len(ended) - cronjob["spec"].get(field, default), 0)]:
                 await of_pods.delete(self.client, job, "jobs", group="batch")
 

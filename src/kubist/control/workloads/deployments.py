@@ -6,12 +6,12 @@ import copy
 import time
 from typing import Any
 
-from kubist.api import timestamp
 from kubist.control.loop import controller_of
 from kubist.control.values import scaled
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.pods import Managing
 from kubist.kinds.shared.conditions import find, set_condition
+from kubist.meta import times
 from kubist.meta.status import APIError
 from kubist.meta.times import parse_time
 
@@ -308,7 +308,7 @@ def _say(
     conditions: list[Object], kind: str, state: bool | None, reason: str, message: str, *, touch: bool = False
 ) -> None:
     """Set a condition of a deployment, which also has the time of its last update."""
-    now = timestamp()
+    now = times.now()
     said = {"type": kind, "status": {True: "True", False: "False", None: "Unknown"}[state]}
     said |= {"reason": reason, "message": message}
     before = find(conditions, kind)

@@ -6,12 +6,12 @@ import copy
 import time
 from typing import Any
 
-from kubist.api import timestamp
 from kubist.control.values import pod_active, pod_ready
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.pods import Managing
 from kubist.kinds.batch.jobstatus import is_finished, is_true
 from kubist.kinds.shared.conditions import set_condition
+from kubist.meta import times
 from kubist.meta.times import parse_time
 
 Object = dict[str, Any]
@@ -41,7 +41,7 @@ class Jobs(Managing):
         else:
             if is_true(job, "Suspended"):
                 self._say(status, "Suspended", "JobResumed", "Job resumed", state="False")
-            status.setdefault("startTime", timestamp())
+            status.setdefault("startTime", times.now())
         outcome = _count(job, pods, status)
         left = self._time_left(job, status)
         if left is not None and left <= 0:
@@ -102,10 +102,10 @@ class Jobs(Managing):
         self._say(status, first, reason, message)
         self._say(status, kind, reason, message)
         if kind == "Complete":
-            status["completionTime"] = timestamp()
+            status["completionTime"] = times.now()
 
     def _say(self, status: Object, kind: str, reason: str, message: str, state: str = "True") -> None:
-        now = timestamp()
+        now = times.now()
         said = {"type": kind, "status": state, "reason": reason, "message": message, "lastProbeTime": now}
         set_condition(status["conditions"], said, now)
 

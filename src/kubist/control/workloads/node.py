@@ -10,10 +10,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from kubist.api import timestamp
 from kubist.control.client import Client
 from kubist.control.loop import Loop, controller_of, entry_of
 from kubist.kinds.shared.conditions import find, set_condition
+from kubist.meta import times
 from kubist.meta.status import APIError
 from kubist.meta.times import now_micro, parse_time
 from kubist.storage.cache import Change
@@ -76,7 +76,7 @@ def _without_taint(node: Object) -> Object:
 
 
 def _ready(node: Object) -> Object:
-    now, status = timestamp(), node["status"]
+    now, status = times.now(), node["status"]
     conditions = status.setdefault("conditions", [])
     for kind in ("MemoryPressure", "DiskPressure", "PIDPressure"):
         healthy = {"type": kind, "status": "False", "reason": f"KubeletHasNo{kind}", "message": "simulated"}
@@ -120,7 +120,7 @@ class Scheduler(Loop):
         if pod["spec"].get("schedulerName") != "default-scheduler" or pod["spec"].get("schedulingGates"):
             return
         node = next((node for node in self.client.list("nodes") if fits(pod, node)), None)
-        now = timestamp()
+        now = times.now()
 
         def bind(held: Object) -> Object | None:
             if held["spec"].get("nodeName"):
@@ -276,7 +276,7 @@ class Kubelet(Loop):
 
 
 def _running(pod: Object, address: str) -> Object:
-    now, spec, status = timestamp(), pod["spec"], pod["status"]
+    now, spec, status = times.now(), pod["spec"], pod["status"]
     status |= {"phase": "Running", "hostIP": ADDRESS, "hostIPs": [{"ip": ADDRESS}]}
     status |= {"podIP": address, "podIPs": [{"ip": address}], "startTime": status.get("startTime", now)}
     running = {"running": {"startedAt": now}}
@@ -291,7 +291,7 @@ def _running(pod: Object, address: str) -> Object:
 
 
 def _succeeded(pod: Object, address: str) -> Object | None:
-    now, status = timestamp(), pod["status"]
+    now, status = times.now(), pod["status"]
     if status.get("phase") != "Running":
         return None
     status["phase"] = "Succeeded"

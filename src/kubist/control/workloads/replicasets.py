@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from kubist.api import timestamp
 from kubist.control.values import pod_active, pod_ready
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.pods import Managing
 from kubist.kinds.shared.conditions import set_condition
+from kubist.meta import times
 from kubist.meta.selectors import label_selector
 from kubist.meta.status import APIError
 
@@ -60,7 +60,7 @@ class ReplicaSets(Managing):
         conditions = [c for c in owner["status"].get("conditions") or () if c["type"] != "ReplicaFailure"]
         if failure:
             why = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": failure}
-            set_condition(conditions, why, timestamp())
+            set_condition(conditions, why, times.now())
         status = {
             "replicas": len(mine),
             "fullyLabeledReplicas": sum(full.matches(pod["metadata"].get("labels")) for pod in mine) or None,
