@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubist.caching import BoundedCache
 from kubist.kinds.strategy import Strategy
+from kubist.meta.versions import priority
 
 if TYPE_CHECKING:
     from kubist.schema.node import Schema
@@ -228,11 +229,9 @@ class Resources:
 
     def _arrange(self) -> None:
         """Groups of custom resources follow the built-in ones by name, the versions of each as preferred."""
-        from kubist.crd.definition import version_priority
-
         fixed = {key: found for key, found in self._served.items() if key in _builtin_versions()}
         added = {key: found for key, found in self._served.items() if key not in fixed}
-        for key in sorted(added, key=lambda key: (key[0], version_priority(key[1]))):
+        for key in sorted(added, key=lambda key: (key[0], priority(key[1]))):
             fixed[key] = dict(sorted(added[key].items()))
         self._served = fixed
 

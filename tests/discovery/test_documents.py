@@ -10,7 +10,7 @@ import pytest
 from kubist.codec import protobuf, wire
 from kubist.discovery import documents
 from kubist.discovery.aggregated import Aggregated, asked_for
-from kubist.discovery.versions import priority
+from kubist.meta.versions import priority
 from kubist.resources import Resource, Resources
 
 ASK = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.discovery.versions import priority
+from kubist.meta.versions import priority
 
 Object = dict[str, Any]
 

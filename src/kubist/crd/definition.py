@@ -5,7 +5,6 @@ Everything here works on the plain object; nothing is remembered.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 Object = dict[str, Any]
@@ -66,16 +65,3 @@ def set_condition(crd: Object, kind: str, status: str, reason: str, message: str
     if found["status"] != status or not found.get("lastTransitionTime"):
         found["lastTransitionTime"] = now
     found["status"], found["reason"], found["message"] = status, reason, message
-
-
-_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
-_STAGES = {"alpha": 1, "beta": 2, None: 3}
-
-
-def version_priority(name: str) -> tuple[Any, ...]:
-    """Sorts versions as clients prefer them: v2, v1, v1beta1, v1alpha1, then anything else by name."""
-    match = _VERSION.fullmatch(name)
-    if match is None:
-        return (1, name)
-    stage = _STAGES[match[2]]
-    return (0, -stage, -int(match[1]), -int(match[3] or 0))

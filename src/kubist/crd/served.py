@@ -9,7 +9,7 @@ from kubist.crd.conversion import Conversion
 from kubist.crd.stored import CustomKind
 from kubist.crd.strategy import CustomStrategy
 from kubist.crd.version import Version
-from kubist.discovery.documents import storage_version_hash
+from kubist.meta.versions import priority, storage_version_hash
 from kubist.resources import Resource, SubresourceInfo
 
 if TYPE_CHECKING:
@@ -111,14 +111,12 @@ def deprecation(crd: Object, version: Object) -> str:
         return str(version["deprecationWarning"])
     group, kind = crd["spec"]["group"], crd["spec"]["names"]["kind"]
     text = f"{group}/{version['name']} {kind} is deprecated"
-    mine = definition.version_priority(version["name"])
+    mine = priority(version["name"])
     newer = [
         other["name"]
         for other in definition.versions(crd)
-        if other.get("served")
-        and not other.get("deprecated")
-        and definition.version_priority(other["name"]) < mine
+        if other.get("served") and not other.get("deprecated") and priority(other["name"]) < mine
     ]
     if newer:
-        text += f"; use {group}/{min(newer, key=definition.version_priority)} {kind}"
+        text += f"; use {group}/{min(newer, key=priority)} {kind}"
     return text

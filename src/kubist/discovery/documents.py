@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from typing import Any
 
-from kubist.caching import bounded_cache
-from kubist.discovery.versions import priority
+from kubist.meta.versions import priority, storage_version_hash
 from kubist.resources import Resource, Resources, SubresourceInfo
 
 Object = dict[str, Any]
@@ -18,13 +15,6 @@ HASHED_AS = {
     ("apiextensions.k8s.io", "CustomResourceDefinition"): "v1beta1",
 }
 """Kinds that the reference stores in a version of their own, so that servers of other releases can read them."""
-
-
-@bounded_cache(entries=4096, key_length=512)
-def storage_version_hash(group: str, version: str, kind: str) -> str:
-    """How clients tell that the stored version of a kind has changed."""
-    digest = hashlib.sha256(f"{group}/{version}/{kind}".encode()).digest()
-    return base64.b64encode(digest[:8]).decode()
 
 
 def api_versions(address: str) -> Object:
