@@ -10,6 +10,7 @@ from kubist import request as requests
 from kubist.context import Object, Rules, Tokens, User
 from kubist.http.messages import Request
 from kubist.meta import status
+from kubist.meta.objectmeta import APISERVER_MANAGER
 from kubist.resources import Resource
 from kubist.storage.cache import ROOT
 from kubist.storage.store import Conflict
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from kubist.api import API
     from kubist.http.pool import Pool
 
-MANAGER = "kube-apiserver"
 LOOPBACK = User("system:apiserver", groups=("system:masters", "system:authenticated"))
 
 
@@ -69,7 +69,7 @@ class Cluster:
         if call.resource.namespaced:
             obj["metadata"]["namespace"] = namespace
         call.resource.strategy.default(obj)
-        call.context.field_manager = MANAGER
+        call.context.field_manager = APISERVER_MANAGER
         managed.track(call, obj, None, call.resource.strategy.reset_fields)
         entry = await create_verb.insert(call, obj)
         assert entry is not None

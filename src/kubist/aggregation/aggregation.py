@@ -16,6 +16,7 @@ from kubist.aggregation.proxy import proxy
 from kubist.context import User
 from kubist.http.messages import Answer, Request
 from kubist.meta import status, times
+from kubist.meta.objectmeta import APISERVER_MANAGER
 from kubist.patch.apply import update_managed_fields
 from kubist.request import RequestInfo
 from kubist.storage.cache import Change
@@ -28,7 +29,6 @@ Object = dict[str, Any]
 log = logging.getLogger("kubist.aggregation")
 
 GROUP = "apiregistration.k8s.io"
-MANAGER = "kube-apiserver"
 PERIOD_SECONDS = 30.0
 FIRST_RETRY_SECONDS = 0.5
 HIGHEST_PRIORITY = 20_000
@@ -177,7 +177,7 @@ class Aggregation:
                     resource.schema,
                     old,
                     obj,
-                    manager=MANAGER,
+                    manager=APISERVER_MANAGER,
                     api_version=resource.api_version,
                     now=times.now(),
                     subresource="status",

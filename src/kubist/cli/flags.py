@@ -19,6 +19,7 @@ from kubist.cli.conflicts import conflict
 from kubist.cli.unsupported import HARMLESS, REJECTED, rejection
 from kubist.config import Config
 from kubist.logs import FORMATS
+from kubist.meta import durations
 
 log = logging.getLogger("kubist.cli")
 
@@ -147,7 +148,7 @@ def convert(flag: Flag, given: list[str], current: Any) -> Any:
         if flag.type == "portRange":
             return "{}-{}".format(*_port_range(last))
         if flag.type == "duration":
-            return type(current)(seconds(last))
+            return type(current)(durations.seconds(last))
         if isinstance(current, int):
             return _number(last)
     except ValueError as error:
@@ -217,19 +218,6 @@ def _pairs(given: list[str]) -> dict[str, str]:
         key, _, value = part.partition("=")
         pairs[key.strip()] = value.strip() or "true"
     return pairs
-
-
-_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|m|s|us|µs|ns)")
-
-
-def seconds(text: str) -> float:
-    """A duration such as `1h30m` in seconds."""
-    if text == "0":
-        return 0.0
-    if not text or "".join(match[0] for match in _PART.finditer(text)) != text:
-        raise ValueError(f'time: invalid duration "{text}"')
-    return sum(float(match[1]) * _UNITS[match[2]] for match in _PART.finditer(text))
 
 
 def _absence(name: str) -> str:

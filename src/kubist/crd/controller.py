@@ -11,10 +11,10 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING, Any
 
-from kubist.cluster import MANAGER
 from kubist.crd import definition, naming
 from kubist.crd.apiservices import APIServices
 from kubist.meta import status, times
+from kubist.meta.objectmeta import APISERVER_MANAGER
 from kubist.patch.apply import update_managed_fields
 from kubist.storage.cache import Change, Collection
 
@@ -166,7 +166,7 @@ class Definitions:
             self._resource.schema,
             old,
             new,
-            manager=MANAGER,
+            manager=APISERVER_MANAGER,
             api_version=self._resource.api_version,
             now=times.now(),
             subresource="status",

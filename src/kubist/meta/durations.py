@@ -46,3 +46,16 @@ def wrong(text: str) -> str:
             return f"time: invalid duration {quoted(text)}"
         at = term.end()
     return ""
+
+
+_UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|m|s|us|µs|ns)")
+
+
+def seconds(text: str) -> float:
+    """A duration of a flag or a schedule, such as `1h30m`, in seconds; `ValueError` for any other text."""
+    if text == "0":
+        return 0.0
+    if not text or "".join(match[0] for match in _PART.finditer(text)) != text:
+        raise ValueError(f'time: invalid duration "{text}"')
+    return sum(float(match[1]) * _UNIT_SECONDS[match[2]] for match in _PART.finditer(text))

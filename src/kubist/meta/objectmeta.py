@@ -23,6 +23,8 @@ ANNOTATIONS_LIMIT = 256 * 1024
 _SURELY_FITS = ANNOTATIONS_LIMIT // 8
 """So many characters of values: with a few keys of valid length, and in UTF-8, they are below the limit."""
 FIELD_MANAGER_LIMIT = 128
+APISERVER_MANAGER = "kube-apiserver"
+"""The field manager of writes that the API server makes on its own behalf."""
 SUBRESOURCE_LIMIT = 256
 ORPHAN_FINALIZER = "orphan"
 FOREGROUND_FINALIZER = "foregroundDeletion"

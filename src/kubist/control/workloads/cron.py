@@ -6,7 +6,7 @@ import datetime
 import zoneinfo
 from typing import NamedTuple
 
-from kubist.cli.flags import seconds
+from kubist.meta.durations import seconds
 
 WORDS = {
     "@yearly": "0 0 1 1 *",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kubist.kinds.shared.conditions import find, set_condition
 from kubist.kinds.strategy import Object
+from kubist.meta.objectmeta import APISERVER_MANAGER
 from kubist.meta.status import APIError, forbidden, too_many_requests
 from kubist.patch import apply as ssa
 from kubist.schema.catalog import schema_for
@@ -14,7 +15,6 @@ from kubist.schema.catalog import schema_for
 if TYPE_CHECKING:
     from kubist.context import Context
 
-_MANAGER = "kube-apiserver"
 _MAX_DISRUPTED_PODS = 2000
 _VIOLATION = "Cannot evict pod as it would violate the pod's disruption budget."
 
@@ -46,7 +46,7 @@ async def take_disruption(ctx: Context, budget: Object, pod_name: str) -> None:
             schema_for("policy", "v1", "PodDisruptionBudget"),
             before,
             current,
-            manager=_MANAGER,
+            manager=APISERVER_MANAGER,
             api_version="policy/v1",
             now=ctx.now,
             subresource="status",
