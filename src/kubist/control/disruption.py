@@ -8,8 +8,8 @@ from typing import Any
 from kubist.control.client import Client
 from kubist.control.loop import Loop, controller_of, entry_of
 from kubist.control.values import pod_ready, scaled
-from kubist.kinds.shared.conditions import set_condition
 from kubist.meta import times
+from kubist.meta.conditions import set_condition
 from kubist.meta.selectors import label_selector
 from kubist.meta.times import parse_time
 from kubist.storage.cache import Change

@@ -12,8 +12,8 @@ from kubist import cel
 from kubist.cel import BOOL, DYN, STRING, CompileError, Program, list_of, map_of, object_type
 from kubist.filters.claims import ClaimMapping, Rule, Source
 from kubist.filters.oidc import ALGORITHMS, Issuer
-from kubist.kinds.shared.paths import validate_domain_prefixed_path
 from kubist.meta.fields import FieldError, duplicate, invalid, required, summary
+from kubist.meta.paths import validate_domain_prefixed_path
 
 if TYPE_CHECKING:
     from kubist.config import Config

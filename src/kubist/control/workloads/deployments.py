@@ -10,8 +10,8 @@ from kubist.control.loop import controller_of
 from kubist.control.values import scaled
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.pods import Managing
-from kubist.kinds.shared.conditions import find, set_condition
 from kubist.meta import times
+from kubist.meta.conditions import find, set_condition
 from kubist.meta.status import APIError
 from kubist.meta.times import parse_time
 

@@ -10,8 +10,8 @@ from kubist.control.values import pod_active, pod_ready
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.pods import Managing
 from kubist.kinds.batch.jobstatus import is_finished, is_true
-from kubist.kinds.shared.conditions import set_condition
 from kubist.meta import times
+from kubist.meta.conditions import set_condition
 from kubist.meta.times import parse_time
 
 Object = dict[str, Any]

@@ -12,8 +12,8 @@ from typing import Any
 
 from kubist.control.client import Client
 from kubist.control.loop import Loop, controller_of, entry_of
-from kubist.kinds.shared.conditions import find, set_condition
 from kubist.meta import times
+from kubist.meta.conditions import find, set_condition
 from kubist.meta.status import APIError
 from kubist.meta.times import now_micro, parse_time
 from kubist.storage.cache import Change

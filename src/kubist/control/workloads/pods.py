@@ -12,7 +12,7 @@ import orjson
 from kubist.control.client import Client
 from kubist.control.loop import Loop, controller_of, entry_of
 from kubist.control.values import pod_ready
-from kubist.kinds.shared.conditions import find
+from kubist.meta.conditions import find
 from kubist.meta.selectors import label_selector
 from kubist.meta.status import APIError
 from kubist.meta.times import parse_time

@@ -8,8 +8,8 @@ from typing import Any
 from kubist.control.values import pod_active, pod_ready
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.pods import Managing
-from kubist.kinds.shared.conditions import set_condition
 from kubist.meta import times
+from kubist.meta.conditions import set_condition
 from kubist.meta.selectors import label_selector
 from kubist.meta.status import APIError
 

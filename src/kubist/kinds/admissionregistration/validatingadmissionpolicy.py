@@ -16,10 +16,9 @@ from kubist.kinds.admissionregistration.policies import (
     validate_matching,
     validate_variables,
 )
-from kubist.kinds.shared import conditions
 from kubist.kinds.shared.update import keep_metadata
 from kubist.kinds.strategy import Errors, Object, Update, keep
-from kubist.meta import fields, names
+from kubist.meta import conditions, fields, names
 
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _MAX_ANNOTATIONS = 20

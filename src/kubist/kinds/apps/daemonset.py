@@ -18,13 +18,13 @@ from kubist.kinds.shared.intstr import (
     validate_at_most_100_percent,
     validate_int_or_percent,
 )
-from kubist.kinds.shared.labels import has_invalid_values, is_empty, validate_selector
 from kubist.kinds.shared.numbers import nonnegative, nonnegative_fields
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.shared.workload import Workload, validate_template
 from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Update
 from kubist.meta import objectmeta
 from kubist.meta.fields import invalid, not_supported, required
+from kubist.meta.labels import has_invalid_values, is_empty, validate_selector
 
 if TYPE_CHECKING:
     from kubist.context import Context

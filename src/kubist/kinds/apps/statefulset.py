@@ -27,12 +27,12 @@ from kubist.kinds.shared.intstr import (
     validate_at_most_100_percent,
     validate_int_or_percent,
 )
-from kubist.kinds.shared.labels import validate_labels, validate_selector
 from kubist.kinds.shared.numbers import nonnegative, nonnegative_fields
 from kubist.kinds.shared.workload import validate_template
 from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Update
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import forbidden, invalid, not_supported, required
+from kubist.meta.labels import validate_labels, validate_selector
 
 if TYPE_CHECKING:
     from kubist.context import Context

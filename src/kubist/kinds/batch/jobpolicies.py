@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 from kubist.kinds.batch import indexes
-from kubist.kinds.shared.labels import validate_label_name
 from kubist.kinds.shared.numbers import nonnegative
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta.fields import (
@@ -18,6 +17,7 @@ from kubist.meta.fields import (
     too_long,
     too_many,
 )
+from kubist.meta.labels import validate_label_name
 from kubist.schema.internals import internal_form
 
 MAX_RULES = 20

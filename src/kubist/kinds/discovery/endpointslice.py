@@ -12,12 +12,12 @@ from kubist.kinds.shared.ip import (
     validate_endpoint_ip,
     validate_ip,
 )
-from kubist.kinds.shared.labels import validate_labels
 from kubist.kinds.shared.ports import PROTOCOLS
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import duplicate, invalid, not_supported, required, too_many
+from kubist.meta.labels import validate_labels
 
 if TYPE_CHECKING:
     from kubist.context import Context

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.kinds.shared.conditions import set_condition
 from kubist.kinds.strategy import Object
+from kubist.meta.conditions import set_condition
 
 API_VERSION = "flowcontrol.apiserver.k8s.io/v1"
 MANAGER = "api-priority-and-fairness-config-consumer-v1"

@@ -14,12 +14,12 @@ from kubist.kinds.resource.common import (
     validate_raw,
     validate_share_id,
 )
-from kubist.kinds.shared.conditions import validate_conditions
 from kubist.kinds.shared.ip import validate_interface_address
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.storage.common import validate_driver_name
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields, names
+from kubist.meta.conditions import validate_conditions
 
 DeviceID = tuple[str, str, str, str]
 _SOURCES = ("FromClaim", "FromClass")

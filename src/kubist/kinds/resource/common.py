@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import orjson
 
-from kubist.kinds.shared.labels import validate_label_name
 from kubist.kinds.shared.repeats import repeats
 from kubist.kinds.storage.common import validate_driver_name
 from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields, names
+from kubist.meta.labels import validate_label_name
 
 T = TypeVar("T")
 PARAMETERS_LIMIT = 10 * 1024

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.kinds.shared.conditions import find
+from kubist.meta.conditions import find
 
 Object = dict[str, Any]
 

@@ -44,9 +44,9 @@ from kubist.kinds.core.podspec.windows import (
     validate_linux_pod,
     validate_windows_pod,
 )
-from kubist.kinds.shared.labels import validate_labels
 from kubist.meta import names
 from kubist.meta.fields import FieldError, forbidden, invalid, not_found, not_supported, required
+from kubist.meta.labels import validate_labels
 
 Object = dict[str, Any]
 Errors = list[FieldError]

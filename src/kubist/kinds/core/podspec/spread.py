@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.kinds.core.podspec.options import Options
-from kubist.kinds.shared.labels import validate_label_name, validate_selector
 from kubist.meta.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
+from kubist.meta.labels import validate_label_name, validate_selector
 
 Object = dict[str, Any]
 Errors = list[FieldError]

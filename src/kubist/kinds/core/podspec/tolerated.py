@@ -8,7 +8,7 @@ from kubist.kinds.core.podspec import paths, resources, security, spread
 from kubist.kinds.core.podspec.annotations import has_invalid_deletion_cost
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.visit import containers_of
-from kubist.kinds.shared import labels
+from kubist.meta import labels
 
 Object = dict[str, Any]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kubist.kinds.shared.labels import validate_label_name
 from kubist.meta import fields, names
 from kubist.meta.fields import FieldError
+from kubist.meta.labels import validate_label_name
 
 Condition = dict[str, Any]
 
