@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kubist.bootstrap.objects import objects
-from kubist.kinds.rbac.rules import uncovered
+from kubist.rbac.rules import uncovered
 from kubist.storage.store import Conflict
 
 if TYPE_CHECKING:

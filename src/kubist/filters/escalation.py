@@ -10,9 +10,9 @@ from typing import Any
 from kubist.context import Context
 from kubist.filters.attributes import quoted_list
 from kubist.filters.authorization import EVERYTHING, MASTERS
-from kubist.kinds.rbac.rules import MOST, uncovered
 from kubist.meta import status
 from kubist.meta.fields import quoted
+from kubist.rbac.rules import MOST, uncovered
 from kubist.turns import elsewhere
 
 GROUP = "rbac.authorization.k8s.io"

@@ -1,0 +1,1 @@
+"""Rules of roles: what one rule allows, and which rules cover others."""
