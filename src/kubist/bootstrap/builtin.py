@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
+from kubist.bootstrap import dangling
 from kubist.bootstrap.ownership import owned
-from kubist.kinds.flowcontrol import dangling
 
 Object = dict[str, Any]
 

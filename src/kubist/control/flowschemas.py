@@ -6,8 +6,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from kubist.bootstrap import dangling
 from kubist.context import Object
-from kubist.kinds.flowcontrol import dangling
 from kubist.meta import status, times
 from kubist.storage.cache import Change
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubist import bootstrap
-from kubist.kinds.flowcontrol import dangling
+from kubist.bootstrap import dangling
 
 V1 = "flowcontrol.apiserver.k8s.io/v1"
 Causes = list[tuple[str, str]]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from kubist.kinds.strategy import Object
+from typing import Any
+
 from kubist.meta.conditions import set_condition
 
+Object = dict[str, Any]
 API_VERSION = "flowcontrol.apiserver.k8s.io/v1"
 MANAGER = "api-priority-and-fairness-config-consumer-v1"
 """Under which name the server applies the condition."""
