@@ -38,7 +38,7 @@ from kubist.meta import durations, status, times
 from kubist.meta.fields import quoted
 from kubist.registry import Registry
 from kubist.request import RequestInfo
-from kubist.resources import Resources
+from kubist.resources.resource import Resources
 from kubist.storage.store import Unavailable
 from kubist.turns import LONG, away
 from kubist.verbs.call import Call

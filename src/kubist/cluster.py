@@ -11,7 +11,7 @@ from kubist.context import Object, Rules, Tokens, User
 from kubist.http.messages import Request
 from kubist.meta import status
 from kubist.meta.objectmeta import APISERVER_MANAGER
-from kubist.resources import Resource
+from kubist.resources.resource import Resource
 from kubist.storage.cache import ROOT
 from kubist.storage.store import Conflict
 from kubist.verbs import create as create_verb

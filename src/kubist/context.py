@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kubist.config import Config
     from kubist.http.messages import Request
     from kubist.http.pool import Pool
-    from kubist.resources import Resource
+    from kubist.resources.resource import Resource
 
 Object = dict[str, Any]
 

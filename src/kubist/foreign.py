@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from kubist.resources import Resource, Resources
+from kubist.resources.resource import Resource, Resources
 from kubist.schema.catalog import is_builtin, schema_for
 from kubist.schema.decode import decode
 from kubist.schema.leaves import KEEP_EMPTY

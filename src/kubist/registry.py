@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubist import foreign
 from kubist.meta import status
-from kubist.resources import Resource, Resources
+from kubist.resources.resource import Resource, Resources
 from kubist.storage.cache import Cache, Collection, Entry, StoredKind
 from kubist.storage.encryption.sealed import reason
 from kubist.storage.store import Conflict, Store, Unavailable

@@ -9,7 +9,7 @@ from kubist.meta import status
 from kubist.meta.fields import quoted
 from kubist.meta.names import path_segment
 from kubist.request import RequestInfo
-from kubist.resources import Resource
+from kubist.resources.resource import Resource
 
 OBJECT_ROUTE = (("GET", "get"), ("PUT", "update"), ("PATCH", "patch"), ("DELETE", "delete"))
 SUBRESOURCE_ROUTE = (*OBJECT_ROUTE, ("POST", "create"))

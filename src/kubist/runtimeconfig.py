@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from kubist.resources import Resources
+from kubist.resources.resource import Resources
 
 log = logging.getLogger("kubist")
 

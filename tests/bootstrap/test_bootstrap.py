@@ -12,7 +12,7 @@ from kubist import bootstrap
 from kubist.bootstrap.objects import advertise_address
 from kubist.config import Config
 from kubist.registry import Registry
-from kubist.resources import Resources, builtin
+from kubist.resources.resource import Resources, builtin
 from kubist.schema.catalog import schema_for
 from kubist.schema.strict import decode_value
 from kubist.storage.sqlite import SqliteStore

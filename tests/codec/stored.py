@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from kubist.resources import Resource, builtin
+from kubist.resources.resource import Resource, builtin
 from kubist.storage.cache import Entry, StoredKind
 
 Object = dict[str, Any]

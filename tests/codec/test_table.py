@@ -15,7 +15,7 @@ from kubist.codec.representations import representation
 from kubist.codec.table import Row
 from kubist.kinds.columns import ages, table_of
 from kubist.meta.status import APIError
-from kubist.resources import Resource, builtin
+from kubist.resources.resource import Resource, builtin
 
 from .stored import Object, config_map, entry, resource
 

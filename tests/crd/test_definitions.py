@@ -10,7 +10,7 @@ from crd.defining import definition, version
 from kubist.crd.schemas import formats_warnings
 from kubist.crd.validate import validate_definition
 from kubist.kinds.apiextensions.customresourcedefinition import strategy
-from kubist.resources import builtin
+from kubist.resources.resource import builtin
 from kubist.schema.strict import decode_value
 
 Object = dict[str, Any]

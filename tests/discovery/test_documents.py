@@ -11,7 +11,7 @@ from kubist.codec import protobuf, wire
 from kubist.discovery import documents
 from kubist.discovery.aggregated import Aggregated, asked_for
 from kubist.meta.versions import priority
-from kubist.resources import Resource, Resources
+from kubist.resources.resource import Resource, Resources
 
 ASK = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 

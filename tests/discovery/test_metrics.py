@@ -10,7 +10,7 @@ import pytest
 from kubist.discovery import metrics as metrics_module
 from kubist.discovery.metrics import Metrics, content_type
 from kubist.request import parse
-from kubist.resources import Resources
+from kubist.resources.resource import Resources
 
 
 class _Nothing:

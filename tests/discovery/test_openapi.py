@@ -15,7 +15,7 @@ from kubist.discovery.openapi import OpenAPI
 from kubist.discovery.openapi_types import custom
 from kubist.discovery.openapi_v3 import referred
 from kubist.http.messages import Request, Response
-from kubist.resources import Resource, Resources, builtin
+from kubist.resources.resource import Resource, Resources, builtin
 
 from .test_documents import custom as custom_resource
 

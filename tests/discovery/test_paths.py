@@ -14,7 +14,7 @@ from kubist.discovery.paths import Paths
 from kubist.http.messages import Answer, Request, Response
 from kubist.meta.status import APIError
 from kubist.request import parse, parse_query
-from kubist.resources import Resources
+from kubist.resources.resource import Resources
 
 
 def ask(method: str, path: str, accept: str = "", query: str = "") -> Response:

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from kubist.resources import Resource
+from kubist.resources.resource import Resource
 from kubist.schema.node import Schema
 
 Object = dict[str, Any]

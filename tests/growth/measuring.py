@@ -11,7 +11,7 @@ from typing import Any
 
 from growth.filling import Object, Path_, candidates, filled
 from kubist.http.messages import Request, Response
-from kubist.resources import Resource
+from kubist.resources.resource import Resource
 from live import TOKEN, Live
 
 APPLY = "application/apply-patch+yaml"

@@ -10,7 +10,7 @@ import pytest
 
 from growth.filling import METADATA, VARIANTS, below, long_fields
 from growth.measuring import Prober
-from kubist.resources import Resource, Resources
+from kubist.resources.resource import Resource, Resources
 
 COUNT = 400
 DEEP = 4

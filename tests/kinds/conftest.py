@@ -13,7 +13,7 @@ import yaml
 from kubist.config import Config
 from kubist.context import User
 from kubist.kinds.strategy import Update
-from kubist.resources import Resources
+from kubist.resources.resource import Resources
 from kubist.schema.strict import decode_value
 
 Object = dict[str, Any]

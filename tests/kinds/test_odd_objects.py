@@ -7,7 +7,7 @@ import pytest
 
 from kubist.jsontext.errors import DecodeError
 from kubist.kinds.strategy import Update
-from kubist.resources import Resource, Resources
+from kubist.resources.resource import Resource, Resources
 from kubist.schema.node import Schema
 from kubist.schema.strict import decode_value
 

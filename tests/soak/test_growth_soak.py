@@ -11,7 +11,7 @@ from sizes import SHORT, size
 from growth.filling import METADATA, VARIANTS, below, long_fields
 from growth.measuring import VERBS, Prober
 from growth.test_every_field import created
-from kubist.resources import Resource
+from kubist.resources.resource import Resource
 from live import Live, Pki
 
 ITEMS = size("ITEMS", 1_500, 400)

@@ -10,7 +10,7 @@ from kubist.admission.plugin import CONNECT, DELETE
 from kubist.context import Context
 from kubist.kinds.strategy import Scale
 from kubist.meta import status
-from kubist.resources import Resource, Resources
+from kubist.resources.resource import Resource, Resources
 from kubist.schema.catalog import schema_for
 from kubist.schema.node import Schema
 from kubist.verbs import body, scale

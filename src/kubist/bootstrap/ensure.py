@@ -14,7 +14,7 @@ from kubist.storage.store import Conflict
 if TYPE_CHECKING:
     from kubist.config import Config
     from kubist.registry import Registry
-    from kubist.resources import Resource
+    from kubist.resources.resource import Resource
 
 Object = dict[str, Any]
 Revise = Callable[[Object, Object], Object | None]

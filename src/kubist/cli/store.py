@@ -96,7 +96,7 @@ def _opener(encryption: str) -> Callable[[str, bytes], bytes]:
     """What makes plain values of stored ones; those it cannot open stay as they are."""
     if not encryption:
         return lambda key, value: value
-    from kubist.resources import Resources
+    from kubist.resources.resource import Resources
     from kubist.server import encrypted_values
 
     values = encrypted_values(encryption, Resources())

@@ -15,7 +15,7 @@ from kubist.schema.catalog import by_name
 from kubist.storage.cache import Entry
 
 if TYPE_CHECKING:
-    from kubist.resources import Resource
+    from kubist.resources.resource import Resource
 
 KIND = "PartialObjectMetadata"
 OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"

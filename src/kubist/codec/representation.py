@@ -17,7 +17,7 @@ from kubist.codec.kept import EVENTS, KEPT
 from kubist.storage.cache import Change, Entry
 
 if TYPE_CHECKING:
-    from kubist.resources import Resource
+    from kubist.resources.resource import Resource
 
 Object = dict[str, Any]
 ListMeta = dict[str, Any]

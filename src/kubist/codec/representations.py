@@ -7,7 +7,7 @@ import orjson
 from kubist.codec import negotiate
 from kubist.codec.negotiate import Endpoint, MediaType
 from kubist.codec.representation import Json, Representation
-from kubist.resources import Resource
+from kubist.resources.resource import Resource
 
 _INCLUDED = ("", "Metadata", "Object", "None")
 _BUILT_IN = Endpoint(transforms=True, table=True, literal=True)

@@ -29,7 +29,7 @@ from kubist.meta.status import APIError, bad_request
 from kubist.storage.cache import Change, Entry
 
 if TYPE_CHECKING:
-    from kubist.resources import Resource
+    from kubist.resources.resource import Resource
 
 INCLUDED = ("", "Metadata", "Object", "None")
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"

@@ -14,7 +14,7 @@ from kubist.context import User
 from kubist.http.messages import Request
 from kubist.kinds.strategy import Update
 from kubist.meta import status
-from kubist.resources import Resource
+from kubist.resources.resource import Resource
 from kubist.storage.cache import Collection, Entry
 from kubist.verbs import body, guarded, managed
 from kubist.verbs import create as create_verb

@@ -14,7 +14,7 @@ from kubist.control.client import Client
 from kubist.control.loop import Loop
 from kubist.control.owners import Owners, Ref
 from kubist.meta.status import APIError
-from kubist.resources import Resource
+from kubist.resources.resource import Resource
 from kubist.storage.cache import Change, Collection, Entry
 from kubist.verbs.delete import FOREGROUND, ORPHAN
 

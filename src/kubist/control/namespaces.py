@@ -15,7 +15,7 @@ from kubist.kinds.core.namespace import FINALIZER
 from kubist.meta import times
 from kubist.meta.status import APIError
 from kubist.registry import stored
-from kubist.resources import Resource
+from kubist.resources.resource import Resource
 from kubist.storage.cache import Change, Collection, Entry
 
 Object = dict[str, Any]

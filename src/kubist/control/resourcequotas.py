@@ -15,7 +15,7 @@ from kubist.control.client import Client
 from kubist.control.loop import Loop
 from kubist.meta.quantity import ZERO
 from kubist.registry import stored
-from kubist.resources import Resource
+from kubist.resources.resource import Resource
 from kubist.storage.cache import Change, Collection
 
 Object = dict[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from kubist.meta import status
 from kubist.request import RequestInfo
-from kubist.resources import Resource
+from kubist.resources.resource import Resource
 
 ACROSS_NAMESPACES = ("list", "watch")
 VERBS = frozenset(("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"))

@@ -10,7 +10,7 @@ from kubist.crd.stored import CustomKind
 from kubist.crd.strategy import CustomStrategy
 from kubist.crd.version import Version
 from kubist.meta.versions import priority, storage_version_hash
-from kubist.resources import Resource, SubresourceInfo
+from kubist.resources.resource import Resource, SubresourceInfo
 
 if TYPE_CHECKING:
     from kubist.crd.webhook import Webhook

@@ -9,7 +9,7 @@ import orjson
 
 from kubist.codec import negotiate, protobuf
 from kubist.discovery import documents
-from kubist.resources import Resource, Resources
+from kubist.resources.resource import Resource, Resources
 from kubist.schema.catalog import by_name
 from kubist.schema.node import Field, Schema
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.meta.versions import priority, storage_version_hash
-from kubist.resources import Resource, Resources, SubresourceInfo
+from kubist.resources.resource import Resource, Resources, SubresourceInfo
 
 Object = dict[str, Any]
 

@@ -21,7 +21,7 @@ from kubist.codec import negotiate
 from kubist.discovery import descriptions, openapi_paths, openapi_types, openapi_v2, openapi_v3
 from kubist.discovery.openapi_paths import Path
 from kubist.http.messages import Headers, Request, Response
-from kubist.resources import Resource, Resources, builtin
+from kubist.resources.resource import Resource, Resources, builtin
 
 Object = dict[str, Any]
 

@@ -18,7 +18,7 @@ from kubist.discovery.openapi_parameters import (
     WATCH,
     WRITE,
 )
-from kubist.resources import Resource, SubresourceInfo
+from kubist.resources.resource import Resource, SubresourceInfo
 from kubist.schema import catalog
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1."

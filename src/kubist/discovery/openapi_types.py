@@ -6,7 +6,7 @@ from typing import Any
 
 from kubist.discovery import descriptions
 from kubist.discovery.openapi_paths import META, custom_name
-from kubist.resources import Resource
+from kubist.resources.resource import Resource
 from kubist.schema import catalog, openapi
 
 Object = dict[str, Any]

@@ -20,7 +20,7 @@ from kubist.discovery.openapi import OpenAPI
 from kubist.http.messages import Answer, Request, Response
 from kubist.meta import status
 from kubist.request import RequestInfo, split
-from kubist.resources import Resources
+from kubist.resources.resource import Resources
 
 if TYPE_CHECKING:
     from kubist.aggregation.aggregation import Aggregation

@@ -21,7 +21,7 @@ from kubist.storage.cache import Entry
 
 if TYPE_CHECKING:
     from kubist.registry import Registry
-    from kubist.resources import Resource
+    from kubist.resources.resource import Resource
 
 LEGACY_ISSUER = "kubernetes/serviceaccount"
 INVALID_SINCE = "kubernetes.io/legacy-token-invalid-since"

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar, cast
 
 from kubist.embedded import Server
 from kubist.hints import did_you_mean
-from kubist.resources import Resource
+from kubist.resources.resource import Resource
 from kubist.testing import manifests as reading
 from kubist.testing import references, snapshot, waiting
 from kubist.testing.clients import Clients

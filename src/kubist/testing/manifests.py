@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from kubist.hints import did_you_mean
-from kubist.resources import Resource, Resources
+from kubist.resources.resource import Resource, Resources
 
 __tracebackhide__ = True
 

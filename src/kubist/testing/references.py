@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.hints import did_you_mean
-from kubist.resources import Resource, Resources
+from kubist.resources.resource import Resource, Resources
 
 __tracebackhide__ = True
 

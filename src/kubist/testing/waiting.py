@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kubist.hints import did_you_mean
-from kubist.resources import Resource
+from kubist.resources.resource import Resource
 from kubist.server import Server
 from kubist.storage.cache import Change
 

@@ -14,7 +14,7 @@ from kubist.jsontext.complaints import Repeats
 from kubist.jsontext.errors import DecodeError
 from kubist.jsontext.json import json_type
 from kubist.meta import status
-from kubist.resources import Resource
+from kubist.resources.resource import Resource
 from kubist.schema.catalog import is_builtin, schema_for
 from kubist.schema.empties import Empties
 from kubist.schema.leaves import KEEP_EMPTY

@@ -15,7 +15,7 @@ from kubist.context import Context, User
 from kubist.http.messages import Request, Response
 from kubist.meta import status
 from kubist.request import RequestInfo
-from kubist.resources import Resource
+from kubist.resources.resource import Resource
 from kubist.schema.empties import Empties
 from kubist.storage.cache import Entry
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.resources import Resource
+from kubist.resources.resource import Resource
 from kubist.schema.older import SERVED_AS
 from kubist.verbs.call import Call
 

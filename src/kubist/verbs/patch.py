@@ -15,7 +15,7 @@ from kubist.meta.fields import FieldError, quoted
 from kubist.meta.numerals import written
 from kubist.patch import jsonpatch, merge, strategic
 from kubist.patch.values import shown
-from kubist.resources import Resource
+from kubist.resources.resource import Resource
 from kubist.schema.decode import restored
 from kubist.schema.leaves import KEEP_EMPTY, WRAP
 from kubist.schema.node import Schema

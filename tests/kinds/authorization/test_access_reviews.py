@@ -10,7 +10,7 @@ from kubist.config import Config
 from kubist.context import Rules, User
 from kubist.kinds.strategy import Create
 from kubist.meta.status import APIError
-from kubist.resources import _load_strategy
+from kubist.resources.resource import _load_strategy
 
 JO = User("jo", groups=("devs",))
 

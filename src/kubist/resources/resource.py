@@ -147,7 +147,7 @@ STORED_ELSEWHERE = {
 @functools.cache
 def builtin() -> tuple[Resource, ...]:
     """The built-in resources in discovery order. Shared by all servers; strategies and schemas load on use."""
-    rows = json.loads(Path(__file__).with_name("schema").joinpath("resources.json").read_bytes())
+    rows = json.loads(Path(__file__).with_name("resources.json").read_bytes())
     return tuple(_builtin(row) for row in rows)
 
 
