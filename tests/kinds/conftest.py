@@ -12,8 +12,8 @@ import yaml
 
 from kubist.config import Config
 from kubist.context import User
-from kubist.kinds.strategy import Update
 from kubist.resources.resource import Resources
+from kubist.resources.strategy import Update
 from kubist.schema.strict import decode_value
 
 Object = dict[str, Any]

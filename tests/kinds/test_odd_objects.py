@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from kubist.jsontext.errors import DecodeError
-from kubist.kinds.strategy import Update
 from kubist.resources.resource import Resource, Resources
+from kubist.resources.strategy import Update
 from kubist.schema.node import Schema
 from kubist.schema.strict import decode_value
 

@@ -8,9 +8,9 @@ import orjson
 
 from kubist.admission.plugin import CONNECT, DELETE
 from kubist.context import Context
-from kubist.kinds.strategy import Scale
 from kubist.meta import status
 from kubist.resources.resource import Resource, Resources
+from kubist.resources.strategy import Scale
 from kubist.schema.catalog import schema_for
 from kubist.schema.node import Schema
 from kubist.verbs import body, scale

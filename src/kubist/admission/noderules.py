@@ -6,7 +6,7 @@ from typing import Any
 
 from kubist.admission.plugins.serviceaccount import secrets_of
 from kubist.context import Context
-from kubist.kinds.strategy import at
+from kubist.resources.strategy import at
 
 Object = dict[str, Any]
 

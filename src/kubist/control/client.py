@@ -12,9 +12,9 @@ from kubist import request as requests
 from kubist.cluster import Cluster
 from kubist.context import User
 from kubist.http.messages import Request
-from kubist.kinds.strategy import Update
 from kubist.meta import status
 from kubist.resources.resource import Resource
+from kubist.resources.strategy import Update
 from kubist.storage.cache import Collection, Entry
 from kubist.verbs import body, guarded, managed
 from kubist.verbs import create as create_verb

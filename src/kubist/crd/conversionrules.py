@@ -7,8 +7,8 @@ from typing import Any
 from kubist.crd import definition
 from kubist.crd.webhook import REVIEW_VERSIONS, valid_ca_bundle
 from kubist.kinds.shared.webhookclient import validate_service, validate_url
-from kubist.kinds.strategy import Errors
 from kubist.meta import fields, names
+from kubist.resources.strategy import Errors
 
 Object = dict[str, Any]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.crd.version import Version
-from kubist.kinds.strategy import Errors
 from kubist.meta import fields, status
 from kubist.patch.values import go_type, shown
+from kubist.resources.strategy import Errors
 
 Object = dict[str, Any]
 MAX_REPLICAS = (1 << 31) - 1

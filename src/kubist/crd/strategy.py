@@ -11,9 +11,9 @@ from kubist.crd.conversion import Conversion
 from kubist.crd.scalepaths import scale_spec_errors, scale_status_errors, scale_values
 from kubist.crd.validation.explain import OldValue
 from kubist.crd.version import Version
-from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Strategy, Update
 from kubist.meta import objectmeta, status
 from kubist.meta.fields import FieldError
+from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Strategy, Update
 
 if TYPE_CHECKING:
     from kubist.context import Context

@@ -19,8 +19,8 @@ from kubist.crd.versionrules import (
     validate_selectable,
     validate_subresources,
 )
-from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields, names
+from kubist.resources.strategy import Errors, Object
 from kubist.schema.internals import internal_form
 from kubist.turns import leave_loop
 

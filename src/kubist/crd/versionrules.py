@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.crd import definition, fieldpath
-from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields
+from kubist.resources.strategy import Errors, Object
 from kubist.schema.internals import go_names, internal_form
 
 Props = dict[str, Any]

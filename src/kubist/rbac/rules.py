@@ -11,7 +11,7 @@ from itertools import islice
 from operator import and_
 from typing import Any
 
-from kubist.kinds.strategy import Object
+from kubist.resources.strategy import Object
 
 MOST = 5_000
 """Missing permissions that are listed. A role of 3 MB can give more than a million million permissions."""

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kubist.caching import BoundedCache
-from kubist.kinds.strategy import Strategy
 from kubist.meta.versions import priority
+from kubist.resources.strategy import Strategy
 
 if TYPE_CHECKING:
     from kubist.schema.node import Schema

@@ -9,10 +9,10 @@ import orjson
 from kubist.http.messages import Response
 from kubist.jsontext.errors import DecodeError
 from kubist.jsontext.json import json_type
-from kubist.kinds.strategy import Scale, Update
 from kubist.meta import objectmeta, status
 from kubist.meta.numerals import odd_number, rounded
 from kubist.patch import apply as ssa
+from kubist.resources.strategy import Scale, Update
 from kubist.schema.decode import restored
 from kubist.schema.leaves import WRAP
 from kubist.turns import away

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.http.messages import Response
-from kubist.kinds.strategy import Connect
 from kubist.meta import status
 from kubist.request import query_values, truthy
+from kubist.resources.strategy import Connect
 from kubist.verbs.call import Call
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.http.messages import Response
-from kubist.kinds.strategy import Create, Strategy
 from kubist.meta import names, objectmeta, status
 from kubist.meta.numerals import unsigned
 from kubist.meta.uids import new_uid
+from kubist.resources.strategy import Create, Strategy
 from kubist.storage.cache import Entry
 from kubist.turns import Lengthy, away, elsewhere
 from kubist.verbs import body, managed, options

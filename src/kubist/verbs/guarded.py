@@ -13,10 +13,10 @@ from typing import Any
 import orjson
 
 from kubist.filters.attributes import attributes
-from kubist.kinds.strategy import Update
 from kubist.meta import fields, objectmeta, status
 from kubist.meta.numerals import unsigned
 from kubist.patch.apply import restore_times
+from kubist.resources.strategy import Update
 from kubist.storage.cache import Entry
 from kubist.turns import LONG, Lengthy, away, elsewhere
 from kubist.verbs import create

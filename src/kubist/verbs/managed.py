@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import orjson
 
 from kubist.caching import bounded_cache
-from kubist.kinds.strategy import Scale
 from kubist.meta import status
 from kubist.patch import apply as ssa
 from kubist.patch.apply import scale
+from kubist.resources.strategy import Scale
 from kubist.schema.catalog import schema_for
 from kubist.schema.decode import decode
 from kubist.schema.node import Schema

@@ -9,13 +9,13 @@ from kubist.http.messages import Response
 from kubist.jsontext import json
 from kubist.jsontext.complaints import Repeats
 from kubist.jsontext.errors import DecodeError
-from kubist.kinds.strategy import Scale
 from kubist.meta import fields, objectmeta, status
 from kubist.meta.fields import FieldError, quoted
 from kubist.meta.numerals import written
 from kubist.patch import jsonpatch, merge, strategic
 from kubist.patch.values import shown
 from kubist.resources.resource import Resource
+from kubist.resources.strategy import Scale
 from kubist.schema.decode import restored
 from kubist.schema.leaves import KEEP_EMPTY, WRAP
 from kubist.schema.node import Schema

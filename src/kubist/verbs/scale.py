@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.http.messages import Response
-from kubist.kinds.strategy import Scale
 from kubist.meta import fields, names, objectmeta, status
+from kubist.resources.strategy import Scale
 from kubist.schema.catalog import schema_for
 from kubist.verbs import body, create, guarded, managed, options, schemes
 from kubist.verbs.call import Call

@@ -8,8 +8,8 @@ from kubist.codec import yaml
 from kubist.http.messages import Response
 from kubist.jsontext import json
 from kubist.jsontext.errors import DecodeError
-from kubist.kinds.strategy import Scale, Update
 from kubist.meta import objectmeta, status
+from kubist.resources.strategy import Scale, Update
 from kubist.turns import away
 from kubist.verbs import body, create, guarded, managed, options, scale
 from kubist.verbs.call import Call

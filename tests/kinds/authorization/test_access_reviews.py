@@ -8,9 +8,9 @@ import pytest
 
 from kubist.config import Config
 from kubist.context import Rules, User
-from kubist.kinds.strategy import Create
 from kubist.meta.status import APIError
 from kubist.resources.resource import _load_strategy
+from kubist.resources.strategy import Create
 
 JO = User("jo", groups=("devs",))
 

@@ -6,8 +6,8 @@ import pytest
 
 from kubist.kinds.core.node_proxy import NodeProxy
 from kubist.kinds.core.service_proxy import ServiceProxy
-from kubist.kinds.strategy import Connect
 from kubist.meta.status import APIError
+from kubist.resources.strategy import Connect
 
 OBJECTS: dict[tuple[str, str], Any] = {
     ("services", "s"): {"spec": {"ports": [{"port": 80}]}},

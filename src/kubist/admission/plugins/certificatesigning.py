@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubist.admission.plugin import UPDATE, Object, Plugin, forbidden
 from kubist.admission.plugins.certificateapproval import REQUESTS, may
 from kubist.context import Context
-from kubist.kinds.strategy import at
+from kubist.resources.strategy import at
 
 
 class CertificateSigning(Plugin):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
 from kubist.context import Context
-from kubist.kinds.strategy import at
+from kubist.resources.strategy import at
 
 HOSTNAME = "kubernetes.io/hostname"
 

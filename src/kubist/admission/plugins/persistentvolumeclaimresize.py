@@ -5,8 +5,8 @@ from __future__ import annotations
 from kubist.admission.plugin import UPDATE, Object, Plugin, forbidden
 from kubist.admission.plugins.defaultstorageclass import CLASS_ANNOTATION
 from kubist.context import Context
-from kubist.kinds.strategy import at
 from kubist.meta.quantity import Quantity, parse_quantity
+from kubist.resources.strategy import at
 
 
 class PersistentVolumeClaimResize(Plugin):

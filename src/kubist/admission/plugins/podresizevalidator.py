@@ -5,9 +5,9 @@ from __future__ import annotations
 from kubist.admission import amounts
 from kubist.admission.plugin import UPDATE, Object, Plugin, forbidden
 from kubist.context import Context
-from kubist.kinds.strategy import at
 from kubist.meta import status
 from kubist.meta.quantity import ZERO
+from kubist.resources.strategy import at
 
 
 class PodResizeValidator(Plugin):

@@ -11,9 +11,9 @@ from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
 from kubist.admission.podsecurity.checks import details, reasons, violations
 from kubist.admission.podsecurity.levels import PREFIX, PRIVILEGED, Policy, Standard, policy_of
 from kubist.context import Context
-from kubist.kinds.strategy import at
 from kubist.meta import status
 from kubist.meta.fields import FieldError
+from kubist.resources.strategy import at
 
 if TYPE_CHECKING:
     from kubist.registry import Registry

@@ -16,9 +16,9 @@ from kubist.admission.quota import scopes
 from kubist.caching import bounded_cache
 from kubist.context import Context
 from kubist.kinds.shared.resourcenames import is_extended, is_native
-from kubist.kinds.strategy import at
 from kubist.meta.quantity import ZERO, Quantity
 from kubist.meta.times import parse_time
+from kubist.resources.strategy import at
 
 Object = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kubist.kinds.strategy import at
+from kubist.resources.strategy import at
 
 Object = dict[str, Any]
 

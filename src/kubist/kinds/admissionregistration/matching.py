@@ -5,9 +5,9 @@ from __future__ import annotations
 from kubist.kinds.admissionregistration import expressions
 from kubist.kinds.admissionregistration.expressions import Environment
 from kubist.kinds.shared.repeats import repeats
-from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields, names
 from kubist.meta.labels import validate_selector
+from kubist.resources.strategy import Errors, Object
 from kubist.turns import leave_loop
 
 FAILURE_POLICIES = ("Fail", "Ignore")

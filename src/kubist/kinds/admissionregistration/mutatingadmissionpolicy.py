@@ -18,8 +18,8 @@ from kubist.kinds.admissionregistration.policies import (
     validate_matching,
     validate_variables,
 )
-from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields
+from kubist.resources.strategy import Errors, Object
 
 _PATCHES: dict[str, tuple[Literal["ApplyConfiguration", "JSONPatch"], str, str]] = {
     "ApplyConfiguration": ("ApplyConfiguration", "applyConfiguration", "jsonPatch"),

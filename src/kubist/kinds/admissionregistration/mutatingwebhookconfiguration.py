@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.kinds.admissionregistration.webhooks import WebhookConfigurationStrategy
-from kubist.kinds.strategy import Object
+from kubist.resources.strategy import Object
 
 
 class MutatingWebhookConfigurationStrategy(WebhookConfigurationStrategy):

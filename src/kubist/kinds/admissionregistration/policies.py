@@ -17,9 +17,9 @@ from kubist.kinds.admissionregistration.matching import (
     validate_match_conditions,
     validate_match_resources,
 )
-from kubist.kinds.strategy import Errors, Object, Strategy, Undo
 from kubist.meta import fields, names, objectmeta, status
 from kubist.meta.labels import validate_selector
+from kubist.resources.strategy import Errors, Object, Strategy, Undo
 from kubist.turns import leave_loop
 
 _is_identifier = re.compile("[_a-zA-Z][_a-zA-Z0-9]*").fullmatch

@@ -17,8 +17,8 @@ from kubist.kinds.admissionregistration.policies import (
     validate_variables,
 )
 from kubist.kinds.shared.update import keep_metadata
-from kubist.kinds.strategy import Errors, Object, Update, keep
 from kubist.meta import conditions, fields, names
+from kubist.resources.strategy import Errors, Object, Update, keep
 
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _MAX_ANNOTATIONS = 20

@@ -17,9 +17,9 @@ from kubist.kinds.admissionregistration.matching import (
 )
 from kubist.kinds.shared.repeats import repeats
 from kubist.kinds.shared.webhookclient import validate_service, validate_url
-from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import fields, names, objectmeta
 from kubist.meta.labels import validate_selector
+from kubist.resources.strategy import Errors, Object, Strategy
 
 _NO_SIDE_EFFECTS = ("None", "NoneOnDryRun")
 _SIDE_EFFECTS = ("None", "NoneOnDryRun", "Some", "Unknown")

@@ -6,8 +6,8 @@ import base64
 from typing import ClassVar
 
 from kubist.context import Context
-from kubist.kinds.strategy import Errors, Object, Strategy, Update, keep
 from kubist.meta import fields, names, objectmeta
+from kubist.resources.strategy import Errors, Object, Strategy, Update, keep
 
 _STATUSES = ("True", "False", "Unknown")
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from kubist.kinds.shared.numbers import nonnegative
 from kubist.kinds.shared.update import immutable
-from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import objectmeta
 from kubist.meta.fields import required
+from kubist.resources.strategy import Errors, Object, Strategy
 
 if TYPE_CHECKING:
     from kubist.context import Context

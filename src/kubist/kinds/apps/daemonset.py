@@ -21,10 +21,10 @@ from kubist.kinds.shared.intstr import (
 from kubist.kinds.shared.numbers import nonnegative, nonnegative_fields
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.shared.workload import Workload, validate_template
-from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Update
 from kubist.meta import objectmeta
 from kubist.meta.fields import invalid, not_supported, required
 from kubist.meta.labels import has_invalid_values, is_empty, validate_selector
+from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Update
 
 if TYPE_CHECKING:
     from kubist.context import Context

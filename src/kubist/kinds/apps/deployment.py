@@ -23,9 +23,9 @@ from kubist.kinds.shared.intstr import (
 from kubist.kinds.shared.numbers import nonnegative, nonnegative_fields
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.shared.workload import name_warnings
-from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Update, keep
 from kubist.meta import objectmeta
 from kubist.meta.fields import forbidden, invalid, not_supported, required
+from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Update, keep
 
 if TYPE_CHECKING:
     from kubist.context import Context

@@ -15,8 +15,8 @@ from kubist.kinds.core.podspec import default_pod_template
 from kubist.kinds.shared.numbers import nonnegative_fields
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.shared.workload import name_warnings
-from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Update
 from kubist.meta import objectmeta
+from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Update
 
 if TYPE_CHECKING:
     from kubist.context import Context

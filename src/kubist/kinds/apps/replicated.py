@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from kubist.kinds.shared.numbers import nonnegative
 from kubist.kinds.shared.workload import Workload, template_labels, validate_template
-from kubist.kinds.strategy import Errors, Object
 from kubist.meta.fields import forbidden, invalid, not_supported, required
 from kubist.meta.labels import is_empty, selector_matches, validate_selector
+from kubist.resources.strategy import Errors, Object
 
 if TYPE_CHECKING:
     from kubist.context import Context

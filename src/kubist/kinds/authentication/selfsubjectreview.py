@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from kubist.context import Context
-from kubist.kinds.strategy import Create, Object, Strategy
+from kubist.resources.strategy import Create, Object, Strategy
 
 
 class SelfSubjectReview(Create):

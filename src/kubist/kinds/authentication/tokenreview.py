@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from kubist.context import Context
-from kubist.kinds.strategy import Create, Object, Strategy
 from kubist.meta.status import bad_request
+from kubist.resources.strategy import Create, Object, Strategy
 
 
 class TokenReview(Create):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from kubist.kinds.authorization.reviews import AccessReview, local_metadata
-from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import fields
+from kubist.resources.strategy import Errors, Object, Strategy
 from kubist.schema.internals import internal_form
 
 

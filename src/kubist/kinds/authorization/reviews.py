@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.context import Context, User
-from kubist.kinds.strategy import Create, Errors, Object
 from kubist.meta import fields, names, selectors
 from kubist.meta.labels import validate_requirement
 from kubist.meta.status import invalid
+from kubist.resources.strategy import Create, Errors, Object
 from kubist.schema.internals import internal_form
 from kubist.turns import LONG, away
 

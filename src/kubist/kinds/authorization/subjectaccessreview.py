@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from kubist.kinds.authorization.reviews import AccessReview
-from kubist.kinds.strategy import Strategy
+from kubist.resources.strategy import Strategy
 
 
 class SubjectAccessReview(AccessReview):

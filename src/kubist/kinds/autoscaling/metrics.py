@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubist.kinds.shared.resourcenames import validate_container_resource_name
-from kubist.kinds.strategy import Errors, Object
 from kubist.meta import names
 from kubist.meta.fields import forbidden, invalid, not_supported, required
+from kubist.resources.strategy import Errors, Object
 
 TYPES = ("ContainerResource", "External", "Object", "Pods", "Resource")
 TARGET_TYPES = ("Utilization", "Value", "AverageValue")

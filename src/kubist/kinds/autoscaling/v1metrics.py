@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from kubist.kinds.strategy import Object, at
 from kubist.meta.quantity import canonical_quantity
+from kubist.resources.strategy import Object, at
 
 
 @dataclass(slots=True, frozen=True)

@@ -9,9 +9,9 @@ from kubist.kinds.batch.jobspec import default_job_template, job_spec_warnings, 
 from kubist.kinds.batch.schedule import ScheduleError, check_schedule, check_time_zone
 from kubist.kinds.shared.numbers import nonnegative, nonnegative_fields
 from kubist.kinds.shared.workload import Workload, name_warnings
-from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Update
 from kubist.meta import objectmeta
 from kubist.meta.fields import invalid, not_supported, required
+from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Update
 
 if TYPE_CHECKING:
     from kubist.context import Context

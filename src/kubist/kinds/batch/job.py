@@ -10,10 +10,10 @@ from kubist.kinds.batch.jobspec import default_job_template, job_spec_warnings, 
 from kubist.kinds.batch.jobstatus import JobStatus, default_labels, is_true
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.shared.workload import Workload, name_warnings, template_labels
-from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Update
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import invalid, required
 from kubist.meta.labels import has_invalid_values, selector_matches, validate_selector
+from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Update
 
 if TYPE_CHECKING:
     from kubist.context import Context

@@ -6,7 +6,6 @@ import itertools
 
 from kubist.kinds.batch import indexes
 from kubist.kinds.shared.numbers import nonnegative
-from kubist.kinds.strategy import Errors, Object
 from kubist.meta.fields import (
     FieldError,
     duplicate,
@@ -18,6 +17,7 @@ from kubist.meta.fields import (
     too_many,
 )
 from kubist.meta.labels import validate_label_name
+from kubist.resources.strategy import Errors, Object
 from kubist.schema.internals import internal_form
 
 MAX_RULES = 20

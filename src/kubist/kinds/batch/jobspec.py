@@ -12,9 +12,9 @@ from kubist.kinds.batch.jobpolicies import (
 from kubist.kinds.core.podspec import default_pod_template, template_warnings
 from kubist.kinds.shared.numbers import nonnegative, nonnegative_fields
 from kubist.kinds.shared.workload import validate_template
-from kubist.kinds.strategy import Errors, Object
 from kubist.meta.fields import invalid, not_supported, required, too_long
 from kubist.meta.paths import validate_domain_prefixed_path
+from kubist.resources.strategy import Errors, Object
 
 if TYPE_CHECKING:
     from kubist.context import Context

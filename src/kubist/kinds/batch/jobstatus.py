@@ -12,9 +12,9 @@ from kubist.kinds.batch import indexes
 from kubist.kinds.batch.jobpolicies import omitted
 from kubist.kinds.shared.numbers import nonnegative_fields
 from kubist.kinds.shared.workload import template_labels
-from kubist.kinds.strategy import Errors, Object, Status
 from kubist.meta import objectmeta
 from kubist.meta.fields import duplicate, invalid, required
+from kubist.resources.strategy import Errors, Object, Status
 
 if TYPE_CHECKING:
     from kubist.context import Context

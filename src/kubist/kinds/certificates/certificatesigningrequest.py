@@ -8,8 +8,8 @@ from kubist.context import Context
 from kubist.kinds.certificates import pem
 from kubist.kinds.certificates.signers import validate_signer_name
 from kubist.kinds.shared.repeats import repeats
-from kubist.kinds.strategy import Errors, Object, Strategy, Update, keep
 from kubist.meta import fields, objectmeta
+from kubist.resources.strategy import Errors, Object, Strategy, Update, keep
 
 LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
 USAGES = frozenset(

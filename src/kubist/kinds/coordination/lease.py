@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import objectmeta
 from kubist.meta.fields import forbidden, invalid
+from kubist.resources.strategy import Errors, Object, Strategy
 
 if TYPE_CHECKING:
     from kubist.context import Context

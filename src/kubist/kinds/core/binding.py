@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from kubist.kinds.core.pod_binding import bind
-from kubist.kinds.strategy import Create, Object, Strategy
 from kubist.meta.status import bad_request
+from kubist.resources.strategy import Create, Object, Strategy
 
 if TYPE_CHECKING:
     from kubist.context import Context

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kubist.kinds.strategy import Object, Strategy
+from kubist.resources.strategy import Object, Strategy
 
 if TYPE_CHECKING:
     pass

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from kubist.kinds.strategy import Errors, Object, Strategy, text_at
 from kubist.meta import names
 from kubist.meta.fields import invalid, required
+from kubist.resources.strategy import Errors, Object, Strategy, text_at
 
 if TYPE_CHECKING:
     from kubist.context import Context

@@ -11,10 +11,10 @@ from kubist.kinds.shared.resourcenames import (
     validate_container_resource_name,
     validate_resource_name,
 )
-from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import duplicate, forbidden, invalid, required
 from kubist.meta.quantity import Quantity, parse_quantity
+from kubist.resources.strategy import Errors, Object, Strategy
 
 if TYPE_CHECKING:
     from kubist.context import Context

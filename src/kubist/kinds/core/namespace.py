@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import invalid
+from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
 
 if TYPE_CHECKING:
     from kubist.context import Context

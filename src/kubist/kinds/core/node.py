@@ -13,10 +13,10 @@ from kubist.kinds.core.podspec.resources import round_up_to_milli
 from kubist.kinds.shared.ip import cidr_warnings, parse_cidr, validate_cidr
 from kubist.kinds.shared.repeats import repeats
 from kubist.kinds.shared.resourcenames import validate_quantity
-from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import duplicate, forbidden, internal, invalid, not_supported, quoted, required
 from kubist.meta.labels import validate_label_name
+from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
 from kubist.schema.internals import internal_form
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kubist.kinds.core.service_proxy import split_name
 from kubist.kinds.shared.ip import is_global_unicast, parse_ip
-from kubist.kinds.strategy import Connect
 from kubist.meta.fields import quoted
 from kubist.meta.status import bad_request, not_found, plain_error, unavailable
+from kubist.resources.strategy import Connect
 
 if TYPE_CHECKING:
     from kubist.context import Context

@@ -13,10 +13,10 @@ from kubist.kinds.core.podspec.resources import round_up_to_milli
 from kubist.kinds.shared.nodelabels import selector_warnings
 from kubist.kinds.shared.resourcenames import validate_positive_quantity
 from kubist.kinds.shared.update import immutable
-from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import forbidden, invalid, not_supported, required
 from kubist.meta.quantity import parse_quantity
+from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
 from kubist.schema.internals import difference, internal_form
 
 if TYPE_CHECKING:

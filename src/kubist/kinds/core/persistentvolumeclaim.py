@@ -16,11 +16,11 @@ from kubist.kinds.core.podspec.resources import round_up_to_milli
 from kubist.kinds.shared.resourcenames import is_native, validate_positive_quantity, validate_quantity
 from kubist.kinds.shared.template import validate_template_metadata
 from kubist.kinds.shared.update import immutable
-from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import forbidden, invalid, not_supported, quoted, required
 from kubist.meta.labels import validate_selector
 from kubist.meta.quantity import parse_quantity
+from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
 from kubist.schema.internals import difference
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kubist.kinds.shared.podconditions import set_pod_condition
-from kubist.kinds.strategy import Create, Object
 from kubist.meta.fields import FieldError, not_supported, quoted, required, summary
 from kubist.meta.status import APIError, bad_request, conflict, not_found, plain_error, success
+from kubist.resources.strategy import Create, Object
 
 if TYPE_CHECKING:
     from kubist.context import Context

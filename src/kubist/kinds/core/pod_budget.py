@@ -5,11 +5,11 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
-from kubist.kinds.strategy import Object
 from kubist.meta.conditions import find, set_condition
 from kubist.meta.objectmeta import APISERVER_MANAGER
 from kubist.meta.status import APIError, forbidden, too_many_requests
 from kubist.patch import apply as ssa
+from kubist.resources.strategy import Object
 from kubist.schema.catalog import schema_for
 
 if TYPE_CHECKING:

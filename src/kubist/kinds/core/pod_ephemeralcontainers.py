@@ -10,9 +10,9 @@ from kubist.kinds.core.podspec.annotations import MIRROR_POD
 from kubist.kinds.core.podspec.disabled import drop_disabled_fields
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.shared.update import keep_metadata
-from kubist.kinds.strategy import Errors, Object, Update, keep
 from kubist.meta import objectmeta
 from kubist.meta.fields import forbidden, quoted
+from kubist.resources.strategy import Errors, Object, Update, keep
 from kubist.schema.internals import difference
 
 if TYPE_CHECKING:

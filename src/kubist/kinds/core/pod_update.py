@@ -12,9 +12,9 @@ from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.resources import same
 from kubist.kinds.core.podspec.scheduling import validate_tolerations
 from kubist.kinds.core.podspec.security import is_privileged
-from kubist.kinds.strategy import Errors, Object
 from kubist.meta import objectmeta
 from kubist.meta.fields import forbidden, invalid, required
+from kubist.resources.strategy import Errors, Object
 from kubist.schema.internals import difference
 
 _MAX_INT32 = (1 << 31) - 1

@@ -10,9 +10,9 @@ from kubist.kinds.core.podspec.options import Options, current_options
 from kubist.kinds.core.podspec.profiles import validate_profiles_match
 from kubist.kinds.core.podspec.spec import validate_pod_spec
 from kubist.kinds.core.podspec.tolerated import options_for_update
-from kubist.kinds.strategy import Errors, Object
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import forbidden
+from kubist.resources.strategy import Errors, Object
 
 
 def validate_new(pod: Object, *, allow_privileged: bool) -> Errors:

@@ -9,10 +9,10 @@ from kubist.kinds.apps.replicated import validate_counts, validate_runs_forever
 from kubist.kinds.core.podspec import default_pod_template, template_warnings
 from kubist.kinds.shared.numbers import nonnegative_fields
 from kubist.kinds.shared.workload import Workload, name_warnings, template_labels, validate_template
-from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Update
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import invalid, required
 from kubist.meta.labels import selector_matches
+from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Update
 
 if TYPE_CHECKING:
     from kubist.context import Context

@@ -11,9 +11,9 @@ from kubist.kinds.shared.resourcenames import (
     validate_quantity,
     validate_quota_resource_name,
 )
-from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
 from kubist.meta import objectmeta
 from kubist.meta.fields import FieldError, fitting, invalid, required
+from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
 
 if TYPE_CHECKING:
     from kubist.context import Context

@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives import serialization
 from kubist.jsontext.syntax import complaint
 from kubist.kinds.core.configmap import SIZE_LIMIT, decoded_size, validate_immutable
 from kubist.kinds.shared.update import immutable
-from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import invalid, required, too_long
+from kubist.resources.strategy import Errors, Object, Strategy
 
 if TYPE_CHECKING:
     from kubist.context import Context

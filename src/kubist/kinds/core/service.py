@@ -12,10 +12,10 @@ from kubist.kinds.core import service_addresses, service_families, service_ports
 from kubist.kinds.core.service_families import externally_accessible, is_headless, needs_health_check
 from kubist.kinds.core.service_proxy import ServiceProxy
 from kubist.kinds.shared.ip import cidr_warnings, ip_warnings
-from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Undo, Update
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import quoted
 from kubist.meta.status import APIError, invalid
+from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Undo, Update
 
 if TYPE_CHECKING:
     from kubist.context import Context

@@ -16,7 +16,7 @@ from kubist.meta.status import APIError, internal_error, invalid, plain_error
 if TYPE_CHECKING:
     from kubist.config import Config
     from kubist.context import Context
-    from kubist.kinds.strategy import Object, Undo
+    from kubist.resources.strategy import Object, Undo
 
 CLAIMS = "ranges/servicenodeports/"
 _DRY_RUN_PORT = 32769

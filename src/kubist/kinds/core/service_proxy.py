@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from kubist.kinds.strategy import Connect
 from kubist.meta.fields import quoted
 from kubist.meta.status import bad_request, not_found, unavailable
+from kubist.resources.strategy import Connect
 
 if TYPE_CHECKING:
     from kubist.context import Context

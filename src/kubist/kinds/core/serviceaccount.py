@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
 from kubist.kinds.core.serviceaccount_token import ServiceAccountToken
-from kubist.kinds.strategy import Connect, Create, Errors, Object, Scale, Strategy, Update
 from kubist.meta import objectmeta
+from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Strategy, Update
 
 if TYPE_CHECKING:
     from kubist.context import Context

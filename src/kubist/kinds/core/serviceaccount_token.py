@@ -6,12 +6,12 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from kubist.kinds.strategy import Create, Object
 from kubist.meta import fields
 from kubist.meta.fields import quoted
 from kubist.meta.names import path_segment
 from kubist.meta.status import bad_request, conflict, internal_error, invalid, not_found
 from kubist.meta.times import format_time
+from kubist.resources.strategy import Create, Object
 
 if TYPE_CHECKING:
     from kubist.context import Context

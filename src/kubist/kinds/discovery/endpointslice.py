@@ -14,10 +14,10 @@ from kubist.kinds.shared.ip import (
 )
 from kubist.kinds.shared.ports import PROTOCOLS
 from kubist.kinds.shared.update import immutable
-from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import duplicate, invalid, not_supported, required, too_many
 from kubist.meta.labels import validate_labels
+from kubist.resources.strategy import Errors, Object, Strategy
 
 if TYPE_CHECKING:
     from kubist.context import Context

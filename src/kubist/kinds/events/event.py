@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.kinds.core.event import EventStrategy, validate_event
-from kubist.kinds.strategy import Errors, Object
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import invalid, required
+from kubist.resources.strategy import Errors, Object
 from kubist.schema.internals import internal_form
 
 if TYPE_CHECKING:

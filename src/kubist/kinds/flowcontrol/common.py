@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kubist.context import Context
 from kubist.kinds.shared.update import keep_metadata
-from kubist.kinds.strategy import Errors, Object, Strategy, Update, keep
 from kubist.meta import fields
+from kubist.resources.strategy import Errors, Object, Strategy, Update, keep
 
 
 def validate_conditions(status: Object) -> Errors:

@@ -8,8 +8,8 @@ from typing import ClassVar
 from kubist import bootstrap
 from kubist.context import Context
 from kubist.kinds.flowcontrol.common import FlowControlStatus, FlowControlStrategy, validate_conditions
-from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields, objectmeta
+from kubist.resources.strategy import Errors, Object
 from kubist.schema.internals import internal_form
 
 _ROUND_TRIP = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares"

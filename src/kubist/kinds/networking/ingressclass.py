@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from kubist.kinds.networking.ingress import validate_reference
 from kubist.kinds.shared.update import immutable
-from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import forbidden, invalid, not_supported, required, too_long
+from kubist.resources.strategy import Errors, Object, Strategy
 
 if TYPE_CHECKING:
     from kubist.context import Context

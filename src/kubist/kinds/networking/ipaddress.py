@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from kubist.kinds.shared.ip import validate_canonical_ip
 from kubist.kinds.shared.update import immutable
-from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import invalid, required
+from kubist.resources.strategy import Errors, Object, Strategy
 
 if TYPE_CHECKING:
     from kubist.context import Context

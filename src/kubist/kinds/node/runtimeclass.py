@@ -10,10 +10,10 @@ from kubist.kinds.core.podspec.resources import NO_CLAIMS, validate_requirements
 from kubist.kinds.core.podspec.scheduling import validate_tolerations
 from kubist.kinds.shared.nodelabels import DEPRECATED
 from kubist.kinds.shared.update import immutable
-from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import duplicate, invalid, required
 from kubist.meta.labels import validate_labels
+from kubist.resources.strategy import Errors, Object, Strategy
 from kubist.schema.internals import internal_form
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kubist.context import Context
 from kubist.kinds.rbac.common import RoleStrategy, validate_rules
-from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields, objectmeta
 from kubist.meta.labels import validate_selector
+from kubist.resources.strategy import Errors, Object
 
 
 class ClusterRoleStrategy(RoleStrategy):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kubist.context import Context
 from kubist.filters import escalation
-from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import fields, names, objectmeta
+from kubist.resources.strategy import Errors, Object, Strategy
 from kubist.schema.internals import internal_form
 
 GROUP = "rbac.authorization.k8s.io"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kubist.context import Context
 from kubist.kinds.rbac.common import RoleStrategy, validate_rules
-from kubist.kinds.strategy import Errors, Object
 from kubist.meta import objectmeta
+from kubist.resources.strategy import Errors, Object
 
 
 class NamespacedRoleStrategy(RoleStrategy):

@@ -17,9 +17,9 @@ from kubist.kinds.resource.common import (
 from kubist.kinds.shared.ip import validate_interface_address
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.storage.common import validate_driver_name
-from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields, names
 from kubist.meta.conditions import validate_conditions
+from kubist.resources.strategy import Errors, Object
 
 DeviceID = tuple[str, str, str, str]
 _SOURCES = ("FromClaim", "FromClass")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kubist.kinds.resource.common import each
-from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields
 from kubist.meta.quantity import Quantity, parse_quantity
+from kubist.resources.strategy import Errors, Object
 
 _MAX_VALUES = 10
 

@@ -12,8 +12,8 @@ from kubist.kinds.resource.common import (
     validate_toleration,
 )
 from kubist.kinds.resource.expressions import validate_selector
-from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields
+from kubist.resources.strategy import Errors, Object
 
 MAX_REQUESTS = 32
 ADMIN_LABEL = "resource.kubernetes.io/admin-access"

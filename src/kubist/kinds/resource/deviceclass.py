@@ -6,8 +6,8 @@ from kubist.context import Context
 from kubist.kinds.resource.common import each, validate_configuration
 from kubist.kinds.resource.expressions import validate_selector
 from kubist.kinds.shared.resourcenames import is_extended
-from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import fields, names, objectmeta
+from kubist.resources.strategy import Errors, Object, Strategy
 
 
 class DeviceClassStrategy(Strategy):

@@ -14,8 +14,8 @@ from kubist.kinds.resource.common import (
     validate_subdomain,
     validate_taint,
 )
-from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields
+from kubist.resources.strategy import Errors, Object
 
 _MAX_KEY = 63 + 1 + 32
 _LISTS = ("bools", "ints", "strings", "versions")

@@ -7,8 +7,8 @@ import functools
 from kubist import cel
 from kubist.cel import BOOL, DYN, STRING, map_of, object_type
 from kubist.cel.types import QUANTITY
-from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields
+from kubist.resources.strategy import Errors, Object
 
 _MAX_LENGTH = 10 * 1024
 _MAX_COST = 1_000_000

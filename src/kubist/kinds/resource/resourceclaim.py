@@ -15,8 +15,8 @@ from kubist.kinds.resource.claims import (
     validate_claim,
 )
 from kubist.kinds.shared.update import immutable, keep_metadata
-from kubist.kinds.strategy import Errors, Object, Strategy, Undo, Update, keep
 from kubist.meta import objectmeta, status
+from kubist.resources.strategy import Errors, Object, Strategy, Undo, Update, keep
 
 
 class ResourceClaimStatus(Update):

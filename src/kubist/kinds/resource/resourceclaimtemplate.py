@@ -6,8 +6,8 @@ from kubist.context import Context
 from kubist.kinds.resource.claims import default_claim, validate_admin_request, validate_claim
 from kubist.kinds.shared.template import validate_template_metadata
 from kubist.kinds.shared.update import immutable
-from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import objectmeta
+from kubist.resources.strategy import Errors, Object, Strategy
 
 
 class ResourceClaimTemplateStrategy(Strategy):

@@ -15,8 +15,8 @@ from kubist.kinds.resource.devices import (
 )
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.storage.common import validate_driver_name
-from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import fields, objectmeta, times
+from kubist.resources.strategy import Errors, Object, Strategy
 
 _CHOICES = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
 

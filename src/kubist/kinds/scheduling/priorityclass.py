@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kubist.kinds.shared.update import immutable
-from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import objectmeta, status
 from kubist.meta.fields import forbidden, not_supported, required
+from kubist.resources.strategy import Errors, Object, Strategy
 
 if TYPE_CHECKING:
     from kubist.context import Context

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.kinds.strategy import keep
 from kubist.meta.fields import FieldError, invalid
+from kubist.resources.strategy import keep
 from kubist.schema.internals import internal_form
 
 Object = dict[str, Any]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from kubist.kinds.strategy import Errors, Object
 from kubist.meta import fields, names
+from kubist.resources.strategy import Errors, Object
 
 _FORM = "; desired format: https://host[/path]"
 _SCHEME = re.compile("([A-Za-z][A-Za-z0-9+.-]*):")

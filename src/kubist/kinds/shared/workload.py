@@ -10,8 +10,8 @@ from kubist.kinds.core.podspec import (
     template_warnings,
     validate_pod_template,
 )
-from kubist.kinds.strategy import Errors, Object, Strategy, at, keep
 from kubist.meta import names
+from kubist.resources.strategy import Errors, Object, Strategy, at, keep
 
 if TYPE_CHECKING:
     from kubist.context import Context

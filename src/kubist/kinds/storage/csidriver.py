@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from kubist.context import Context
 from kubist.kinds.shared.update import immutable
-from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import fields, objectmeta
+from kubist.resources.strategy import Errors, Object, Strategy
 
 _FS_GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
 _LIFECYCLE_MODES = ("Persistent", "Ephemeral")

@@ -6,8 +6,8 @@ from kubist.context import Context
 from kubist.kinds.shared.repeats import repeats
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.storage.common import validate_driver_name
-from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import fields, names, objectmeta
+from kubist.resources.strategy import Errors, Object, Strategy
 
 
 class CSINodeStrategy(Strategy):

@@ -9,9 +9,9 @@ from kubist.context import Context
 from kubist.kinds.shared.nodelabels import DEPRECATED
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.storage.common import validate_parameters, validate_provisioner
-from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import fields, objectmeta
 from kubist.meta.labels import validate_label_name
+from kubist.resources.strategy import Errors, Object, Strategy
 
 _MOST_DUPLICATES = 64
 """Errors about one term: a term is a duplicate of every equal one before it."""

@@ -10,8 +10,8 @@ from kubist.kinds.core.podspec.defaults import default_volume
 from kubist.kinds.core.podspec.resources import round_up_to_milli
 from kubist.kinds.shared.update import immutable, keep_metadata
 from kubist.kinds.storage.common import text_size, validate_driver_name
-from kubist.kinds.strategy import Errors, Object, Strategy, Update, keep
 from kubist.meta import fields, names, objectmeta
+from kubist.resources.strategy import Errors, Object, Strategy, Update, keep
 
 _ONE_SOURCE = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
 

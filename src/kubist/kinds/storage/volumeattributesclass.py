@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kubist.context import Context
 from kubist.kinds.storage.common import validate_parameters, validate_provisioner
-from kubist.kinds.strategy import Errors, Object, Strategy
 from kubist.meta import fields, objectmeta
+from kubist.resources.strategy import Errors, Object, Strategy
 
 
 class VolumeAttributesClassStrategy(Strategy):
