@@ -21,7 +21,6 @@ from kubist.cluster import Cluster
 from kubist.codec import negotiate
 from kubist.codec.representations import indented
 from kubist.config import Config
-from kubist.context import Context, User
 from kubist.crd import routes as custom_routes
 from kubist.discovery import documents
 from kubist.discovery.metrics import Metrics
@@ -38,6 +37,7 @@ from kubist.meta import durations, status, times
 from kubist.meta.fields import quoted
 from kubist.registry import Registry
 from kubist.request import RequestInfo
+from kubist.resources.context import Context, User
 from kubist.resources.resource import Resources
 from kubist.storage.store import Unavailable
 from kubist.turns import LONG, away

@@ -1,4 +1,4 @@
-"""The cluster as kinds, admission and loops see it (`kubist.context.Objects`): objects of any kind, claims of
+"""The cluster as kinds, admission and loops see it (`kubist.resources.context.Objects`): objects of any kind, claims of
 what must be unique, and who may do what."""
 
 from __future__ import annotations
@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kubist import request as requests
-from kubist.context import Object, Rules, Tokens, User
 from kubist.http.messages import Request
 from kubist.meta import status
 from kubist.meta.objectmeta import APISERVER_MANAGER
+from kubist.resources.context import Object, Rules, Tokens, User
 from kubist.resources.resource import Resource
 from kubist.storage.cache import ROOT
 from kubist.storage.store import Conflict

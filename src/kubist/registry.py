@@ -1,7 +1,7 @@
 """The objects of a server: collections of the cache to read from, compare-and-swap writes to the store.
 
 Verbs write through `insert`, `replace` and `remove`; kinds, admission and loops see the rest as
-`kubist.context.Objects`.
+`kubist.resources.context.Objects`.
 """
 
 from __future__ import annotations

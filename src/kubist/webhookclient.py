@@ -12,7 +12,7 @@ from kubist.http.client import CallFailed, post
 from kubist.http.tls import client_context
 
 if TYPE_CHECKING:
-    from kubist.context import Objects
+    from kubist.resources.context import Objects
 
 Object = dict[str, Any]
 LONGEST_BUNDLE = 1 << 18

@@ -8,12 +8,12 @@ import orjson
 import pytest
 
 from kubist.config import Config
-from kubist.context import User
 from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
 from kubist.http.messages import Answer, Request, Response
 from kubist.meta.status import APIError
 from kubist.request import parse, parse_query
+from kubist.resources.context import User
 from kubist.resources.resource import Resources
 
 

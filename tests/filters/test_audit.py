@@ -12,10 +12,10 @@ import pytest
 import yaml
 from askers import Object, Person
 
-from kubist.context import User
 from kubist.filters.attributes import Attributes
 from kubist.filters.audit import AuditLog
 from kubist.filters.auditpolicy import AuditPolicy
+from kubist.resources.context import User
 from live import Client, Live, Pki
 
 Run = Callable[..., list[Object]]

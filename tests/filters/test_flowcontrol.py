@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from askers import Object, ask
 
-from kubist.context import User
 from kubist.filters.attributes import Attributes
 from kubist.filters.flowcontrol import (
     ALL_TURNS,
@@ -21,6 +20,7 @@ from kubist.filters.flowcontrol import (
     long_running,
 )
 from kubist.filters.flowschemas import FlowSchema
+from kubist.resources.context import User
 from live import Client, Live, Pki
 
 

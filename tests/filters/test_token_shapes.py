@@ -12,10 +12,10 @@ from askers import Object, Person, Remote
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubist.context import User
 from kubist.filters import tokens
 from kubist.filters.serviceaccounts import LEGACY_ISSUER
 from kubist.filters.tokens import TokenSigner
+from kubist.resources.context import User
 from live import Client, Live, Pki
 
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

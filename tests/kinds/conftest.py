@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from kubist.config import Config
-from kubist.context import User
+from kubist.resources.context import User
 from kubist.resources.resource import Resources
 from kubist.resources.strategy import Update
 from kubist.schema.strict import decode_value

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from kubist.admission.plugin import CONNECT, DELETE
-from kubist.context import Context
 from kubist.meta import status
+from kubist.resources.context import Context
 from kubist.resources.resource import Resource, Resources
 from kubist.resources.strategy import Scale
 from kubist.schema.catalog import schema_for

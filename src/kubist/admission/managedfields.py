@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.context import Context
 from kubist.patch.apply import managers
+from kubist.resources.context import Context
 
 Object = dict[str, Any]
 WARNING = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.admission.plugins.serviceaccount import secrets_of
-from kubist.context import Context
+from kubist.resources.context import Context
 from kubist.resources.strategy import at
 
 Object = dict[str, Any]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kubist.context import Context
 from kubist.meta import status
+from kubist.resources.context import Context
 
 if TYPE_CHECKING:
     from kubist.admission.followed import Followed

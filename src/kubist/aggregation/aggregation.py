@@ -13,12 +13,12 @@ from kubist.aggregation.availability import LOCAL, SERVICE_NAME, Finding, condit
 from kubist.aggregation.backend import Backend, backend_of
 from kubist.aggregation.identity import Credentials
 from kubist.aggregation.proxy import proxy
-from kubist.context import User
 from kubist.http.messages import Answer, Request
 from kubist.meta import status, times
 from kubist.meta.objectmeta import APISERVER_MANAGER
 from kubist.patch.apply import update_managed_fields
 from kubist.request import RequestInfo
+from kubist.resources.context import User
 from kubist.storage.cache import Change
 from kubist.storage.store import Unavailable
 

@@ -15,7 +15,7 @@ from kubist.http.client import CallFailed, get
 
 if TYPE_CHECKING:
     from kubist.config import Config
-    from kubist.context import Objects
+    from kubist.resources.context import Objects
 
 Object = dict[str, Any]
 

@@ -14,7 +14,7 @@ from kubist.webhookclient import LONGEST_BUNDLE, resolve
 
 if TYPE_CHECKING:
     from kubist.config import Config
-    from kubist.context import Objects
+    from kubist.resources.context import Objects
 
 Object = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from kubist.context import User
+from kubist.resources.context import User
 
 if TYPE_CHECKING:
     from kubist.config import Config

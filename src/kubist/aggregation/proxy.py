@@ -12,13 +12,13 @@ from kubist.aggregation.backend import Backend, netloc
 from kubist.aggregation.identity import PROTOCOLS, Credentials, Fields, identity_headers, without_token
 from kubist.aggregation.relay import Relay
 from kubist.aggregation.tunnel import Tunnel, wants_upgrade
-from kubist.context import User
 from kubist.eager import in_task
 from kubist.http.answers import SWITCHING, Head, pieces, read_head
 from kubist.http.client import CallFailed, explain
 from kubist.http.messages import Answer, Headers, Request, Response
 from kubist.http.pool import Connection, Pool, Where, begin
 from kubist.meta import status
+from kubist.resources.context import User
 
 if TYPE_CHECKING:
     from kubist.api import API

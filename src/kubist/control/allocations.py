@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from kubist.context import Object, Objects
 from kubist.kinds.core import service_addresses, service_ports
 from kubist.meta.status import APIError
+from kubist.resources.context import Object, Objects
 
 log = logging.getLogger("kubist")
 INTERVAL = 180.0

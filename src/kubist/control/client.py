@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from kubist import request as requests
 from kubist.cluster import Cluster
-from kubist.context import User
 from kubist.http.messages import Request
 from kubist.meta import status
+from kubist.resources.context import User
 from kubist.resources.resource import Resource
 from kubist.resources.strategy import Update
 from kubist.storage.cache import Collection, Entry

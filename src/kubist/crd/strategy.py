@@ -16,7 +16,7 @@ from kubist.meta.fields import FieldError
 from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Strategy, Update
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 BLOCKING = frozenset(
     (

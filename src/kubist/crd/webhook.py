@@ -20,7 +20,7 @@ from kubist.webhookclient import WebhookClient, trust
 
 if TYPE_CHECKING:
     from kubist.api import API
-    from kubist.context import Objects
+    from kubist.resources.context import Objects
 
 log = logging.getLogger("kubist.crd")
 

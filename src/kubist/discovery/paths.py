@@ -12,7 +12,6 @@ import orjson
 from kubist.codec import negotiate
 from kubist.codec.representations import indented
 from kubist.config import Config
-from kubist.context import User
 from kubist.discovery import documents
 from kubist.discovery.aggregated import SUFFIX, Aggregated, asked_for
 from kubist.discovery.health import Health
@@ -20,6 +19,7 @@ from kubist.discovery.openapi import OpenAPI
 from kubist.http.messages import Answer, Request, Response
 from kubist.meta import status
 from kubist.request import RequestInfo, split
+from kubist.resources.context import User
 from kubist.resources.resource import Resources
 
 if TYPE_CHECKING:

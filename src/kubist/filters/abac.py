@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kubist.context import Rules, User
 from kubist.filters.attributes import Attributes
+from kubist.resources.context import Rules, User
 
 READING = ("get", "list", "watch")
 VERSIONS = ("abac.authorization.kubernetes.io/v1beta1",)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kubist.context import User
 from kubist.meta import selectors, status
 from kubist.meta.fields import quoted
 from kubist.request import RequestInfo
+from kubist.resources.context import User
 
 
 @dataclass(slots=True)

@@ -12,13 +12,13 @@ from typing import Any
 
 import orjson
 
-from kubist.context import User
 from kubist.filters.attributes import Attributes
 from kubist.filters.auditfile import AuditFile
 from kubist.filters.auditpolicy import LEVELS, AuditPolicy, Verdict
 from kubist.http.messages import Answer, Request, Response
 from kubist.jsontext.errors import DecodeError
 from kubist.meta.times import format_micro_time
+from kubist.resources.context import User
 
 log = logging.getLogger("kubist.filters")
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from kubist.context import User
 from kubist.filters.attributes import aggregate
 from kubist.filters.clientca import ClientCA, Rejected, Verified
 from kubist.http.messages import Request
 from kubist.meta import status
+from kubist.resources.context import User
 
 if TYPE_CHECKING:
     from kubist.filters.authenticationconfig import JWTAuthenticators

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from kubist.context import Rules, User
 from kubist.filters.attributes import Attributes, aggregate
 from kubist.filters.rbac import RBAC
+from kubist.resources.context import Rules, User
 
 if TYPE_CHECKING:
     from kubist.filters.authorizationconfig import AuthorizationFile

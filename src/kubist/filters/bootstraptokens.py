@@ -8,9 +8,9 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from kubist.context import User
 from kubist.filters.authentication import Audiences, Known, accepted, with_groups
 from kubist.meta.times import parse_time
+from kubist.resources.context import User
 
 if TYPE_CHECKING:
     from kubist.registry import Registry

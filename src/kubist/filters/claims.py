@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from kubist.cel import PER_CALL_LIMIT, CostExceeded, EvaluationError, Program
 from kubist.cel.escaping import unescape
-from kubist.context import User
 from kubist.filters.authentication import CREDENTIAL_ID, INVALID, TokenError, with_groups
 from kubist.filters.tokens import Claims, is_texts
+from kubist.resources.context import User
 from kubist.turns import Lengthy, elsewhere
 
 TEXTS = "expression must return a string or a list of strings"

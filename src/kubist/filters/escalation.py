@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.context import Context
 from kubist.filters.attributes import quoted_list
 from kubist.filters.authorization import EVERYTHING, MASTERS
 from kubist.meta import status
 from kubist.meta.fields import quoted
 from kubist.rbac.rules import MOST, uncovered
+from kubist.resources.context import Context
 from kubist.turns import elsewhere
 
 GROUP = "rbac.authorization.k8s.io"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kubist.caching import BoundedCache
-from kubist.context import User
 from kubist.filters.attributes import Attributes
+from kubist.resources.context import User
 from kubist.storage.cache import Change, Collection
 
 if TYPE_CHECKING:

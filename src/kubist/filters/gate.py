@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from kubist.context import User
 from kubist.filters.attributes import Attributes, attributes
 from kubist.filters.audit import Audit, Trail
 from kubist.filters.authentication import ANONYMOUS, UNAUTHENTICATED, Authentication
@@ -15,6 +14,7 @@ from kubist.http.messages import Answer, Headers, Request, Stream
 from kubist.meta import status
 from kubist.meta.uids import new_uid
 from kubist.request import RequestInfo
+from kubist.resources.context import User
 
 NOBODY = User("")
 AUDIT_ID_LIMIT = 1024

@@ -11,7 +11,6 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 from kubist.caching import BoundedCache
-from kubist.context import User
 from kubist.filters.attributes import Attributes
 from kubist.filters.authentication import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED
 from kubist.filters.authorization import MASTERS
@@ -19,6 +18,7 @@ from kubist.filters.usernames import account_groups, node_name, split_username
 from kubist.http.messages import Request
 from kubist.meta import names, status
 from kubist.meta.fields import quoted
+from kubist.resources.context import User
 
 AUTHENTICATION = "authentication.k8s.io"
 NODE_NAME = "authentication.kubernetes.io/node-name"

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kubist.bootstrap.builtin import fixed_objects
-from kubist.context import Rules, User
 from kubist.filters.attributes import Attributes
 from kubist.filters.needs import Needs
 from kubist.filters.rbac import Rule
 from kubist.meta.fields import quoted
+from kubist.resources.context import Rules, User
 
 if TYPE_CHECKING:
     from kubist.registry import Registry

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kubist.caching import BoundedCache
-from kubist.context import Rules, User
 from kubist.filters.attributes import Attributes, aggregate
 from kubist.meta.fields import quoted
+from kubist.resources.context import Rules, User
 from kubist.storage.cache import Change, Collection, Entry
 
 if TYPE_CHECKING:

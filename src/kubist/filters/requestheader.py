@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import unquote
 
-from kubist.context import User
 from kubist.filters.authentication import with_groups
 from kubist.filters.clientca import ClientCA, Rejected, Verified
 from kubist.http.messages import Request
+from kubist.resources.context import User
 
 
 class RequestHeaders:

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kubist.caching import BoundedCache
-from kubist.context import User
 from kubist.filters.attributes import quoted_list
 from kubist.filters.authentication import AUTHENTICATED, CREDENTIAL_ID, INVALID, Audiences, Known, TokenError
 from kubist.filters.tokens import LEEWAY, Claims, KeySet, check_dates, issuer_of
 from kubist.filters.usernames import account_groups, username
 from kubist.meta.fields import quoted
 from kubist.meta.times import parse_time
+from kubist.resources.context import User
 from kubist.storage.cache import Entry
 
 if TYPE_CHECKING:

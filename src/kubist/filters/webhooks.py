@@ -13,13 +13,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from kubist.caching import BoundedCache
-from kubist.context import Rules, User
 from kubist.filters.attributes import Attributes, selectors_asked
 from kubist.filters.authentication import Audiences, Known, TokenError, with_groups
 from kubist.filters.authorization import Undecided
 from kubist.filters.kubeconfig import RemoteReview
 from kubist.filters.matchconditions import MatchConditions, MatchFailed
 from kubist.http.client import CallFailed
+from kubist.resources.context import Rules, User
 
 if TYPE_CHECKING:
     from kubist.filters.authorizationconfig import WebhookSettings

@@ -13,7 +13,7 @@ from kubist.meta import names, selectors
 from kubist.meta.fields import FieldError
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 Object = dict[str, Any]
 Undo = Callable[[], Awaitable[None]]

@@ -11,10 +11,10 @@ from kubist.codec import negotiate
 from kubist.codec.negotiate import MediaType
 from kubist.codec.representation import Representation
 from kubist.codec.representations import endpoint, representation
-from kubist.context import Context, User
 from kubist.http.messages import Request, Response
 from kubist.meta import status
 from kubist.request import RequestInfo
+from kubist.resources.context import Context, User
 from kubist.resources.resource import Resource
 from kubist.schema.empties import Empties
 from kubist.storage.cache import Entry

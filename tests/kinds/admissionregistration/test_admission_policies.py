@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubist.context import User
 from kubist.meta.status import APIError
+from kubist.resources.context import User
 
 V1 = "admissionregistration.k8s.io/v1"
 RULE = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}

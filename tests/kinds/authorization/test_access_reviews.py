@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kubist.config import Config
-from kubist.context import Rules, User
 from kubist.meta.status import APIError
+from kubist.resources.context import Rules, User
 from kubist.resources.resource import _load_strategy
 from kubist.resources.strategy import Create
 

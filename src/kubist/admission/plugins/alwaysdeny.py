@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Object, Plugin, forbidden
-from kubist.context import Context
+from kubist.resources.context import Context
 
 
 class AlwaysDeny(Plugin):

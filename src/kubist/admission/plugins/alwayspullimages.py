@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
-from kubist.context import Context
 from kubist.meta import fields, status
+from kubist.resources.context import Context
 
 LISTS = ("initContainers", "containers", "ephemeralContainers")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.admission.plugin import UPDATE, Object, Plugin, forbidden
-from kubist.context import Context
+from kubist.resources.context import Context
 
 REQUESTS = "certificatesigningrequests.certificates.k8s.io"
 

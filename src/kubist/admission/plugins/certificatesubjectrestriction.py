@@ -6,7 +6,7 @@ import base64
 
 from kubist.admission.plugin import CREATE, Object, Plugin, forbidden
 from kubist.admission.plugins.certificateapproval import REQUESTS
-from kubist.context import Context
+from kubist.resources.context import Context
 
 SIGNER = "kubernetes.io/kube-apiserver-client"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
 from kubist.admission.plugins.certificateapproval import may
-from kubist.context import Context
+from kubist.resources.context import Context
 
 
 class ClusterTrustBundleAttest(Plugin):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubist.admission.plugin import CREATE, Object, Plugin
 from kubist.admission.plugins.defaultstorageclass import default_class
-from kubist.context import Context
+from kubist.resources.context import Context
 
 ANNOTATION = "ingressclass.kubernetes.io/is-default-class"
 CLASS_ANNOTATION = "kubernetes.io/ingress.class"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin
-from kubist.context import Context
+from kubist.resources.context import Context
 
 TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 SECONDS = 300

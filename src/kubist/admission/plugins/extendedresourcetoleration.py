@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin
-from kubist.context import Context
 from kubist.kinds.shared.resourcenames import is_extended
+from kubist.resources.context import Context
 
 
 class ExtendedResourceToleration(Plugin):

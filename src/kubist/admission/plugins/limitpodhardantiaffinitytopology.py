@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
-from kubist.context import Context
+from kubist.resources.context import Context
 from kubist.resources.strategy import at
 
 HOSTNAME = "kubernetes.io/hostname"

@@ -9,8 +9,8 @@ from kubist.admission import amounts
 from kubist.admission.amounts import Amounts
 from kubist.admission.followed import Followed
 from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
-from kubist.context import Context
 from kubist.meta.quantity import NANO, ZERO, Quantity
+from kubist.resources.context import Context
 
 if TYPE_CHECKING:
     from kubist.registry import Registry

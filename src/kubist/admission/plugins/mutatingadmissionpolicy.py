@@ -16,10 +16,10 @@ from kubist.admission.policies.definitions import Binding, Bound, Definitions
 from kubist.admission.policies.evaluation import Evaluation, Failed
 from kubist.admission.policies.mutating import MutatingPolicy
 from kubist.admission.policies.params import Misconfigured
-from kubist.admission.reinvocation import Reinvocation
-from kubist.context import Context
 from kubist.jsontext.errors import DecodeError
 from kubist.meta import status
+from kubist.resources.context import Context
+from kubist.resources.reinvocation import Reinvocation
 
 if TYPE_CHECKING:
     from kubist.registry import Registry

@@ -10,15 +10,15 @@ import orjson
 from kubist.admission.attributes import Attributes, Target
 from kubist.admission.managedfields import keep_valid
 from kubist.admission.plugin import Object, Pending
-from kubist.admission.reinvocation import Reinvocation
 from kubist.admission.webhooks.hooks import CallError, Hook
 from kubist.admission.webhooks.plugin import WebhookPlugin
 from kubist.admission.webhooks.review import Answer
-from kubist.context import Context
 from kubist.jsontext.errors import DecodeError
 from kubist.meta import status
 from kubist.patch import jsonpatch
 from kubist.patch.errors import PatchFailed
+from kubist.resources.context import Context
+from kubist.resources.reinvocation import Reinvocation
 
 log = logging.getLogger("kubist.admission")
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from kubist.admission.followed import Followed
 from kubist.admission.plugin import CREATE, DELETE, UPDATE, Object, Pending, Plugin, forbidden
-from kubist.context import Context
 from kubist.meta import status
+from kubist.resources.context import Context
 
 if TYPE_CHECKING:
     from kubist.registry import Registry

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from kubist.admission.noderules import api_references, forbidden_labels, references_audience
 from kubist.admission.plugin import CREATE, DELETE, UPDATE, Object, Pending, Plugin, forbidden
-from kubist.context import Context, User
 from kubist.meta import status
+from kubist.resources.context import Context, User
 from kubist.resources.strategy import at
 
 PREFIX, GROUP = "system:node:", "system:nodes"

@@ -4,7 +4,7 @@ it hold up their deletion to hold that up."""
 from __future__ import annotations
 
 from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
-from kubist.context import Context
+from kubist.resources.context import Context
 
 
 class OwnerReferencesPermissionEnforcement(Plugin):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kubist.admission.plugin import UPDATE, Object, Plugin, forbidden
 from kubist.admission.plugins.defaultstorageclass import CLASS_ANNOTATION
-from kubist.context import Context
 from kubist.meta.quantity import Quantity, parse_quantity
+from kubist.resources.context import Context
 from kubist.resources.strategy import at
 
 

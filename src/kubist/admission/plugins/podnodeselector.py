@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubist.admission.plugin import CREATE, Object, Plugin, forbidden
-from kubist.context import Context
 from kubist.meta import status
+from kubist.resources.context import Context
 
 ANNOTATION = "scheduler.alpha.kubernetes.io/node-selector"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kubist.admission import amounts
 from kubist.admission.plugin import UPDATE, Object, Plugin, forbidden
-from kubist.context import Context
 from kubist.meta import status
 from kubist.meta.quantity import ZERO
+from kubist.resources.context import Context
 from kubist.resources.strategy import at
 
 

@@ -6,9 +6,9 @@ import orjson
 
 from kubist.admission import tolerations
 from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin
-from kubist.context import Context
 from kubist.kinds.core.podspec.qos import qos_class
 from kubist.meta import status
+from kubist.resources.context import Context
 
 DEFAULTS = "scheduler.alpha.kubernetes.io/defaultTolerations"
 ALLOWED = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kubist.admission.followed import Followed
 from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
-from kubist.context import Context
+from kubist.resources.context import Context
 
 if TYPE_CHECKING:
     from kubist.registry import Registry

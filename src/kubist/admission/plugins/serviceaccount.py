@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterator
 
 from kubist.admission.plugin import CREATE, UPDATE, Object, Pending, Plugin, forbidden
-from kubist.context import Context
 from kubist.meta import names
+from kubist.resources.context import Context
 
 DEFAULT = "default"
 MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.admission.plugin import CREATE, Object, Plugin
-from kubist.context import Context
+from kubist.resources.context import Context
 
 TAINT = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 

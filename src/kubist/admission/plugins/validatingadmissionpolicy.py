@@ -15,8 +15,8 @@ from kubist.admission.policies.definitions import Binding, Bound, Definitions
 from kubist.admission.policies.evaluation import Evaluation
 from kubist.admission.policies.params import Misconfigured
 from kubist.admission.policies.validating import Denial, ValidatingPolicy
-from kubist.context import Context
 from kubist.meta import status
+from kubist.resources.context import Context
 
 if TYPE_CHECKING:
     from kubist.registry import Registry

@@ -10,8 +10,8 @@ from kubist.admission.attributes import Attributes, Target
 from kubist.admission.plugin import Object, Pending
 from kubist.admission.webhooks.hooks import CallError, Hook
 from kubist.admission.webhooks.plugin import WebhookPlugin
-from kubist.context import Context
 from kubist.meta import status
+from kubist.resources.context import Context
 
 log = logging.getLogger("kubist.admission")
 

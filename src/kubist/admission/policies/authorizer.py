@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubist.cel import EvaluationError
-from kubist.context import Context, User
 from kubist.meta import names
+from kubist.resources.context import Context, User
 
 Question = tuple[tuple[str, Any], ...]
 

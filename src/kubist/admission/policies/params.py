@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from kubist.context import Context
 from kubist.meta.selectors import label_selector
+from kubist.resources.context import Context
 
 Object = dict[str, Any]
 

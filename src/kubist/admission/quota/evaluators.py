@@ -14,10 +14,10 @@ from kubist.admission.amounts import Amounts
 from kubist.admission.plugin import CREATE, UPDATE
 from kubist.admission.quota import scopes
 from kubist.caching import bounded_cache
-from kubist.context import Context
 from kubist.kinds.shared.resourcenames import is_extended, is_native
 from kubist.meta.quantity import ZERO, Quantity
 from kubist.meta.times import parse_time
+from kubist.resources.context import Context
 from kubist.resources.strategy import at
 
 Object = dict[str, Any]

@@ -13,10 +13,10 @@ from kubist.admission import amounts
 from kubist.admission.amounts import Amounts
 from kubist.admission.plugin import forbidden
 from kubist.admission.quota.evaluators import Evaluator
-from kubist.context import Context
 from kubist.meta import status
 from kubist.meta.quantity import ZERO
 from kubist.patch import apply as ssa
+from kubist.resources.context import Context
 
 if TYPE_CHECKING:
     from kubist.registry import Registry

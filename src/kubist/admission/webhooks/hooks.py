@@ -12,10 +12,10 @@ from kubist.admission.policies.authorizer import Decisions
 from kubist.admission.policies.conditions import Conditions
 from kubist.admission.policies.evaluation import Evaluation, Failed
 from kubist.admission.webhooks import review
-from kubist.context import Context
 from kubist.http.client import CallFailed
 from kubist.kinds.admissionregistration.expressions import Environment
 from kubist.meta import status
+from kubist.resources.context import Context
 from kubist.webhookclient import WebhookClient
 
 Object = dict[str, Any]

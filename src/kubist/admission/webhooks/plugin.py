@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from kubist.admission.matching import exempt
 from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Object, Pending, Plugin
 from kubist.admission.webhooks.hooks import Hook, hooks_of
-from kubist.context import Context
+from kubist.resources.context import Context
 
 if TYPE_CHECKING:
     from kubist.admission.followed import Followed

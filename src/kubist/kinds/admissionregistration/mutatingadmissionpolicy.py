@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from kubist.context import Context
 from kubist.kinds.admissionregistration import expressions
 from kubist.kinds.admissionregistration.expressions import Environment
 from kubist.kinds.admissionregistration.matching import (
@@ -19,6 +18,7 @@ from kubist.kinds.admissionregistration.policies import (
     validate_variables,
 )
 from kubist.meta import fields
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object
 
 _PATCHES: dict[str, tuple[Literal["ApplyConfiguration", "JSONPatch"], str, str]] = {

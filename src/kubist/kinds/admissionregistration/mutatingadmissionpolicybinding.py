@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubist.context import Context
 from kubist.kinds.admissionregistration.matching import validate_mutating_operations
 from kubist.kinds.admissionregistration.policies import BindingStrategy, validate_binding
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object
 
 

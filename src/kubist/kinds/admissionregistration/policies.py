@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from typing import ClassVar
 
-from kubist.context import Context
 from kubist.kinds.admissionregistration import expressions
 from kubist.kinds.admissionregistration.expressions import Environment
 from kubist.kinds.admissionregistration.matching import (
@@ -19,6 +18,7 @@ from kubist.kinds.admissionregistration.matching import (
 )
 from kubist.meta import fields, names, objectmeta, status
 from kubist.meta.labels import validate_selector
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object, Strategy, Undo
 from kubist.turns import leave_loop
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from kubist.context import Context
 from kubist.crd.jsonpath import JsonPath, PathError
 from kubist.kinds.admissionregistration import expressions
 from kubist.kinds.admissionregistration.expressions import Environment
@@ -18,6 +17,7 @@ from kubist.kinds.admissionregistration.policies import (
 )
 from kubist.kinds.shared.update import keep_metadata
 from kubist.meta import conditions, fields, names
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object, Update, keep
 
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")

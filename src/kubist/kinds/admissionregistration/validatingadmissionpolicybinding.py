@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kubist.context import Context
 from kubist.kinds.admissionregistration.policies import BindingStrategy, validate_binding
 from kubist.kinds.shared.repeats import repeats
 from kubist.meta import fields
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object
 
 _ACTIONS = ("Audit", "Deny", "Warn")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubist.context import Context
 from kubist.kinds.admissionregistration.matching import (
     FAILURE_POLICIES,
     MATCH_POLICIES,
@@ -19,6 +18,7 @@ from kubist.kinds.shared.repeats import repeats
 from kubist.kinds.shared.webhookclient import validate_service, validate_url
 from kubist.meta import fields, names, objectmeta
 from kubist.meta.labels import validate_selector
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object, Strategy
 
 _NO_SIDE_EFFECTS = ("None", "NoneOnDryRun")

@@ -13,7 +13,7 @@ from kubist.meta import names, objectmeta
 from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Strategy, Update, keep
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 
 class CustomResourceDefinitionStatus(Update):

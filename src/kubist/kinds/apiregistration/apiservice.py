@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from typing import ClassVar
 
-from kubist.context import Context
 from kubist.meta import fields, names, objectmeta
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object, Strategy, Update, keep
 
 _STATUSES = ("True", "False", "Unknown")

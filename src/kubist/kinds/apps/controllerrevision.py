@@ -11,7 +11,7 @@ from kubist.meta.fields import required
 from kubist.resources.strategy import Errors, Object, Strategy
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 
 class ControllerRevisionStrategy(Strategy):

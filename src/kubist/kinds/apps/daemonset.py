@@ -27,7 +27,7 @@ from kubist.meta.labels import has_invalid_values, is_empty, validate_selector
 from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Update
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 COUNTS = (

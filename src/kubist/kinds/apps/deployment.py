@@ -28,7 +28,7 @@ from kubist.meta.fields import forbidden, invalid, not_supported, required
 from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Update, keep
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 ROLLBACK_TO = "deprecated.deployment.rollback.to"
 COUNTS = (

@@ -19,7 +19,7 @@ from kubist.meta import objectmeta
 from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Update
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 COUNTS = (
     "replicas",

@@ -12,7 +12,7 @@ from kubist.meta.labels import is_empty, selector_matches, validate_selector
 from kubist.resources.strategy import Errors, Object
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 
 class Replicated(Workload):

@@ -35,7 +35,7 @@ from kubist.meta.labels import validate_labels, validate_selector
 from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Update
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 COUNTS = (
     "replicas",

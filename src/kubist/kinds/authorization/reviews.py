@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.context import Context, User
 from kubist.meta import fields, names, selectors
 from kubist.meta.labels import validate_requirement
 from kubist.meta.status import invalid
+from kubist.resources.context import Context, User
 from kubist.resources.strategy import Create, Errors, Object
 from kubist.schema.internals import internal_form
 from kubist.turns import LONG, away

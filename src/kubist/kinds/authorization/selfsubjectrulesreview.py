@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kubist.context import Context
 from kubist.meta.status import bad_request
+from kubist.resources.context import Context
 from kubist.resources.strategy import Create, Object, Strategy
 
 

@@ -14,7 +14,7 @@ from kubist.meta.fields import invalid, not_supported, required
 from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Update
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 MAX_NAME = 52
 """Jobs are named after their CronJob with a suffix of eleven characters."""

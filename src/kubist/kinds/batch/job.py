@@ -16,7 +16,7 @@ from kubist.meta.labels import has_invalid_values, selector_matches, validate_se
 from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Update
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 JOB_NAME = "batch.kubernetes.io/job-name"

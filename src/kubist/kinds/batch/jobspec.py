@@ -17,7 +17,7 @@ from kubist.meta.paths import validate_domain_prefixed_path
 from kubist.resources.strategy import Errors, Object
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 MAX_INDEXED_PARALLELISM = 100_000
 MAX_FAILED_INDEXES = 100_000

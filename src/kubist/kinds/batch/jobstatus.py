@@ -17,7 +17,7 @@ from kubist.meta.fields import duplicate, invalid, required
 from kubist.resources.strategy import Errors, Object, Status
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 PATH = "status"
 CONDITIONS = "status.conditions"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kubist.context import Context
 from kubist.kinds.certificates import pem
 from kubist.kinds.certificates.signers import validate_signer_name
 from kubist.kinds.shared.repeats import repeats
 from kubist.meta import fields, objectmeta
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object, Strategy, Update, keep
 
 LEGACY_SIGNER = "kubernetes.io/legacy-unknown"

@@ -9,7 +9,7 @@ from kubist.meta.fields import forbidden, invalid
 from kubist.resources.strategy import Errors, Object, Strategy
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 _COORDINATED = ("strategy", "preferredHolder")
 """Of coordinated leader election, which is not enabled."""

@@ -9,7 +9,7 @@ from kubist.meta.status import bad_request
 from kubist.resources.strategy import Create, Object, Strategy
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 
 class LegacyBinding(Create):

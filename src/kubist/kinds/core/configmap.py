@@ -9,7 +9,7 @@ from kubist.meta.fields import forbidden, invalid, too_long
 from kubist.resources.strategy import Errors, Object, Strategy
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 SIZE_LIMIT = 1024 * 1024
 

@@ -12,7 +12,7 @@ from kubist.meta.fields import invalid, required
 from kubist.resources.strategy import Errors, Object, Strategy
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 MANAGED_BY = "endpoints.kubernetes.io/managed-by"
 CONTROLLER = "endpoint-controller"

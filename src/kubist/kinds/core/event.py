@@ -12,7 +12,7 @@ from kubist.meta.fields import invalid, required
 from kubist.resources.strategy import Errors, Object, Strategy, text_at
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 SHORT_LIMIT = 128
 MESSAGE_LIMIT = 1024

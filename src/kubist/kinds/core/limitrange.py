@@ -17,7 +17,7 @@ from kubist.meta.quantity import Quantity, parse_quantity
 from kubist.resources.strategy import Errors, Object, Strategy
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 TYPES = ("Container", "PersistentVolumeClaim", "Pod")
 _BOUNDS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")

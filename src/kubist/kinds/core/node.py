@@ -20,7 +20,7 @@ from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, St
 from kubist.schema.internals import internal_form
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 TAINTS_ANNOTATION = "scheduler.alpha.kubernetes.io/taints"
 AVOID_PODS_ANNOTATION = "scheduler.alpha.kubernetes.io/preferAvoidPods"

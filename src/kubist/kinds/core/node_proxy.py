@@ -11,7 +11,7 @@ from kubist.meta.status import bad_request, not_found, plain_error, unavailable
 from kubist.resources.strategy import Connect
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 PREFERRED = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
 KUBELET_PORT = 10250

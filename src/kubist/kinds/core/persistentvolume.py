@@ -20,7 +20,7 @@ from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, St
 from kubist.schema.internals import difference, internal_form
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")

@@ -24,7 +24,7 @@ from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, St
 from kubist.schema.internals import difference
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 Spec = dict[str, Any]
 

@@ -25,7 +25,7 @@ from kubist.meta import names
 from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Strategy, Update, keep
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 

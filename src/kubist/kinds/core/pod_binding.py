@@ -10,7 +10,7 @@ from kubist.meta.status import APIError, bad_request, conflict, not_found, plain
 from kubist.resources.strategy import Create, Object
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 
 class PodBinding(Create):

@@ -13,7 +13,7 @@ from kubist.resources.strategy import Object
 from kubist.schema.catalog import schema_for
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 _MAX_DISRUPTED_PODS = 2000
 _VIOLATION = "Cannot evict pod as it would violate the pod's disruption budget."

@@ -16,7 +16,7 @@ from kubist.meta.times import parse_time
 from kubist.resources.strategy import Connect, Errors, Object
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 Answer = tuple[int, str, bytes]
 

@@ -16,7 +16,7 @@ from kubist.resources.strategy import Errors, Object, Update, keep
 from kubist.schema.internals import difference
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 _FIELD = "ephemeralContainers"
 

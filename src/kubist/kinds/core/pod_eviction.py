@@ -13,7 +13,7 @@ from kubist.meta.status import invalid as invalid_status
 from kubist.resources.strategy import Create, Object
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 _UNSAFE = "ignoreStoreReadErrorWithClusterBreakingPotential"
 

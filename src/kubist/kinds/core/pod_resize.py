@@ -16,7 +16,7 @@ from kubist.meta.fields import FieldError, forbidden, invalid
 from kubist.resources.strategy import Errors, Object, Update, keep
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 _LISTS = ("containers", "initContainers")
 _RESIZABLE = ("resources", "resizePolicy")

@@ -19,7 +19,7 @@ from kubist.meta.fields import duplicate, forbidden, internal, invalid, not_supp
 from kubist.resources.strategy import Errors, Object, Update, keep
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 _NON_NEGATIVE = "must be a non-negative integer"

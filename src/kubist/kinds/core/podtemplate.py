@@ -10,7 +10,7 @@ from kubist.meta import objectmeta
 from kubist.resources.strategy import Errors, Object
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 
 class PodTemplateStrategy(Workload):

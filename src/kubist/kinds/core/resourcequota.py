@@ -16,7 +16,7 @@ from kubist.meta.fields import FieldError, fitting, invalid, required
 from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 _POD_RESOURCES = frozenset(
     {

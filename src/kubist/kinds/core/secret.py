@@ -18,7 +18,7 @@ from kubist.meta.fields import invalid, required, too_long
 from kubist.resources.strategy import Errors, Object, Strategy
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 SERVICE_ACCOUNT_NAME = "kubernetes.io/service-account.name"
 SERVICE_ACCOUNT_TOKEN = "kubernetes.io/service-account-token"

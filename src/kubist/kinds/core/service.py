@@ -18,7 +18,7 @@ from kubist.meta.status import APIError, invalid
 from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Undo, Update
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 CLIENT_IP_TIMEOUT = 10800
 _NODE_PORT_TYPES = ("NodePort", "LoadBalancer")

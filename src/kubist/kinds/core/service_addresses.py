@@ -17,7 +17,7 @@ from kubist.meta.status import APIError, internal_error, invalid
 
 if TYPE_CHECKING:
     from kubist.config import Config
-    from kubist.context import Context, Objects
+    from kubist.resources.context import Context, Objects
     from kubist.resources.strategy import Object, Undo
 
 GROUP = "networking.k8s.io"

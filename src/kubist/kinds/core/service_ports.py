@@ -15,7 +15,7 @@ from kubist.meta.status import APIError, internal_error, invalid, plain_error
 
 if TYPE_CHECKING:
     from kubist.config import Config
-    from kubist.context import Context
+    from kubist.resources.context import Context
     from kubist.resources.strategy import Object, Undo
 
 CLAIMS = "ranges/servicenodeports/"

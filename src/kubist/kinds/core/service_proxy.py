@@ -9,7 +9,7 @@ from kubist.meta.status import bad_request, not_found, unavailable
 from kubist.resources.strategy import Connect
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 
 class ServiceProxy(Connect):

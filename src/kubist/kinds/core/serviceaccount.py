@@ -10,7 +10,7 @@ from kubist.meta import objectmeta
 from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Strategy, Update
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 MOUNTABLE_SECRETS = "kubernetes.io/enforce-mountable-secrets"
 

@@ -14,7 +14,7 @@ from kubist.meta.times import format_time
 from kubist.resources.strategy import Create, Object
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 GROUP = "authentication.k8s.io"
 DEFAULT_SECONDS = 3600

@@ -20,7 +20,7 @@ from kubist.meta.labels import validate_labels
 from kubist.resources.strategy import Errors, Object, Strategy
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
 MAX_ENDPOINTS = 1000

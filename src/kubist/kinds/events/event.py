@@ -14,7 +14,7 @@ from kubist.resources.strategy import Errors, Object
 from kubist.schema.internals import internal_form
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 _RENAMED = {
     "regarding": "involvedObject",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubist.context import Context
 from kubist.kinds.shared.update import keep_metadata
 from kubist.meta import fields
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object, Strategy, Update, keep
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from kubist import bootstrap
-from kubist.context import Context
 from kubist.kinds.flowcontrol.common import FlowControlStatus, FlowControlStrategy, validate_conditions
 from kubist.meta import fields, names, objectmeta
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object
 from kubist.schema.internals import internal_form
 

@@ -6,9 +6,9 @@ import math
 from typing import ClassVar
 
 from kubist import bootstrap
-from kubist.context import Context
 from kubist.kinds.flowcontrol.common import FlowControlStatus, FlowControlStrategy, validate_conditions
 from kubist.meta import fields, objectmeta
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object
 from kubist.schema.internals import internal_form
 

@@ -12,7 +12,7 @@ from kubist.meta.fields import forbidden, invalid, not_supported, required, too_
 from kubist.resources.strategy import Errors, Object, Strategy
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 CONTROLLER_LIMIT = 250
 SCOPES = ("Cluster", "Namespace")

@@ -13,7 +13,7 @@ from kubist.meta.labels import validate_selector
 from kubist.resources.strategy import Errors, Object, Strategy
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 PROTOCOLS = ("TCP", "UDP", "SCTP")
 POLICY_TYPES = ("Ingress", "Egress")

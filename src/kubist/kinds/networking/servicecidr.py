@@ -11,7 +11,7 @@ from kubist.meta.fields import invalid, required
 from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Strategy, Update, keep
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 _PATH = "spec.cidrs"
 _IMMUTABLE = "field is immutable"

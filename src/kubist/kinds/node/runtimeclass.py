@@ -17,7 +17,7 @@ from kubist.resources.strategy import Errors, Object, Strategy
 from kubist.schema.internals import internal_form
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 
 class RuntimeClassStrategy(Strategy):

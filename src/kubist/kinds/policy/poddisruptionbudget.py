@@ -13,7 +13,7 @@ from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, St
 from kubist.schema.internals import internal_form
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kubist.context import Context
 from kubist.kinds.rbac.common import RoleStrategy, validate_rules
 from kubist.meta import fields, objectmeta
 from kubist.meta.labels import validate_selector
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubist.context import Context
 from kubist.filters import escalation
 from kubist.meta import fields, names, objectmeta
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object, Strategy
 from kubist.schema.internals import internal_form
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubist.context import Context
 from kubist.kinds.rbac.common import RoleStrategy, validate_rules
 from kubist.meta import objectmeta
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object
 
 

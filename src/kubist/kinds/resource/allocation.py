@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kubist.context import Context
 from kubist.kinds.core.podspec.affinity import validate_node_selector
 from kubist.kinds.resource.claims import RequestNames, validate_request_ref, validate_request_refs
 from kubist.kinds.resource.common import (
@@ -19,6 +18,7 @@ from kubist.kinds.shared.update import immutable
 from kubist.kinds.storage.common import validate_driver_name
 from kubist.meta import fields, names
 from kubist.meta.conditions import validate_conditions
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object
 
 DeviceID = tuple[str, str, str, str]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kubist.context import Context
 from kubist.kinds.resource.common import (
     each,
     validate_configuration,
@@ -13,6 +12,7 @@ from kubist.kinds.resource.common import (
 )
 from kubist.kinds.resource.expressions import validate_selector
 from kubist.meta import fields
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object
 
 MAX_REQUESTS = 32

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kubist.context import Context
 from kubist.kinds.resource import allocation
 from kubist.kinds.resource.claims import (
     admin_access_error,
@@ -16,6 +15,7 @@ from kubist.kinds.resource.claims import (
 )
 from kubist.kinds.shared.update import immutable, keep_metadata
 from kubist.meta import objectmeta, status
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object, Strategy, Undo, Update, keep
 
 

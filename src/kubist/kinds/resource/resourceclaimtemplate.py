@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kubist.context import Context
 from kubist.kinds.resource.claims import default_claim, validate_admin_request, validate_claim
 from kubist.kinds.shared.template import validate_template_metadata
 from kubist.kinds.shared.update import immutable
 from kubist.meta import objectmeta
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object, Strategy
 
 

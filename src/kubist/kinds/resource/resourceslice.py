@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from kubist.context import Context
 from kubist.kinds.resource.common import each, validate_label, validate_pool_name
 from kubist.kinds.resource.devices import (
     drop_disabled,
@@ -16,6 +15,7 @@ from kubist.kinds.resource.devices import (
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.storage.common import validate_driver_name
 from kubist.meta import fields, objectmeta, times
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object, Strategy
 
 _CHOICES = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")

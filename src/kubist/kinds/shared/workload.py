@@ -14,7 +14,7 @@ from kubist.meta import names
 from kubist.resources.strategy import Errors, Object, Strategy, at, keep
 
 if TYPE_CHECKING:
-    from kubist.context import Context
+    from kubist.resources.context import Context
 
 
 class Workload(Strategy):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubist.context import Context
 from kubist.kinds.shared.update import immutable
 from kubist.meta import fields, objectmeta
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object, Strategy
 
 _FS_GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")

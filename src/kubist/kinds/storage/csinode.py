@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kubist.context import Context
 from kubist.kinds.shared.repeats import repeats
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.storage.common import validate_driver_name
 from kubist.meta import fields, names, objectmeta
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object, Strategy
 
 

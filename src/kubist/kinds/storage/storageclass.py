@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from kubist.context import Context
 from kubist.kinds.shared.nodelabels import DEPRECATED
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.storage.common import validate_parameters, validate_provisioner
 from kubist.meta import fields, objectmeta
 from kubist.meta.labels import validate_label_name
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object, Strategy
 
 _MOST_DUPLICATES = 64

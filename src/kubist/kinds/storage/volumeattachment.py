@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kubist.context import Context
 from kubist.kinds.core.persistentvolume import validate_spec as validate_volume_spec
 from kubist.kinds.core.podspec.defaults import default_volume
 from kubist.kinds.core.podspec.resources import round_up_to_milli
 from kubist.kinds.shared.update import immutable, keep_metadata
 from kubist.kinds.storage.common import text_size, validate_driver_name
 from kubist.meta import fields, names, objectmeta
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object, Strategy, Update, keep
 
 _ONE_SOURCE = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"

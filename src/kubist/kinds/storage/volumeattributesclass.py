@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubist.context import Context
 from kubist.kinds.storage.common import validate_parameters, validate_provisioner
 from kubist.meta import fields, objectmeta
+from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object, Strategy
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from kubist.admission.reinvocation import Reinvocation
     from kubist.config import Config
     from kubist.http.messages import Request
     from kubist.http.pool import Pool
+    from kubist.resources.reinvocation import Reinvocation
     from kubist.resources.resource import Resource
 
 Object = dict[str, Any]
