@@ -16,7 +16,7 @@ FIXED = {
     "discovery/descriptions.py:_module",
     "discovery/openapi.py:_built_in_v3",
     "kinds/columns/__init__.py:table_of",
-    "routes.py:_served",
+    "resources/routes.py:_served",
     "schema/catalog.py:_scalar",
     "schema/catalog.py:by_name",
     # The keys are served resources and their schemas, compared by identity, and fields that strategies name.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from kubist import logs, routes
+from kubist import logs
 from kubist import request as requests
 from kubist.admission.chain import Admission
 from kubist.aggregation.aggregation import Aggregation
@@ -37,6 +37,7 @@ from kubist.meta import durations, status, times
 from kubist.meta.fields import quoted
 from kubist.registry import Registry
 from kubist.request import RequestInfo
+from kubist.resources import routes
 from kubist.resources.context import Context, User
 from kubist.resources.resource import Resources
 from kubist.storage.store import Unavailable

@@ -31,7 +31,7 @@ from kubist.http.server import HttpServer
 from kubist.http.tls import HTTP1, HTTP2, server_context
 from kubist.registry import Registry
 from kubist.resources.resource import Resources
-from kubist.runtimeconfig import check_runtime_config
+from kubist.resources.runtimeconfig import check_runtime_config
 from kubist.storage.cache import ROOT
 from kubist.storage.store import Store, StoreError
 
