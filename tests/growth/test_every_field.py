@@ -34,3 +34,11 @@ def test_creation_with_a_long_list_costs_linear_time(prober: Prober, resource: R
         variant = VARIANTS[number % 2] if below(resource.schema, path).type == "list" else "distinct"
         grown += prober.check(resource, template, path, variant, COUNT, ("create",))
     assert [str(growth) for growth in grown] == []
+
+
+def test_update_that_compares_long_lists_costs_linear_time(prober: Prober) -> None:
+    found = next(resource for resource in created() if resource.resource == "csinodes")
+    grown = prober.check(
+        found, prober.template(found), ("spec", "drivers"), "distinct", COUNT, ("update", "merge")
+    )
+    assert [str(growth) for growth in grown] == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from kubist.kinds.shared.repeats import repeats
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.storage.common import validate_driver_name
@@ -22,12 +24,12 @@ class CSINodeStrategy(Strategy):
             new["metadata"], namespaced=False, validate_name=self.validate_name
         )
         errors += _validate_drivers(_drivers(new))
+        by_name = defaultdict(list)
+        for after in _drivers(new):
+            by_name[after.get("name")].append(after)
         for before in _drivers(old):
-            for after in _drivers(new):
-                if after.get("name") == before.get("name"):
-                    errors += immutable(
-                        _fixed(after), _fixed(before), "spec.drivers", "storage.CSINodeDriver"
-                    )
+            for after in by_name[before.get("name")]:
+                errors += immutable(_fixed(after), _fixed(before), "spec.drivers", "storage.CSINodeDriver")
         return errors
 
 
