@@ -7,11 +7,12 @@ from itertools import product
 import orjson
 import pytest
 
-from kubist.codec import kept, table
+from kubist.codec import kept
 from kubist.codec.kept import Kept
 from kubist.codec.negotiate import JSON, PROTOBUF, MediaType
 from kubist.codec.representations import representation
 from kubist.storage.cache import Change
+from kubist.tables import table
 
 from .stored import config_map, resource
 

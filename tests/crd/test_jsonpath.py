@@ -9,7 +9,7 @@ import pytest
 
 from kubist.crd.columns import Column, age, cell, columns
 from kubist.crd.jsonpath import JsonPath, PathError
-from kubist.kinds.columns.custom import table
+from kubist.tables.custom import table
 
 OBJECT: dict[str, Any] = {
     "spec": {

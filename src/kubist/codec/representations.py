@@ -63,7 +63,7 @@ def _make(resource: Resource, media: MediaType, include: str) -> Representation:
 
 def _json(resource: Resource, media: MediaType, include: str) -> Representation:
     if media.convert_to == "Table":
-        from kubist.codec.table import Table
+        from kubist.tables.table import Table
 
         return Table(resource, media.version, include)
     if media.convert_to:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubist.kinds.columns import AGE, NAME, Column, Object, Table, name_of, wide
-from kubist.kinds.columns.ages import Cell, age
-from kubist.kinds.columns.shared import UNSET, part
+from kubist.tables.ages import Cell, age
+from kubist.tables.columns import AGE, NAME, Column, Object, Table, name_of, wide
+from kubist.tables.shared import UNSET, part
 
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 SHORT = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.kinds.columns import AGE, NAME, Column, Object, Table, flag, name_of, number
-from kubist.kinds.columns.ages import Cell, age
+from kubist.tables.ages import Cell, age
+from kubist.tables.columns import AGE, NAME, Column, Object, Table, flag, name_of, number
 
 
 def _priority_class(obj: Object) -> list[Cell]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kubist.kinds.columns import AGE, NAME, Column, Object, Table, flag, name_of, number
-from kubist.kinds.columns.ages import Cell, age, human_duration, since
-from kubist.kinds.columns.shared import NONE, UNSET, WORKLOAD, containers, is_true, part, selector
 from kubist.meta.times import parse_time
+from kubist.tables.ages import Cell, age, human_duration, since
+from kubist.tables.columns import AGE, NAME, Column, Object, Table, flag, name_of, number
+from kubist.tables.shared import NONE, UNSET, WORKLOAD, containers, is_true, part, selector
 
 
 def _job(obj: Object) -> list[Cell]:

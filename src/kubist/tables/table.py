@@ -1,6 +1,6 @@
 """Table: objects as rows of cells, for people. A version's cells are made once; ages in them stay current.
 
-The columns and cells of a kind are in `kinds/columns/`, those of a custom resource come with its strategy.
+The columns and cells of a kind are in `tables/`, those of a custom resource come with its strategy.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ from kubist.codec.representation import (
     in_turns,
     is_status,
 )
-from kubist.kinds import columns
-from kubist.kinds.columns import ages
 from kubist.meta.status import APIError, bad_request
 from kubist.storage.cache import Change, Entry
+from kubist.tables import ages, columns
 
 if TYPE_CHECKING:
     from kubist.resources.resource import Resource
@@ -186,7 +185,7 @@ class Table(Representation):
         if obj.get("kind") in (self.resource.kind, None):
             return self.table
         if self.resource.custom:
-            from kubist.kinds.columns.custom import SCALE
+            from kubist.tables.custom import SCALE
 
             return SCALE
         group = obj["apiVersion"].rpartition("/")[0]
@@ -286,7 +285,7 @@ def rows_of(resource: Resource, table: columns.Table) -> Rows:
 def table_of(resource: Resource) -> columns.Table:
     """The table of a resource, in the version that its cells are computed from."""
     if resource.custom:
-        from kubist.kinds.columns.custom import table
+        from kubist.tables.custom import table
 
         return table(getattr(resource.strategy, "columns", ()))
     return columns.table_of(resource.stored_group, resource.kind)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubist.kinds.columns import AGE, NAME, Column, Object, Table, name_of
-from kubist.kinds.columns.ages import Cell, age, human_duration
-from kubist.kinds.columns.shared import NONE, part
+from kubist.tables.ages import Cell, age, human_duration
+from kubist.tables.columns import AGE, NAME, Column, Object, Table, name_of
+from kubist.tables.shared import NONE, part
 
 
 def _request(obj: Object) -> list[Cell]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kubist.kinds.columns import AGE, NAME, NAME_AND_AGE, Column, Object, Table, name_of, number, wide
-from kubist.kinds.columns.ages import Cell, age, since, since_micro
-from kubist.kinds.columns.pods import PODS
-from kubist.kinds.columns.services import ENDPOINTS, SERVICES
-from kubist.kinds.columns.shared import (
+from kubist.tables.ages import Cell, age, since, since_micro
+from kubist.tables.columns import AGE, NAME, NAME_AND_AGE, Column, Object, Table, name_of, number, wide
+from kubist.tables.pods import PODS
+from kubist.tables.services import ENDPOINTS, SERVICES
+from kubist.tables.shared import (
     CONTAINERS,
     NONE,
     UNKNOWN,
@@ -16,7 +16,7 @@ from kubist.kinds.columns.shared import (
     labels,
     part,
 )
-from kubist.kinds.columns.volumes import CLAIMS, VOLUMES
+from kubist.tables.volumes import CLAIMS, VOLUMES
 
 ROLE_PREFIX = "node-role.kubernetes.io/"
 ROLE = "kubernetes.io/role"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubist.kinds.columns import AGE, NAME, Column, Object, Table, flag, name_of, number
-from kubist.kinds.columns.ages import Cell, age
-from kubist.kinds.columns.shared import NONE, UNSET, part
+from kubist.tables.ages import Cell, age
+from kubist.tables.columns import AGE, NAME, Column, Object, Table, flag, name_of, number
+from kubist.tables.shared import NONE, UNSET, part
 
 DEFAULT_CLASS = (
     "storageclass.kubernetes.io/is-default-class",

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from kubist.kinds.columns.ages import Cell, age
+from kubist.resources.resource import GROUP_ROOMS
+from kubist.tables.ages import Cell, age
 
 Object = dict[str, Any]
 
@@ -87,17 +88,11 @@ DEFAULT = Table(
 )
 NAME_AND_AGE = Table((NAME, AGE), lambda obj: [name_of(obj), age(obj)])
 
-_MODULES = {
-    "": "core",
-    "internal.apiserver.k8s.io": "apiserverinternal",
-    "rbac.authorization.k8s.io": "rbac",
-}
-
 
 @cache
 def table_of(group: str, kind: str) -> Table:
     """The table of a built-in kind."""
-    name = f"kubist.kinds.columns.{_MODULES.get(group, group.partition('.')[0])}"
+    name = f"kubist.tables.{GROUP_ROOMS.get(group, group.partition('.')[0])}"
     if importlib.util.find_spec(name) is None:
         return DEFAULT
     found: Table = importlib.import_module(name).TABLES.get(kind, DEFAULT)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.kinds.columns import AGE, NAME, Column, Object, Table, name_of
-from kubist.kinds.columns.ages import Cell, age
+from kubist.tables.ages import Cell, age
+from kubist.tables.columns import AGE, NAME, Column, Object, Table, name_of
 
 
 def _runtime_class(obj: Object) -> list[Cell]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kubist.kinds.columns import AGE, NAME, Column, Object, Table, name_of, number
-from kubist.kinds.columns.ages import Cell, age
-from kubist.kinds.columns.shared import CONTAINERS, NONE, WORKLOAD, containers, labels, part, selector
 from kubist.meta.selectors import format_label_selector
+from kubist.tables.ages import Cell, age
+from kubist.tables.columns import AGE, NAME, Column, Object, Table, name_of, number
+from kubist.tables.shared import CONTAINERS, NONE, WORKLOAD, containers, labels, part, selector
 
 
 def _template(obj: Object) -> Object:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubist.kinds.columns import AGE, NAME, Column, Object, Table, name_of
-from kubist.kinds.columns.ages import Cell, age
-from kubist.kinds.columns.shared import condition, part
+from kubist.tables.ages import Cell, age
+from kubist.tables.columns import AGE, NAME, Column, Object, Table, name_of
+from kubist.tables.shared import condition, part
 
 
 def _api_service(obj: Object) -> list[Cell]:

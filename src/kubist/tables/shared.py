@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.kinds.columns import Column, wide
 from kubist.meta.selectors import format_label_selector
+from kubist.tables.columns import Column, wide
 
 Object = dict[str, Any]
 

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from kubist.codec.negotiate import JSON, YAML, MediaType
 from kubist.codec.representation import Representation
 from kubist.codec.representations import representation
-from kubist.codec.table import Row
-from kubist.kinds.columns import ages, table_of
 from kubist.meta.status import APIError
 from kubist.resources.resource import Resource, builtin
+from kubist.tables import ages
+from kubist.tables.columns import table_of
+from kubist.tables.table import Row
 
 from .stored import Object, config_map, entry, resource
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubist.kinds.columns import AGE, NAME, Column, Object, Table, name_of, wide
-from kubist.kinds.columns.ages import Cell, age
-from kubist.kinds.columns.shared import NONE, UNKNOWN, labels, load_balancer, part, shortened
+from kubist.tables.ages import Cell, age
+from kubist.tables.columns import AGE, NAME, Column, Object, Table, name_of, wide
+from kubist.tables.shared import NONE, UNKNOWN, labels, load_balancer, part, shortened
 
 
 def _service(obj: Object) -> list[Cell]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kubist.kinds.columns import AGE, NAME, Column, Object, Table, wide
-from kubist.kinds.columns.ages import Cell, age, since
-from kubist.kinds.columns.shared import NONE, is_true, part
 from kubist.meta.times import parse_time
+from kubist.tables.ages import Cell, age, since
+from kubist.tables.columns import AGE, NAME, Column, Object, Table, wide
+from kubist.tables.shared import NONE, is_true, part
 
 COLUMNS = (
     NAME,
