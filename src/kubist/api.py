@@ -19,7 +19,7 @@ from kubist.admission.chain import Admission
 from kubist.aggregation.aggregation import Aggregation
 from kubist.cluster import Cluster
 from kubist.codec import negotiate
-from kubist.codec.representations import indented
+from kubist.codec.representation import indented
 from kubist.config import Config
 from kubist.crd import routes as custom_routes
 from kubist.discovery import documents

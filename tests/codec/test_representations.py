@@ -10,8 +10,8 @@ import pytest
 from kubist.codec import protobuf, wire
 from kubist.codec.kept import Kept
 from kubist.codec.negotiate import JSON, PROTOBUF, MediaType
-from kubist.codec.representations import representation
 from kubist.meta.status import APIError
+from kubist.verbs.representations import representation
 
 from .stored import Object, config_map, entry, resource
 

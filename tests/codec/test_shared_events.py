@@ -10,9 +10,9 @@ import pytest
 from kubist.codec import kept
 from kubist.codec.kept import Kept
 from kubist.codec.negotiate import JSON, PROTOBUF, MediaType
-from kubist.codec.representations import representation
 from kubist.storage.cache import Change
 from kubist.tables import table
+from kubist.verbs.representations import representation
 
 from .stored import config_map, resource
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kubist.codec import yaml, yaml_emit
 from kubist.codec.negotiate import JSON, YAML, MediaType
-from kubist.codec.representations import representation
+from kubist.verbs.representations import representation
 
 from .stored import config_map, entry, resource
 

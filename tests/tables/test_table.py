@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codec.stored import Object, config_map, entry, resource
 from kubist.codec.negotiate import JSON, YAML, MediaType
 from kubist.codec.representation import Representation
-from kubist.codec.representations import representation
 from kubist.meta.status import APIError
 from kubist.resources.resource import Resource, builtin
 from kubist.tables import ages
 from kubist.tables.columns import table_of
 from kubist.tables.table import Row
-
-from .stored import Object, config_map, entry, resource
+from kubist.verbs.representations import representation
 
 NOW = 1_800_000_000.0
 

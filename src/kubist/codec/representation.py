@@ -210,3 +210,7 @@ class Json(Made):
 def is_status(obj: Object) -> bool:
     """A Status is shown as it is, whatever was asked for."""
     return (obj.get("apiVersion"), obj.get("kind")) == STATUS
+
+
+def indented(value: object) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2)

@@ -13,8 +13,7 @@ from typing import Any
 import orjson
 
 from kubist.codec import negotiate
-from kubist.codec.representation import TURN, Chunks, ListMeta, Made, Object, Representation
-from kubist.codec.representations import indented
+from kubist.codec.representation import TURN, Chunks, ListMeta, Made, Object, Representation, indented
 from kubist.codec.yaml_emit import dumps
 from kubist.storage.cache import Entry
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from kubist.codec import negotiate
-from kubist.codec.representations import indented
+from kubist.codec.representation import indented
 from kubist.config import Config
 from kubist.discovery import documents
 from kubist.discovery.aggregated import SUFFIX, Aggregated, asked_for

@@ -61,7 +61,7 @@ class Resource:
     since: int = 0
     """The revision before which there was no such resource; watches cannot start earlier."""
     representations: dict[Any, Any] = field(default_factory=dict)
-    """Made by `codec.representations`, kept as long as the resource."""
+    """Made by `verbs.representations`, kept as long as the resource."""
     negotiated: BoundedCache[tuple[Any, ...], tuple[Any, Any]] = field(
         default_factory=partial(BoundedCache, entries=64, key_length=512)
     )

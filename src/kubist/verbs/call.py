@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from kubist.codec import negotiate
 from kubist.codec.negotiate import MediaType
 from kubist.codec.representation import Representation
-from kubist.codec.representations import endpoint, representation
 from kubist.http.messages import Request, Response
 from kubist.meta import status
 from kubist.request import RequestInfo
@@ -18,6 +17,7 @@ from kubist.resources.context import Context, User
 from kubist.resources.resource import Resource
 from kubist.schema.empties import Empties
 from kubist.storage.cache import Entry
+from kubist.verbs.representations import endpoint, representation
 
 if TYPE_CHECKING:
     from kubist.api import API

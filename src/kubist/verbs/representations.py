@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import orjson
-
 from kubist.codec import negotiate
 from kubist.codec.negotiate import Endpoint, MediaType
 from kubist.codec.representation import Json, Representation
@@ -81,7 +79,3 @@ def _messages(resource: Resource, media: MediaType) -> Representation:
     from kubist.codec.representation_protobuf import Protobuf
 
     return Protobuf(resource)
-
-
-def indented(value: object) -> bytes:
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2)
