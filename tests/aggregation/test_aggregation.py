@@ -21,7 +21,7 @@ from aggregation.backends import (
     service,
     until,
 )
-from kubist.webhookclient import resolve
+from kubist.webhooks.client import resolve
 from live import Client, Live, Pki
 
 Object = dict[str, Any]

@@ -20,7 +20,7 @@ from kubist.filters.claims import ClaimMapping
 from kubist.filters.kubeconfig import RemoteReview
 from kubist.filters.oidc import OIDC, Issuer
 from kubist.http.certificates import Pair, save
-from kubist.webhookclient import trust
+from kubist.webhooks.client import trust
 
 NAMES = (x509.SubjectAlternativeName([x509.DNSName("a.example")]), False)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubist.caching import bounded_cache
 from kubist.http.tls import client_context
-from kubist.webhookclient import LONGEST_BUNDLE, resolve
+from kubist.webhooks.client import LONGEST_BUNDLE, resolve
 
 if TYPE_CHECKING:
     from kubist.config import Config

@@ -6,9 +6,9 @@ from typing import Any
 
 from kubist.crd import definition
 from kubist.crd.webhook import REVIEW_VERSIONS, valid_ca_bundle
-from kubist.kinds.shared.webhookclient import validate_service, validate_url
 from kubist.meta import fields, names
 from kubist.resources.strategy import Errors
+from kubist.webhooks.clientconfig import validate_service, validate_url
 
 Object = dict[str, Any]
 

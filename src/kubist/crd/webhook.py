@@ -16,7 +16,7 @@ import orjson
 
 from kubist.http.client import CallFailed
 from kubist.meta import status
-from kubist.webhookclient import WebhookClient, trust
+from kubist.webhooks.client import WebhookClient, trust
 
 if TYPE_CHECKING:
     from kubist.api import API

@@ -16,7 +16,7 @@ from kubist.http.client import CallFailed
 from kubist.kinds.admissionregistration.expressions import Environment
 from kubist.meta import status
 from kubist.resources.context import Context
-from kubist.webhookclient import WebhookClient
+from kubist.webhooks.client import WebhookClient
 
 Object = dict[str, Any]
 USER_AGENT = "kube-apiserver-admission"

@@ -15,11 +15,11 @@ from kubist.kinds.admissionregistration.matching import (
     validate_rule,
 )
 from kubist.kinds.shared.repeats import repeats
-from kubist.kinds.shared.webhookclient import validate_service, validate_url
 from kubist.meta import fields, names, objectmeta
 from kubist.meta.labels import validate_selector
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.webhooks.clientconfig import validate_service, validate_url
 
 _NO_SIDE_EFFECTS = ("None", "NoneOnDryRun")
 _SIDE_EFFECTS = ("None", "NoneOnDryRun", "Some", "Unknown")
