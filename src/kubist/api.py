@@ -35,7 +35,7 @@ from kubist.jsontext.errors import DecodeError
 from kubist.logs import CURRENT
 from kubist.meta import durations, status, times
 from kubist.meta.fields import quoted
-from kubist.registry import Registry
+from kubist.objectstore.registry import Registry
 from kubist.request import RequestInfo
 from kubist.resources import routes
 from kubist.resources.context import Context, User

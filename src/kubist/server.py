@@ -29,7 +29,7 @@ from kubist.http.messages import Application
 from kubist.http.pool import Pool
 from kubist.http.server import HttpServer
 from kubist.http.tls import HTTP1, HTTP2, server_context
-from kubist.registry import Registry
+from kubist.objectstore.registry import Registry
 from kubist.resources.resource import Resources
 from kubist.resources.runtimeconfig import check_runtime_config
 from kubist.storage.cache import ROOT

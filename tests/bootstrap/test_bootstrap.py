@@ -11,7 +11,7 @@ import pytest
 from kubist import bootstrap
 from kubist.bootstrap.objects import advertise_address
 from kubist.config import Config
-from kubist.registry import Registry
+from kubist.objectstore.registry import Registry
 from kubist.resources.resource import Resources, builtin
 from kubist.schema.catalog import schema_for
 from kubist.schema.strict import decode_value

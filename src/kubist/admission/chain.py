@@ -17,7 +17,7 @@ from kubist.storage.collection import Collection
 from kubist.turns import LONG
 
 if TYPE_CHECKING:
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
 
 Object = dict[str, Any]
 Step = tuple[Collection | None, Callable[[Context, Object | None, Object | None], Pending]]

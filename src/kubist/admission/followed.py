@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from kubist.caching import BoundedCache
 
 if TYPE_CHECKING:
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
     from kubist.storage.cache import Change
 
 Object = dict[str, Any]

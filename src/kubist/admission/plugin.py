@@ -10,7 +10,7 @@ from kubist.resources.context import Context
 
 if TYPE_CHECKING:
     from kubist.admission.followed import Followed
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
 
 Object = dict[str, Any]
 Pending = Awaitable[None] | None

@@ -13,7 +13,7 @@ from kubist.storage.store import Conflict
 
 if TYPE_CHECKING:
     from kubist.config import Config
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
     from kubist.resources.resource import Resource
 
 Object = dict[str, Any]

@@ -12,7 +12,7 @@ from kubist.resources.context import Object
 from kubist.storage.cache import Change
 
 if TYPE_CHECKING:
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
 
 log = logging.getLogger("kubist.control")
 GROUP = "flowcontrol.apiserver.k8s.io"

@@ -14,7 +14,7 @@ from kubist.control.loop import Loop
 from kubist.kinds.core.namespace import FINALIZER
 from kubist.meta import times
 from kubist.meta.status import APIError
-from kubist.registry import stored
+from kubist.objectstore.registry import stored
 from kubist.resources.resource import Resource
 from kubist.storage.cache import Change, Collection, Entry
 

@@ -14,7 +14,7 @@ from kubist.admission.quota.evaluators import Evaluator, evaluator_for
 from kubist.control.client import Client
 from kubist.control.loop import Loop
 from kubist.meta.quantity import ZERO
-from kubist.registry import stored
+from kubist.objectstore.registry import stored
 from kubist.resources.resource import Resource
 from kubist.storage.cache import Change, Collection
 

@@ -15,7 +15,7 @@ from kubist.discovery.counters import BUCKETS, Counters, Histogram
 from kubist.http.messages import Response
 
 if TYPE_CHECKING:
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
     from kubist.request import RequestInfo
     from kubist.storage.encryption.tally import Tally
 

@@ -13,7 +13,7 @@ from kubist.meta.times import parse_time
 from kubist.resources.context import User
 
 if TYPE_CHECKING:
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
 
 TYPE = "bootstrap.kubernetes.io/token"
 GROUP = "system:bootstrappers"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kubist.filters.tokens import KeySet, TokenSigner
     from kubist.http.messages import Answer, Request
     from kubist.http.pool import Pool
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
 
 
 MODES = ("AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node")

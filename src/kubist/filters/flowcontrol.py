@@ -18,7 +18,7 @@ from kubist.filters.flowschemas import FlowSchema, FlowSchemas
 from kubist.http.messages import Headers, Response
 
 if TYPE_CHECKING:
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
 
 TURNS = 4
 """Requests of one user that are begun before the event loop looks at other connections again."""

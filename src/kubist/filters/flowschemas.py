@@ -11,7 +11,7 @@ from kubist.resources.context import User
 from kubist.storage.cache import Change, Collection
 
 if TYPE_CHECKING:
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
 
 GROUP = "flowcontrol.apiserver.k8s.io"
 CATCH_ALL = "catch-all"

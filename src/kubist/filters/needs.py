@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kubist.storage.cache import Change, Collection, Entry
 
 if TYPE_CHECKING:
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
 
 MIRROR = "kubernetes.io/config.mirror"
 """Marks the picture of a pod that a node runs by itself: it must not give the node any rights."""

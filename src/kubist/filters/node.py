@@ -13,7 +13,7 @@ from kubist.meta.fields import quoted
 from kubist.resources.context import Rules, User
 
 if TYPE_CHECKING:
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
 
 PREFIX = "system:node:"
 GROUP = "system:nodes"

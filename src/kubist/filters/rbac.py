@@ -16,7 +16,7 @@ from kubist.resources.context import Rules, User
 from kubist.storage.cache import Change, Collection, Entry
 
 if TYPE_CHECKING:
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
 
 GROUP = "rbac.authorization.k8s.io"
 GRANTS = 4096

@@ -20,7 +20,7 @@ from kubist.resources.context import User
 from kubist.storage.cache import Entry
 
 if TYPE_CHECKING:
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
     from kubist.resources.resource import Resource
 
 LEGACY_ISSUER = "kubernetes/serviceaccount"

@@ -13,7 +13,7 @@ from kubist.meta.quantity import NANO, ZERO, Quantity
 from kubist.resources.context import Context
 
 if TYPE_CHECKING:
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 MAX_MILLI = ((1 << 63) - 1) // 1000

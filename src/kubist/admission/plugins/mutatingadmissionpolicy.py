@@ -22,7 +22,7 @@ from kubist.resources.context import Context
 from kubist.resources.reinvocation import Reinvocation
 
 if TYPE_CHECKING:
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
 
 NAME = "MutatingAdmissionPolicy"
 

@@ -10,7 +10,7 @@ from kubist.meta import status
 from kubist.resources.context import Context
 
 if TYPE_CHECKING:
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
 
 IMMORTAL = frozenset(("default", "kube-system", "kube-public"))
 ACCESS_REVIEWS = "localsubjectaccessreviews.authorization.k8s.io"

@@ -16,7 +16,7 @@ from kubist.resources.context import Context
 from kubist.resources.strategy import at
 
 if TYPE_CHECKING:
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
 
 TEMPLATES = {
     "replicationcontrollers": "spec.template",

@@ -9,7 +9,7 @@ from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
 from kubist.resources.context import Context
 
 if TYPE_CHECKING:
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
 
 GROUP = "scheduling.k8s.io"
 CLASSES = f"priorityclasses.{GROUP}"

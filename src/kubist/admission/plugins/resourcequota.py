@@ -11,7 +11,7 @@ from kubist.admission.quota.ledger import Ledger
 from kubist.resources.context import Context
 
 if TYPE_CHECKING:
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
 
 
 class ResourceQuota(Plugin):

@@ -19,7 +19,7 @@ from kubist.meta import status
 from kubist.resources.context import Context
 
 if TYPE_CHECKING:
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
 
 CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
 FAILURES = "validation.policy.admission.k8s.io/validation_failure"

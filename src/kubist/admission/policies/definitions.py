@@ -13,7 +13,7 @@ from kubist.admission.policies.evaluation import Expression
 from kubist.kinds.admissionregistration.expressions import Environment
 
 if TYPE_CHECKING:
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
 
 Object = dict[str, Any]
 GROUP = "admissionregistration.k8s.io"

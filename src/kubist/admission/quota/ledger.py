@@ -19,7 +19,7 @@ from kubist.patch import apply as ssa
 from kubist.resources.context import Context
 
 if TYPE_CHECKING:
-    from kubist.registry import Registry
+    from kubist.objectstore.registry import Registry
 
 Object = dict[str, Any]
 RETRIES = 3

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from kubist import foreign
 from kubist.meta import status
+from kubist.objectstore import foreign
 from kubist.resources.resource import Resource, Resources
 from kubist.storage.cache import Cache, Collection, Entry, StoredKind
 from kubist.storage.encryption.sealed import reason

@@ -1,0 +1,1 @@
+"""Stored objects of every resource: read from the cache, written to the store by compare-and-swap."""
