@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+KUBERNETES_VERSION = "v1.36.4"
+
 
 @dataclass(slots=True, frozen=True)
 class Config:
@@ -62,6 +64,8 @@ class Config:
     cors_allowed_origins: tuple[str, ...] = ()
     strict_transport_security_directives: tuple[str, ...] = ()
     external_hostname: str = ""
+    reported_version: str = KUBERNETES_VERSION
+    """The gitVersion in /version."""
     workers: int = 1
     """Processes of `kubist serve` and `kubist apiserver`; a server within another program is always one."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import ssl
 import time
@@ -14,7 +15,7 @@ import pytest
 from processes import Running, kubist, running
 
 from kubist.cli import flags
-from kubist.config import Config
+from kubist.config import KUBERNETES_VERSION, Config
 from live import TOKENS
 from storage.etcd_server import EtcdServer
 
@@ -103,6 +104,25 @@ def test_help_has_a_line_for_every_flag(home: Path) -> None:
 
 def test_version_is_that_of_kubernetes(home: Path) -> None:
     assert kubist("apiserver", "--version", home=home).stdout.startswith("Kubernetes v1.36.")
+
+
+@pytest.mark.parametrize("suffix", ["", "-custom", "-rc.1+build.5", "+build"])
+def test_version_flag_sets_the_reported_version(suffix: str) -> None:
+    assert parsed(f"--version={KUBERNETES_VERSION}{suffix}").reported_version == KUBERNETES_VERSION + suffix
+
+
+def test_version_false_has_no_effect() -> None:
+    assert parsed("--version=false").reported_version == KUBERNETES_VERSION
+
+
+@pytest.mark.parametrize(
+    "value", ["v1.36.3-x", "v1.37.0", "v1.36", "vfoo", "v1.36.4-", "v1.36.4-01", "v1.36.4+", "v1.36.4x"]
+)
+def test_version_flag_rejects_another_version(value: str) -> None:
+    with pytest.raises(
+        flags.FlagError, match=re.escape(f'invalid argument "{value}" for "--version" flag: ')
+    ):
+        parsed(f"--version={value}")
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from kubist.resources.context import User
 from kubist.resources.resource import Resources
 
 
-def ask(method: str, path: str, accept: str = "", query: str = "") -> Response:
-    paths = Paths(Config(), Resources(), Health())
+def ask(method: str, path: str, accept: str = "", query: str = "", config: Config | None = None) -> Response:
+    paths = Paths(config or Config(), Resources(), Health())
     request = Request(method, path, query, {"accept": accept} if accept else {})
 
     async def answer() -> Answer:
@@ -43,6 +43,12 @@ def test_others_answer_get_only(path: str) -> None:
         with pytest.raises(APIError) as refused:
             ask(method, path)
         assert (refused.value.code, refused.value.details) == (405, {})
+
+
+def test_version_shows_the_reported_version() -> None:
+    found = ask("GET", "/version", config=Config(reported_version="v1.36.4-custom"))
+    assert isinstance(found.body, bytes)
+    assert orjson.loads(found.body)["gitVersion"] == "v1.36.4-custom"
 
 
 @pytest.mark.parametrize("path", ["/index", "/apis/nope", "/apis/nope/v1", "/openapi", "/healthz/nothing"])

@@ -7,7 +7,7 @@ import logging
 from kubist import logs
 from kubist.cli import flags
 from kubist.cli.run import fail, run
-from kubist.config import Config
+from kubist.config import KUBERNETES_VERSION, Config
 
 log = logging.getLogger("kubist")
 
@@ -26,8 +26,8 @@ def main(arguments: list[str]) -> int:
         if "help" in values:
             print(flags.usage(TITLE, known.values()), end="")
             return 0
-        if "version" in values:
-            print("Kubernetes v1.36.4")
+        if flags.asks_for_version(values):
+            print(f"Kubernetes {KUBERNETES_VERSION}")
             return 0
         verbosity = int(values.get("v", ["0"])[-1]) if values.get("v", ["0"])[-1].isdigit() else 0
         form = [*values.get("logging-format", []), *values.get("log-format", [])] or ["text"]

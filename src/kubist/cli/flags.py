@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from kubist.cli.conflicts import conflict
 from kubist.cli.unsupported import HARMLESS, REJECTED, rejection
-from kubist.config import Config
+from kubist.config import KUBERNETES_VERSION, Config
 from kubist.logs import FORMATS
 from kubist.meta import durations
 
@@ -44,8 +44,17 @@ OWN = (
     Flag("http2", "bool", "true", "Offer HTTP/2 to clients that speak it."),
     WORKERS,
 )
-RENAMED = {"v": "verbosity", "log-format": "logging_format", "disable-http2-serving": "http2"}
+RENAMED = {
+    "v": "verbosity",
+    "log-format": "logging_format",
+    "disable-http2-serving": "http2",
+    "version": "reported_version",
+}
 _FIELDS = frozenset(field.name for field in dataclasses.fields(Config))
+_IDENTIFIER = "(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+_REPORTED_VERSION = re.compile(
+    rf"{re.escape(KUBERNETES_VERSION)}(?:-{_IDENTIFIER}(?:\.{_IDENTIFIER})*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+)
 _LISTS = ("strings", "stringArray")
 _MAPS = ("mapStringString", "stringToString", "colonSeparatedMultimapStringString")
 
@@ -84,7 +93,7 @@ def parse(arguments: Iterable[str], flags: dict[str, Flag]) -> dict[str, list[st
 
 def has_effect(name: str) -> bool:
     """Whether a flag of kube-apiserver means something here."""
-    return RENAMED.get(name, name.replace("-", "_")) in _FIELDS or name in ("help", "version")
+    return RENAMED.get(name, name.replace("-", "_")) in _FIELDS or name == "help"
 
 
 def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -> Config:
@@ -103,6 +112,12 @@ def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -
     if wrong := conflict(values, made):
         raise FlagError(wrong)
     return made
+
+
+def asks_for_version(values: dict[str, list[str]]) -> bool:
+    """Whether --version asks to print the version. With a version as its value the flag sets the reported one."""
+    given = values.get("version", ["false"])[-1]
+    return given == "raw" or (not given.startswith("v") and is_on(values, "version"))
 
 
 def is_on(values: dict[str, list[str]], name: str) -> bool:
@@ -147,6 +162,8 @@ def convert(flag: Flag, given: list[str], current: Any) -> Any:
             return _boolean(last)
         if flag.type == "portRange":
             return "{}-{}".format(*_port_range(last))
+        if flag.name == "version":
+            return current if not last.startswith("v") else last
         if flag.type == "duration":
             return type(current)(durations.seconds(last))
         if isinstance(current, int):
@@ -162,6 +179,8 @@ def _check(flag: Flag, value: str) -> None:
         ipaddress.ip_address(value)
     elif flag.type == "portRange":
         _port_range(value)
+    elif flag.name == "version" and value.startswith("v") and not _REPORTED_VERSION.fullmatch(value):
+        raise ValueError(f"must be {KUBERNETES_VERSION}, with an optional suffix such as -custom or +build.1")
     elif flag.name == "secure-port" and not 0 <= _number(value) <= 65535:
         raise ValueError("must be a port number, from 0 to 65535")
     elif flag is WORKERS and not 1 <= _number(value) <= 64:

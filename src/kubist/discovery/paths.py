@@ -11,7 +11,7 @@ import orjson
 
 from kubist.codec import negotiate
 from kubist.codec.representation import indented
-from kubist.config import Config
+from kubist.config import KUBERNETES_VERSION, Config
 from kubist.discovery import documents
 from kubist.discovery.aggregated import SUFFIX, Aggregated, asked_for
 from kubist.discovery.health import Health
@@ -32,7 +32,7 @@ VERSION = {
     "emulationMinor": "36",
     "minCompatibilityMajor": "1",
     "minCompatibilityMinor": "35",
-    "gitVersion": "v1.36.4",
+    "gitVersion": KUBERNETES_VERSION,
     "gitCommit": "",
     "gitTreeState": "",
     "buildDate": "",
@@ -110,7 +110,7 @@ class Paths:
         accept = request.headers.get("accept", "")
         if accept:
             negotiate.check_route(accept, (negotiate.JSON,))
-        return Response(200, list(JSON), indented(VERSION))
+        return Response(200, list(JSON), indented(VERSION | {"gitVersion": self.config.reported_version}))
 
     def _discovery(self, request: Request, parts: list[str], query: dict[str, str]) -> Response:
         resources = self.resources

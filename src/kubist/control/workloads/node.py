@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from kubist.config import KUBERNETES_VERSION
 from kubist.control.client import Client
 from kubist.control.loop import Loop, controller_of, entry_of
 from kubist.meta import times
@@ -90,7 +91,9 @@ def _ready(node: Object) -> Object:
         {"type": "Hostname", "address": node["metadata"]["name"]},
     ]
     info = status.setdefault("nodeInfo", {})
-    info.update(kubeletVersion="v1.36.4", osImage="simulated", operatingSystem="linux", architecture="amd64")
+    info.update(
+        kubeletVersion=KUBERNETES_VERSION, osImage="simulated", operatingSystem="linux", architecture="amd64"
+    )
     return node
 
 
