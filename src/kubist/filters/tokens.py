@@ -215,14 +215,15 @@ def key_id(key: PublicKey) -> str:
 
 
 def jwk(key: PublicKey) -> dict[str, str]:
-    shown = {"use": "sig", "kid": key_id(key), "alg": algorithm(key)}
+    """JSON Web Key of a public key. The fields are in kube-apiserver's order."""
     if isinstance(key, rsa.RSAPublicKey):
         numbers = key.public_numbers()
-        return shown | {"kty": "RSA", "n": _encode_int(numbers.n), "e": _encode_int(numbers.e)}
+        named = {"use": "sig", "kty": "RSA", "kid": key_id(key), "alg": algorithm(key)}
+        return named | {"n": _encode_int(numbers.n), "e": _encode_int(numbers.e)}
     _, _, size, curve = _CURVES[key.curve.name]
     point = key.public_numbers()
-    coordinates = {"x": _encode_int(point.x, size), "y": _encode_int(point.y, size)}
-    return shown | {"kty": "EC", "crv": curve} | coordinates
+    named = {"use": "sig", "kty": "EC", "kid": key_id(key), "crv": curve, "alg": algorithm(key)}
+    return named | {"x": _encode_int(point.x, size), "y": _encode_int(point.y, size)}
 
 
 def read_jwk(key: Claims) -> PublicKey | None:

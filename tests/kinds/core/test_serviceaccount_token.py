@@ -6,7 +6,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from kubist.config import Config
-from kubist.filters.tokens import TokenError, TokenSigner, key_set
+from kubist.filters.tokens import TokenError, TokenSigner, jwk, key_set
 from kubist.kinds.core.serviceaccount_token import EXTENDED_SECONDS, ServiceAccountToken
 from kubist.meta.status import APIError
 
@@ -120,3 +120,9 @@ def test_only_own_unspoilt_tokens_are_accepted() -> None:
 def test_public_keys_are_shown_with_the_ids_that_tokens_name() -> None:
     (key,) = key_set([KEY.public_key()]).jwks()["keys"]
     assert (key["kty"], key["alg"], key["crv"]) == ("EC", "ES256", "P-256")
+    assert list(key) == ["use", "kty", "kid", "crv", "alg", "x", "y"]
+
+
+def test_fields_of_an_rsa_key_are_in_the_order_of_the_reference() -> None:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048).public_key()
+    assert list(jwk(key)) == ["use", "kty", "kid", "alg", "n", "e"]
