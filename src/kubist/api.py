@@ -89,6 +89,8 @@ class API:
         authorization: Authorization,
         admission: Admission,
         paths: Paths,
+        *,
+        chores: bool = True,
     ) -> None:
         self.config = config
         self.registry = registry
@@ -98,10 +100,10 @@ class API:
         self.gate = Gate(authentication, authorization, build.limits(config, registry), build.audit(config))
         self.admission = admission
         self.paths = paths
-        self.chores = True
+        self.chores = chores
         """Whether this process does what only one of the processes of a server does."""
         self.cluster = Cluster(self)
-        self.aggregation = Aggregation(self)
+        self.aggregation = Aggregation(config, registry, self.cluster, chores=chores)
         paths.merge(self.aggregation)
         self.watchers: dict[str, set[Watcher]] = {}
         """Open watches by collection."""

@@ -76,12 +76,12 @@ class Server:
             authorization(config, self.registry, self._connections),
             Admission(build(config)),
             Paths(config, self.resources, self.health),
+            chores=chores,
         )
-        self.api.chores = chores
         self.api.cluster.connections = self._connections
         self.api.cluster.tokens = token_signer(config)
         self.api.paths.others.update(openid(config))
-        self.definitions = Definitions(self.api)
+        self.definitions = Definitions(self.registry, self.api.cluster, self.api.watchers, chores=chores)
         self._http: HttpServer | None = None
         self._chores: list[asyncio.Task[None]] = []
         self._loops: Manager | None = None

@@ -6,24 +6,23 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from kubist.aggregation import discovery
 from kubist.aggregation.availability import LOCAL, SERVICE_NAME, Finding, condition, look, with_condition
 from kubist.aggregation.backend import Backend, backend_of
 from kubist.aggregation.identity import Credentials
 from kubist.aggregation.proxy import proxy
+from kubist.config import Config
 from kubist.http.messages import Answer, Request
 from kubist.meta import status, times
 from kubist.meta.objectmeta import APISERVER_MANAGER
+from kubist.objectstore.registry import Registry
 from kubist.patch.apply import update_managed_fields
 from kubist.request import RequestInfo
-from kubist.resources.context import User
+from kubist.resources.context import Objects, User
 from kubist.storage.cache import Change
 from kubist.storage.store import Unavailable
-
-if TYPE_CHECKING:
-    from kubist.api import API
 
 Object = dict[str, Any]
 log = logging.getLogger("kubist.aggregation")
@@ -46,10 +45,12 @@ class Watched(NamedTuple):
 class Aggregation:
     """Every APIService that names a service, at work."""
 
-    def __init__(self, api: API) -> None:
-        self._api = api
-        self._registry = api.registry
-        self._credentials = Credentials(api.config)
+    def __init__(self, config: Config, registry: Registry, objects: Objects, *, chores: bool) -> None:
+        self._config = config
+        self._registry = registry
+        self._objects = objects
+        self._writes_status = chores
+        self._credentials = Credentials(config)
         self.backends: dict[tuple[str, str], Watched] = {}
         self._specs: dict[str, Object] = {}
         self._available: dict[str, bool] = {}
@@ -57,7 +58,7 @@ class Aggregation:
         self._chores: set[asyncio.Task[None]] = set()
         self.generation = 0
         """Rises when discovery changes."""
-        found = api.resources.stored(GROUP, "apiservices")
+        found = registry.resources.stored(GROUP, "apiservices")
         assert found is not None
         self._resource = found
 
@@ -68,14 +69,14 @@ class Aggregation:
             self._note(entry.object())
         collection.subscribe(self, self._changed)
         for group, name in FOLLOWED:
-            followed = self._api.resources.stored(group, name)
+            followed = self._registry.resources.stored(group, name)
             assert followed is not None
             self._registry.collection(followed).subscribe(self, self._surroundings_changed)
 
     async def stop(self) -> None:
         self._registry.collection(self._resource).unsubscribe(self)
         for group, name in FOLLOWED:
-            followed = self._api.resources.stored(group, name)
+            followed = self._registry.resources.stored(group, name)
             assert followed is not None
             self._registry.collection(followed).unsubscribe(self)
         tasks = [watched.task for watched in self.backends.values()] + list(self._chores)
@@ -151,7 +152,7 @@ class Aggregation:
         retry = FIRST_RETRY_SECONDS
         while True:
             wake.clear()
-            found = await look(backend, self._api.cluster, self._api.config)
+            found = await look(backend, self._objects, self._config)
             if found.document is not None and found.document != self._documents.get(backend.name):
                 self._documents[backend.name] = found.document
                 self.generation += 1
@@ -163,7 +164,7 @@ class Aggregation:
 
     async def _write(self, name: str, found: Finding) -> None:
         """Make the condition say what was found, whoever else writes at the same time."""
-        if not self._api.chores:
+        if not self._writes_status:
             return
         resource = self._resource
         try:
@@ -195,14 +196,21 @@ class Aggregation:
         if len(parts) < 4 or parts[1] != "apis":
             return None
         found = self.backends.get((parts[2], parts[3]))
-        if found is None or self._api.resources.of(parts[2], parts[3]) is not None:
+        if found is None or self._registry.resources.of(parts[2], parts[3]) is not None:
             return None
         return found.backend
 
     async def answer(self, backend: Backend, request: Request, info: RequestInfo, user: User) -> Answer:
         available = self._available.get(backend.name, False)
         return await proxy(
-            self._api, backend, available, request, user, self._credentials, info.verb == "watch"
+            self._objects,
+            self._config,
+            backend,
+            available,
+            request,
+            user,
+            self._credentials,
+            info.verb == "watch",
         )
 
     def groups(self) -> list[str]:

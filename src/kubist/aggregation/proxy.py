@@ -5,23 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from string import punctuation
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from kubist.aggregation.backend import Backend, netloc
 from kubist.aggregation.identity import PROTOCOLS, Credentials, Fields, identity_headers, without_token
 from kubist.aggregation.relay import Relay
 from kubist.aggregation.tunnel import Tunnel, wants_upgrade
+from kubist.config import Config
 from kubist.eager import in_task
 from kubist.http.answers import SWITCHING, Head, pieces, read_head
 from kubist.http.client import CallFailed, explain
 from kubist.http.messages import Answer, Headers, Request, Response
 from kubist.http.pool import Connection, Pool, Where, begin
 from kubist.meta import status
-from kubist.resources.context import User
-
-if TYPE_CHECKING:
-    from kubist.api import API
+from kubist.resources.context import Objects, User
 
 log = logging.getLogger("kubist.aggregation")
 
@@ -44,7 +41,8 @@ _TRANSPORTS = _HOP_BY_HOP | {"audit-id", "content-length", "date"}
 
 
 async def proxy(
-    api: API,
+    objects: Objects,
+    config: Config,
     backend: Backend,
     available: bool,
     request: Request,
@@ -58,25 +56,25 @@ async def proxy(
     if not available:
         return unavailable("service unavailable")
     try:
-        host, port = backend.address(api.cluster)
+        host, port = backend.address(objects)
     except CallFailed as error:
         log.warning("APIService %s: %s", backend.name, error)
         return unavailable("service unavailable")
     try:
-        context = await backend.context(api.config)
+        context = await backend.context(config)
     except (ValueError, OSError) as error:
         return plain(500, str(error))
     upgrade = wants_upgrade(request)
     message = _message(request, netloc(host, port), user, credentials, upgrade)
     replayable = request.method in REPLAYABLE and not request.body and not upgrade
-    pool = api.cluster.connections
+    pool = objects.connections
     where = Where(host, port, context, backend.server_name)
     try:
         await in_task()
-        async with asyncio.timeout(None if watch else api.config.request_timeout):
+        async with asyncio.timeout(None if watch else config.request_timeout):
             connection, line = await begin(pool, where, message, replayable=replayable)
             try:
-                redirects = not api.config.aggregator_reject_forwarding_redirect
+                redirects = not config.aggregator_reject_forwarding_redirect
                 return await _answer(request, connection, pool, line, upgrade, redirects=redirects)
             except BaseException:
                 connection.abort()

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kubist.meta import status
-
-if TYPE_CHECKING:
-    from kubist.api import API
+from kubist.resources.context import Objects
 
 Object = dict[str, Any]
 GROUP = "apiregistration.k8s.io"
@@ -20,14 +18,15 @@ AUTOMANAGED = "kube-aggregator.kubernetes.io/automanaged"
 class APIServices:
     """Keeps the automatic APIServices of groups up to date, one group at a time."""
 
-    def __init__(self, api: API, versions: Callable[[str], set[str]]) -> None:
-        self._api = api
+    def __init__(self, objects: Objects, versions: Callable[[str], set[str]], *, chores: bool) -> None:
+        self._objects = objects
+        self._does_chores = chores
         self._versions = versions
         self._due: set[str] = set()
         self._task: asyncio.Task[None] | None = None
 
     def due(self, group: str) -> None:
-        if not self._api.chores:
+        if not self._does_chores:
             return
         self._due.add(group)
         if self._task is None or self._task.done():
@@ -39,21 +38,20 @@ class APIServices:
                 await self._sync(self._due.pop())
 
     async def _sync(self, group: str) -> None:
-        cluster = self._api.cluster
         wanted = self._versions(group)
         held = {
             found["spec"]["version"]: found
-            for found in cluster.list("apiservices", None, group=GROUP)
+            for found in self._objects.list("apiservices", None, group=GROUP)
             if found["spec"].get("group") == group
         }
         for version in wanted - held.keys():
             with contextlib.suppress(status.APIError):
-                await cluster.create("apiservices", _apiservice(group, version), group=GROUP)
+                await self._objects.create("apiservices", _apiservice(group, version), group=GROUP)
         for version in held.keys() - wanted:
             labels = held[version]["metadata"].get("labels") or {}
             if labels.get(AUTOMANAGED) == "true":
                 with contextlib.suppress(status.APIError):
-                    await cluster.delete("apiservices", f"{version}.{group}", group=GROUP)
+                    await self._objects.delete("apiservices", f"{version}.{group}", group=GROUP)
 
 
 def _apiservice(group: str, version: str) -> Object:

@@ -9,17 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kubist.crd import definition, naming
 from kubist.crd.apiservices import APIServices
 from kubist.meta import status, times
 from kubist.meta.objectmeta import APISERVER_MANAGER
+from kubist.objectstore.registry import Registry
 from kubist.patch.apply import update_managed_fields
+from kubist.resources.context import Objects
 from kubist.storage.cache import Change, Collection
 
 if TYPE_CHECKING:
-    from kubist.api import API
     from kubist.crd.served import Served
 
 Object = dict[str, Any]
@@ -27,6 +29,12 @@ log = logging.getLogger("kubist.crd")
 
 INSTANCE_CHECK_SECONDS = 5.0
 RETRY_SECONDS = 0.2
+
+
+class Watcher(Protocol):
+    """An open watch."""
+
+    def end(self) -> None: ...
 
 
 class Summary:
@@ -44,18 +52,30 @@ class Summary:
 class Definitions:
     """The definitions of one server, at work."""
 
-    def __init__(self, api: API) -> None:
-        self.api = api
-        self.registry = api.registry
+    def __init__(
+        self,
+        registry: Registry,
+        objects: Objects,
+        watchers: Mapping[str, Iterable[Watcher]],
+        *,
+        chores: bool,
+    ) -> None:
+        """`watchers`: open watches by key prefix. `chores`: whether this process writes what only one of the
+        processes of a server writes."""
+        self.registry = registry
+        self._resources = registry.resources
+        self._objects = objects
+        self._watchers = watchers
+        self._does_chores = chores
         self.served: dict[str, Served] = {}
         self._due: asyncio.Queue[str] = asyncio.Queue()
         self._queued: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._cleaning: set[str] = set()
         self._running = False
-        self._apiservices = APIServices(api, self._served_versions)
+        self._apiservices = APIServices(objects, self._served_versions, chores=chores)
         self._summaries: dict[str, Summary] = {}
-        self._resource = api.resources.get(definition.GROUP, "v1", definition.PLURAL)
+        self._resource = registry.resources.get(definition.GROUP, "v1", definition.PLURAL)
 
     @property
     def _collection(self) -> Collection:
@@ -116,7 +136,7 @@ class Definitions:
         return found
 
     def _enqueue(self, name: str) -> None:
-        if name not in self._queued and self.api.chores:
+        if name not in self._queued and self._does_chores:
             self._queued.add(name)
             self._due.put_nowait(name)
 
@@ -189,16 +209,15 @@ class Definitions:
         if known is not None and known.identity == identity(crd):
             return
         try:
-            served = Served(crd, webhook_of(crd, self.api), self._since(crd, known))
+            served = Served(crd, webhook_of(crd, self._objects), self._since(crd, known))
         except Exception:
             log.exception("definition %s cannot be served", name)
             return
         same_store = known is not None and known.prefix == served.prefix
         if known is not None:
             self._withdraw(known, keep_watches=_only_terminating(known, served))
-        resources = self.api.resources
         for resource in served.resources:
-            resources.add(resource)
+            self._resources.add(resource)
         if known is not None and same_store and _only_terminating(known, served):
             self.registry.adopt(served.prefix, known.kind)
         else:
@@ -223,11 +242,11 @@ class Definitions:
 
     def _withdraw(self, served: Served, *, keep_watches: bool) -> None:
         for resource in served.resources:
-            self.api.resources.remove(resource.group, resource.version, resource.resource)
+            self._resources.remove(resource.group, resource.version, resource.resource)
         if keep_watches:
             return
         self.registry.release(served.prefix)
-        for watcher in list(self.api.watchers.get(served.prefix, ())):
+        for watcher in list(self._watchers.get(served.prefix, ())):
             watcher.end()
 
     async def _clean(self, name: str) -> None:
@@ -280,7 +299,7 @@ class Definitions:
             await collection.ready()
             for entry in list(collection.entries.values()):
                 with contextlib.suppress(status.APIError):
-                    await self.api.cluster.delete(
+                    await self._objects.delete(
                         resource.resource, entry.name, entry.namespace, group=resource.group
                     )
             await self.registry.cache.wait(await self.registry.store.revision())

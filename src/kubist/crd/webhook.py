@@ -19,7 +19,6 @@ from kubist.meta import status
 from kubist.webhooks.client import WebhookClient, trust
 
 if TYPE_CHECKING:
-    from kubist.api import API
     from kubist.resources.context import Objects
 
 log = logging.getLogger("kubist.crd")
@@ -38,11 +37,11 @@ def valid_ca_bundle(bundle: str) -> bool:
     return True
 
 
-def webhook_of(crd: Object, api: API) -> Webhook | None:
+def webhook_of(crd: Object, objects: Objects) -> Webhook | None:
     conversion = crd["spec"].get("conversion") or {}
     if conversion.get("strategy") != "Webhook":
         return None
-    return Webhook(conversion["webhook"], crd["spec"]["names"]["kind"], api.cluster)
+    return Webhook(conversion["webhook"], crd["spec"]["names"]["kind"], objects)
 
 
 class Webhook:

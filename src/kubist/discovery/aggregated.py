@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
+from kubist.aggregation.aggregation import Aggregation
 from kubist.codec import negotiate, protobuf
 from kubist.discovery import documents
 from kubist.resources.resource import Resource, Resources
 from kubist.schema.catalog import by_name
 from kubist.schema.node import Field, Schema
-
-if TYPE_CHECKING:
-    from kubist.aggregation.aggregation import Aggregation
 
 Object = dict[str, Any]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
+from kubist.aggregation.aggregation import Aggregation
 from kubist.codec import negotiate
 from kubist.codec.representation import indented
 from kubist.config import KUBERNETES_VERSION, Config
@@ -21,9 +22,6 @@ from kubist.meta import status
 from kubist.request import RequestInfo, split
 from kubist.resources.context import User
 from kubist.resources.resource import Resources
-
-if TYPE_CHECKING:
-    from kubist.aggregation.aggregation import Aggregation
 
 VERSION = {
     "major": "1",
