@@ -19,9 +19,9 @@ from kubist.verbs import delete as delete_verb
 from kubist.verbs import managed
 from kubist.verbs.call import Call
 from kubist.verbs.options import delete_options
+from kubist.verbs.services import Services
 
 if TYPE_CHECKING:
-    from kubist.api import API
     from kubist.http.pool import Pool
 
 LOOPBACK = User("system:apiserver", groups=("system:masters", "system:authenticated"))
@@ -30,7 +30,7 @@ LOOPBACK = User("system:apiserver", groups=("system:masters", "system:authentica
 class Cluster:
     """All of a server's objects, for code inside it."""
 
-    def __init__(self, api: API) -> None:
+    def __init__(self, api: Services) -> None:
         self._api = api
         self._registry = api.registry
         self.tokens: Tokens | None = None

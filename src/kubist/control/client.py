@@ -6,7 +6,7 @@ Loops work as the user and the field manager of a kube-controller-manager, of wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kubist import request as requests
 from kubist.cluster import Cluster
@@ -21,9 +21,7 @@ from kubist.verbs import create as create_verb
 from kubist.verbs.call import Call
 from kubist.verbs.delete import remove
 from kubist.verbs.options import delete_options
-
-if TYPE_CHECKING:
-    from kubist.api import API
+from kubist.verbs.services import Services
 
 Object = dict[str, Any]
 Edit = Callable[[Object], Object | None]
@@ -43,7 +41,7 @@ class Unchanged(Exception):
 class Client(Cluster):
     """All of a server's objects, for its loops."""
 
-    def __init__(self, api: API) -> None:
+    def __init__(self, api: Services) -> None:
         super().__init__(api)
         self.tokens = api.cluster.tokens
         self.config = api.config

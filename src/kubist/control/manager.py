@@ -6,15 +6,12 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from kubist.control import workloads
 from kubist.control.client import Client
 from kubist.control.leader import Leader
 from kubist.control.loop import Loop
-
-if TYPE_CHECKING:
-    from kubist.api import API
+from kubist.verbs.services import Services
 
 log = logging.getLogger("kubist.control")
 
@@ -22,7 +19,7 @@ log = logging.getLogger("kubist.control")
 class Manager:
     """Runs the loops that the configuration names, for as long as this server leads."""
 
-    def __init__(self, api: API) -> None:
+    def __init__(self, api: Services) -> None:
         self.api = api
         self.client = Client(api)
         self.loops: list[Loop] = []

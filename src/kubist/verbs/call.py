@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kubist.codec import negotiate
 from kubist.codec.negotiate import MediaType
@@ -18,9 +18,7 @@ from kubist.resources.resource import Resource
 from kubist.schema.empties import Empties
 from kubist.storage.cache import Entry
 from kubist.verbs.representations import endpoint, representation
-
-if TYPE_CHECKING:
-    from kubist.api import API
+from kubist.verbs.services import Services
 
 GZIP_THRESHOLD = 131_072
 NOW_OFF_LOOP = 1 << 20
@@ -32,7 +30,7 @@ PLAIN = MediaType(negotiate.JSON)
 class Call:
     """A request for a served resource."""
 
-    api: API
+    api: Services
     request: Request
     info: RequestInfo
     resource: Resource

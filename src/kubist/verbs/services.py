@@ -1,0 +1,63 @@
+"""The parts of a server that the verbs use. The application implements them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kubist.config import Config
+from kubist.filters.authentication import Authentication
+from kubist.filters.authorization import Authorization
+from kubist.objectstore.registry import Registry
+from kubist.resources.context import Context, Objects
+from kubist.resources.resource import Resources
+
+if TYPE_CHECKING:
+    from kubist.verbs.call import Call
+    from kubist.verbs.watch import Watcher
+
+Object = dict[str, Any]
+
+
+class Admission(Protocol):
+    """The admission chain (`kubist.admission.chain`)."""
+
+    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        """Let mutating plugins change `new` in place, or refuse the request. `old` is None for a creation."""
+        ...
+
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> Awaitable[None]:
+        """Let validating plugins refuse the request."""
+        ...
+
+    def delete(self, ctx: Context, old: Object) -> Awaitable[None]:
+        """Both phases of a deletion."""
+        ...
+
+    def connect(self, ctx: Context, options: Object) -> Awaitable[None]:
+        """Both phases of a connection to a sub-resource; `options` are the query parameters as an object."""
+        ...
+
+
+class Services(Protocol):
+    """One server, as its verbs see it."""
+
+    config: Config
+    registry: Registry
+    resources: Resources
+    authentication: Authentication
+    authorization: Authorization
+    watchers: dict[str, set[Watcher]]
+    """Open watches by the key prefix of their collection."""
+
+    @property
+    def admission(self) -> Admission: ...
+
+    @property
+    def cluster(self) -> Objects:
+        """All objects, for code inside the server."""
+        ...
+
+    def context(self, call: Call) -> Context:
+        """The context of a request, for kinds and admission."""
+        ...
