@@ -17,7 +17,6 @@ from kubist import logs
 from kubist import request as requests
 from kubist.admission.chain import Admission
 from kubist.aggregation.aggregation import Aggregation
-from kubist.cluster import Cluster
 from kubist.codec import negotiate
 from kubist.codec.representation import indented
 from kubist.config import Config
@@ -35,6 +34,7 @@ from kubist.jsontext.errors import DecodeError
 from kubist.logs import CURRENT
 from kubist.meta import durations, status, times
 from kubist.meta.fields import quoted
+from kubist.objectclient import ObjectClient
 from kubist.objectstore.registry import Registry
 from kubist.request import RequestInfo
 from kubist.resources import routes
@@ -102,7 +102,7 @@ class API:
         self.paths = paths
         self.chores = chores
         """Whether this process does what only one of the processes of a server does."""
-        self.cluster = Cluster(self)
+        self.cluster = ObjectClient(self)
         self.aggregation = Aggregation(config, registry, self.cluster, chores=chores)
         paths.merge(self.aggregation)
         self.watchers: dict[str, set[Watcher]] = {}

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from kubist import request as requests
-from kubist.cluster import Cluster
 from kubist.http.messages import Request
 from kubist.meta import status
+from kubist.objectclient import ObjectClient
 from kubist.resources.context import User
 from kubist.resources.resource import Resource
 from kubist.resources.strategy import Update
@@ -38,7 +38,7 @@ class Unchanged(Exception):
     """An edit found nothing to do."""
 
 
-class Client(Cluster):
+class Client(ObjectClient):
     """All of a server's objects, for its loops."""
 
     def __init__(self, api: Services) -> None:

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from kubist.cluster import Cluster
 from kubist.config import Config
 from kubist.kinds.core.pod import strategy
 from kubist.meta.status import APIError
+from kubist.objectclient import ObjectClient
 from kubist.server import Server
 
 Object = dict[str, Any]
-Scene = Callable[[Cluster], Awaitable[None]]
+Scene = Callable[[ObjectClient], Awaitable[None]]
 NOW = "2030-01-01T00:00:00Z"
 
 
@@ -41,7 +41,9 @@ def play(directory: Path, scene: Scene) -> None:
     asyncio.run(run())
 
 
-async def pod(cluster: Cluster, name: str = "p", phase: str = "", ready: bool = True, **spec: Any) -> None:
+async def pod(
+    cluster: ObjectClient, name: str = "p", phase: str = "", ready: bool = True, **spec: Any
+) -> None:
     metadata = {"name": name, "labels": {"app": "web"}}
     body = {"metadata": metadata, "spec": {"containers": [{"name": "a", "image": "i"}], **spec}}
     await cluster.create("pods", body, "default")
@@ -55,7 +57,7 @@ async def pod(cluster: Cluster, name: str = "p", phase: str = "", ready: bool = 
         await cluster.mutate("pods", name, "default", report)
 
 
-async def budget(cluster: Cluster, name: str = "b", **status: Any) -> None:
+async def budget(cluster: ObjectClient, name: str = "b", **status: Any) -> None:
     body = {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": {"app": "web"}}}}
     await cluster.create("poddisruptionbudgets", body, "default", group="policy")
 
@@ -66,12 +68,12 @@ async def budget(cluster: Cluster, name: str = "b", **status: Any) -> None:
     await cluster.mutate("poddisruptionbudgets", name, "default", report, group="policy")
 
 
-def context(cluster: Cluster, name: str, **more: Any) -> Any:
+def context(cluster: ObjectClient, name: str, **more: Any) -> Any:
     base = {"objects": cluster, "namespace": "default", "name": name, "now": NOW, "dry_run": False}
     return SimpleNamespace(**{**base, "query": {}, "verb": "create", **more})
 
 
-async def act(cluster: Cluster, subresource: str, name: str = "p", **body: Any) -> Object:
+async def act(cluster: ObjectClient, subresource: str, name: str = "p", **body: Any) -> Object:
     way: Any = strategy.subresources[subresource]
     answer: Object = await way.create(context(cluster, name), {"metadata": {"name": name}, **body})
     return answer
@@ -83,14 +85,14 @@ async def refusal(attempt: Awaitable[Any]) -> tuple[int, str]:
     return caught.value.code, caught.value.reason
 
 
-def found(cluster: Cluster, resource: str, name: str = "p", group: str = "") -> Object:
+def found(cluster: ObjectClient, resource: str, name: str = "p", group: str = "") -> Object:
     obj = cluster.get(resource, name, "default", group=group)
     assert obj is not None
     return obj
 
 
 def test_a_bound_pod_is_scheduled_and_stays_where_it_is(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scene(cluster: ObjectClient) -> None:
         await pod(cluster)
         binding: Object = {"metadata": {"name": "p", "labels": {"zone": "z"}}, "target": {"name": "n1"}}
         assert (await act(cluster, "binding", **binding))["status"] == "Success"
@@ -106,7 +108,7 @@ def test_a_bound_pod_is_scheduled_and_stays_where_it_is(tmp_path: Path) -> None:
 
 
 def test_bindings_that_cannot_be(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scene(cluster: ObjectClient) -> None:
         await pod(cluster)
         await pod(cluster, "gated", schedulingGates=[{"name": "g"}])
         assert await refusal(act(cluster, "binding", target={})) == (500, "")
@@ -120,7 +122,7 @@ def test_bindings_that_cannot_be(tmp_path: Path) -> None:
 
 
 def test_an_eviction_without_a_budget_deletes(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scene(cluster: ObjectClient) -> None:
         await pod(cluster, phase="Running", nodeName="n")
         assert (await act(cluster, "eviction"))["status"] == "Success"
         leaving = found(cluster, "pods")
@@ -131,7 +133,7 @@ def test_an_eviction_without_a_budget_deletes(tmp_path: Path) -> None:
 
 
 def test_a_budget_is_used_up(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scene(cluster: ObjectClient) -> None:
         for name in ("p", "q"):
             await pod(cluster, name, phase="Running", nodeName="n")
         await budget(cluster, disruptionsAllowed=1)
@@ -162,7 +164,7 @@ BUDGETS: list[tuple[str, bool, Object, bool]] = [
 def test_budgets_protect_healthy_pods(
     tmp_path: Path, phase: str, ready: bool, status: Object, goes: bool
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scene(cluster: ObjectClient) -> None:
         await pod(cluster, phase=phase, ready=ready, nodeName="n")
         await budget(cluster, **status)
         if goes:
@@ -174,7 +176,7 @@ def test_budgets_protect_healthy_pods(
 
 
 def test_two_budgets_over_one_pod_are_too_many(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scene(cluster: ObjectClient) -> None:
         await pod(cluster, phase="Running", nodeName="n")
         await budget(cluster, "one", disruptionsAllowed=1)
         await budget(cluster, "two", disruptionsAllowed=1)
@@ -196,7 +198,7 @@ LOGS: list[tuple[Object, int]] = [
 
 
 def test_logs_of_a_pod_that_runs_nowhere(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scene(cluster: ObjectClient) -> None:
         await pod(cluster)
         logs: Any = strategy.subresources["log"]
         for query, code in LOGS:

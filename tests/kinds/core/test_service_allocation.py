@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from kubist.cluster import Cluster
 from kubist.config import Config
 from kubist.control.allocations import Allocations
 from kubist.kinds.core.service_addresses import ip_address
 from kubist.meta.status import APIError
+from kubist.objectclient import ObjectClient as Cluster
 from kubist.server import Server
 
 Scene = Callable[[Cluster], Awaitable[None]]

@@ -1,5 +1,7 @@
-"""The cluster as kinds, admission and loops see it (`kubist.resources.context.Objects`): objects of any kind, claims of
-what must be unique, and who may do what."""
+"""Client of the server's own objects, for kinds, admission and CRDs: implements `resources.context.Objects`.
+
+Control loops use a subclass of it (`control/client.py`), which writes as a kube-controller-manager does.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 LOOPBACK = User("system:apiserver", groups=("system:masters", "system:authenticated"))
 
 
-class Cluster:
+class ObjectClient:
     """All of a server's objects, for code inside it."""
 
     def __init__(self, api: Services) -> None:
