@@ -9,20 +9,17 @@ import functools
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
-
-import orjson
 
 from kubist import logs
 from kubist import request as requests
 from kubist.admission.chain import Admission
 from kubist.aggregation.aggregation import Aggregation
-from kubist.codec import negotiate
-from kubist.codec.representation import indented
+from kubist.codec.status import render_status
 from kubist.config import Config
 from kubist.crd import routes as custom_routes
 from kubist.discovery import documents
 from kubist.discovery.metrics import Metrics
+from kubist.discovery.paths import Paths
 from kubist.filters import build
 from kubist.filters.attributes import Attributes
 from kubist.filters.authentication import Authentication
@@ -30,7 +27,6 @@ from kubist.filters.authorization import Authorization, AuthorizationFailed, Ver
 from kubist.filters.flowcontrol import TOO_MANY, TooManyRequests
 from kubist.filters.gate import Gate, Passage
 from kubist.http.messages import Answer, Request, Response, Stream
-from kubist.jsontext.errors import DecodeError
 from kubist.logs import CURRENT
 from kubist.meta import durations, status, times
 from kubist.meta.fields import quoted
@@ -52,9 +48,6 @@ from kubist.verbs.list import list_
 from kubist.verbs.patch import patch
 from kubist.verbs.update import update
 from kubist.verbs.watch import Watcher, watch
-
-if TYPE_CHECKING:
-    from kubist.discovery.paths import Paths
 
 log = logging.getLogger("kubist.api")
 
@@ -322,30 +315,3 @@ def check_timeout(query: dict[str, str]) -> None:
     text = query.get("timeout")
     if text and (wrong := durations.wrong(text)):
         raise status.bad_request(f"invalid timeout specified in the request URL - {wrong}")
-
-
-def render_status(request: Request, shown: dict[str, Any]) -> tuple[bytes, str]:
-    """A Status in what the client takes."""
-    headers = request.headers
-    query = requests.parse_query(request.query) if "pretty" in request.query else {}
-    pretty = negotiate.wants_pretty(query, headers.get("user-agent", ""))
-    try:
-        media = negotiate.negotiate(headers.get("accept", ""), negotiate.ERRORS, pretty=pretty)
-    except status.APIError:
-        media = negotiate.MediaType(negotiate.JSON, pretty=True)
-    try:
-        if media.serializer == negotiate.YAML:
-            from kubist.codec import yaml
-
-            return yaml.dumps(shown), negotiate.YAML
-        if media.serializer == negotiate.PROTOBUF:
-            from kubist.codec import protobuf
-            from kubist.schema.catalog import schema_for
-
-            raw = protobuf.encode(schema_for("", "v1", "Status"), shown)
-            return protobuf.wrap("v1", "Status", raw), negotiate.PROTOBUF
-    except (ImportError, DecodeError):
-        pass
-    if media.pretty:
-        return indented(shown), negotiate.JSON
-    return orjson.dumps(shown, option=orjson.OPT_APPEND_NEWLINE), negotiate.JSON

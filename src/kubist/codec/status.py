@@ -1,0 +1,41 @@
+"""Status objects in the representation that the client accepts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from kubist.codec import negotiate
+from kubist.codec.representation import indented
+from kubist.http.messages import Request
+from kubist.jsontext.errors import DecodeError
+from kubist.meta import status
+from kubist.request import parse_query
+
+
+def render_status(request: Request, shown: dict[str, Any]) -> tuple[bytes, str]:
+    """A Status in what the client takes."""
+    headers = request.headers
+    query = parse_query(request.query) if "pretty" in request.query else {}
+    pretty = negotiate.wants_pretty(query, headers.get("user-agent", ""))
+    try:
+        media = negotiate.negotiate(headers.get("accept", ""), negotiate.ERRORS, pretty=pretty)
+    except status.APIError:
+        media = negotiate.MediaType(negotiate.JSON, pretty=True)
+    try:
+        if media.serializer == negotiate.YAML:
+            from kubist.codec import yaml
+
+            return yaml.dumps(shown), negotiate.YAML
+        if media.serializer == negotiate.PROTOBUF:
+            from kubist.codec import protobuf
+            from kubist.schema.catalog import schema_for
+
+            raw = protobuf.encode(schema_for("", "v1", "Status"), shown)
+            return protobuf.wrap("v1", "Status", raw), negotiate.PROTOBUF
+    except (ImportError, DecodeError):
+        pass
+    if media.pretty:
+        return indented(shown), negotiate.JSON
+    return orjson.dumps(shown, option=orjson.OPT_APPEND_NEWLINE), negotiate.JSON
