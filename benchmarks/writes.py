@@ -19,7 +19,7 @@ from pathlib import Path
 
 from workloads import JSON, PODS, TOKEN, name, pod
 
-from kubist.api import API
+from kubist.application import API
 from kubist.config import Config
 from kubist.http.messages import Request
 from kubist.server import Server
