@@ -5,6 +5,7 @@ Control loops use a subclass of it (`control/client.py`), which writes as a kube
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,6 @@ from kubist.meta import status
 from kubist.meta.objectmeta import APISERVER_MANAGER
 from kubist.resources.context import Object, Rules, Tokens, User
 from kubist.resources.resource import Resource
-from kubist.storage.cache import ROOT
-from kubist.storage.store import Conflict
 from kubist.verbs import create as create_verb
 from kubist.verbs import delete as delete_verb
 from kubist.verbs import managed
@@ -25,6 +24,7 @@ from kubist.verbs.services import Services
 
 if TYPE_CHECKING:
     from kubist.http.pool import Pool
+    from kubist.objectstore.rangeallocation import RangeAllocation
 
 LOOPBACK = User("system:apiserver", groups=("system:masters", "system:authenticated"))
 
@@ -87,27 +87,22 @@ class ObjectClient:
         gone, held = await delete_verb.remove(call, entry, delete_options(options, {}), admitted=True)
         return held.object() if held is not None else gone
 
-    async def claim(self, key: str, owner: str) -> bool:
-        try:
-            await self._registry.store.create(ROOT + key, owner.encode())
-        except Conflict:
-            return False
-        return True
+    @functools.cached_property
+    def node_ports(self) -> RangeAllocation:
+        from kubist.kinds.core import service_ports
+        from kubist.objectstore.rangeallocation import RangeAllocation
 
-    async def unclaim(self, key: str) -> None:
-        store = self._registry.store
-        held = await store.get(ROOT + key)
-        while held is not None:
-            try:
-                await store.delete(ROOT + key, held.mod_revision)
-            except Conflict as lost:
-                held = lost.current
-            else:
-                return
+        ports = service_ports.port_range(self._api.config)
+        return RangeAllocation(
+            self._registry.store,
+            service_ports.KEY,
+            ports,
+            lambda: service_ports.in_use(self),
+            reserved=service_ports.reserved(len(ports)),
+        )
 
-    async def claims(self, prefix: str) -> dict[str, str]:
-        scan = await self._registry.store.scan(ROOT + prefix)
-        return {kv.key[len(ROOT) :]: kv.value.decode() for kv in scan.items}
+    async def catch_up(self) -> None:
+        await self._registry.cache.catch_up()
 
     def find_kind(self, group: str, version: str, kind: str) -> Resource | None:
         served = self._api.resources.of(group, version)

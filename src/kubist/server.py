@@ -132,7 +132,7 @@ class Server:
             await self.api.aggregation.start()
             if self.api.chores:
                 self._chores = [
-                    asyncio.create_task(repair_allocations(self.api.cluster)),
+                    asyncio.create_task(repair_allocations(self.api.cluster, self.store)),
                     asyncio.create_task(keep_flow_schemas_informed(self.registry)),
                 ]
             self._chores += [asyncio.create_task(follow()) for follow in following(self.api)]

@@ -7,19 +7,21 @@ written services without recording anything. Part of the API server itself.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 
 from kubist.kinds.core import service_addresses, service_ports
 from kubist.meta.status import APIError
 from kubist.resources.context import Object, Objects
+from kubist.storage.store import Conflict, Store
 
 log = logging.getLogger("kubist")
 INTERVAL = 180.0
 
 
-async def repair_allocations(objects: Objects) -> None:
+async def repair_allocations(objects: Objects, store: Store) -> None:
     """Repair now and then, for as long as the server runs."""
-    allocations = Allocations(objects)
+    allocations = Allocations(objects, store)
     while True:
         try:
             await allocations.repair()
@@ -29,31 +31,39 @@ async def repair_allocations(objects: Objects) -> None:
 
 
 class Allocations:
-    """What is unused is released only if it was so at two passes: one may have seen a write half done."""
+    """Releases an address or port only if two passes in a row find it unused: one may see a write half done."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: Objects, store: Store) -> None:
         self._objects = objects
+        self._store = store
         self._unused_ports: set[int] = set()
         self._unused_addresses: set[str] = set()
 
     async def repair(self) -> None:
         """One pass; to be run at start and every few minutes."""
-        services = list(self._objects.list("services", None))
-        await self._ports(services)
-        await self._addresses(services)
+        await self._ports()
+        await self._addresses(list(self._objects.list("services", None)))
+        await self._remove_claims()
 
-    async def _ports(self, services: list[Object]) -> None:
-        used = {port: service for service in services for port in service_ports.held(service)}
-        claims = await self._objects.claims(service_ports.CLAIMS)
-        claimed = {int(key.removeprefix(service_ports.CLAIMS)) for key in claims}
-        for port in used.keys() - claimed:
-            metadata = used[port]["metadata"]
-            owner = f"{metadata['namespace']}/{metadata['name']}"
-            await self._objects.claim(service_ports.claim_key(port), owner)
-        unused = claimed - used.keys()
-        for port in unused & self._unused_ports:
-            await self._objects.unclaim(service_ports.claim_key(port))
+    async def _ports(self) -> None:
+        ports = self._objects.node_ports
+        replaced = False
+        while not replaced:
+            record = await ports.read()
+            # A port is released after its service is deleted: services must not be older than the record.
+            await self._objects.catch_up()
+            used = service_ports.in_use(self._objects)
+            unused = ports.allocated(record) - used
+            wanted = ports.bitmap(used | (unused - self._unused_ports))
+            same = record.range == ports.range and record.bits == wanted
+            replaced = same or await ports.replace(record, wanted)
         self._unused_ports = unused - self._unused_ports
+
+    async def _remove_claims(self) -> None:
+        """Remove the keys by which earlier versions of this server claimed single ports."""
+        for claim in (await self._store.scan(f"{service_ports.KEY}/")).items:
+            with contextlib.suppress(Conflict):
+                await self._store.delete(claim.key, claim.mod_revision)
 
     async def _addresses(self, services: list[Object]) -> None:
         group = service_addresses.GROUP

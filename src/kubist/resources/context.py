@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kubist.config import Config
     from kubist.http.messages import Request
     from kubist.http.pool import Pool
+    from kubist.objectstore.rangeallocation import RangeAllocation
     from kubist.resources.reinvocation import Reinvocation
     from kubist.resources.resource import Resource
 
@@ -102,17 +103,13 @@ class Objects(Protocol):
         are DeleteOptions fields: gracePeriodSeconds, preconditions, propagationPolicy."""
         ...
 
-    async def claim(self, key: str, owner: str) -> bool:
-        """Take a key outside every collection (`ranges/servicenodeports/30080`, below the store's prefix) for
-        `owner`, its value; False if it is taken. For what several servers must not hand out twice."""
+    @property
+    def node_ports(self) -> RangeAllocation:
+        """The node ports of the cluster that are allocated."""
         ...
 
-    async def unclaim(self, key: str) -> None:
-        """Give a claimed key back; nothing happens if it is not taken."""
-        ...
-
-    async def claims(self, prefix: str) -> dict[str, str]:
-        """The claimed keys below a prefix, with their owners, as the store has them now."""
+    async def catch_up(self) -> None:
+        """Wait until reads show every write that was answered before this call, by whichever server."""
         ...
 
     def find_kind(self, group: str, version: str, kind: str) -> Resource | None:

@@ -10,6 +10,7 @@ import pytest
 from kubist.config import Config
 from kubist.control.allocations import Allocations
 from kubist.kinds.core.service_addresses import ip_address
+from kubist.kinds.core.service_ports import KEY
 from kubist.meta.status import APIError
 from kubist.objectclient import ObjectClient as Cluster
 from kubist.server import Server
@@ -39,6 +40,10 @@ async def create(cluster: Cluster, name: str, **spec: Any) -> dict[str, Any]:
         "status": {"loadBalancer": {}},
     }
     return await cluster.create("services", body, "default")
+
+
+async def allocated_ports(cluster: Cluster) -> set[int]:
+    return cluster.node_ports.allocated(await cluster.node_ports.read())
 
 
 async def refused(attempt: Awaitable[Any]) -> APIError:
@@ -86,7 +91,7 @@ def test_a_deleted_service_gives_everything_back(tmp_path: Path) -> None:
         await create(cluster, "a", **spec)
         assert (await refused(create(cluster, "b", clusterIP="10.0.0.77"))).code == 422
         await cluster.delete("services", "a", "default")
-        assert await cluster.claims("ranges/servicenodeports/") == {}
+        assert await allocated_ports(cluster) == set()
         await create(cluster, "b", **spec)
 
     play(tmp_path, scene)
@@ -135,20 +140,57 @@ def test_dual_stack_services_get_one_address_of_each_family(tmp_path: Path) -> N
 
 def test_repair_records_what_is_used_and_releases_what_stays_unused(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
-        service = await create(cluster, "s", type="NodePort")
-        ip, port = service["spec"]["clusterIP"], service["spec"]["ports"][0]["nodePort"]
+        ip, port = "10.0.0.77", 30777
+        await create(cluster, "s", type="NodePort", clusterIP=ip, ports=[{"port": 80, "nodePort": port}])
         await cluster.delete("ipaddresses", ip, group="networking.k8s.io")
-        await cluster.unclaim(f"ranges/servicenodeports/{port}")
-        await cluster.claim("ranges/servicenodeports/32000", "default/lost")
+        await cluster.node_ports.release({port})
+        assert await cluster.node_ports.allocate(32000)
         stray = {"metadata": {"name": "gone", "namespace": "default"}}
         await cluster.create("ipaddresses", ip_address("10.0.0.200", stray), group="networking.k8s.io")
-        allocations = Allocations(cluster)
+        allocations = Allocations(cluster, cluster._registry.store)
         await allocations.repair()
-        assert set(await cluster.claims("ranges/")) == {f"ranges/servicenodeports/{n}" for n in (port, 32000)}
+        assert await allocated_ports(cluster) == {port, 32000}
         assert cluster.get("ipaddresses", ip, group="networking.k8s.io") is not None
         await allocations.repair()
-        assert set(await cluster.claims("ranges/")) == {f"ranges/servicenodeports/{port}"}
+        assert await allocated_ports(cluster) == {port}
         assert cluster.get("ipaddresses", "10.0.0.200", group="networking.k8s.io") is None
         assert cluster.get("ipaddresses", "10.0.0.1", group="networking.k8s.io") is not None
+
+    play(tmp_path, scene)
+
+
+def test_claims_of_earlier_versions_become_the_range_allocation(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        service = await create(cluster, "s", type="NodePort")
+        port = service["spec"]["ports"][0]["nodePort"]
+        store = cluster._registry.store
+        record = await store.get(KEY)
+        assert record is not None
+        await store.delete(KEY, record.mod_revision)
+        await store.create(f"{KEY}/{port}", b"default/s")
+        wanted = [{"port": 80, "nodePort": port}]
+        assert (await refused(create(cluster, "t", type="NodePort", ports=wanted))).code == 422
+        await Allocations(cluster, store).repair()
+        assert await allocated_ports(cluster) == {port}
+        assert (await store.scan(f"{KEY}/")).items == []
+
+    play(tmp_path, scene)
+
+
+def test_another_range_is_taken_up_by_the_repair(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        service = await create(cluster, "s", type="NodePort")
+        store = cluster._registry.store
+        record = await store.get(KEY)
+        assert record is not None
+        other = (
+            b'{"kind":"RangeAllocation","apiVersion":"v1","metadata":{},"range":"20000-20010","data":"Aw=="}'
+        )
+        await store.update(KEY, other, record.mod_revision)
+        error = await refused(create(cluster, "t", type="NodePort"))
+        assert "the provided range does not match the current range" in error.message
+        await Allocations(cluster, store).repair()
+        assert await allocated_ports(cluster) == {service["spec"]["ports"][0]["nodePort"]}
+        await create(cluster, "t", type="NodePort")
 
     play(tmp_path, scene)

@@ -1,12 +1,10 @@
-"""Node ports: each is a claim, a key of the store that only one service can have.
+"""Node ports: allocated before the service is written, released after it is gone.
 
-A claim is written before the service and removed after it, so no two servers ever hand out the same port.
+The allocated ports are one RangeAllocation of the store, which a kube-apiserver on the same etcd uses as well.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from kubist.kinds.core.service_families import needs_health_check
@@ -15,16 +13,21 @@ from kubist.meta.status import APIError, internal_error, invalid, plain_error
 
 if TYPE_CHECKING:
     from kubist.config import Config
-    from kubist.resources.context import Context
+    from kubist.resources.context import Context, Objects
     from kubist.resources.strategy import Object, Undo
 
-CLAIMS = "ranges/servicenodeports/"
+KEY = "/registry/ranges/servicenodeports"
 _DRY_RUN_PORT = 32769
 
 
 def port_range(config: Config) -> range:
     first, _, last = config.service_node_port_range.partition("-")
     return range(int(first), int(last or first) + 1)
+
+
+def in_use(objects: Objects) -> set[int]:
+    """The node ports of all services."""
+    return {port for service in objects.list("services", None) for port in held(service)}
 
 
 def held(service: Object) -> set[int]:
@@ -38,21 +41,21 @@ def held(service: Object) -> set[int]:
 
 async def allocate(ctx: Context, new: Object, old: Object | None) -> Undo:
     """Take what `new` needs and `old` had not, filling in nodePort and healthCheckNodePort."""
-    claims = _Claims(ctx, new)
+    allocations = _Allocations(ctx, new)
     spec = new["spec"]
     before = old["spec"] if old else {}
     try:
         if spec.get("type") in ("NodePort", "LoadBalancer"):
             if old is None:
-                await _fill_new(claims, spec)
+                await _fill_new(allocations, spec)
             else:
-                await _fill_changed(claims, spec, {p.get("nodePort") for p in before.get("ports") or ()})
+                await _fill_changed(allocations, spec, {p.get("nodePort") for p in before.get("ports") or ()})
         if needs_health_check(spec) and not needs_health_check(before):
-            await _fill_health_check(claims, spec)
+            await _fill_health_check(allocations, spec)
     except BaseException:
-        await claims.undo()
+        await allocations.undo()
         raise
-    return claims.undo
+    return allocations.undo
 
 
 def _wanted(spec: dict[str, Any]) -> bool:
@@ -60,7 +63,7 @@ def _wanted(spec: dict[str, Any]) -> bool:
     return spec["type"] == "NodePort" or spec.get("allocateLoadBalancerNodePorts", True) is not False
 
 
-async def _fill_new(claims: _Claims, spec: dict[str, Any]) -> None:
+async def _fill_new(allocations: _Allocations, spec: dict[str, Any]) -> None:
     """Ports of the same number (TCP and UDP) share a node port."""
     shared: dict[int, int] = {}
     ports = spec.get("ports") or []
@@ -72,22 +75,24 @@ async def _fill_new(claims: _Claims, spec: dict[str, Any]) -> None:
         number = port.get("port", 0)
         if number not in shared:
             asked = asked_for.get(number, 0)
-            shared[number] = port["nodePort"] = await (claims.take(asked, i) if asked else claims.take_any())
+            shared[number] = port["nodePort"] = await (
+                allocations.take(asked, i) if asked else allocations.take_any()
+            )
         elif not given:
             port["nodePort"] = shared[number]
         elif given != shared[number]:
-            await claims.take(given, i)
+            await allocations.take(given, i)
 
 
-async def _fill_changed(claims: _Claims, spec: dict[str, Any], before: set[int | None]) -> None:
+async def _fill_changed(allocations: _Allocations, spec: dict[str, Any], before: set[int | None]) -> None:
     seen: set[tuple[str, int]] = set()
     for i, port in enumerate(spec.get("ports") or ()):
         number = port.get("nodePort", 0)
         if number:
-            if number not in before and number not in claims.taken:
-                await claims.take(number, i)
+            if number not in before and number not in allocations.taken:
+                await allocations.take(number, i)
         elif _wanted(spec):
-            number = port["nodePort"] = await claims.take_any()
+            number = port["nodePort"] = await allocations.take_any()
         else:
             continue
         key = (port.get("protocol", ""), number)
@@ -96,37 +101,34 @@ async def _fill_changed(claims: _Claims, spec: dict[str, Any], before: set[int |
         seen.add(key)
 
 
-async def _fill_health_check(claims: _Claims, spec: dict[str, Any]) -> None:
+async def _fill_health_check(allocations: _Allocations, spec: dict[str, Any]) -> None:
     given = spec.get("healthCheckNodePort", 0)
     if not given:
-        spec["healthCheckNodePort"] = await claims.take_any()
-    elif why := await claims.refusal(given):
+        spec["healthCheckNodePort"] = await allocations.take_any()
+    elif why := await allocations.refusal(given):
         raise internal_error(f"failed to allocate requested HealthCheck NodePort {given}: {why}")
 
 
-class _Claims:
+class _Allocations:
     """The node ports that one write takes."""
 
     def __init__(self, ctx: Context, service: Object) -> None:
         self.ctx = ctx
         self.name: str = service["metadata"].get("name", "")
-        self.owner = f"{service['metadata']['namespace']}/{self.name}"
-        self.ports = port_range(ctx.config)
         self.taken: set[int] = set()
         self._highest = _DRY_RUN_PORT - 1
-        self._free: list[int] | None = None
 
     async def refusal(self, port: int) -> str:
         """Take `port`; why it cannot be had, or nothing."""
-        if port not in self.ports:
+        node_ports = self.ctx.objects.node_ports
+        if port not in node_ports.numbers:
             if self.ctx.dry_run:
                 return ""
-            span = f"{self.ports.start}-{self.ports.stop - 1}"
-            return f"provided port is not in the valid range. The range of valid ports is {span}"
+            return f"provided port is not in the valid range. The range of valid ports is {node_ports.range}"
         if self.ctx.dry_run:
-            free = port not in self.taken and claim_key(port) not in await self.ctx.objects.claims(CLAIMS)
+            free = port not in self.taken and port not in node_ports.allocated(await node_ports.read())
         else:
-            free = await self.ctx.objects.claim(claim_key(port), self.owner)
+            free = await node_ports.allocate(port)
         if not free:
             return "provided port is already allocated"
         self.taken.add(port)
@@ -145,25 +147,11 @@ class _Claims:
             self._highest += 1
             self.taken.add(self._highest)
             return self._highest
-        if self._free is None:
-            self._free = await self._unclaimed()
-        while self._free:
-            port = self._free.pop()
-            if not await self.refusal(port):
-                return port
-        raise _full()
-
-    async def _unclaimed(self) -> list[int]:
-        """The ports that nobody has, in the reverse of the order in which they are to be tried. Found once: a port
-        that is taken meanwhile is refused when it is its turn."""
-        used = await self.ctx.objects.claims(CLAIMS)
-        split = self.ports.start + _reserved(len(self.ports))
-        found: list[int] = []
-        for part in (range(self.ports.start, split), range(split, self.ports.stop)):
-            free = [port for port in part if claim_key(port) not in used]
-            random.shuffle(free)
-            found += free
-        return found
+        port = await self.ctx.objects.node_ports.allocate_any()
+        if port is None:
+            raise _full()
+        self.taken.add(port)
+        return port
 
     async def undo(self) -> None:
         if not self.ctx.dry_run:
@@ -174,15 +162,11 @@ def _full() -> APIError:
     return internal_error("failed to allocate a nodePort: range is full")
 
 
-def _reserved(size: int) -> int:
+def reserved(size: int) -> int:
     """How many ports at the low end are left to those who ask for one by number."""
     return 0 if size <= 16 else min(max(16, size // 32), 128)
 
 
-def claim_key(port: int) -> str:
-    return f"{CLAIMS}{port}"
-
-
-async def release(ctx: Context, ports: Iterable[int]) -> None:
-    for port in ports:
-        await ctx.objects.unclaim(claim_key(port))
+async def release(ctx: Context, ports: set[int]) -> None:
+    if ports:
+        await ctx.objects.node_ports.release(ports)
