@@ -52,7 +52,7 @@ class LoopThread:
     """An event loop in a thread, which may carry any number of servers."""
 
     def __init__(self) -> None:
-        from kubist.cli.run import new_event_loop
+        from kubist.runtime.run import new_event_loop
 
         self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._run, name="kubist", daemon=True)

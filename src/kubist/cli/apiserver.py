@@ -6,8 +6,8 @@ import logging
 
 from kubist import logs
 from kubist.cli import flags
-from kubist.cli.run import fail, run
 from kubist.config import KUBERNETES_VERSION, Config
+from kubist.runtime.run import fail, run
 
 log = logging.getLogger("kubist")
 

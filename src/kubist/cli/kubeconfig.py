@@ -11,7 +11,7 @@ import yaml
 
 from kubist import files
 from kubist.cli import flags
-from kubist.cli.run import explain, fail
+from kubist.runtime.run import explain, fail
 
 CONTEXT = "kubist"
 PARTS = ("clusters", "users", "contexts")

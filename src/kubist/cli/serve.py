@@ -13,8 +13,8 @@ from pathlib import Path
 
 from kubist import files, logs
 from kubist.cli import flags, kubeconfig
-from kubist.cli.run import explain, fail, run
 from kubist.config import Config
+from kubist.runtime.run import explain, fail, run
 from kubist.server import Server, serving_names
 
 FLAGS = (

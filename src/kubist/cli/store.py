@@ -14,7 +14,7 @@ import orjson
 from kubist.cli import flags
 from kubist.cli.backup import DATABASE, NEWEST, back_up, damages, opened, restore, sealed_values, summary
 from kubist.cli.kubeconfig import default_data_dir
-from kubist.cli.run import explain, fail
+from kubist.runtime.run import explain, fail
 from kubist.storage.encryption.sealed import ENCRYPTED, Sealed
 from kubist.storage.store import KeyValue, OpenFailed
 

@@ -10,9 +10,9 @@ import gc
 import signal
 import socket
 
-from kubist.cli.run import STOP_GRACE, new_event_loop
 from kubist.config import Config
 from kubist.discovery.counters import Counters
+from kubist.runtime.run import STOP_GRACE, new_event_loop
 from kubist.server import make_store
 from kubist.storage.serving import StoreServer
 from kubist.storage.shared import SharedRevision

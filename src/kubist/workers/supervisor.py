@@ -20,8 +20,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kubist import files
-from kubist.cli.run import STOP_GRACE, explain, fail, new_event_loop, unbound
 from kubist.config import Config
+from kubist.runtime.run import STOP_GRACE, explain, fail, new_event_loop, unbound
 from kubist.server import serving_context
 from kubist.storage.shared import SharedRevision
 from kubist.workers.child import Child, Leash, Task

@@ -14,9 +14,9 @@ import signal
 import socket
 from dataclasses import dataclass
 
-from kubist.cli.run import attempt
 from kubist.config import Config
 from kubist.http.messages import Answer, Application, Request
+from kubist.runtime.run import attempt
 from kubist.server import Server, make_store
 from kubist.storage.cache import Cache
 from kubist.storage.remote import RemoteStore
