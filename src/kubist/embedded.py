@@ -23,9 +23,9 @@ from typing import Any, Self, TypeVar, Unpack
 
 from kubist import files
 from kubist import server as api_server
-from kubist.cli import kubeconfig
-from kubist.cli.serve import prepare
 from kubist.config import Config
+from kubist.runtime import kubeconfig
+from kubist.runtime.pki import prepare
 from kubist.settings import Settings
 from kubist.storage.sqlite import SqliteStore
 from kubist.storage.store import Store

@@ -24,7 +24,7 @@ Usage:
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
-    gc.disable()  # Starting makes nothing but what stays; `cli.run` turns it on again.
+    gc.disable()  # Starting makes nothing but what stays; `runtime.run` enables it again.
     try:
         return _run(*((given[0], given[1:]) if given else ("help", [])))
     except KeyboardInterrupt:

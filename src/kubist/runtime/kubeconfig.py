@@ -1,0 +1,69 @@
+"""Kubeconfig files: made for one cluster, written, and merged into the user's own."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kubist import files
+
+CONTEXT = "kubist"
+PARTS = ("clusters", "users", "contexts")
+
+
+def document(url: str, ca: bytes, certificate: bytes, key: bytes) -> dict[str, Any]:
+    """A kubeconfig for one cluster and one user, everything within it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": CONTEXT, "cluster": {"server": url, "certificate-authority-data": _data(ca)}}],
+        "users": [
+            {
+                "name": f"{CONTEXT}-admin",
+                "user": {"client-certificate-data": _data(certificate), "client-key-data": _data(key)},
+            }
+        ],
+        "contexts": [{"name": CONTEXT, "context": {"cluster": CONTEXT, "user": f"{CONTEXT}-admin"}}],
+        "current-context": CONTEXT,
+    }
+
+
+def _data(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()
+
+
+def write(path: Path, config: dict[str, Any]) -> None:
+    """Write a kubeconfig that only its owner can read, whole or not at all. A link keeps pointing to it."""
+    files.write(path.resolve(), yaml.safe_dump(config, sort_keys=False).encode())
+
+
+def merge(config: dict[str, Any]) -> Path:
+    """Add or replace our cluster, user and context in the user's kubeconfig; use the context if none is."""
+    path = Path((os.environ.get("KUBECONFIG") or "").split(os.pathsep)[0] or Path.home() / ".kube/config")
+    try:
+        found = yaml.safe_load(path.read_text()) or {}
+    except FileNotFoundError:
+        found = {}
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise ValueError(f"{path} is not a kubeconfig") from None
+    if not isinstance(found, dict) or not all(_is_named(found.get(part)) for part in PARTS):
+        raise ValueError(f"{path} is not a kubeconfig")
+    merged = {"apiVersion": "v1", "kind": "Config", **found}
+    for part in PARTS:
+        ours = config[part]
+        names = {item["name"] for item in ours}
+        merged[part] = [item for item in merged.get(part) or [] if item["name"] not in names] + ours
+    merged["current-context"] = merged.get("current-context") or CONTEXT
+    write(path, merged)
+    return path
+
+
+def _is_named(items: object) -> bool:
+    """Whether this is a list of things with names, or nothing."""
+    if items is None:
+        return True
+    return isinstance(items, list) and all(isinstance(item, dict) and "name" in item for item in items)
