@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kubist.config import Config
-    from kubist.embedded import Server
+    from kubist.inprocess import Server
 
 __version__ = "0.1.0"
 __all__ = ["Config", "Server", "__version__"]
@@ -25,7 +25,7 @@ __all__ = ["Config", "Server", "__version__"]
 
 def __getattr__(name: str) -> Any:
     if name == "Server":
-        from kubist.embedded import Server
+        from kubist.inprocess import Server
 
         return Server
     if name == "Config":

@@ -13,7 +13,7 @@ import pytest
 from processes import kubist, running
 
 from kubist import files
-from kubist.embedded import Server
+from kubist.inprocess import Server
 from kubist.storage.sqlite_file import DatabaseFile
 
 

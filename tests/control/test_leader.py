@@ -12,7 +12,7 @@ import pytest
 import kubist
 from kubist.control.client import Client
 from kubist.control.leader import GROUP, NAME, NAMESPACE, Leader
-from kubist.embedded import Identity
+from kubist.inprocess import Identity
 from storage.etcd_server import EtcdServer
 
 pytestmark = pytest.mark.etcd

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kubist.embedded import Server
+    from kubist.inprocess import Server
 
 
 class Clients:

@@ -11,8 +11,8 @@ from functools import cached_property, wraps
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
-from kubist.embedded import Server
 from kubist.hints import did_you_mean
+from kubist.inprocess import Server
 from kubist.resources.resource import Resource
 from kubist.testing import manifests as reading
 from kubist.testing import references, snapshot, waiting

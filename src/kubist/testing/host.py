@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Unpack
 
-from kubist.embedded import DEFAULTS, Identity, LoopThread, Server
+from kubist.inprocess import DEFAULTS, Identity, LoopThread, Server
 from kubist.settings import Settings
 from kubist.storage.sqlite import SqliteStore
 from kubist.testing.cluster import Cluster
