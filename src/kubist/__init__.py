@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kubist.version import __version__
+
 if TYPE_CHECKING:
     from kubist.config import Config
     from kubist.inprocess import Server
 
-__version__ = "0.1.0"
 __all__ = ["Config", "Server", "__version__"]
 
 

@@ -51,7 +51,7 @@ def _run(command: str, rest: list[str]) -> int:
 
         return store.main(command, rest)
     if command in ("version", "--version"):
-        from kubist import __version__
+        from kubist.version import __version__
 
         print(f"kubist {__version__} (Kubernetes v1.36)")
         return 0

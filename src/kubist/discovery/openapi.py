@@ -16,12 +16,12 @@ from typing import Any
 
 import orjson
 
-from kubist import __version__
 from kubist.codec import negotiate
 from kubist.discovery import descriptions, openapi_paths, openapi_types, openapi_v2, openapi_v3
 from kubist.discovery.openapi_paths import Path
 from kubist.http.messages import Headers, Request, Response
 from kubist.resources.resource import Resource, Resources, builtin
+from kubist.version import __version__
 
 Object = dict[str, Any]
 
