@@ -58,6 +58,7 @@ class Settings(TypedDict, total=False):
     cors_allowed_origins: tuple[str, ...]
     strict_transport_security_directives: tuple[str, ...]
     external_hostname: str
+    reported_version: str
     workers: int
     data_dir: str
     etcd_servers: tuple[str, ...]
