@@ -52,7 +52,6 @@ class ObjectClient:
         change: Callable[[Object], Object | None],
         *,
         group: str = "",
-        subresource: str = "",
     ) -> Object:
         return await self._registry.mutate(resource, name, namespace, change, group=group)
 

@@ -170,7 +170,7 @@ def test_what_was_deleted_is_made_again() -> None:
         assert resource is not None
         entry = await registry.read(resource, "", "kube-public")
         assert entry is not None
-        await registry.remove(resource, entry)
+        await registry.remove(entry)
         await bootstrap.ensure(registry, CONFIG)
         assert await registry.read(resource, "", "kube-public") is not None
 

@@ -52,6 +52,12 @@ def write(value: Any, odd: dict[tuple[str, ...], str], path: tuple[str, ...] = (
     return "{" + ",".join(inside) + "}"
 
 
+def header_of(signer: TokenSigner) -> Object:
+    first = signer.sign({}).partition(".")[0]
+    header: Object = json.loads(base64.urlsafe_b64decode(first + "=" * (-len(first) % 4)))
+    return header
+
+
 def signed(signer: TokenSigner, header: str, claims: str) -> str:
     data = f"{encode(header)}.{encode(claims)}"
     signature = tokens._sign(signer.key, data.encode())
@@ -75,7 +81,7 @@ def places(good: Object) -> list[tuple[str, ...]]:
 
 
 def odd_tokens(signer: TokenSigner, good: Object) -> st.SearchStrategy[str]:
-    header = tokens.header_of(signer.sign({}))
+    header = header_of(signer)
 
     def sign(odd_header: dict[tuple[str, ...], str], odd_claims: dict[tuple[str, ...], str]) -> str:
         return signed(signer, write(header, odd_header), write(good, odd_claims))
@@ -213,7 +219,7 @@ def test_text_with_dots_is_answered(known: Any, parts: list[str]) -> None:
 
 
 def shapes(signer: TokenSigner, good: Object) -> dict[str, str]:
-    header = tokens.header_of(signer.sign({}))
+    header = header_of(signer)
     odd: dict[str, tuple[dict[tuple[str, ...], str], dict[tuple[str, ...], str]]] = {
         "kid is a list": ({("kid",): "[]"}, {}),
         "kid is a map": ({("kid",): "{}"}, {}),

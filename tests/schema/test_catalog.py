@@ -64,8 +64,7 @@ def test_inlined_structs_are_fields_in_json_and_messages_in_protobuf() -> None:
 
 
 def test_openapi_definitions_come_back_from_the_nodes() -> None:
-    types = openapi.raw_types()
-    port = types["io.k8s.api.core.v1.ServicePort"]
+    port = openapi.definition(catalog.by_name("io.k8s.api.core.v1.ServicePort"))
     assert port["required"] == ["port"]
     assert port["properties"]["protocol"] == {
         "type": "string",
@@ -75,9 +74,8 @@ def test_openapi_definitions_come_back_from_the_nodes() -> None:
     assert port["properties"]["targetPort"] == {
         "allOf": [{"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.util.intstr.IntOrString"}]
     }
-    assert types["io.k8s.api.core.v1.Pod"]["x-kubernetes-group-version-kind"] == [
-        {"group": "", "kind": "Pod", "version": "v1"}
-    ]
+    pod = openapi.definition(catalog.by_name("io.k8s.api.core.v1.Pod"))
+    assert pod["x-kubernetes-group-version-kind"] == [{"group": "", "kind": "Pod", "version": "v1"}]
 
 
 def test_import_does_not_open_the_catalog() -> None:

@@ -63,7 +63,7 @@ class Attributes:
         self.of_namespaces = ctx.resource.resource == "namespaces" and not ctx.resource.group
         if self.of_namespaces:
             self.namespace = ctx.name
-        self.target = Target(ctx.resource, kind_of(ctx.resource, ctx.subresource, new))
+        self.target = Target(ctx.resource, kind_of(ctx.resource, ctx.subresource))
         self._resources = resources
         self._views: dict[tuple[int, str], Object] = {}
 
@@ -71,7 +71,7 @@ class Attributes:
         """The same objects served elsewhere."""
         prefix = self.ctx.resource.prefix
         return [
-            Target(found, kind_of(found, self.subresource, self.new))
+            Target(found, kind_of(found, self.subresource))
             for found in self._resources
             if found.prefix == prefix
             and found is not self.ctx.resource
@@ -199,7 +199,7 @@ def _as_asked(ctx: Context, obj: Object | None) -> Object | None:
     return scale.view(obj, path) if isinstance(path, Scale) else obj
 
 
-def kind_of(resource: Resource, subresource: str, obj: Object | None) -> Kind:
+def kind_of(resource: Resource, subresource: str) -> Kind:
     """The kind of the objects that a request carries: of a sub-resource its own."""
     found = resource.subresources.get(subresource) if subresource else None
     if found is None:

@@ -186,7 +186,7 @@ class Aggregation:
                 )
                 if await self._registry.replace(resource, entry, obj) is not None:
                     return
-                entry = await self._registry.refresh(resource, entry, entry.key)
+                entry = await self._registry.refresh(resource, entry.key)
         except (status.APIError, Unavailable) as error:
             log.warning("APIService %s: %s", name, error)
 

@@ -107,7 +107,7 @@ class Program:
         """The least and the most that an evaluation may cost."""
         from kubist.cel.estimate import estimate
 
-        return estimate(self._node, size_of or (lambda path: None))
+        return estimate(self._node, size_of or (lambda _path: None))
 
     def selects(self, variable: str, field: str) -> bool:
         """Whether the expression selects a field of a variable by its name: `variable.field`, `variable.?field`."""

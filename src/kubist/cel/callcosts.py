@@ -263,7 +263,7 @@ def _quoted(call: Estimated) -> Outcome:
 
 
 def _fixed(cost: int) -> Estimate:
-    return lambda call: (Range(cost, cost), None)
+    return lambda _call: (Range(cost, cost), None)
 
 
 def _integer(node: Node, default: int) -> int:
@@ -314,7 +314,7 @@ BY_OVERLOAD: dict[str, Estimate] = {
     "strings_quote": _quoted,
     **dict.fromkeys(("starts_with_string", "ends_with_string"), _first_argument(TRAVERSAL)),
     "in_list": lambda call: (call.size(call.args[1]), None),
-    "matches_string": _matched(lambda size: None),
+    "matches_string": _matched(lambda _size: None),
     "contains_string": _contains,
     "not_equals": _compared,
 }

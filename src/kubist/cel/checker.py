@@ -250,7 +250,7 @@ class Checker:
         fresh: Bindings = {"A": self._param(), "B": self._param()}
         return [substitute(arg, fresh) for arg in overload.args], substitute(overload.result, fresh)
 
-    def _unify(self, node: Node, held: Type | None, inner: Node) -> Type:
+    def _unify(self, held: Type | None, inner: Node) -> Type:
         type_ = self._type(inner)
         if held is None or held.kind == "error":
             return type_
@@ -266,7 +266,7 @@ class Checker:
             self._check(inner)
             if index in node.optional:
                 inner = self._unwrapped(inner)
-            element = self._unify(node, element, inner)
+            element = self._unify(element, inner)
         if node.type.kind != "error":
             node.type = list_of(element if element is not None else self._param())
 
@@ -286,8 +286,8 @@ class Checker:
         for index, (k, v) in enumerate(node.entries):
             self._check(k)
             self._check(v)
-            key = self._unify(node, key, k)
-            value = self._unify(node, value, self._unwrapped(v) if index in node.optional else v)
+            key = self._unify(key, k)
+            value = self._unify(value, self._unwrapped(v) if index in node.optional else v)
         node.type = map_of(
             key if key is not None else self._param(), value if value is not None else self._param()
         )

@@ -204,7 +204,7 @@ FORMATS: dict[str, Predicate] = {
     "hexcolor": _matches("#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
     "rgbcolor": _matches(rf"rgb\({_COLOUR},{_COLOUR},{_COLOUR}\)"),
     "byte": byte,
-    "password": lambda text: True,
+    "password": lambda _text: True,
     "date": date,
     "duration": duration,
     "datetime": date_time,

@@ -34,7 +34,7 @@ def compile_node(node: Node, extra: Extra) -> Closure:
     match node:
         case Literal():
             value = node.value
-            return lambda frame: value
+            return lambda _frame: value
         case Ident():
             return _ident(node)
         case Select():
@@ -58,7 +58,7 @@ def _ident(node: Ident) -> Closure:
     name = node.name
     if node.type.kind == "type" and name in TYPE_NAMES:
         type_ = TYPE_NAMES[name]
-        return lambda frame: type_
+        return lambda _frame: type_
 
     def ident(frame: Frame) -> Any:
         frame.cost += 1
@@ -73,7 +73,7 @@ def _ident(node: Ident) -> Closure:
 def _select(node: Select, extra: Extra) -> Closure:
     if node.type.kind == "type":
         type_: Type = node.type.params[0]
-        return lambda frame: type_
+        return lambda _frame: type_
     operand = compile_node(node.operand, extra)
     name = field_name(node.operand.type, node.field)
     typed = node.operand.type.kind == "object"  # where a null is no field

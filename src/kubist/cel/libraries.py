@@ -80,7 +80,6 @@ def substring(text: str, start: int, end: int | None = None) -> str:
 
 _LOWER = {code: code + 32 for code in range(65, 91)}
 _UPPER = {code: code - 32 for code in range(97, 123)}
-_SPACES = " \t\n\v\f\r\x85\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\u00a0"
 
 
 def join(items: list[Any], separator: str = "") -> str:

@@ -37,7 +37,7 @@ def expand(name: str, at: int, target: Node | None, args: list[Node]) -> Node | 
         return _quantifier(name, at, target, var, var2, args[2])
     if name == "map" and count in (2, 3):
         test = args[1] if count == 3 else None
-        return _collect("map", at, target, _var(args[0]), "", test, ListNode(at, [args[-1]]))
+        return _collect(at, target, _var(args[0]), "", test, ListNode(at, [args[-1]]))
     if name in ("transformList", "transformMap", "transformMapEntry") and count in (3, 4):
         var, var2 = _two(args)
         return _transform(name, at, target, var, var2, args[2] if count == 4 else None, args[-1])
@@ -96,10 +96,10 @@ def _quantifier(name: str, at: int, target: Node, var: str, var2: str, test: Nod
 
 
 def _filter(at: int, target: Node, var: str, test: Node) -> Node:
-    return _collect("filter", at, target, var, "", test, ListNode(at, [Ident(at, var)]))
+    return _collect(at, target, var, "", test, ListNode(at, [Ident(at, var)]))
 
 
-def _collect(macro: str, at: int, target: Node, var: str, var2: str, test: Node | None, added: Node) -> Node:
+def _collect(at: int, target: Node, var: str, var2: str, test: Node | None, added: Node) -> Node:
     step: Node = Call(at, "_+_", [Ident(at, ACCU), added])
     if test is not None:
         step = Call(at, "_?_:_", [test, step, Ident(at, ACCU)])
@@ -110,7 +110,7 @@ def _collect(macro: str, at: int, target: Node, var: str, var2: str, test: Node 
 
 def _transform(name: str, at: int, target: Node, var: str, var2: str, test: Node | None, value: Node) -> Node:
     if name == "transformList":
-        return _collect("transformList", at, target, var, var2, test, ListNode(at, [value]))
+        return _collect(at, target, var, var2, test, ListNode(at, [value]))
     entry = [Ident(at, ACCU), Ident(at, var), value] if name == "transformMap" else [Ident(at, ACCU), value]
     step: Node = Call(at, "cel.@mapInsert", entry)
     if test is not None:
@@ -129,6 +129,6 @@ def _opt_map(name: str, at: int, target: Node, var: str, value: Node) -> Node:
 
 
 def _sort_by(at: int, target: Node, var: str, key: Node) -> Node:
-    keys = _collect("map", at, Ident(at, "@sorted"), var, "", None, ListNode(at, [key]))
+    keys = _collect(at, Ident(at, "@sorted"), var, "", None, ListNode(at, [key]))
     sorted_ = Call(at, "@sortByAssociatedKeys", [keys], Ident(at, "@sorted"))
     return Bind(at, "@sorted", target, sorted_)

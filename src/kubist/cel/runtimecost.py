@@ -14,7 +14,7 @@ REGEX = 0.25
 
 
 def _first(factor: float) -> Cost:
-    return lambda args, result: math.ceil(actual_size(args[0]) * factor)
+    return lambda args, _result: math.ceil(actual_size(args[0]) * factor)
 
 
 def traversal(value: Any) -> int:
@@ -28,29 +28,29 @@ def traversal(value: Any) -> int:
     return 1
 
 
-def _regex(args: tuple[Any, ...], result: Any) -> int:
+def _regex(args: tuple[Any, ...], _result: Any) -> int:
     return math.ceil((1 + actual_size(args[0])) * TRAVERSAL) * math.ceil(actual_size(args[1]) * REGEX)
 
 
-def _smaller(args: tuple[Any, ...], result: Any) -> int:
+def _smaller(args: tuple[Any, ...], _result: Any) -> int:
     return math.ceil(min(actual_size(args[0]), actual_size(args[1])) * TRAVERSAL)
 
 
-def _added(args: tuple[Any, ...], result: Any) -> int:
+def _added(args: tuple[Any, ...], _result: Any) -> int:
     if isinstance(args[0], (str, bytes)):
         return math.ceil((actual_size(args[0]) + actual_size(args[1])) * TRAVERSAL)
     return 1
 
 
-def _contains(args: tuple[Any, ...], result: Any) -> int:
+def _contains(args: tuple[Any, ...], _result: Any) -> int:
     return math.ceil(actual_size(args[0]) * TRAVERSAL) * math.ceil(actual_size(args[1]) * TRAVERSAL)
 
 
-def _in(args: tuple[Any, ...], result: Any) -> int:
+def _in(args: tuple[Any, ...], _result: Any) -> int:
     return len(args[1]) if isinstance(args[1], list) else 1
 
 
-def _contains_address(args: tuple[Any, ...], result: Any) -> int:
+def _contains_address(args: tuple[Any, ...], _result: Any) -> int:
     cost = math.ceil(2 * actual_size(args[0]) * TRAVERSAL)
     return cost + (math.ceil(len(args[1]) * TRAVERSAL) if isinstance(args[1], str) else 0)
 
@@ -60,21 +60,21 @@ def _contains_cidr(args: tuple[Any, ...], result: Any) -> int:
 
 
 def _sets(factor: int) -> Cost:
-    return lambda args, result: 1 + actual_size(args[0]) * actual_size(args[1]) * factor
+    return lambda args, _result: 1 + actual_size(args[0]) * actual_size(args[1]) * factor
 
 
-def _sorted(args: tuple[Any, ...], result: Any) -> int:
+def _sorted(args: tuple[Any, ...], _result: Any) -> int:
     count = actual_size(args[0])
     keys = args[-1]
     factor = 2 + (TRAVERSAL if keys and isinstance(keys[0], (str, bytes)) else 0)
     return int(count * count * factor) + 11
 
 
-def _ip(args: tuple[Any, ...], result: Any) -> int:
+def _ip(args: tuple[Any, ...], _result: Any) -> int:
     return math.ceil(len(args[0]) * TRAVERSAL) if isinstance(args[0], str) else 1
 
 
-_TRAVERSED: Cost = lambda args, result: traversal(args[0])  # noqa: E731
+_TRAVERSED: Cost = lambda args, _result: traversal(args[0])  # noqa: E731
 _COSTS: dict[str, Cost] = {
     **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _TRAVERSED),
     **dict.fromkeys(
@@ -99,13 +99,13 @@ _COSTS: dict[str, Cost] = {
         _first(TRAVERSAL),
     ),
     **dict.fromkeys(("replace", "split", "ip.isCanonical"), _first(2 * TRAVERSAL)),
-    "join": lambda args, result: math.ceil(actual_size(result) * 2 * TRAVERSAL),
+    "join": lambda _args, result: math.ceil(actual_size(result) * 2 * TRAVERSAL),
     **dict.fromkeys(("find", "findAll", "matches"), _regex),
     "contains": _contains,
     "ip": _ip,
     "containsIP": _contains_address,
     "containsCIDR": _contains_cidr,
-    "validate": lambda args, result: math.ceil((1 + actual_size(args[1])) * TRAVERSAL) * 32,
+    "validate": lambda args, _result: math.ceil((1 + actual_size(args[1])) * TRAVERSAL) * 32,
     **dict.fromkeys(("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"), _smaller),
     "_+_": _added,
     "@in": _in,
@@ -115,9 +115,9 @@ _COSTS: dict[str, Cost] = {
     "sort": _sorted,
     "@sortByAssociatedKeys": _sorted,
     "distinct": _sorted,
-    "flatten": lambda args, result: actual_size(args[0]) * (args[1] if len(args) > 1 else 1) + 11,
-    **dict.fromkeys(("slice", "reverse", "lists.range"), lambda args, result: actual_size(result) + 11),
-    "check": lambda args, result: 350_000,
+    "flatten": lambda args, _result: actual_size(args[0]) * (args[1] if len(args) > 1 else 1) + 11,
+    **dict.fromkeys(("slice", "reverse", "lists.range"), lambda _args, result: actual_size(result) + 11),
+    "check": lambda _args, _result: 350_000,
 }
 
 

@@ -56,7 +56,6 @@ _REPORTED_VERSION = re.compile(
     rf"{re.escape(KUBERNETES_VERSION)}(?:-{_IDENTIFIER}(?:\.{_IDENTIFIER})*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
 )
 _LISTS = ("strings", "stringArray")
-_MAPS = ("mapStringString", "stringToString", "colonSeparatedMultimapStringString")
 
 
 def of_kube_apiserver() -> dict[str, Flag]:

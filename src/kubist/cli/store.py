@@ -95,7 +95,7 @@ def _doctor(directory: Path, encryption: str) -> int:
 def _opener(encryption: str) -> Callable[[str, bytes], bytes]:
     """What makes plain values of stored ones; those it cannot open stay as they are."""
     if not encryption:
-        return lambda key, value: value
+        return lambda _key, value: value
     from kubist.resources.resource import Resources
     from kubist.server import encrypted_values
 

@@ -284,10 +284,10 @@ class Definitions:
             if finalizers:
                 written = await self.registry.replace(resource, entry, crd) is not None
             else:
-                written = await self.registry.remove(resource, entry) is not None
+                written = await self.registry.remove(entry) is not None
             if written:
                 return
-            entry = await self.registry.refresh(resource, entry, entry.key)
+            entry = await self.registry.refresh(resource, entry.key)
 
     async def _remove_instances(self, served: Served) -> None:
         """Delete every object, and wait until the last one that something held is gone."""
@@ -306,7 +306,7 @@ class Definitions:
             if not collection.entries:
                 return
             changed = asyncio.Event()
-            collection.subscribe(changed, lambda changes, changed=changed: changed.set())  # type: ignore[misc]
+            collection.subscribe(changed, lambda _changes, changed=changed: changed.set())  # type: ignore[misc]
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), INSTANCE_CHECK_SECONDS)
             collection.unsubscribe(changed)

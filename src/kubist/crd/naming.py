@@ -90,7 +90,7 @@ def _conflict(field: str, asked: Any, accepted: Object, taken: set[str]) -> str:
     return f'"{asked}" is already in use'
 
 
-def establish(crd: Object, taken: list[Object]) -> Object | None:
+def establish(crd: Object, _taken: list[Object]) -> Object | None:
     """Once the names are accepted, the resource is there."""
     from kubist.crd.webhook import valid_ca_bundle
 
@@ -142,7 +142,7 @@ _APPROVAL = {
 }
 
 
-def conform(crd: Object, taken: list[Object]) -> Object | None:
+def conform(crd: Object, _taken: list[Object]) -> Object | None:
     """Say whether a definition in a protected group is approved."""
     if not protected(crd["spec"]["group"]):
         return None

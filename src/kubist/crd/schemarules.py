@@ -35,7 +35,6 @@ class Tolerance:
     valid_types: bool = True
     atomic_sets: bool = True
     map_keys: bool = True
-    rules: frozenset[str] = frozenset()
     cost: bool = True
 
 
@@ -110,7 +109,7 @@ def validate_schema(
         errors += _rule(props, rule, f"{path}.x-kubernetes-validations[{index}]")
     if rules and not errors and cost is not None:
         found.expressions += expression_errors(
-            props, path, cost, where.uncorrelatable, tolerance.rules, per_expression=tolerance.cost
+            props, path, cost, where.uncorrelatable, per_expression=tolerance.cost
         )
     return found
 
@@ -164,7 +163,7 @@ def _objects(
             inside = replace(inside, in_metadata=True)
             if root:
                 inside = replace(inside, defaults=f"in top-level {name}")
-        below = cost.property(inner, name) if cost is not None else None
+        below = cost.property(inner) if cost is not None else None
         found.add(validate_schema(inner, f"{path}.properties[{name}]", inside, tolerance, below))
 
 

@@ -302,7 +302,7 @@ class _Spec:
         if not before or definition.schema_of(before) != definition.schema_of(version):
             return self.tolerance
         held = self.tolerance
-        return Tolerance(held.valid_types, held.atomic_sets, held.map_keys, held.rules, cost=False)
+        return Tolerance(held.valid_types, held.atomic_sets, held.map_keys, cost=False)
 
 
 _PER_VERSION = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
@@ -330,10 +330,8 @@ def _tolerance(old: Object) -> Tolerance:
     """What the old definition has that a new one may not have."""
     held = [inner for props in schemas(old) for inner in walk(props)]
     types = schemarules.TYPES
-    rules = [rule for inner in held for rule in inner.get("x-kubernetes-validations") or ()]
     return Tolerance(
         valid_types=not any(inner.get("type") and inner["type"] not in types for inner in held),
         atomic_sets=not any(schemarules.atomic_set_errors(inner, "") for inner in held),
         map_keys=not any(schemarules.map_key_errors(inner, "") for inner in held),
-        rules=frozenset(rule.get("rule", "") for rule in rules),
     )

@@ -76,7 +76,7 @@ class AuthorizationFile:
             raise ValueError(f"{path}: {error}") from None
         self._changes = FileChanges(path, content)
         self._required = {each.type for each in self.settings} - {"Webhook"}
-        self.use: Callable[[list[AuthorizerSettings]], None] = lambda settings: None
+        self.use: Callable[[list[AuthorizerSettings]], None] = lambda _settings: None
 
     async def follow(self) -> None:
         path = self._changes.path

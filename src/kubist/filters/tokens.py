@@ -167,14 +167,6 @@ def check_dates(claims: Claims) -> None:
         raise TokenError("service account token is issued in the future")
 
 
-def header_of(token: str) -> Claims:
-    """The unverified header of a token."""
-    try:
-        return _decode_json(token.partition(".")[0])
-    except ValueError:
-        return {}
-
-
 def issuer_of(token: str) -> str:
     """The issuer that a token claims to be from, unverified; empty if it is no such token at all."""
     parts = token.split(".")

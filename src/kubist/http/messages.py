@@ -5,7 +5,7 @@ Nothing here knows Kubernetes.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -107,7 +107,3 @@ class Stream:
 Answer = Response | Stream
 Application = Callable[[Request], Awaitable[Answer]]
 """The application. It must not raise; the transport answers 500 with an empty body if it does."""
-
-
-def header_list(items: Iterable[tuple[str, str]]) -> Headers:
-    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in items]

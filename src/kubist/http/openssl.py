@@ -44,7 +44,7 @@ _PROTOTYPES: dict[str, tuple[object, list[object]]] = {
 }
 
 
-_accept = _VerifyCallback(lambda store, argument: 1)
+_accept = _VerifyCallback(lambda _store, _argument: 1)
 """Accepts every chain. OpenSSL still checks that the client holds the private key of its certificate."""
 
 

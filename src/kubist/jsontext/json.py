@@ -60,12 +60,6 @@ def read(body: bytes) -> tuple[Any, bool]:
     return value, may_repeat(body, value)
 
 
-def loads_strict(body: bytes) -> tuple[Any, list[str]]:
-    """The value of a body without schema, and a complaint for each duplicate key: `duplicate field "a.b"`."""
-    value, repeats = read_repeats(body)
-    return value, repeats.duplicate(value)
-
-
 def read_repeats(body: bytes) -> tuple[Any, Repeats]:
     """The value of a body, and the objects in it that name a key more than once."""
     value, repeats = read(body)
@@ -144,11 +138,6 @@ def json_type(value: Any) -> str:
 
 def dumps(value: Any) -> bytes:
     return orjson.dumps(value)
-
-
-def dumps_pretty(value: Any) -> bytes:
-    """As `?pretty=true` asks for it: two blanks a level."""
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2)
 
 
 def _integer(digits: str, number: Callable[[str], Any]) -> Any:

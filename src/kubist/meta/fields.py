@@ -11,7 +11,6 @@ from typing import Any
 
 import orjson
 
-NO_VALUE: Any = object()
 FITTING = 1 << 18
 """Bytes of errors that each show a whole list: longer answers would grow with the square of the list."""
 
@@ -77,10 +76,6 @@ def invalid(field: str, value: Any, detail: str) -> FieldError:
     return FieldError("FieldValueInvalid", field, f"{shown}: {detail}" if detail else shown)
 
 
-def type_invalid(field: str, value: Any, detail: str) -> FieldError:
-    return FieldError("FieldValueTypeInvalid", field, f"Invalid value: {_shown(value)}: {detail}")
-
-
 def required(field: str, detail: str = "") -> FieldError:
     return FieldError(
         "FieldValueRequired", field, f"Required value: {detail}" if detail else "Required value"
@@ -119,11 +114,6 @@ def too_many(field: str, actual: int, limit: int) -> FieldError:
     )
     shown = f"{actual}: " if actual >= 0 else ""
     return FieldError("FieldValueTooMany", field, f"Too many: {shown}{what}")
-
-
-def too_few(field: str, actual: int, limit: int) -> FieldError:
-    what = f"must have at least {limit} item{'' if limit == 1 else 's'}"
-    return FieldError("FieldValueInvalid", field, f"Too few: {actual}: {what}")
 
 
 def internal(field: str, detail: str) -> FieldError:

@@ -141,7 +141,7 @@ class Registry:
             return True
         return self.encrypted is not None and await self.encrypted.stale(entry.key)
 
-    async def remove(self, resource: Resource, entry: Entry) -> int | None:
+    async def remove(self, entry: Entry) -> int | None:
         """Delete `entry`; the deletion's revision, or None if it is no longer the newest version."""
         try:
             return await self.store.delete(entry.key, entry.revision)
@@ -150,7 +150,7 @@ class Registry:
         except Unavailable as error:
             raise status.unavailable(str(error)) from None
 
-    async def refresh(self, resource: Resource, entry: Entry | None, key: str) -> Entry | None:
+    async def refresh(self, resource: Resource, key: str) -> Entry | None:
         """After a lost race: the version that won."""
         held = await self.store.get(key)
         if held is None:
@@ -195,7 +195,6 @@ class Registry:
         change: Callable[[Object], Object | None],
         *,
         group: str = "",
-        subresource: str = "",
     ) -> Object:
         found = self._stored(group, resource)
         entry = await self.read(found, namespace, name)
@@ -207,7 +206,7 @@ class Registry:
             written = await self.replace(found, entry, changed)
             if written is not None:
                 return written.object()
-            entry = await self.refresh(found, entry, entry.key)
+            entry = await self.refresh(found, entry.key)
         raise status.not_found(group, resource, name)
 
 

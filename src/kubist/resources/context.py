@@ -89,7 +89,6 @@ class Objects(Protocol):
         change: Callable[[Object], Object | None],
         *,
         group: str = "",
-        subresource: str = "",
     ) -> Object:
         """Read, change, write if unchanged meanwhile, else again. `change` edits the object in place and
         returns it, or returns None to leave it. No strategy hooks run; the stored bytes are what `change`

@@ -161,7 +161,7 @@ def _or_zero(zero: Any, inner: Convert, value: Any, flags: Flags) -> Any:
     return copy(zero) if value is None else inner(value, flags)
 
 
-def _scalar(type_: type, zero: Any, go: str, value: Any, flags: Flags) -> Any:
+def _scalar(type_: type, zero: Any, go: str, value: Any, _flags: Flags) -> Any:
     if type(value) is type_:
         return value
     if value is None:
@@ -169,7 +169,7 @@ def _scalar(type_: type, zero: Any, go: str, value: Any, flags: Flags) -> Any:
     raise WrongType(value, go)
 
 
-def _integer(bits: int, go: str, value: Any, flags: Flags) -> Any:
+def _integer(bits: int, go: str, value: Any, _flags: Flags) -> Any:
     if type(value) is int and -(1 << bits) <= value < 1 << bits:
         return value
     if value is None:
@@ -177,11 +177,11 @@ def _integer(bits: int, go: str, value: Any, flags: Flags) -> Any:
     raise WrongType(value, go)
 
 
-def _any(value: Any, flags: Flags) -> Any:
+def _any(value: Any, _flags: Flags) -> Any:
     return value
 
 
-def _number(value: Any, flags: Flags) -> Any:
+def _number(value: Any, _flags: Flags) -> Any:
     if type(value) is int:
         return value
     if isinstance(value, float):
@@ -238,7 +238,7 @@ def _quantity(value: Any, flags: Flags) -> str:
     return canonical
 
 
-def _time(canonical: Callable[[str], str | None], value: Any, flags: Flags) -> str | None:
+def _time(canonical: Callable[[str], str | None], value: Any, _flags: Flags) -> str | None:
     if type(value) is str:
         try:
             return canonical(value)
@@ -252,7 +252,7 @@ def _time(canonical: Callable[[str], str | None], value: Any, flags: Flags) -> s
 _LINE_BREAKS = str.maketrans("", "", "\r\n")
 
 
-def _bytes(value: Any, flags: Flags) -> str | None:
+def _bytes(value: Any, _flags: Flags) -> str | None:
     if type(value) is str:
         try:
             data = binascii.a2b_base64(value, strict_mode=True)
@@ -298,7 +298,7 @@ def _base64(text: str) -> bytes:
         raise DecodeError(f"illegal base64 data at input byte {where}") from None
 
 
-def _or_array(props: Callable[[], Convert], value: Any, flags: Flags) -> Any:
+def _or_array(props: Callable[[], Convert], value: Any, _flags: Flags) -> Any:
     if type(value) is dict:
         return props()(value, [])
     return [props()(item, []) for item in value] or None if type(value) is list else None
@@ -310,7 +310,7 @@ def _or_strings(props: Callable[[], Convert], value: Any, flags: Flags) -> Any:
     return _strings("[]string", "string", value, flags) or None if type(value) is list else None
 
 
-def _or_bool(props: Callable[[], Convert], value: Any, flags: Flags) -> Any:
+def _or_bool(props: Callable[[], Convert], value: Any, _flags: Flags) -> Any:
     if type(value) is dict:
         return props()(value, [])
     if type(value) is bool:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 Type = Literal["struct", "map", "list", "string", "integer", "number", "boolean", "any"]
 """`struct` has named fields, `map` arbitrary string keys, `any` is arbitrary JSON that nothing looks into."""
 
-UNSET: Any = type("Unset", (), {"__repr__": lambda self: "UNSET", "__bool__": lambda self: False})()
+UNSET: Any = type("Unset", (), {"__repr__": lambda _self: "UNSET", "__bool__": lambda _self: False})()
 """No default: distinct from a default of null."""
 
 

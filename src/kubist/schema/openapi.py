@@ -13,11 +13,6 @@ from kubist.schema.node import UNSET, Schema
 REF = "#/components/schemas/"
 
 
-def raw_types() -> dict[str, dict[str, Any]]:
-    """All built-in types by name, as `components.schemas` of an OpenAPI v3 document has them."""
-    return {name: definition(catalog.by_name(name)) for name in catalog.names()}
-
-
 def definition(schema: Schema) -> dict[str, Any]:
     """The definition of a named type."""
     if schema.type != "struct":

@@ -38,7 +38,7 @@ class Column:
         }
 
 
-def _no_conditions(obj: Object) -> list[Object]:
+def _no_conditions(_obj: Object) -> list[Object]:
     return []
 
 

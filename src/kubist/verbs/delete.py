@@ -83,13 +83,13 @@ async def remove(
         if written is not None and marked.waits:
             return obj, written
         if written is not None:
-            revision = await registry.remove(resource, written)
+            revision = await registry.remove(written)
             gone = written.object()
             if revision is not None:
                 gone["metadata"]["resourceVersion"] = str(revision)
                 await strategy.after_delete(context, gone)
                 return gone, None
-        fresh = await registry.refresh(resource, entry, entry.key)
+        fresh = await registry.refresh(resource, entry.key)
         if fresh is None:
             if written is not None and marked.write:
                 return gone, None  # somebody else completed what this delete began

@@ -73,7 +73,7 @@ async def update(
             except status.APIError as error:
                 if error.reason != "AlreadyExists":
                     raise
-                entry = await registry.refresh(resource, None, key)
+                entry = await registry.refresh(resource, key)
                 if entry is None:
                     raise
         call.long = call.long or len(entry.tail) > LONG
@@ -91,7 +91,7 @@ async def update(
             continue
         if outcome is not None:
             return outcome
-        entry = await registry.refresh(resource, entry, key)
+        entry = await registry.refresh(resource, key)
 
 
 async def _lent(old: Object) -> Object:
@@ -296,7 +296,7 @@ async def _remove(call: Call, entry: Entry, new: Object) -> Outcome | None:
     new["metadata"]["resourceVersion"] = str(entry.revision)
     if call.context.dry_run:
         return Outcome(None, new)
-    if await call.api.registry.remove(call.resource, entry) is None:
+    if await call.api.registry.remove(entry) is None:
         return None
     await call.resource.strategy.after_delete(call.context, entry.object())
     return Outcome(None, new)

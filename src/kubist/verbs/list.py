@@ -83,7 +83,7 @@ async def find(call: Call, options: ListOptions, selection: Selection) -> Page:
             await _catch_up(call)
             return _today(call, collection, selection, limit, selection.prefix + start)
         await versions.reach(call, revision)
-        return await _past(call, collection, selection, limit, selection.prefix + start, revision)
+        return await _past(collection, selection, limit, selection.prefix + start, revision)
     if not asked:
         await _catch_up(call)
         return _today(call, collection, selection, limit, "")
@@ -93,7 +93,7 @@ async def find(call: Call, options: ListOptions, selection: Selection) -> Page:
     await versions.reach(call, version)
     exact = options.resource_version_match == "Exact"
     if exact or (limit and not options.resource_version_match):
-        return await _past(call, collection, selection, limit, "", version)
+        return await _past(collection, selection, limit, "", version)
     return _today(call, collection, selection, limit, "")
 
 
@@ -119,9 +119,7 @@ def _today(call: Call, collection: Collection, selection: Selection, limit: int,
     return page
 
 
-async def _past(
-    call: Call, collection: Collection, selection: Selection, limit: int, start: str, revision: int
-) -> Page:
+async def _past(collection: Collection, selection: Selection, limit: int, start: str, revision: int) -> Page:
     """The state at an earlier version: from the window, else from the store's history."""
     page = Page(revision)
     try:

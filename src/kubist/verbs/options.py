@@ -83,7 +83,7 @@ async def _read(parse: Callable[[str], T], text: str) -> T:
     return parse(text) if len(text) < selectors.LONG else await asyncio.to_thread(parse, text)
 
 
-async def list_options(query: dict[str, str], *, watch_path: bool = False) -> ListOptions:
+async def list_options(query: dict[str, str]) -> ListOptions:
     """Options of a list or watch. The old `/watch/` paths are checked as lists unless they also say watch=1."""
     timeout = _integer(query, "timeoutSeconds")
     limit = _integer(query, "limit")

@@ -70,7 +70,7 @@ async def update(call: Call, path: Scale) -> Response:
     create.match_namespace(call, scale["metadata"])
     check_name(call, scale["metadata"])
 
-    async def replaced(old: Object) -> Object:
+    async def replaced(_old: Object) -> Object:
         return scale
 
     return await write(call, path, replaced, shown, scale["metadata"].get("uid"))
@@ -113,7 +113,7 @@ async def write(call: Call, path: Scale, transform: Any, shown: Any, uid: str | 
         replicas = (scale.get("spec") or {}).get("replicas", 0)
         if call.resource.custom and replicas == UNSET:
             raise status.bad_request(f'the spec replicas field ".{path.spec_replicas}" cannot be empty')
-        new = set_replicas(call, path, await fresh(), replicas)
+        new = set_replicas(path, await fresh(), replicas)
         version = scale["metadata"].get("resourceVersion")
         if version:
             new["metadata"]["resourceVersion"] = version
@@ -132,7 +132,7 @@ async def write(call: Call, path: Scale, transform: Any, shown: Any, uid: str | 
     return await call.value(200, view(obj, path), shown)
 
 
-def set_replicas(call: Call, path: Scale, old: Object, replicas: int) -> Object:
+def set_replicas(path: Scale, old: Object, replicas: int) -> Object:
     """A copy of the object with other replicas."""
     new = dict(old)
     new["metadata"] = dict(old["metadata"])

@@ -37,7 +37,7 @@ EXPIRED = "The resourceVersion for the provided watch is too old."
 
 async def watch(call: Call) -> Stream:
     shown = call.negotiate("list", stream=True)
-    options = await list_options(call.query, watch_path=call.info.watch_path)
+    options = await list_options(call.query)
     selection = Selection(call, options)
     if "watch" not in call.resource.verbs:
         raise status.method_not_supported(call.resource.group, call.resource.resource, "watch")

@@ -104,7 +104,7 @@ def _check_pod_status(ctx: Context, node: str, new: Object | None, old: Object |
     return ""
 
 
-def _check_eviction(ctx: Context, node: str, new: Object | None, old: Object | None) -> str:
+def _check_eviction(ctx: Context, node: str, new: Object | None, _old: Object | None) -> str:
     name = ctx.name or ((new or {}).get("metadata") or {}).get("name", "")
     if not name:
         return "could not determine pod from request data"
@@ -154,19 +154,19 @@ def _check_node(ctx: Context, node: str, new: Object | None, old: Object | None)
     return f"is not allowed to modify labels: {', '.join(bad)}" if bad else ""
 
 
-def _check_lease(ctx: Context, node: str, new: Object | None, old: Object | None) -> str:
+def _check_lease(ctx: Context, node: str, _new: Object | None, _old: Object | None) -> str:
     if ctx.namespace != "kube-node-lease":
         return 'can only access leases in the "kube-node-lease" system namespace'
     same = "can only access node lease with the same name as the requesting node"
     return "" if ctx.name == node else same
 
 
-def _check_csi_node(ctx: Context, node: str, new: Object | None, old: Object | None) -> str:
+def _check_csi_node(ctx: Context, node: str, _new: Object | None, _old: Object | None) -> str:
     same = "can only access CSINode with the same name as the requesting node"
     return "" if ctx.name == node else same
 
 
-def _check_slice(ctx: Context, node: str, new: Object | None, old: Object | None) -> str:
+def _check_slice(_ctx: Context, node: str, new: Object | None, old: Object | None) -> str:
     if new is not None and old is not None:
         return ""
     mine = at(new or old, "spec.nodeName") == node
@@ -174,7 +174,7 @@ def _check_slice(ctx: Context, node: str, new: Object | None, old: Object | None
     return "" if mine else f"can only {verb} ResourceSlice with the same NodeName as the requesting node"
 
 
-def _check_request(ctx: Context, node: str, new: Object | None, old: Object | None) -> str:
+def _check_request(_ctx: Context, node: str, new: Object | None, old: Object | None) -> str:
     if new is None or old is not None or new["spec"].get("signerName") not in KUBELET_SIGNERS:
         return ""
     from cryptography import x509
@@ -227,7 +227,7 @@ async def _check_token(ctx: Context, node: str, new: Object | None) -> None:
 Rule = Callable[[Context, str, Object | None, Object | None], str]
 
 
-def _no_rule(ctx: Context, node: str, new: Object | None, old: Object | None) -> str:
+def _no_rule(_ctx: Context, _node: str, _new: Object | None, _old: Object | None) -> str:
     return ""
 
 

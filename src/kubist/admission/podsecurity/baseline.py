@@ -90,7 +90,7 @@ def app_armor(metadata: Object, spec: Object) -> Violation | None:
     return reason, f"{' and '.join(who)} must not set AppArmor profile type to {listed(shown)}"
 
 
-def capabilities(metadata: Object, spec: Object) -> Violation | None:
+def capabilities(_metadata: Object, spec: Object) -> Violation | None:
     added: set[str] = set()
     bad = []
     for container in containers(spec):
@@ -104,17 +104,17 @@ def capabilities(metadata: Object, spec: Object) -> Violation | None:
     return "non-default capabilities", f"{named(bad)} {what}"
 
 
-def host_namespaces(metadata: Object, spec: Object) -> Violation | None:
+def host_namespaces(_metadata: Object, spec: Object) -> Violation | None:
     shared = [f"{field}=true" for field in ("hostNetwork", "hostPID", "hostIPC") if spec.get(field)]
     return ("host namespaces", ", ".join(shared)) if shared else None
 
 
-def host_path_volumes(metadata: Object, spec: Object) -> Violation | None:
+def host_path_volumes(_metadata: Object, spec: Object) -> Violation | None:
     bad = [v.get("name", "") for v in spec.get("volumes") or () if v.get("hostPath") is not None]
     return ("hostPath volumes", f"{several('volume', bad)} {listed(bad)}") if bad else None
 
 
-def host_ports(metadata: Object, spec: Object) -> Violation | None:
+def host_ports(_metadata: Object, spec: Object) -> Violation | None:
     ports: set[str] = set()
     bad = []
     for container in containers(spec):
@@ -128,7 +128,7 @@ def host_ports(metadata: Object, spec: Object) -> Violation | None:
     return "hostPort", f"{named(bad)} {verb} {several('hostPort', ports)} {', '.join(sorted(ports))}"
 
 
-def host_probes(metadata: Object, spec: Object) -> Violation | None:
+def host_probes(_metadata: Object, spec: Object) -> Violation | None:
     hosts: set[str] = set()
     bad: set[str] = set()
     for container in containers(spec):
@@ -148,12 +148,12 @@ def host_probes(metadata: Object, spec: Object) -> Violation | None:
     return "probe or lifecycle host", f"{who} {what}"
 
 
-def privileged(metadata: Object, spec: Object) -> Violation | None:
+def privileged(_metadata: Object, spec: Object) -> Violation | None:
     bad = [c for c in containers(spec) if context(c).get("privileged")]
     return ("privileged", f"{named(bad)} must not set securityContext.privileged=true") if bad else None
 
 
-def proc_mount(metadata: Object, spec: Object) -> Violation | None:
+def proc_mount(_metadata: Object, spec: Object) -> Violation | None:
     bad = [c for c in containers(spec) if context(c).get("procMount", "Default") != "Default"]
     if not bad:
         return None
@@ -165,7 +165,7 @@ def se_linux(*more: str) -> Check:
     """The check for the options of SELinux, with the types that a later version allows as well."""
     allowed = ("", "container_t", "container_init_t", "container_kvm_t", *more)
 
-    def check(metadata: Object, spec: Object) -> Violation | None:
+    def check(_metadata: Object, spec: Object) -> Violation | None:
         types: set[str] = set()
         also: set[str] = set()
 
@@ -207,7 +207,7 @@ def bad_seccomp(of: Object) -> bool:
     return profile is not None and profile.get("type") not in PROFILES
 
 
-def seccomp(metadata: Object, spec: Object) -> Violation | None:
+def seccomp(_metadata: Object, spec: Object) -> Violation | None:
     bad = [c for c in containers(spec) if bad_seccomp(c)]
     pod = bad_seccomp(spec)
     if not bad and not pod:
@@ -219,7 +219,7 @@ def seccomp(metadata: Object, spec: Object) -> Violation | None:
 
 
 def sysctls(*allowed: str) -> Check:
-    def check(metadata: Object, spec: Object) -> Violation | None:
+    def check(_metadata: Object, spec: Object) -> Violation | None:
         held = [sysctl.get("name", "") for sysctl in context(spec).get("sysctls") or ()]
         bad = [name for name in held if name not in allowed]
         return ("forbidden sysctls", ", ".join(bad)) if bad else None
@@ -227,7 +227,7 @@ def sysctls(*allowed: str) -> Check:
     return check
 
 
-def windows_host_process(metadata: Object, spec: Object) -> Violation | None:
+def windows_host_process(_metadata: Object, spec: Object) -> Violation | None:
     def bad(of: Object) -> bool:
         return bool((context(of).get("windowsOptions") or {}).get("hostProcess"))
 

@@ -43,7 +43,7 @@ def unless_user_namespace(check: Check) -> Check:
     return lambda metadata, spec: None if spec.get("hostUsers") is False else check(metadata, spec)
 
 
-def allow_privilege_escalation(metadata: Object, spec: Object) -> Violation | None:
+def allow_privilege_escalation(_metadata: Object, spec: Object) -> Violation | None:
     bad = [c for c in containers(spec) if context(c).get("allowPrivilegeEscalation") is not False]
     if not bad:
         return None
@@ -51,7 +51,7 @@ def allow_privilege_escalation(metadata: Object, spec: Object) -> Violation | No
     return "allowPrivilegeEscalation != false", what
 
 
-def capabilities(metadata: Object, spec: Object) -> Violation | None:
+def capabilities(_metadata: Object, spec: Object) -> Violation | None:
     undropped, adding = [], []
     added: set[str] = set()
     for container in containers(spec):
@@ -71,7 +71,7 @@ def capabilities(metadata: Object, spec: Object) -> Violation | None:
     return ("unrestricted capabilities", "; ".join(details)) if details else None
 
 
-def volumes(metadata: Object, spec: Object) -> Violation | None:
+def volumes(_metadata: Object, spec: Object) -> Violation | None:
     bad = [v for v in spec.get("volumes") or () if not VOLUMES & v.keys()]
     if not bad:
         return None
@@ -82,7 +82,7 @@ def volumes(metadata: Object, spec: Object) -> Violation | None:
     return "restricted volume types", f"{who} {verb} {what}"
 
 
-def run_as_non_root(metadata: Object, spec: Object) -> Violation | None:
+def run_as_non_root(_metadata: Object, spec: Object) -> Violation | None:
     reason = "runAsNonRoot != true"
     wish = context(spec).get("runAsNonRoot")
     bad = [c for c in containers(spec) if context(c).get("runAsNonRoot") is False]
@@ -94,7 +94,7 @@ def run_as_non_root(metadata: Object, spec: Object) -> Violation | None:
     return None
 
 
-def run_as_user(metadata: Object, spec: Object) -> Violation | None:
+def run_as_user(_metadata: Object, spec: Object) -> Violation | None:
     bad = [c for c in containers(spec) if context(c).get("runAsUser") == 0]
     who = setters(context(spec).get("runAsUser") == 0, bad)
     return ("runAsUser=0", f"{who} must not set runAsUser=0") if who else None

@@ -264,8 +264,3 @@ OPERATIONS = (CREATE, UPDATE)
 def evaluator_for(resource: str) -> Evaluator:
     """How objects of a resource (`deployments.apps`) are measured."""
     return _SPECIAL.get(resource) or Evaluator(resource)
-
-
-def specials() -> Iterable[tuple[str, Evaluator]]:
-    """The resources with a rule of their own: what a quota may name without `count/`."""
-    return _SPECIAL.items()

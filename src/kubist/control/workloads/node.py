@@ -293,7 +293,7 @@ def _running(pod: Object, address: str) -> Object:
     return _conditions(pod, "True", now)
 
 
-def _succeeded(pod: Object, address: str) -> Object | None:
+def _succeeded(pod: Object, _address: str) -> Object | None:
     now, status = times.now(), pod["status"]
     if status.get("phase") != "Running":
         return None

@@ -45,7 +45,7 @@ class SchemaCost:
         cardinality = times(self.cardinality or 0, most or 0) if known else None
         return SchemaCost(props, cardinality, self.total, root=False)
 
-    def property(self, props: Props, name: str) -> SchemaCost:
+    def property(self, props: Props) -> SchemaCost:
         return self._child(props)
 
     def items(self, props: Props) -> SchemaCost:

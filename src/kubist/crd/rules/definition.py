@@ -20,11 +20,10 @@ def expression_errors(
     path: str,
     cost: SchemaCost,
     uncorrelatable: str | None,
-    known: frozenset[str],
     *,
     per_expression: bool,
 ) -> Errors:
-    """What is wrong with the rules of one schema. `known` are rules that were there before."""
+    """What is wrong with the rules of one schema."""
     errors: Errors = []
     schema = schema_type(props, resource=cost.resource)
     where = f"{path}.x-kubernetes-validations"

@@ -83,7 +83,7 @@ def _string_checks(props: Props, format_: str) -> list[Check]:
         try:
             search = regex.searcher(pattern)
         except regex.RegexError:
-            checks.append(lambda value: False)
+            checks.append(lambda _value: False)
         else:
             checks.append(lambda value: search(value) is not None)
     predicate = FORMATS.get(format_.replace("-", "")) if format_ else None

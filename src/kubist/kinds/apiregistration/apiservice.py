@@ -74,7 +74,7 @@ def _validate_metadata(obj: Object) -> Errors:
     spec = obj.get("spec") or {}
     wanted = f"{spec.get('version', '')}.{spec.get('group', '')}"
 
-    def validate_name(name: str, prefix: bool) -> list[str]:
+    def validate_name(name: str, _prefix: bool) -> list[str]:
         why = f'must be `spec.version+"."+spec.group`: {fields.quoted(wanted)}'
         return names.path_segment(name) or ([] if name == wanted else [why])
 

@@ -51,7 +51,7 @@ def _of_type(csr: Object, kind: str) -> list[Object]:
     return [condition for condition in _conditions(csr) if condition.get("type") == kind]
 
 
-def _no_name_is_wrong(name: str, prefix: bool) -> list[str]:
+def _no_name_is_wrong(_name: str, _prefix: bool) -> list[str]:
     return []
 
 

@@ -24,7 +24,6 @@ GROUP = "networking.k8s.io"
 FAMILY_LABEL = "ipaddress.kubernetes.io/ip-family"
 MANAGED_BY_LABEL = "ipaddress.kubernetes.io/managed-by"
 MANAGER = "ipallocator.k8s.io"
-DEFAULT_SERVICE_CIDR = "kubernetes"
 
 
 def configured_networks(config: Config) -> list[Network]:

@@ -43,7 +43,7 @@ def made(kind: Type) -> Whole:
     return kind.whole
 
 
-def of_leaf(of: Any) -> Set:
+def of_leaf(_of: Any) -> Set:
     """Of types that are never split."""
     return LEAF
 

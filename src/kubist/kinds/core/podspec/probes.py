@@ -74,11 +74,11 @@ def _handler(handler: Object, grace: int | None, path: str, kinds: tuple[str, ..
     return errors
 
 
-def _exec(action: Object, path: str, grace: int | None) -> Errors:
+def _exec(action: Object, path: str, _grace: int | None) -> Errors:
     return [] if action.get("command") else [required(f"{path}.command")]
 
 
-def _http_get(action: Object, path: str, grace: int | None) -> Errors:
+def _http_get(action: Object, path: str, _grace: int | None) -> Errors:
     errors = [] if action.get("path") else [required(f"{path}.path")]
     errors += validate_port_or_name(action.get("port", 0), f"{path}.port")
     if action.get("scheme", "") not in ("HTTP", "HTTPS"):
@@ -89,7 +89,7 @@ def _http_get(action: Object, path: str, grace: int | None) -> Errors:
     return errors
 
 
-def _tcp_socket(action: Object, path: str, grace: int | None) -> Errors:
+def _tcp_socket(action: Object, path: str, _grace: int | None) -> Errors:
     return validate_port_or_name(action.get("port", 0), f"{path}.port")
 
 

@@ -37,7 +37,7 @@ def _item(item: Object, path: str) -> Errors:
     return errors + validate_mode(item, "mode", path)
 
 
-def validate_downward_api(source: Object, path: str, options: Options) -> Errors:
+def validate_downward_api(source: Object, path: str, _options: Options) -> Errors:
     errors = validate_mode(source, "defaultMode", path)
     for file in source.get("items") or ():
         errors += _downward_file(file, path)

@@ -123,7 +123,7 @@ def _host_ports(spec: Object, path: str, around: Surroundings) -> Errors:
     ]
 
 
-def _policies(spec: Object, path: str, around: Surroundings) -> Errors:
+def _policies(spec: Object, path: str, _around: Surroundings) -> Errors:
     errors: Errors = []
     policy = spec.get("restartPolicy", "")
     if policy not in RESTART_POLICIES:
@@ -134,7 +134,7 @@ def _policies(spec: Object, path: str, around: Surroundings) -> Errors:
     return errors
 
 
-def _node_selector(spec: Object, path: str, around: Surroundings) -> Errors:
+def _node_selector(spec: Object, path: str, _around: Surroundings) -> Errors:
     return validate_labels(spec["nodeSelector"], f"{path}.nodeSelector")
 
 
@@ -148,18 +148,18 @@ def _affinity(spec: Object, path: str, around: Surroundings) -> Errors:
     return validate_affinity(spec["affinity"], f"{path}.affinity", around.options)
 
 
-def _dns_config(spec: Object, path: str, around: Surroundings) -> Errors:
+def _dns_config(spec: Object, path: str, _around: Surroundings) -> Errors:
     policy = spec.get("dnsPolicy", "")
     if "dnsConfig" not in spec and policy != "None":
         return []
     return validate_dns_config(spec.get("dnsConfig"), policy, f"{path}.dnsConfig")
 
 
-def _readiness_gates(spec: Object, path: str, around: Surroundings) -> Errors:
+def _readiness_gates(spec: Object, path: str, _around: Surroundings) -> Errors:
     return validate_readiness_gates(spec["readinessGates"], f"{path}.readinessGates")
 
 
-def _scheduling_gates(spec: Object, path: str, around: Surroundings) -> Errors:
+def _scheduling_gates(spec: Object, path: str, _around: Surroundings) -> Errors:
     return validate_scheduling_gates(spec["schedulingGates"], f"{path}.schedulingGates")
 
 
@@ -190,7 +190,7 @@ def _host(spec: Object, path: str, around: Surroundings) -> Errors:
 def _named(field: str, rule: Callable[[str], list[str]], *, optional: bool = True) -> Rule:
     """A field that is the name of something, or empty if it is `optional`."""
 
-    def validate(spec: Object, path: str, around: Surroundings) -> Errors:
+    def validate(spec: Object, path: str, _around: Surroundings) -> Errors:
         value = spec[field]
         if optional and not value:
             return []
@@ -199,11 +199,11 @@ def _named(field: str, rule: Callable[[str], list[str]], *, optional: bool = Tru
     return validate
 
 
-def _hostname_override(spec: Object, path: str, around: Surroundings) -> Errors:
+def _hostname_override(spec: Object, path: str, _around: Surroundings) -> Errors:
     return validate_hostname_override(spec, f"{path}.hostnameOverride")
 
 
-def _deadline(spec: Object, path: str, around: Surroundings) -> Errors:
+def _deadline(spec: Object, path: str, _around: Surroundings) -> Errors:
     deadline = spec["activeDeadlineSeconds"]
     if deadline is None or 1 <= deadline <= _MAX_INT32:
         return []
@@ -211,15 +211,15 @@ def _deadline(spec: Object, path: str, around: Surroundings) -> Errors:
     return [invalid(f"{path}.activeDeadlineSeconds", deadline, why)]
 
 
-def _tolerations(spec: Object, path: str, around: Surroundings) -> Errors:
+def _tolerations(spec: Object, path: str, _around: Surroundings) -> Errors:
     return validate_tolerations(spec["tolerations"], f"{path}.tolerations")
 
 
-def _host_aliases(spec: Object, path: str, around: Surroundings) -> Errors:
+def _host_aliases(spec: Object, path: str, _around: Surroundings) -> Errors:
     return validate_host_aliases(spec["hostAliases"], f"{path}.hostAliases")
 
 
-def _preemption(spec: Object, path: str, around: Surroundings) -> Errors:
+def _preemption(spec: Object, path: str, _around: Surroundings) -> Errors:
     policy = spec["preemptionPolicy"]
     if policy is None or policy in _PREEMPTION_POLICIES:
         return []
@@ -231,7 +231,7 @@ def _overhead(spec: Object, path: str, around: Surroundings) -> Errors:
     return validate_requirements({"limits": spec["overhead"]}, NO_CLAIMS, f"{path}.overhead", around.options)
 
 
-def _operating_system(spec: Object, path: str, around: Surroundings) -> Errors:
+def _operating_system(spec: Object, path: str, _around: Surroundings) -> Errors:
     match spec["os"].get("name", ""):
         case "":
             return [required(f"{path}.os.name")]

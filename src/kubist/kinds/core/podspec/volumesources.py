@@ -45,27 +45,27 @@ _AZURE_URIS = {
 }
 
 
-def _nothing(source: Object, path: str, options: Options) -> Errors:
+def _nothing(_source: Object, _path: str, _options: Options) -> Errors:
     return []
 
 
 def requiring(*fields: str) -> Source:
     """A source of which only some fields must be there."""
 
-    def validate(source: Object, path: str, options: Options) -> Errors:
+    def validate(source: Object, path: str, _options: Options) -> Errors:
         return [required(f"{path}.{field}") for field in fields if not source.get(field)]
 
     return validate
 
 
-def _empty_dir(source: Object, path: str, options: Options) -> Errors:
+def _empty_dir(source: Object, path: str, _options: Options) -> Errors:
     limit = source.get("sizeLimit")
     if limit is not None and parse_quantity(limit).nanos < 0:
         return [forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")]
     return []
 
 
-def validate_host_path(source: Object, path: str, options: Options | None = None) -> Errors:
+def validate_host_path(source: Object, path: str, _options: Options | None = None) -> Errors:
     target = source.get("path", "")
     if not target:
         return [required(f"{path}.path")]
@@ -76,13 +76,13 @@ def validate_host_path(source: Object, path: str, options: Options | None = None
     return errors
 
 
-def _git_repo(source: Object, path: str, options: Options) -> Errors:
+def _git_repo(source: Object, path: str, _options: Options) -> Errors:
     errors = [] if source.get("repository") else [required(f"{path}.repository")]
     return errors + paths.local_descending(source.get("directory", ""), f"{path}.directory")
 
 
 def _disk(identity: str) -> Source:
-    def validate(source: Object, path: str, options: Options) -> Errors:
+    def validate(source: Object, path: str, _options: Options) -> Errors:
         errors = [] if source.get(identity) else [required(f"{path}.{identity}")]
         partition = source.get("partition", 0)
         if not 0 <= partition <= 255:
@@ -92,17 +92,17 @@ def _disk(identity: str) -> Source:
     return validate
 
 
-def _secret(source: Object, path: str, options: Options) -> Errors:
+def _secret(source: Object, path: str, _options: Options) -> Errors:
     errors = [] if source.get("secretName") else [required(f"{path}.secretName")]
     return errors + validate_mode(source, "defaultMode", path) + validate_items(source, path)
 
 
-def _config_map(source: Object, path: str, options: Options) -> Errors:
+def _config_map(source: Object, path: str, _options: Options) -> Errors:
     errors = [] if source.get("name") else [required(f"{path}.name")]
     return errors + validate_mode(source, "defaultMode", path) + validate_items(source, path)
 
 
-def validate_nfs(source: Object, path: str, options: Options | None = None) -> Errors:
+def validate_nfs(source: Object, path: str, _options: Options | None = None) -> Errors:
     errors = [required(f"{path}.{field}") for field in ("server", "path") if not source.get(field)]
     if not source.get("path", "").startswith("/"):
         errors.append(invalid(f"{path}.path", source.get("path", ""), "must be an absolute path"))
@@ -116,7 +116,7 @@ def _initiator(name: str, path: str) -> Errors:
     return [] if pattern.search(name) else [invalid(path, name, "must be valid format")]
 
 
-def validate_iscsi(source: Object, path: str, options: Options | None = None) -> Errors:
+def validate_iscsi(source: Object, path: str, _options: Options | None = None) -> Errors:
     errors = [] if source.get("targetPortal") else [required(f"{path}.targetPortal")]
     iqn = source.get("iqn", "")
     errors += _initiator(iqn, f"{path}.iqn") if iqn else [required(f"{path}.iqn")]
@@ -130,7 +130,7 @@ def validate_iscsi(source: Object, path: str, options: Options | None = None) ->
     return errors
 
 
-def validate_flocker(source: Object, path: str, options: Options | None = None) -> Errors:
+def validate_flocker(source: Object, path: str, _options: Options | None = None) -> Errors:
     name, uuid = source.get("datasetName", ""), source.get("datasetUUID", "")
     errors: Errors = []
     if not name and not uuid:
@@ -143,14 +143,14 @@ def validate_flocker(source: Object, path: str, options: Options | None = None) 
     return errors
 
 
-def _cinder(source: Object, path: str, options: Options) -> Errors:
+def _cinder(source: Object, path: str, _options: Options) -> Errors:
     errors = [] if source.get("volumeID") else [required(f"{path}.volumeID")]
     if "secretRef" in source and not source["secretRef"].get("name"):
         errors.append(required(f"{path}.secretRef.name"))
     return errors
 
 
-def validate_quobyte(source: Object, path: str, options: Options | None = None) -> Errors:
+def validate_quobyte(source: Object, path: str, _options: Options | None = None) -> Errors:
     pairs = "must be a host:port pair or multiple pairs separated by commas"
     registry = source.get("registry", "")
     errors: Errors = []
@@ -173,7 +173,7 @@ def validate_quobyte(source: Object, path: str, options: Options | None = None) 
 _is_host_port = re.compile(r"(\[[^\[\]]*\]|[^\[\]:]*):[^\[\]:]*").fullmatch
 
 
-def validate_fc(source: Object, path: str, options: Options | None = None) -> Errors:
+def validate_fc(source: Object, path: str, _options: Options | None = None) -> Errors:
     targets, wwids, lun = source.get("targetWWNs"), source.get("wwids"), source.get("lun")
     errors: Errors = []
     if not targets and not wwids:
@@ -190,7 +190,7 @@ def validate_fc(source: Object, path: str, options: Options | None = None) -> Er
     return errors
 
 
-def validate_flex(source: Object, path: str, options: Options | None = None) -> Errors:
+def validate_flex(source: Object, path: str, _options: Options | None = None) -> Errors:
     errors = [] if source.get("driver") else [required(f"{path}.driver")]
     for key in sorted(source.get("options") or ()):
         domain = "." + key.partition("/")[0].lower()
@@ -200,7 +200,7 @@ def validate_flex(source: Object, path: str, options: Options | None = None) -> 
     return errors
 
 
-def validate_azure_disk(source: Object, path: str, options: Options | None = None) -> Errors:
+def validate_azure_disk(source: Object, path: str, _options: Options | None = None) -> Errors:
     errors = [required(f"{path}.{field}") for field in ("diskName", "diskURI") if not source.get(field)]
     for field, supported in (
         ("cachingMode", ("None", "ReadOnly", "ReadWrite")),
@@ -216,7 +216,7 @@ def validate_azure_disk(source: Object, path: str, options: Options | None = Non
     return errors
 
 
-def _storage_os(source: Object, path: str, options: Options) -> Errors:
+def _storage_os(source: Object, path: str, _options: Options) -> Errors:
     name, namespace = source.get("volumeName", ""), source.get("volumeNamespace", "")
     errors: Errors = []
     if not name:
@@ -231,7 +231,7 @@ def _storage_os(source: Object, path: str, options: Options) -> Errors:
     return errors
 
 
-def _csi(source: Object, path: str, options: Options) -> Errors:
+def _csi(source: Object, path: str, _options: Options) -> Errors:
     errors = validate_driver_name(source.get("driver", ""), f"{path}.driver")
     if "nodePublishSecretRef" in source:
         name = source["nodePublishSecretRef"].get("name", "")
@@ -242,7 +242,7 @@ def _csi(source: Object, path: str, options: Options) -> Errors:
     return errors
 
 
-def _ephemeral(source: Object, path: str, options: Options) -> Errors:
+def _ephemeral(source: Object, path: str, _options: Options) -> Errors:
     if "volumeClaimTemplate" not in source:
         return [required(f"{path}.volumeClaimTemplate")]
     from kubist.kinds.core.persistentvolumeclaim import validate_claim_template
