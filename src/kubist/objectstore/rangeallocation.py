@@ -11,24 +11,17 @@ import asyncio
 import base64
 import random
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from kubist.codec import protobuf, wire
 from kubist.meta.status import internal_error
+from kubist.resources.allocation import Snapshot
 from kubist.storage.store import Conflict, KeyValue, Store
 
 Change = Callable[[int], tuple[int, Any]]
 """Takes the bitmap, returns the new bitmap and the result of the change."""
-
-
-class Snapshot(NamedTuple):
-    """The record as of a revision of the store. Bit N of `bits` stands for number N of the range."""
-
-    revision: int
-    range: str
-    bits: int
 
 
 class RangeAllocation:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kubist.config import Config
     from kubist.http.messages import Request
     from kubist.http.pool import Pool
-    from kubist.objectstore.rangeallocation import RangeAllocation
+    from kubist.resources.allocation import Allocation
     from kubist.resources.reinvocation import Reinvocation
     from kubist.resources.resource import Resource
 
@@ -103,7 +103,7 @@ class Objects(Protocol):
         ...
 
     @property
-    def node_ports(self) -> RangeAllocation:
+    def node_ports(self) -> Allocation:
         """The node ports of the cluster that are allocated."""
         ...
 
