@@ -24,6 +24,7 @@ from kubist.schema.leaves import (
     WrongType,
     leaf,
 )
+from kubist.schema.mistakes import first_mistake
 from kubist.schema.node import Field, Schema
 
 
@@ -120,10 +121,15 @@ def resolve(schema: Schema, value: Any, repeats: Repeats) -> tuple[Any, list[str
 
 
 def _decode_exactly(schema: Schema, body: bytes) -> Decoded:
-    value, found = resolve(schema, *parse_repeats(body, Literal))
+    parsed, repeats = parse_repeats(body, Literal)
     flags: Flags = [KEEP_EMPTY]
+    try:
+        value, found = resolve(schema, parsed, repeats)
+        decoded = decode(schema, value, flags)
+    except DecodeError as error:
+        raise first_mistake(schema, parsed, repeats) or error from None
     return Decoded(
-        decode(schema, value, flags),
+        decoded,
         found,
         EMPTY in flags,
         value if DROPPED in flags else None,

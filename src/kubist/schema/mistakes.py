@@ -1,0 +1,74 @@
+"""The error of a document that cannot be decoded, as a decoder that follows the text reports it.
+
+Decoding visits the fields of a struct in declared order, which finds any error, not the first one. The reference
+follows the text. A value of the wrong type does not stop it: the first one is reported at the end. A type that reads
+its own JSON, such as a quantity or a time, stops it at once, so its error wins over earlier ones of other types.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.codec.complaints import Repeats
+from kubist.codec.errors import DecodeError
+from kubist.schema.decode import Mistyped, converter, go_type
+from kubist.schema.leaves import WrongType, leaf
+from kubist.schema.node import Field, Schema
+
+
+def first_mistake(schema: Schema, value: Any, repeats: Repeats | None = None) -> DecodeError | None:
+    """The error that the text of a value leads to, or None. `repeats` has the objects that name a key twice."""
+    walk = _Walk(repeats or Repeats())
+    try:
+        walk.visit(schema, value)
+    except WrongType as error:
+        return Mistyped(error)
+    except DecodeError as error:
+        return error
+    except RecursionError:
+        return None
+    return walk.first
+
+
+class _Walk:
+    def __init__(self, repeats: Repeats) -> None:
+        self.repeats = repeats
+        self.first: DecodeError | None = None
+        self.inside: list[tuple[str, str]] = []
+        """Fields on the way to the value, with the names of their structs."""
+
+    def visit(self, schema: Schema, value: Any) -> None:
+        if schema.type == "struct" and isinstance(value, dict):
+            for key, item in self.repeats.pairs(value):
+                field = schema.fields.get(key)
+                if field is not None:
+                    self._visit_field(schema, field, item)
+        elif schema.items is not None and schema.type == "map" and isinstance(value, dict):
+            for _, item in self.repeats.pairs(value):
+                self.visit(schema.items, item)
+        elif schema.items is not None and schema.type == "list" and isinstance(value, list):
+            for item in value:
+                self.visit(schema.items, item)
+        elif value is not None:
+            self._check(schema, value)
+
+    def _visit_field(self, schema: Schema, field: Field, item: Any) -> None:
+        key = f"{field.embedded}.{field.name}" if field.embedded else field.name
+        self.inside.append((key, schema.name.rpartition(".")[2]))
+        self.visit(field.schema, item)
+        self.inside.pop()
+
+    def _check(self, schema: Schema, value: Any) -> None:
+        convert = converter(schema) if schema.type == "struct" else leaf(schema, go_type, converter)
+        try:
+            convert(value, [])
+        except WrongType as error:
+            for key, struct in reversed(self.inside):
+                error.within(key, struct)
+            if error.own or schema.format.startswith("schema-or-"):
+                raise
+            self.first = self.first or Mistyped(error)
+        except DecodeError as error:
+            if schema.format != "byte":
+                raise
+            self.first = self.first or error
