@@ -64,6 +64,18 @@ def _kind(kind: str, version: str = "v1") -> bytes:
         ),
         (
             HERE,
+            _kind("ConfigMap", "apps/__internal"),
+            'ConfigMap in version "__internal" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered '
+            f'for the internal version of group "apps" in scheme "{LEGACY}"',
+        ),
+        (
+            HERE,
+            _kind("ConfigMap", "apps/"),
+            'ConfigMap in version "" cannot be handled as a ConfigMap: '
+            """Object 'apiVersion' is missing in '{"apiVersion":"apps/","kind":"ConfigMap"}'""",
+        ),
+        (
+            HERE,
             _kind("ConfigMap", "a/b/c"),
             "the object provided is unrecognized (must be of type ConfigMap): "
             'unexpected GroupVersion string: a/b/c ({"apiVersion":"a/b/c","kind":" ...)',
@@ -186,3 +198,97 @@ def test_update_without_a_name(client: Client) -> None:
 def test_patch_of_an_unknown_type(client: Client) -> None:
     answer = client.ask("PATCH", f"{HERE}/x", b"{}", "text/plain")
     assert (answer.status, answer.json["message"]) == (415, "415: Unsupported Media Type")
+
+
+@pytest.mark.parametrize(
+    ("where", "given"), [(HERE, "/v1"), ("/apis/apps/v1/namespaces/default/deployments", "apps/")]
+)
+def test_apiversion_with_an_empty_part(client: Client, where: str, given: str) -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template} if "apps" in where else None
+    obj = {"apiVersion": given, "metadata": {"name": "partly"}} | ({"spec": spec} if spec else {})
+    answer = client.ask("POST", f"{where}?dryRun=All", obj)
+    assert answer.status == 201, answer
+
+
+def test_delete_options_of_another_group_need_a_version(client: Client) -> None:
+    answer = client.ask("DELETE", f"{HERE}/none", b'{"apiVersion":"apps/"}')
+    assert (answer.status, answer.json["message"]) == (
+        400,
+        """Object 'apiVersion' is missing in '{"apiVersion":"apps/"}'""",
+    )
+
+
+def test_unsupported_content_type_comes_before_options(client: Client) -> None:
+    assert client.ask("POST", f"{HERE}?dryRun=x", b"{}", "text/plain").status == 415
+    assert client.ask("PUT", f"{HERE}/none?dryRun=x", b"{}", "text/plain").status == 422
+
+
+def test_strategic_merge_of_raw_json(client: Client, namespace: str) -> None:
+    where = f"/apis/apps/v1/namespaces/{namespace}/controllerrevisions"
+    client.post(where, {"metadata": {"name": "r"}, "data": {"spec": {}}, "revision": 1})
+    patch = {"data": {"spec": {"a": 1}}}
+    answer = client.ask("PATCH", f"{where}/r", patch, "application/strategic-merge-patch+json")
+    message = 'unable to find api field in struct RawExtension for the json field "spec"'
+    assert (answer.status, answer.json["message"]) == (500, message)
+
+
+def test_eviction_with_an_unknown_dry_run(client: Client, namespace: str) -> None:
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    client.post(pods, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    body = {"metadata": {"name": "p"}, "deleteOptions": {"dryRun": ["x"]}}
+    answer = client.ask("POST", f"{pods}/p/eviction", body)
+    message = (
+        'DeleteOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["x"]: supported values: "All"'
+    )
+    assert (answer.status, answer.json["message"]) == (422, message)
+    assert client.ask("GET", f"{pods}/p").status == 200
+
+
+@pytest.mark.parametrize(
+    ("resource", "obj", "shown"),
+    [
+        (
+            "/apis/apps/v1/namespaces/{}/deployments",
+            {"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {}}}}},
+            "spec.template.metadata.labels: Invalid value: {}: `selector` does not match template `labels`",
+        ),
+        (
+            "/api/v1/persistentvolumes",
+            {"spec": {"capacity": {}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}},
+            'spec.capacity: Unsupported value: {}: supported values: "storage"',
+        ),
+        (
+            "/apis/networking.k8s.io/v1/namespaces/{}/ingresses",
+            {"spec": {"rules": []}},
+            "spec: Invalid value: []: either `defaultBackend` or `rules` must be specified",
+        ),
+    ],
+)
+def test_errors_show_what_was_sent_empty(
+    client: Client, namespace: str, resource: str, obj: dict[str, object], shown: str
+) -> None:
+    answer = client.ask("POST", resource.format(namespace), {"metadata": {"name": "x"}, **obj})
+    assert answer.status == 422
+    assert shown in answer.json["message"]
+
+
+def test_immutable_specs_show_what_was_sent_empty(client: Client, namespace: str) -> None:
+    claims = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    client.post(claims, {"metadata": {"name": "c"}, "spec": spec})
+    changed = {"metadata": {"name": "c"}, "spec": {**spec, "accessModes": []}}
+    answer = client.ask("PUT", f"{claims}/c", changed)
+    assert answer.status == 422
+    assert '+ "AccessModes": [],' in answer.json["message"]
+
+
+def test_reviews_show_metadata_in_declared_order(client: Client, namespace: str) -> None:
+    where = f"/apis/authorization.k8s.io/v1/namespaces/{namespace}/localsubjectaccessreviews"
+    spec = {"user": "u", "resourceAttributes": {"namespace": namespace, "verb": "get", "resource": "pods"}}
+    answer = client.ask("POST", where, {"metadata": {"labels": {"a": "b"}}, "spec": spec})
+    assert answer.status == 422
+    assert (
+        f'metadata: Invalid value: {{"namespace":"{namespace}","labels":{{"a":"b"}},'
+        in answer.json["message"]
+    )

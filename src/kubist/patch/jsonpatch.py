@@ -15,6 +15,7 @@ import orjson
 from kubist.jsontext.complaints import Repeats
 from kubist.patch.errors import MalformedPatch, PatchFailed, TooManyOperations
 from kubist.patch.values import equal, json_type
+from kubist.schema.order import with_sorted_keys
 
 Operation = dict[str, Any]
 
@@ -80,7 +81,7 @@ def apply(document: Any, patch: list[Operation], repeats: Repeats | None = None)
             perform(target, operation)
         except MissingPath as missing:
             raise PatchFailed(_MISSING[str(kind)].format(missing.path)) from None
-    target.repeats.sorted = target.ours
+    target.repeats.sorted = target.ours | target.read_through
     return target.root
 
 
@@ -106,12 +107,14 @@ _MISSING_FROM = "{} operation does not apply: doc is missing from path: {}: miss
 class _Target:
     """The document in work: containers are copied when first written to, and then are ours."""
 
-    __slots__ = ("copied_bytes", "ours", "repeats", "root")
+    __slots__ = ("copied_bytes", "ours", "read_through", "repeats", "root")
 
     def __init__(self, root: Any, repeats: Repeats) -> None:
         self.root = root
         self.repeats = repeats
         self.ours: set[int] = set()
+        self.read_through: set[int] = set()
+        """Containers that were read and not copied: their text is written again, too."""
         self.copied_bytes = 0
 
     def _own(self, container: Any) -> Any:
@@ -141,8 +144,16 @@ class _Target:
             node = _get(node, segment)
             if not isinstance(node, (dict, list)):
                 raise MissingPath(path)
+            self.read_through.add(id(node))
             self.repeats.forget(node)
         return _get(node, segments[-1])
+
+    def read_all(self, value: Any) -> None:
+        """Note that a value was read and everything in it."""
+        if isinstance(value, (dict, list)):
+            self.read_through.add(id(value))
+            for inner in value.values() if isinstance(value, dict) else value:
+                self.read_all(inner)
 
 
 def _segments(path: str) -> list[str]:
@@ -227,17 +238,21 @@ def _do_move(target: _Target, operation: Operation) -> None:
 
 
 def _do_copy(target: _Target, operation: Operation) -> None:
-    source = _member(operation, "from")
+    source, path = _member(operation, "from"), _member(operation, "path")
     try:
-        value = target.read(source)
+        target.read(source)
     except MissingPath:
         raise PatchFailed(_MISSING_FROM.format("copy", source)) from None
-    encoded = orjson.dumps(value)
-    target.copied_bytes += len(encoded)
+    target.writable(path)
+    value = target.read(source)  # again: containers on the way to the copy have become ours
+    target.copied_bytes += len(orjson.dumps(value))
     if target.copied_bytes > MAX_COPIED_BYTES:
         raise PatchFailed("the accumulated size of copies exceeds the limit")
-    copied = target.repeats.copy_of(value) if target.repeats else orjson.loads(encoded)
-    _insert(target, _member(operation, "path"), copied)
+    if target.repeats:
+        copied = target.repeats.copy_of(value)
+    else:
+        copied = with_sorted_keys(value, target.ours | target.read_through)
+    _insert(target, path, copied)
 
 
 def _do_test(target: _Target, operation: Operation) -> None:
@@ -245,6 +260,7 @@ def _do_test(target: _Target, operation: Operation) -> None:
     current = target.root if path == "" else target.read(path)
     if not equal(current, operation.get("value")):
         raise PatchFailed(f"testing value {path} failed: test failed")
+    target.read_all(current)
     if target.repeats:
         target.repeats.forget_all(current)
 

@@ -39,7 +39,7 @@ def apply(document: Any, patch: Any) -> Any:
 
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+        return {key: _without_nulls(item) for key, item in sorted(value.items()) if item is not None}
     if isinstance(value, list):
         return [_without_nulls(item) for item in value]
     return value

@@ -120,7 +120,14 @@ def _plain(value: Any) -> Any:
 # ── what the schema says ──
 
 
+_STRUCTS = {"raw": "RawExtension", "json": "JSON", "fields-v1": "FieldsV1"}
+"""Structs that hold arbitrary JSON, none of whose fields has a name in JSON."""
+
+
 def _field(schema: Schema, name: str) -> Schema:
+    if schema.format in _STRUCTS:
+        missing = f"unable to find api field in struct {_STRUCTS[schema.format]}"
+        raise UnclassifiedError(f'{missing} for the json field "{name}"')
     if schema.type != "struct":
         what = f"merging an object in json but data type is not struct, instead is: {schema.type}"
         raise UnclassifiedError(what)

@@ -5,9 +5,11 @@ Decoding drops them, as storing would. A typed server drops them later: a few of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import Any
 
+from kubist.meta.fields import FieldError
 from kubist.schema.node import Field, Schema
 
 Path = tuple[str | int, ...]
@@ -91,6 +93,22 @@ class Empties:
             inner, sent = parent(obj, path), parent(self.value, path)
             if isinstance(inner, dict) and isinstance(sent, dict):
                 inner.setdefault(str(path[-1]), sent[path[-1]])
+
+    def reworded(
+        self, errors: list[FieldError], obj: Object, validate: Callable[[Object], list[FieldError]]
+    ) -> list[FieldError]:
+        """The errors of an object in the words of a validation that sees everything that was sent empty. They are
+        the same errors: one that asks whether something was given is not changed by this."""
+        sent = deepcopy(obj)
+        for path in dropped(self.schema, self.value):
+            inner, given = parent(sent, path), parent(self.value, path)
+            if isinstance(inner, dict):
+                inner.setdefault(str(path[-1]), given[path[-1]])
+        again = validate(sent)
+        same = [(error.reason, error.field) for error in again] == [
+            (error.reason, error.field) for error in errors
+        ]
+        return again if same else errors
 
     def take(self, obj: Object) -> None:
         """Leave out again what is still empty."""

@@ -16,8 +16,10 @@ from kubist.jsontext.json import json_type
 from kubist.meta import status
 from kubist.resources.resource import Resource
 from kubist.schema.catalog import is_builtin, schema_for
+from kubist.schema.decode import Mistyped
 from kubist.schema.empties import Empties
 from kubist.schema.leaves import KEEP_EMPTY
+from kubist.schema.mistakes import first_mistake
 from kubist.schema.node import Schema
 from kubist.schema.strict import Decoded, decode_body, decode_value, resolve
 from kubist.verbs import schemes
@@ -78,7 +80,7 @@ def read(call: Call, wanted: Expected, *, offered: tuple[str, ...] = negotiate.A
         complain(call, wanted, mistaken.complaints)
         raise mistaken.error from None
     except DecodeError as error:
-        raise _unreadable(wanted, error, call.request.body) from None
+        raise _unreadable(call, wanted, error, serializer) from None
     if decoded.complaints:
         complain(call, wanted, decoded.complaints)
     call.empties = decoded.empties
@@ -135,13 +137,42 @@ class Unrecognized(DecodeError):
 
 
 class NoKind(Unrecognized):
-    """A custom object without a kind, which its text is said to miss."""
+    """A custom object without a kind. Lenient decoding notices it in the JSON of the body, as of a known kind."""
 
-    def __init__(self, text: bytes) -> None:
-        super().__init__(f"Object 'Kind' is missing in '{text.decode(errors='replace')}'")
+    def __init__(self, value: Object, version: str) -> None:
+        super().__init__("Object 'Kind' is missing")
+        self.json = orjson.dumps(value)
+        self.version = version
 
 
-def _unreadable(wanted: Expected, error: DecodeError, body: bytes) -> status.APIError:
+class NoVersion(DecodeError):
+    """An object whose apiVersion names another group and no version."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__("Object 'apiVersion' is missing")
+        self.kind = kind
+
+
+class OtherKind(status.APIError):
+    """400 of an object of another kind than the request is about."""
+
+    def __init__(self, kind: str, version: str, wanted: Expected, why: str) -> None:
+        prefix = f'{kind} in version "{version}" cannot be handled as a {wanted.kind}'
+        super().__init__(400, "BadRequest", f"{prefix}: {why}")
+        self.why = why
+
+
+def _unreadable(call: Call, wanted: Expected, error: DecodeError, serializer: str) -> status.APIError:
+    body = call.request.body
+    if isinstance(error, NoVersion):
+        return OtherKind(error.kind, "", wanted, f"{error} in '{body.decode(errors='replace')}'")
+    if isinstance(error, NoKind):
+        if call.context.field_validation == "Ignore":
+            text = error.json if serializer == negotiate.YAML else body
+            return OtherKind(
+                wanted.kind, error.version, wanted, f"{error} in '{text.decode(errors='replace')}'"
+            )
+        error = Unrecognized(f"{error} in '{body.decode(errors='replace')}'")
     if isinstance(error, Unrecognized):
         return status.bad_request(
             f"the object provided is unrecognized (must be of type {wanted.kind}): {error} ({_glimpse(body)})"
@@ -168,7 +199,10 @@ def _decode(call: Call, wanted: Expected, serializer: str) -> Decoded:
             document = parse_yaml(call)
         except DecodeError as error:
             raise Unrecognized(str(error)) from None
-        return _decode_document(document.value, list(document.complaints), wanted)
+        try:
+            return _decode_document(document.value, list(document.complaints), wanted)
+        except Mistyped as error:
+            raise first_mistake(wanted.schema, document.value) or error from None
     return _decode_json(body, wanted)
 
 
@@ -188,10 +222,7 @@ def _decode_json(body: bytes, wanted: Expected) -> Decoded:
         decoded = decode_body(wanted.schema, body, known)
         decoded.object = identified(decoded.object, wanted)
         return decoded
-    try:
-        return _decode_document(value, found.duplicate(value), wanted)
-    except NoKind:
-        raise NoKind(body) from None
+    return _decode_document(value, found.duplicate(value), wanted)
 
 
 def _decode_document(value: Any, complaints: list[str], wanted: Expected) -> Decoded:
@@ -253,25 +284,23 @@ def check_identity(value: Object, wanted: Expected) -> None:
     if kind == wanted.kind and api_version == wanted.api_version:
         return
     _check_type_meta((("kind", kind), ("apiVersion", api_version)))
-    if api_version == "/":
-        api_version = ""
+    group, version = _group_version(api_version or "")
     if wanted.custom is not None:
         if not kind:
-            raise NoKind(orjson.dumps(value))
-        if not api_version:
+            raise NoKind(value, version or wanted.version)
+        if not group and not version:
             raise _other_version("", wanted)
-        if api_version.count("/") > 1:
-            raise Unrecognized(f"unexpected GroupVersion string: {api_version}")
-    kind, api_version = kind or wanted.kind, api_version or wanted.api_version
+    if not version:
+        if group not in ("", wanted.group):
+            raise NoVersion(kind or wanted.kind)
+        group, version = wanted.group, wanted.version
+    kind, api_version = kind or wanted.kind, f"{group}/{version}" if group else version
     if kind == wanted.kind and (api_version == wanted.api_version or api_version in wanted.accepts):
         return
     if wanted.custom is not None:
         if api_version != wanted.api_version:
             raise _other_version(api_version, wanted)
         return
-    group, _, version = api_version.rpartition("/")
-    if api_version.count("/") > 1:
-        raise Unrecognized(f"unexpected GroupVersion string: {api_version}")
     scheme = schemes.scheme_of(wanted.group)
     if not schemes.is_registered(scheme, group, version, kind):
         why = schemes.not_registered(scheme, api_version, kind)
@@ -280,7 +309,14 @@ def check_identity(value: Object, wanted: Expected) -> None:
     else:
         why = _mistyped(value, group, version, kind)
         why = why or schemes.unknown_conversion(version, kind, wanted.group, wanted.kind)
-    raise status.bad_request(f'{kind} in version "{version}" cannot be handled as a {wanted.kind}: {why}')
+    raise OtherKind(kind, version, wanted, why)
+
+
+def _group_version(api_version: str) -> tuple[str, str]:
+    group, _, version = api_version.rpartition("/")
+    if "/" in group:
+        raise Unrecognized(f"unexpected GroupVersion string: {api_version}")
+    return group, version
 
 
 def _mistyped(value: Object, group: str, version: str, kind: str) -> str:

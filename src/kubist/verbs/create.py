@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubist.codec import negotiate
 from kubist.http.messages import Response
 from kubist.meta import names, objectmeta, status
+from kubist.meta.fields import FieldError
 from kubist.meta.numerals import unsigned
 from kubist.meta.uids import new_uid
 from kubist.resources.strategy import Create, Strategy
@@ -84,8 +86,10 @@ async def _post(call: Call, poster: Create) -> Response:
 
 
 def _options(call: Call) -> None:
+    """Read the options of the query. A content type that is not supported comes before a wrong option."""
     if not call.query:
         return
+    negotiate.content_type(call.request.headers.get("content-type", ""))
     chosen = options.write_options("CreateOptions", call.query, call.request.query)
     context = call.context
     context.dry_run = chosen.dry_run
@@ -160,24 +164,31 @@ def prepare(call: Call, strategy: Strategy, obj: Object) -> None:
 
 def check(call: Call, strategy: Strategy, obj: Object) -> None:
     """Validate a new object: 422 with all causes."""
+    errors = _errors(call, strategy, obj)
+    if errors:
+        if call.sent_empty is not None:
+            errors = call.sent_empty.reworded(errors, obj, lambda sent: _errors(call, strategy, sent))
+        name = obj["metadata"].get("name", "")
+        raise status.invalid(call.resource.stored_group, call.resource.kind, name, errors)
+    context = call.context
+    for warning in strategy.warnings_on_create(context, obj):
+        context.warn(warning)
+
+
+def _errors(call: Call, strategy: Strategy, obj: Object) -> list[FieldError]:
     metadata, context = obj["metadata"], call.context
     namespaced = call.resource.namespaced
     if strategy.lenient_metadata:
-        errors = strategy.validate_create(context, obj) or objectmeta.validate_create(
+        return strategy.validate_create(context, obj) or objectmeta.validate_create(
             metadata, namespaced=namespaced, validate_name=names.path_segment, qualified_finalizers=False
         )
-    else:
-        errors = objectmeta.validate_create(
-            metadata,
-            namespaced=namespaced,
-            validate_name=strategy.name_rule(obj),
-            qualified_finalizers=strategy.qualified_finalizers,
-        )
-        errors += strategy.validate_create(context, obj)
-    if errors:
-        raise status.invalid(call.resource.stored_group, call.resource.kind, metadata.get("name", ""), errors)
-    for warning in strategy.warnings_on_create(context, obj):
-        context.warn(warning)
+    errors = objectmeta.validate_create(
+        metadata,
+        namespaced=namespaced,
+        validate_name=strategy.name_rule(obj),
+        qualified_finalizers=strategy.qualified_finalizers,
+    )
+    return errors + strategy.validate_create(context, obj)
 
 
 def settle(call: Call, obj: Object) -> None:

@@ -68,6 +68,8 @@ def _delete_options(schema: Schema, body: bytes, serializer: str) -> Object:
     api_version, kind = json.type_meta(value)
     if api_version.count("/") > 1:
         raise DecodeError(f"unexpected GroupVersion string: {api_version}")
+    if api_version[1:].endswith("/") and api_version != "meta.k8s.io/":
+        raise DecodeError(f"Object 'apiVersion' is missing in '{body.decode(errors='replace')}'")
     _check_kind(api_version, kind)
     decoded = decode_value(schema, value or {}) if known is None else decode_body(schema, body, known)
     obj: Object = decoded.object

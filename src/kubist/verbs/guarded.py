@@ -14,6 +14,7 @@ import orjson
 
 from kubist.filters.attributes import attributes
 from kubist.meta import fields, objectmeta, status
+from kubist.meta.fields import FieldError
 from kubist.meta.numerals import unsigned
 from kubist.patch.apply import restore_times
 from kubist.resources.strategy import Update
@@ -275,10 +276,17 @@ async def _write(
 def _check(call: Call, path: Update, new: Object, old: Object) -> None:
     """Validate a changed object: 422 with all causes."""
     context, resource = call.context, call.resource
-    metadata, before = new["metadata"], old["metadata"]
-    errors = objectmeta.validate_any_update(metadata, before, namespaced=resource.namespaced)
-    errors += path.validate_update(context, new, old)
+
+    def validated(new: Object) -> list[FieldError]:
+        errors = objectmeta.validate_any_update(
+            new["metadata"], old["metadata"], namespaced=resource.namespaced
+        )
+        return errors + path.validate_update(context, new, old)
+
+    errors = validated(new)
     if errors:
+        if call.sent_empty is not None:
+            errors = call.sent_empty.reworded(errors, new, validated)
         raise status.invalid(resource.stored_group, resource.kind, call.info.name, errors)
     for warning in path.warnings_on_update(context, new, old):
         context.warn(warning)

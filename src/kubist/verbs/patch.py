@@ -16,11 +16,13 @@ from kubist.patch import jsonpatch, merge, strategic
 from kubist.patch.values import shown
 from kubist.resources.resource import Resource
 from kubist.resources.strategy import Scale
-from kubist.schema.decode import restored
+from kubist.schema.decode import Mistyped, restored
 from kubist.schema.leaves import KEEP_EMPTY, WRAP
+from kubist.schema.mistakes import first_mistake
 from kubist.schema.node import Schema
+from kubist.schema.order import in_declared_order, with_sorted_keys
 from kubist.turns import away
-from kubist.verbs import body, create, guarded, managed, options, otherversion, scale, update
+from kubist.verbs import body, create, guarded, managed, options, otherversion, scale, schemes, update
 from kubist.verbs.call import Call
 
 Object = dict[str, Any]
@@ -51,8 +53,10 @@ class Change:
         """The fields that the last result has and its version has not."""
         self.mistaken = False
         """Whether the last result is of another kind or version, which leaves its fields without owners."""
+        self.owners: Object = {}
+        """The managedFields that messages show and the current object is without: those of a Scale."""
         self._document: Any = None
-        self._result: Any = None
+        self._current: Object | None = None
         self._in_patch = self.repeats
         self._apply: Patch | None = None
 
@@ -61,8 +65,8 @@ class Change:
             self._apply = self._read()
         self.repeats = self._in_patch.copy()
         self.unknown, self.mistaken = [], False
-        result = self._result = self._apply(current)
-        return result
+        self._current = current
+        return self._apply(current)
 
     def invalid(self, why: object) -> status.APIError:
         """422 of a patch whose result cannot be an object of the kind. It shows the result; of a strategic merge,
@@ -70,11 +74,21 @@ class Change:
         if self.kind == STRATEGIC:
             text = shown(self._document)
         else:
-            ordered = _ordered(self._result, self._document, self.repeats.sorted, self.call.resource.custom)
-            text = written(ordered)
+            text = self.text()
             for char in "<>&":
                 text = text.replace(char, f"\\u{ord(char):04x}")
         return refused(FieldError("FieldValueInvalid", "patch", f"Invalid value: {quoted(text)}: {why}"))
+
+    def text(self) -> str:
+        """The JSON of the last result. It is made again of the current object in the order of its text."""
+        if self._current is None or self._apply is None:
+            return "{}"
+        current = {**self._current, "metadata": {**self._current["metadata"], **self.owners}}
+        schema = self.schema
+        repeats, self.repeats = self.repeats, self._in_patch.copy()
+        result = self._apply(in_declared_order(schema, current))
+        touched, self.repeats = self.repeats.sorted, repeats
+        return written(with_sorted_keys(result, touched | {id(result)}))
 
     def complain(self, complaints: list[str]) -> None:
         """Complaints about the patch and its result: silence, warnings, or a refusal."""
@@ -97,7 +111,6 @@ class Change:
             if checked:
                 raise status.bad_request(f"error decoding patch: {error}") from None
             # Only the result is decoded.
-            self._result = {}
             raise self.invalid(error) from None
         except DecodeError as error:
             if self.kind == MERGE and not checked:
@@ -227,7 +240,7 @@ def decode(change: Change, wanted: body.Expected, patched: Object, stored: Objec
     asked = (KEEP_EMPTY, WRAP) if kind == STRATEGIC else (KEEP_EMPTY,)
     if wanted.custom is not None:
         patched = _identified(change, wanted, wanted.custom, patched)
-    elif kind != STRATEGIC and patched.get("apiVersion") in (None, "", "/"):
+    elif kind != STRATEGIC and patched.get("apiVersion") in (None, "", "/", _internal(wanted)):
         _need_version(change, wanted, patched)
     try:
         decoded = body.decode_parsed(patched, [], wanted, *asked, stored=stored, repeats=change.repeats)
@@ -240,12 +253,23 @@ def decode(change: Change, wanted: body.Expected, patched: Object, stored: Objec
             raise
         if kind == STRATEGIC and isinstance(error, DecodeError):
             raise change.invalid(restored(error)) from None
-        raise change.invalid(error) from None
+        raise change.invalid(_reason(change, wanted, patched, error)) from None
     change.complain(sorted(decoded.complaints) if kind == STRATEGIC else decoded.complaints)
     call.empties = decoded.empties
     body.note_empty(call, wanted, decoded, new=False)
     obj: Object = decoded.object
     return obj
+
+
+def _reason(change: Change, wanted: body.Expected, patched: Object, error: Exception) -> object:
+    """Why a patched object cannot be decoded, in the words for a body that is not a request's."""
+    if isinstance(error, body.OtherKind):
+        return error.why
+    if isinstance(error, body.NoKind | body.NoVersion):
+        return f"{error} in '{change.text()}'"
+    if isinstance(error, Mistyped):
+        return first_mistake(wanted.schema, patched, change.repeats) or error
+    return error
 
 
 def _identified(change: Change, wanted: body.Expected, resource: Resource, patched: Object) -> Object:
@@ -260,7 +284,7 @@ def _identified(change: Change, wanted: body.Expected, resource: Resource, patch
     if given.count("/") > 1:
         raise change.invalid(f"unexpected GroupVersion string: {given}")
     duplicate = change.repeats.duplicate(patched)
-    if given in ("", "/"):
+    if given == "" or given.endswith("/"):
         change.complain(duplicate)
         raise status.internal_error("Object 'apiVersion' is missing in 'object has no apiVersion field'")
     group = given.rpartition("/")[0]
@@ -271,32 +295,30 @@ def _identified(change: Change, wanted: body.Expected, resource: Resource, patch
         if given == wanted.api_version:
             return patched
         change.complain(duplicate)
-        error = fields.invalid("apiVersion", given, f"must be {wanted.api_version}")
-        raise status.invalid(group, kind, change.call.info.name, [error])
+        errors = [] if kind == wanted.kind else [fields.invalid("kind", kind, f"must be {wanted.kind}")]
+        errors.append(fields.invalid("apiVersion", given, f"must be {wanted.api_version}"))
+        raise status.invalid(group, kind, change.call.info.name, errors)
     change.mistaken = kind != wanted.kind or not known
     kept = {name: part for name, part in patched.items() if name not in change.unknown}
     return {**kept, "apiVersion": wanted.api_version, "kind": wanted.kind}
 
 
-def _ordered(value: Any, patch: Any, touched: set[int], custom: bool) -> Any:
-    """A patched document with its keys in the order of its text: sorted in the objects that the patch touched, and
-    in all objects of a custom resource."""
-    if isinstance(value, dict):
-        inner = patch if isinstance(patch, dict) else {}
-        keys = sorted(value) if custom or inner or id(value) in touched else value
-        return {key: _ordered(value[key], inner.get(key), touched, custom) for key in keys}
-    if isinstance(value, list):
-        return [_ordered(item, None, touched, custom) for item in value]
-    return value
+def _internal(wanted: body.Expected) -> str:
+    """The version that an object without one is of."""
+    return f"{wanted.group}/__internal" if wanted.group else "__internal"
 
 
 def _need_version(change: Change, wanted: body.Expected, patched: Object) -> None:
     """Without a version no field of a built-in kind has a meaning, and so the object has no name."""
-    if patched.get("kind") in (None, "", wanted.kind):
+    kind = patched.get("kind")
+    if kind in (None, "", wanted.kind):
         change.unknown = sorted(patched.keys() - {"apiVersion", "kind"})
         change.complain([])
         why = f"the name of the object ({change.call.info.name} based on URL) was undeterminable"
         raise status.bad_request(f"{why}: name must be provided")
+    if isinstance(kind, str):
+        scheme = schemes.scheme_of(wanted.group)
+        raise change.invalid(schemes.not_registered(scheme, _internal(wanted), kind))
 
 
 def _complete(change: Change, new: Object, resource: Resource) -> None:

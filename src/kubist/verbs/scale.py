@@ -96,6 +96,8 @@ async def patch(call: Call, path: Scale, kind: str) -> Response:
         live = view(old, path)
         if call.resource.custom and path.values(old)[0] is None:
             live["spec"]["replicas"] = UNSET
+        owners = managed.of_scale(call, old, path)
+        change.owners = {"managedFields": owners} if owners else {}
         scale = patch_verb.decode(change, wanted, change(live))
         patch_verb.check_identity(call, scale, old)
         return scale

@@ -63,7 +63,11 @@ def _versions() -> frozenset[tuple[str, str]]:
 
 
 def not_registered(scheme: str, api_version: str, kind: str) -> str:
-    return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{scheme}"'
+    group, _, version = api_version.rpartition("/")
+    named = (
+        f'the internal version of group "{group}"' if version == "__internal" else f'version "{api_version}"'
+    )
+    return f'no kind "{kind}" is registered for {named} in scheme "{scheme}"'
 
 
 def unknown_conversion(version: str, kind: str, group: str, wanted: str) -> str:

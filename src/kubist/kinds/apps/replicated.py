@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kubist.kinds.shared.numbers import nonnegative
-from kubist.kinds.shared.workload import Workload, template_labels, validate_template
+from kubist.kinds.shared.workload import Workload, shown_labels, template_labels, validate_template
 from kubist.meta.fields import forbidden, invalid, not_supported, required
 from kubist.meta.labels import is_empty, selector_matches, validate_selector
 from kubist.resources.strategy import Errors, Object
@@ -39,7 +39,7 @@ def validate_selected_labels(spec: Object, path: str = "spec") -> Errors:
     labels = template_labels(spec["template"])
     if selector_matches(selector, labels):
         return []
-    shown = dict(sorted(labels.items())) or None
+    shown = shown_labels(spec["template"])
     return [invalid(f"{path}.template.metadata.labels", shown, "`selector` does not match template `labels`")]
 
 

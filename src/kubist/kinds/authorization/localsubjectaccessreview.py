@@ -7,7 +7,11 @@ from typing import ClassVar
 from kubist.kinds.authorization.reviews import AccessReview, local_metadata
 from kubist.meta import fields
 from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.schema.catalog import by_name
 from kubist.schema.internals import internal_form
+from kubist.schema.order import in_declared_order
+
+_METADATA = by_name("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 
 
 class LocalSubjectAccessReview(AccessReview):
@@ -17,7 +21,7 @@ class LocalSubjectAccessReview(AccessReview):
         errors = self.validate_spec(spec)
         if local_metadata(body):
             why = "must be empty except for namespace"
-            errors.append(fields.invalid("metadata", body["metadata"], why))
+            errors.append(fields.invalid("metadata", in_declared_order(_METADATA, body["metadata"]), why))
         resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
         if resource is not None and resource.get("namespace", "") != body["metadata"].get("namespace", ""):
             errors.append(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from kubist.kinds.batch.jobspec import default_job_template, job_spec_warnings, validate_job_spec
 from kubist.kinds.batch.jobstatus import JobStatus, default_labels, is_true
 from kubist.kinds.shared.update import immutable
-from kubist.kinds.shared.workload import Workload, name_warnings, template_labels
+from kubist.kinds.shared.workload import Workload, name_warnings, shown_labels, template_labels
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import invalid, required
 from kubist.meta.labels import has_invalid_values, selector_matches, validate_selector
@@ -125,7 +125,7 @@ def _validate_spec(ctx: Context, spec: Object, old: Object | None) -> Errors:
         errors += validate_selector(selector, "spec.selector", allow_invalid_values=tolerant)
     labels = template_labels(spec["template"])
     if not validate_selector(selector, "") and not selector_matches(selector, labels):
-        shown = dict(sorted(labels.items())) or None
+        shown = shown_labels(spec["template"])
         why = "`selector` does not match template `labels`"
         errors.append(invalid("spec.template.metadata.labels", shown, why))
     return errors

@@ -150,7 +150,7 @@ def validate_spec(
         errors.append(required(f"{path}.accessModes"))
     errors += validate_access_modes(spec, f"{path}.accessModes")
     if not inline:
-        errors += _validate_capacity(spec.get("capacity") or {}, f"{path}.capacity")
+        errors += _validate_capacity(spec.get("capacity"), f"{path}.capacity")
     policy = spec.get("persistentVolumeReclaimPolicy", "")
     if policy and inline:
         if policy != "Retain":
@@ -195,11 +195,11 @@ def _validate_inline(spec: dict[str, Any], path: str) -> Errors:
     return errors
 
 
-def _validate_capacity(capacity: dict[str, str], path: str) -> Errors:
+def _validate_capacity(capacity: dict[str, str] | None, path: str) -> Errors:
     errors: Errors = [] if capacity else [required(path)]
-    if list(capacity) != ["storage"]:
-        errors.append(not_supported(path, capacity or None, ["storage"]))
-    for name, amount in capacity.items():
+    if list(capacity or ()) != ["storage"]:
+        errors.append(not_supported(path, capacity, ["storage"]))
+    for name, amount in (capacity or {}).items():
         if parse_quantity(amount).value() < 0:
             value = parse_quantity(amount).value()
             errors.append(invalid(f"{path}[{name}]", value, "must be a valid resource quantity"))

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 from kubist.kinds.apps.replicated import validate_counts, validate_runs_forever
 from kubist.kinds.core.podspec import default_pod_template, template_warnings
 from kubist.kinds.shared.numbers import nonnegative_fields
-from kubist.kinds.shared.workload import Workload, name_warnings, template_labels, validate_template
+from kubist.kinds.shared.workload import (
+    Workload,
+    name_warnings,
+    shown_labels,
+    template_labels,
+    validate_template,
+)
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import invalid, required
 from kubist.meta.labels import selector_matches
@@ -94,7 +100,7 @@ def _validate_spec(ctx: Context, spec: Object, old: Object | None) -> Errors:
     labels = template_labels(template)
     if selector and not selector_matches({"matchLabels": selector}, labels):
         why = "`selector` does not match template `labels`"
-        errors.append(invalid("spec.template.metadata.labels", labels or None, why))
+        errors.append(invalid("spec.template.metadata.labels", shown_labels(template), why))
     errors += validate_template(ctx, template, "spec.template", old.get("template") if old else None)
     return errors + validate_runs_forever(template, "ReplicationController", "spec.template")
 

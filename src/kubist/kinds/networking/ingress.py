@@ -100,7 +100,7 @@ def _validate_spec(
     errors: Errors = []
     backend, rules = spec.get("defaultBackend"), spec.get("rules")
     if not rules and backend is None:
-        errors.append(invalid("spec", None, "either `defaultBackend` or `rules` must be specified"))
+        errors.append(invalid("spec", rules, "either `defaultBackend` or `rules` must be specified"))
     if backend is not None:
         errors += _validate_backend(backend, "spec.defaultBackend")
     for i, rule in enumerate(rules or ()):

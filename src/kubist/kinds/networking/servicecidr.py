@@ -52,7 +52,7 @@ class ServiceCIDRStrategy(Strategy):
                 errors.append(invalid(f"{_PATH}[0]", cidrs[0], _IMMUTABLE))
             errors += _validate_cidrs(cidrs)
         else:
-            errors.append(invalid(_PATH, cidrs or None, _IMMUTABLE))
+            errors.append(invalid(_PATH, new["spec"].get("cidrs"), _IMMUTABLE))
         return errors
 
 

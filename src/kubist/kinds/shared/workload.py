@@ -57,6 +57,12 @@ def template_labels(template: dict[str, Any]) -> dict[str, str]:
     return labels
 
 
+def shown_labels(template: dict[str, Any]) -> dict[str, str] | None:
+    """The labels of a template as messages show them: null if there are none, `{}` if they were sent empty."""
+    labels = (template.get("metadata") or {}).get("labels")
+    return labels if labels is None else dict(sorted(labels.items()))
+
+
 def name_warnings(obj: Object) -> list[str]:
     """Pods are named after their workload, and hostnames after pods: a name may be legal and still a trap."""
     messages = names.dns_label(obj["metadata"].get("name", ""))
