@@ -162,7 +162,9 @@ def validate_selectable(version: Object, path: str, before: Object) -> Errors:
     if not chosen:
         return []
     if props is None:
-        return [fields.invalid(path, "", "may only be set when a schema is included")]
+        return [
+            fields.invalid(path, "", "may only be set when `version.schema.openAPIV3Schema` is not included")
+        ]
     errors: Errors = []
     seen: set[str] = set()
     for index, field in enumerate(chosen):

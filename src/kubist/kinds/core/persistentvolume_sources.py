@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.paths import no_backsteps
+from kubist.kinds.core.podspec.volumesources import IQN_PREFIXES
 from kubist.kinds.core.podspec.volumesources import SOURCES as POD_SOURCES
 from kubist.kinds.storage.common import validate_driver_name
 from kubist.meta import names
@@ -95,7 +97,10 @@ def _validate(kind: str, source: Source, path: str) -> Errors:
 
 def _validate_iscsi(source: Source, volume_name: str, path: str) -> Errors:
     """As for pods, with more to say about the portal and the secret."""
-    errors = POD_SOURCES["iscsi"](source, path, _OPTIONS)
+    errors = [
+        replace(error, body=error.body.removesuffix(IQN_PREFIXES))
+        for error in POD_SOURCES["iscsi"](source, path, _OPTIONS)
+    ]
     portal = source.get("targetPortal", "")
     if source.get("initiatorName") is not None and len(f"{volume_name}:{portal}".encode()) > 64:
         detail = (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.kinds.core.pod_budget import still_processed, take_disruption
 from kubist.kinds.shared.podconditions import is_ready, set_pod_condition
-from kubist.meta.fields import invalid
+from kubist.meta.fields import invalid, not_supported
 from kubist.meta.labels import selector_matches
 from kubist.meta.status import APIError, bad_request, conflict, not_found, plain_error, success
 from kubist.meta.status import invalid as invalid_status
@@ -68,7 +68,11 @@ def _delete_options(ctx: Context, body: Object) -> dict[str, Any]:
         why = "can not be set for pod eviction, try after removing the option"
         errors = [invalid(f"deleteOptions.{_UNSAFE}", True, why)]
         raise invalid_status("policy", "Eviction", ctx.name, errors)
-    if options.pop("dryRun", None):
+    if dry_run := options.pop("dryRun", None):
+        if any(value != "All" for value in dry_run):
+            raise invalid_status(
+                "meta.k8s.io", "DeleteOptions", "", [not_supported("dryRun", dry_run, ["All"])]
+            )
         ctx.dry_run = True
     return options
 

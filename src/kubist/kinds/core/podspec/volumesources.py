@@ -109,10 +109,14 @@ def validate_nfs(source: Object, path: str, _options: Options | None = None) -> 
     return errors
 
 
+IQN_PREFIXES = " starting with iqn, eui, or naa"
+"""Messages about pods end with this; those about persistent volumes do not."""
+
+
 def _initiator(name: str, path: str) -> Errors:
     pattern = _IQN_FORMATS.get(name[:3])
     if pattern is None:
-        return [invalid(path, name, "must be valid format starting with iqn, eui, or naa")]
+        return [invalid(path, name, f"must be valid format{IQN_PREFIXES}")]
     return [] if pattern.search(name) else [invalid(path, name, "must be valid format")]
 
 
