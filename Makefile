@@ -37,6 +37,7 @@ check: $(VENV)/.installed
 	$(BIN)/ruff check src tests tools benchmarks
 	$(BIN)/ruff format --check src tests tools benchmarks
 	$(BIN)/mypy
+	$(BIN)/python tools/check_layers.py
 
 format: $(VENV)/.installed
 	$(BIN)/ruff check --fix src tests tools benchmarks

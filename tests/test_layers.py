@@ -1,0 +1,93 @@
+"""The layers of docs/architecture.md: kept by the source, and every kind of upward import is found."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def _tool() -> Any:
+    spec = importlib.util.spec_from_file_location("check_layers", ROOT / "tools/check_layers.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+check = _tool()
+ORDER = ["kubist", "high", "low"]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A package of two layers, `high` above `low`, without an upward import."""
+    for name, text in {
+        "__init__.py": "from kubist.high import top\n",
+        "high/__init__.py": "",
+        "high/top.py": "from kubist.low import bottom\n",
+        "low/__init__.py": "",
+        "low/bottom.py": "from . import other\n",
+        "low/other.py": "",
+    }.items():
+        path = tmp_path / "kubist" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def test_no_import_of_the_source_goes_up() -> None:
+    order = check.layers((ROOT / "docs/architecture.md").read_text())
+    assert len(order) > 30
+    assert list(check.upward(ROOT / "src", order)) == []
+
+
+def test_downward_imports_pass(source: Path) -> None:
+    assert list(check.upward(source, ORDER)) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from kubist.high import top",
+        "from kubist.high.top import something",
+        "import kubist.high.top",
+        "from ..high import top",
+        "from kubist import high",
+        "def f():\n    from kubist.high import top",
+        "async def f():\n    import kubist.high",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from kubist.high import top",
+        "import kubist",
+        "from kubist import __version__",
+    ],
+)
+def test_upward_import_is_found(source: Path, statement: str) -> None:
+    (source / "kubist/low/bottom.py").write_text(statement + "\n")
+    (found,) = check.upward(source, ORDER)
+    line = statement.count("\n") + 1
+    assert found.startswith(f"kubist/low/bottom.py:{line}: low imports kubist")
+
+
+def test_package_that_the_table_lacks_is_found(source: Path) -> None:
+    found = list(check.upward(source, ["kubist", "high"]))
+    assert "docs/architecture.md: the table of packages lacks `low`" in found
+
+
+def test_package_that_does_not_exist_is_found(source: Path) -> None:
+    (found,) = check.upward(source, [*ORDER, "gone"])
+    assert found == "docs/architecture.md: the table of packages has `gone`, which does not exist"
+
+
+def test_package_that_the_table_has_twice_is_found(source: Path) -> None:
+    (found,) = check.upward(source, [*ORDER, "low"])
+    assert found == "docs/architecture.md: the table of packages has `low` twice"
+
+
+def test_order_is_the_table_of_packages() -> None:
+    table = "| package | x |\n|---|---|\n| `b` | x |\n| `a` | `c` |\n"
+    document = f"# A\n\n## Packages\n\nText.\n\n{table}\n## B\n| `d` | x |\n"
+    assert check.layers(document) == ["b", "a"]
