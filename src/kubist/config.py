@@ -76,6 +76,11 @@ class Config:
     etcd_certfile: str = ""
     etcd_keyfile: str = ""
     etcd_prefix: str = "/registry"
+    etcd_compaction_interval: float = 300.0
+    """Seconds of history that etcd keeps; 0 leaves compaction to others."""
+    endpoint_reconciler_type: str = "lease"
+    """`lease`: the endpoints of the Service kubernetes are all servers that run on one etcd; `none`: somebody else
+    maintains them; `master-count`: a server writes its own address when it starts."""
     event_ttl: int = 3600
     encryption_provider_config: str = ""
     encryption_provider_config_automatic_reload: bool = False

@@ -18,6 +18,7 @@ from kubist.application import API
 from kubist.config import Config
 from kubist.control.allocations import repair_allocations
 from kubist.control.flowschemas import keep_flow_schemas_informed
+from kubist.control.kubernetesservice import KubernetesService, leases_address
 from kubist.crd.controller import Definitions
 from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
@@ -85,6 +86,7 @@ class Server:
         self._http: HttpServer | None = None
         self._chores: list[asyncio.Task[None]] = []
         self._loops: Manager | None = None
+        self._address: KubernetesService | None = None
         self.port = 0
 
     def _store_problem(self) -> str:
@@ -142,6 +144,7 @@ class Server:
                 self._chores.append(asyncio.create_task(self._follow_encryption()))
             await self._listen(sock)
             if self.api.chores:
+                self._advertise()
                 await self._control()
         except BaseException:
             await self.stop()
@@ -152,7 +155,14 @@ class Server:
     async def _bootstrap(self, port: int) -> None:
         from kubist import bootstrap
 
-        await bootstrap.ensure(self.registry, dataclasses.replace(self.config, secure_port=port))
+        config = dataclasses.replace(self.config, secure_port=port)
+        await bootstrap.ensure(self.registry, config, endpoints=not leases_address(config))
+
+    def _advertise(self) -> None:
+        """Share the endpoints of the Service kubernetes with the other servers of an etcd."""
+        if leases_address(self.config):
+            self._address = KubernetesService(self.registry, self.config, self.port)
+            self._chores.append(asyncio.create_task(self._address.run()))
 
     async def _control(self) -> None:
         """Start the loops that are asked for."""
@@ -190,6 +200,9 @@ class Server:
         self.ready, self.stopping = False, True
         for chore in self._chores:
             chore.cancel()
+        if self._address is not None:
+            await self._address.withdraw()
+            self._address = None
         if self._loops is not None:
             await self._loops.stop()
             self._loops = None
@@ -245,6 +258,7 @@ def make_store(config: Config) -> Store:
             ca=config.etcd_cafile or None,
             cert=config.etcd_certfile or None,
             key=config.etcd_keyfile or None,
+            compaction_interval=config.etcd_compaction_interval,
         )
     from kubist.storage.sqlite import SqliteStore
 

@@ -85,6 +85,9 @@ def test_flags_are_taken_in_both_forms() -> None:
         ("--runtime-config=api/all=true", "runtime_config", {"api/all": "true"}),
         ("--service_cluster_ip_range=10.1.0.0/16", "service_cluster_ip_range", "10.1.0.0/16"),
         ("--etcd-servers=http://a:1,http://b:2", "etcd_servers", ("http://a:1", "http://b:2")),
+        ("--etcd-compaction-interval=90s", "etcd_compaction_interval", 90.0),
+        ("--etcd-compaction-interval=0", "etcd_compaction_interval", 0.0),
+        ("--endpoint-reconciler-type=none", "endpoint_reconciler_type", "none"),
         ("-v=3", "verbosity", 3),
     ],
 )

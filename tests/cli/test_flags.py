@@ -187,6 +187,7 @@ def test_flags_that_go_together(tmp_path: Path, monkeypatch: Any) -> None:
         (["--runtime-config=api/all=false"], "api/all is always served"),
         (["--runtime-config=batch/v2alpha1=true"], "this server has no batch/v2alpha1"),
         (["--runtime-config=apps/v1=maybe"], "must be true or false"),
+        (["--endpoint-reconciler-type=leases"], "must be lease or none or master-count"),
     ],
 )
 def test_start_fails_with_one_line(home: Path, arguments: list[str], words: str) -> None:

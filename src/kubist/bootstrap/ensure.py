@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,9 @@ _MANDATORY_FLOW = ("catch-all", "exempt")
 _AUTOMANAGED = "kube-aggregator.kubernetes.io/automanaged"
 
 
-async def ensure(registry: Registry, config: Config) -> None:
-    """Create and update, all at once: the writes share their way to the disk."""
+async def ensure(registry: Registry, config: Config, *, endpoints: bool = True) -> None:
+    """Create and update, all at once: the writes share their way to the disk. `endpoints`: existing endpoints of the
+    service `kubernetes` become those of this server alone."""
     kinds = {(resource.api_version, resource.kind): resource for resource in registry.resources}
     writes = []
     for wanted in objects(config):
@@ -39,6 +41,8 @@ async def ensure(registry: Registry, config: Config) -> None:
             writes.append(_create(registry, resource, namespace, wanted))
             continue
         revise = _REVISE.get(wanted["kind"])
+        if revise is _revise_own_endpoints and not endpoints:
+            continue
         if revise is not None and revise(found, wanted) is not None:
             writes.append(_update(registry, resource, namespace, wanted, revise))
     await asyncio.gather(*writes)
@@ -150,10 +154,20 @@ def _revise_own_endpoints(found: Object, wanted: Object) -> Object | None:
     names = ("subsets",) if wanted["kind"] == "Endpoints" else ("endpoints", "ports")
     if all(found.get(name) == wanted[name] for name in names):
         return None
+    if _loopback(wanted) and not _loopback(found):
+        return None  # this server can be reached on this machine only: others are of more use
     found.update((name, wanted[name]) for name in names)
     if "generation" in found["metadata"]:
         found["metadata"]["generation"] += 1
     return found
+
+
+def _loopback(endpoints: Object) -> bool:
+    """Whether endpoints have no address, or only addresses that other machines cannot reach."""
+    subsets = endpoints.get("subsets") or ()
+    listed = [each["ip"] for subset in subsets for each in subset.get("addresses") or ()]
+    listed += [ip for endpoint in endpoints.get("endpoints") or () for ip in endpoint.get("addresses") or ()]
+    return all(ipaddress.ip_address(ip).is_loopback for ip in listed)
 
 
 def _revise_trust(found: Object, wanted: Object) -> Object | None:

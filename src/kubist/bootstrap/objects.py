@@ -28,19 +28,25 @@ def objects(config: Config) -> list[Object]:
     """What a server with this configuration creates where it is missing, complete as it is stored."""
     now = times.now()
     found = [*_namespaces(now), *_configured(config, now), *fixed_objects(now)]
-    for obj in found:
-        metadata = obj["metadata"]
-        name = metadata.pop("name")
-        namespace = metadata.pop("namespace", "")
-        obj["metadata"] = {
-            "name": name,
-            **({"namespace": namespace} if namespace else {}),
-            "uid": str(uuid.uuid4()),
-            **({"generation": metadata.pop("generation")} if "generation" in metadata else {}),
-            "creationTimestamp": now,
-            **metadata,
-        }
+    found = [_complete(obj, now) for obj in found]
+    if config.endpoint_reconciler_type != "none":
+        found += own_endpoints([advertise_address(config)], config.secure_port, now)
     return found
+
+
+def _complete(obj: Object, now: str) -> Object:
+    metadata = obj["metadata"]
+    name = metadata.pop("name")
+    namespace = metadata.pop("namespace", "")
+    obj["metadata"] = {
+        "name": name,
+        **({"namespace": namespace} if namespace else {}),
+        "uid": str(uuid.uuid4()),
+        **({"generation": metadata.pop("generation")} if "generation" in metadata else {}),
+        "creationTimestamp": now,
+        **metadata,
+    }
+    return obj
 
 
 def advertise_address(config: Config) -> str:
@@ -74,7 +80,6 @@ def _configured(config: Config, now: str) -> Iterator[Object]:
     networks = [ipaddress.ip_network(cidr.strip()) for cidr in config.service_cluster_ip_range.split(",")]
     yield _service_cidr([str(network) for network in networks], now)
     yield from _own_service(networks[0], config.secure_port, now)
-    yield from _own_endpoints(advertise_address(config), config.secure_port, now)
     yield _config_map("kube-apiserver-legacy-service-account-token-tracking", {"since": now[:10]}, now)
     if config.client_ca_file:
         yield _config_map(TRUST, {"client-ca-file": Path(config.client_ca_file).read_text()}, now)
@@ -161,39 +166,35 @@ def _own_service(
     yield owned(service, now, skip=("spec.clusterIPs", "spec.ipFamilies"))
 
 
-def _own_endpoints(address: str, port: int, now: str) -> Iterator[Object]:
-    family = f"IPv{ipaddress.ip_address(address).version}"
-    yield owned(
-        {
-            "apiVersion": "v1",
-            "kind": "Endpoints",
-            "metadata": {
-                "name": "kubernetes",
-                "namespace": "default",
-                "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
-            },
-            "subsets": [
-                {
-                    "addresses": [{"ip": address}],
-                    "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
-                }
-            ],
+def own_endpoints(addresses: list[str], port: int, now: str) -> list[Object]:
+    """Endpoints and EndpointSlice of the service `kubernetes`, complete as they are stored."""
+    versions = {ipaddress.ip_address(address).version for address in addresses}
+    family = "IPv6" if versions == {6} else "IPv4"
+    subset = {
+        "addresses": [{"ip": address} for address in addresses],
+        "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+    }
+    endpoints = {
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
         },
-        now,
-    )
-    yield owned(
-        {
-            "apiVersion": "discovery.k8s.io/v1",
-            "kind": "EndpointSlice",
-            "metadata": {
-                "name": "kubernetes",
-                "namespace": "default",
-                "generation": 1,
-                "labels": {"kubernetes.io/service-name": "kubernetes"},
-            },
-            "addressType": family,
-            "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
-            "ports": [{"name": "https", "protocol": "TCP", "port": port}],
+        "subsets": [subset] if addresses else [],
+    }
+    endpoint_slice = {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "generation": 1,
+            "labels": {"kubernetes.io/service-name": "kubernetes"},
         },
-        now,
-    )
+        "addressType": family,
+        "endpoints": [{"addresses": [address], "conditions": {"ready": True}} for address in addresses],
+        "ports": [{"name": "https", "protocol": "TCP", "port": port}],
+    }
+    return [_complete(owned(obj, now), now) for obj in (endpoints, endpoint_slice)]

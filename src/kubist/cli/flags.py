@@ -55,6 +55,7 @@ _IDENTIFIER = "(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _REPORTED_VERSION = re.compile(
     rf"{re.escape(KUBERNETES_VERSION)}(?:-{_IDENTIFIER}(?:\.{_IDENTIFIER})*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
 )
+RECONCILERS = ("lease", "none", "master-count")
 _LISTS = ("strings", "stringArray")
 
 
@@ -184,6 +185,8 @@ def _check(flag: Flag, value: str) -> None:
         raise ValueError("must be a port number, from 0 to 65535")
     elif flag is WORKERS and not 1 <= _number(value) <= 64:
         raise ValueError("must be a number of processes, from 1 to 64")
+    elif flag.name == "endpoint-reconciler-type" and value not in RECONCILERS:
+        raise ValueError(f"must be {' or '.join(RECONCILERS)}")
     elif flag.name in ("log-format", "logging-format") and value not in FORMATS:
         raise ValueError(f"must be {' or '.join(FORMATS)}")
     elif flag.name == "controllers":

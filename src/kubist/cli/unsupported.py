@@ -56,7 +56,6 @@ HARMLESS = {
     "enable-aggregator-routing": "aggregated API servers are always reached at their endpoints",
     "enable-garbage-collector": "the garbage collector runs in `kubist serve`, or elsewhere",
     "enable-logs-handler": "there is no /logs endpoint",
-    "etcd-compaction-interval": "etcd is compacted every five minutes",
     "etcd-count-metric-poll-period": _ETCD,
     "etcd-db-metric-poll-interval": _ETCD,
     "etcd-healthcheck-timeout": _ETCD,
@@ -123,10 +122,6 @@ REJECTED = {
     "egress-selector-config-file": Rejection(
         "connections to webhooks and aggregated API servers are direct; leave the flag out, and let the "
         "network restrict where this server may connect to"
-    ),
-    "endpoint-reconciler-type": Rejection(
-        "this server writes its own address into the endpoints of the Service kubernetes; leave the flag out",
-        ("master-count",),
     ),
     "etcd-servers-overrides": Rejection("all resources are kept in the etcd of --etcd-servers"),
     "max-connection-bytes-per-sec": Rejection(

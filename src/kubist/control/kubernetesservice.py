@@ -1,0 +1,185 @@
+"""Endpoints of the Service kubernetes: the addresses of all API servers that run on one etcd.
+
+Every server holds a lease, the key `/registry/masterleases/ADDRESS`, which expires unless it is renewed. Every server
+brings the endpoints in line with the leases. Keys, values and times are those of kube-apiserver
+(`--endpoint-reconciler-type=lease`), so that both can serve one cluster. Part of the API server itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from kubist.bootstrap.objects import advertise_address, own_endpoints
+from kubist.codec import protobuf
+from kubist.meta import times
+from kubist.meta.status import APIError
+from kubist.schema.catalog import schema_for
+from kubist.storage.store import Conflict, StoreError
+
+if TYPE_CHECKING:
+    from kubist.config import Config
+    from kubist.objectstore.registry import Registry
+
+Object = dict[str, Any]
+log = logging.getLogger("kubist")
+LEASES = "/registry/masterleases/"
+LEASE_SECONDS = 15
+INTERVAL = 10.0
+WITHDRAW_SECONDS = 2.0
+_DISCOVERY = "discovery.k8s.io"
+
+
+def leases_address(config: Config) -> bool:
+    """Whether a server with this configuration shares the endpoints with others. A loopback address is of no use
+    to clients on other machines, and Endpoints must not have one."""
+    if not config.etcd_servers or config.endpoint_reconciler_type != "lease":
+        return False
+    return not ipaddress.ip_address(advertise_address(config)).is_loopback
+
+
+class KubernetesService:
+    """Keeps the address of this server, and of the others that run, in the endpoints."""
+
+    def __init__(self, registry: Registry, config: Config, port: int) -> None:
+        self._registry = registry
+        self._store = registry.store
+        self._address = advertise_address(config)
+        self._port = port
+        self._key = LEASES + self._address
+        self._revision = 0
+        """The revision of this server's last renewal."""
+        self._shared = False
+        """Whether another server renews the same lease: it has the same address, and maybe another port."""
+
+    async def run(self) -> None:
+        """Renew and reconcile, for as long as the server runs."""
+        while True:
+            try:
+                await self._renew()
+                await self._reconcile()
+            except (APIError, StoreError) as error:
+                log.warning("the endpoints of the Service kubernetes could not be updated: %s", error)
+            await asyncio.sleep(INTERVAL)
+
+    async def withdraw(self) -> None:
+        """Take this server out of the endpoints, unless another one with the same address has renewed the lease."""
+        try:
+            async with asyncio.timeout(WITHDRAW_SECONDS):
+                with contextlib.suppress(Conflict):
+                    await self._store.delete(self._key, self._revision)
+                await self._reconcile()
+        except (APIError, StoreError, TimeoutError) as error:
+            log.warning("this server's address stays in the endpoints until its lease ends: %s", error)
+
+    async def _renew(self) -> None:
+        self._shared = False
+        subsets = [{"addresses": [{"ip": self._address}]}]
+        value = orjson.dumps({"kind": "Endpoints", "apiVersion": "v1", "metadata": {}, "subsets": subsets})
+        while True:
+            try:
+                if self._revision:
+                    renewal = self._store.update(self._key, value, self._revision, ttl=LEASE_SECONDS)
+                else:
+                    renewal = self._store.create(self._key, value, ttl=LEASE_SECONDS)
+                self._revision = await renewal
+                return
+            except Conflict as lost:
+                self._shared = lost.current is not None
+                self._revision = lost.current.mod_revision if lost.current is not None else 0
+
+    async def _reconcile(self) -> None:
+        addresses = await self._leased()
+        ordered = sorted(addresses, key=lambda address: ipaddress.ip_address(address).packed)
+        alone = addresses == {self._address} and not self._shared
+        endpoints, endpoint_slice = own_endpoints(ordered, self._port, times.now())
+        revise = _replace_endpoints if alone else _revise_endpoints
+        found = await self._bring("endpoints", "", endpoints, revise)
+        await self._bring("endpointslices", _DISCOVERY, _slice_of(found, endpoint_slice), _revise_slice)
+
+    async def _leased(self) -> set[str]:
+        """The addresses of the servers that run."""
+        found = set()
+        for held in (await self._store.scan(LEASES)).items:
+            subsets = _decoded(held.value).get("subsets") or [{}]
+            addresses = subsets[0].get("addresses") or [{}]
+            if address := addresses[0].get("ip"):
+                found.add(address)
+        return found
+
+    async def _bring(
+        self, resource: str, group: str, wanted: Object, revise: Callable[[Object, Object], Object | None]
+    ) -> Object:
+        """Create or update an object; how it is afterwards."""
+        registry = self._registry
+        name, namespace = wanted["metadata"]["name"], wanted["metadata"]["namespace"]
+        await registry.cache.catch_up()
+        if registry.get(resource, name, namespace, group=group) is None:
+            stored = registry.resources.stored(group, resource)
+            assert stored is not None
+            key = stored.key(namespace, name)
+            with contextlib.suppress(Conflict):  # another server was faster
+                await registry.store.create(key, registry.kind(stored).encode(wanted))
+                return wanted
+        return await registry.mutate(
+            resource, name, namespace, lambda found: revise(found, wanted), group=group
+        )
+
+
+def _decoded(value: bytes) -> Object:
+    decoded: Object
+    if value.startswith(protobuf.MAGIC):
+        decoded = protobuf.decode(schema_for("", "v1", "Endpoints"), protobuf.unwrap(value).raw)
+    else:
+        decoded = orjson.loads(value)
+    return decoded
+
+
+def _replace_endpoints(found: Object, wanted: Object) -> Object | None:
+    if found.get("subsets") == wanted["subsets"]:
+        return None
+    found["subsets"] = wanted["subsets"]
+    return found
+
+
+def _revise_endpoints(found: Object, wanted: Object) -> Object | None:
+    """The wanted addresses, if they differ; ports stay, because servers may listen on different ones."""
+    subsets = found.get("subsets") or []
+    if not wanted["subsets"]:
+        return found if found.pop("subsets", None) else None
+    if len(subsets) != 1:
+        found["subsets"] = wanted["subsets"]
+        return found
+    addresses = wanted["subsets"][0]["addresses"]
+    held = subsets[0].get("addresses") or []
+    if sorted(each.get("ip", "") for each in held) == sorted(each["ip"] for each in addresses):
+        return None
+    subsets[0]["addresses"] = addresses
+    return found
+
+
+def _slice_of(endpoints: Object, wanted: Object) -> Object:
+    """The EndpointSlice for Endpoints: the same addresses in the same order, of one family, and the same ports."""
+    subset = (endpoints.get("subsets") or [{}])[0]
+    version = 6 if wanted["addressType"] == "IPv6" else 4
+    listed = [each["ip"] for each in subset.get("addresses") or ()]
+    listed = [ip for ip in listed if ipaddress.ip_address(ip).version == version]
+    wanted["endpoints"] = [{"addresses": [ip], "conditions": {"ready": True}} for ip in listed] or None
+    order = ("name", "protocol", "port")
+    ports = [{name: port[name] for name in order if name in port} for port in subset.get("ports") or ()]
+    wanted["ports"] = ports or None
+    return wanted
+
+
+def _revise_slice(found: Object, wanted: Object) -> Object | None:
+    if all((found.get(name) or None) == wanted[name] for name in ("endpoints", "ports")):
+        return None
+    found.update(endpoints=wanted["endpoints"], ports=wanted["ports"])
+    found["metadata"]["generation"] = found["metadata"].get("generation", 0) + 1
+    return found
