@@ -1,4 +1,4 @@
-"""Definitions for tests, and waiting until they are served."""
+"""CRDs for tests, and a wait until they are served."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def definition(kind: str, group: str, *versions: Object, scope: str = "Namespace
 
 
 def define(client: Client, crd: Object) -> str:
-    """Create a definition and wait until each of its served versions is there; the path of its group."""
+    """Creates a CRD and waits until each of its served versions is served. Returns the path of its group."""
     client.post(CRDS, crd)
     spec = crd["spec"]
     for found in spec["versions"]:

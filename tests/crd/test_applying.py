@@ -1,4 +1,5 @@
-"""Apply to custom objects beside the recorded conversations: numbers, embedded metadata, several versions."""
+"""Server-side apply of custom resources beyond the recorded conversations: numbers, embedded metadata,
+several versions."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ SCHEMA: Object = {
 
 
 def defined(live: Live, kind: str) -> tuple[str, str]:
-    """The path of an object in each of two versions."""
+    """Path of an object in each of two versions."""
     group = f"{kind.lower()}.example.com"
     subresources = {"status": {}, "scale": SCALE}
     versions = (version(name, SCHEMA, subresources=subresources) for name in ("v1", "v2"))
@@ -39,14 +40,14 @@ def defined(live: Live, kind: str) -> tuple[str, str]:
     return v1, v2
 
 
-def test_whole_numbers_are_integers_however_they_are_written(live: Live) -> None:
+def test_apply_stores_whole_float_as_integer(live: Live) -> None:
     path, _ = defined(live, "Num")
     applied = obj("Num", "num.example.com/v1", "one", spec={"size": 2.0})
     answer = live.client.ask("PATCH", f"{path}?fieldManager=m", applied, APPLY)
     assert (answer.status, answer.json["spec"]) == (201, {"size": 2})
 
 
-def test_embedded_metadata_is_metadata(live: Live) -> None:
+def test_apply_decodes_embedded_metadata(live: Live) -> None:
     path, _ = defined(live, "Emb")
     inner = {"apiVersion": "v1", "kind": "X", "metadata": None}
     applied = obj("Emb", "emb.example.com/v1", "one", spec={"inner": inner})
@@ -54,7 +55,7 @@ def test_embedded_metadata_is_metadata(live: Live) -> None:
     assert (answer.status, answer.json["spec"]["inner"]["metadata"]) == (201, {})
 
 
-def test_status_keeps_its_owner_unless_the_object_is_written_in_another_version(live: Live) -> None:
+def test_status_keeps_its_manager_unless_updated_in_another_version(live: Live) -> None:
     v1, v2 = defined(live, "Two")
     live.client.ask("PATCH", f"{v1}?fieldManager=m", obj("Two", "two.example.com/v1", "one"), APPLY)
     reported = obj("Two", "two.example.com/v1", "one", status={"phase": "x"})

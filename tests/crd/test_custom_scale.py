@@ -1,4 +1,4 @@
-"""The scale of a custom resource whose paths lead where its schema, or an object, has something else."""
+"""Scale of a custom resource whose replicas path does not fit the schema or the object."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def crd(kind: str, path: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def undeclared(shared_live: Live) -> Iterator[str]:
-    """Objects whose replicas are at a path that their schema does not have."""
+    """Path of custom resources whose replicas path is not in their schema."""
     where = define(shared_live.client, crd("Odd", ".spec.none"))
     yield f"{where}/v1/namespaces/default/odds"
     shared_live.client.delete(f"{CRDS}/odds.{GROUP}")
@@ -53,14 +53,14 @@ def test_undeclared_replicas_are_pruned(client: Client, undeclared: str, verb: s
     assert client.ask("GET", f"{where}/scale").status == 500
 
 
-def test_negative_replicas_are_refused_before_they_are_pruned(client: Client, undeclared: str) -> None:
+def test_negative_replicas_are_rejected_before_pruning(client: Client, undeclared: str) -> None:
     client.post(undeclared, odd("negative"))
     answer = client.ask("PATCH", f"{undeclared}/negative/scale", {"spec": {"replicas": -1}}, MERGE)
     assert answer.status == 422, answer
     assert "should be a non-negative integer" in answer.json["message"]
 
 
-def test_table_of_a_scale_without_replicas(client: Client, undeclared: str) -> None:
+def test_scale_table_shows_missing_replicas(client: Client, undeclared: str) -> None:
     client.post(undeclared, odd("shown"))
     connection = client.connect()
     try:
@@ -74,8 +74,8 @@ def test_table_of_a_scale_without_replicas(client: Client, undeclared: str) -> N
     assert answer.json["rows"][0]["cells"][:3] == ["shown", None, 0]
 
 
-def test_text_in_the_way_of_replicas(client: Client) -> None:
-    """The path of the replicas moves below a field that existing objects have as a text."""
+def test_scale_path_through_a_string_is_500(client: Client) -> None:
+    """An update of the CRD moves the replicas path below a field that is a string in existing objects."""
     where = f"{define(client, crd('Moved', '.spec.r'))}/v1/namespaces/default/moveds"
     client.post(where, odd("a", "Moved", x="y", r=1))
     scale = {"specReplicasPath": ".spec.x.r", "statusReplicasPath": ".status.replicas"}

@@ -1,4 +1,5 @@
-"""What a definition may say: causes as (field, reason), for one version at the top of the spec."""
+"""Validation of CRDs: causes as (field, reason). Fields of a CRD with one version are reported at the top of
+the spec."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def of(**properties: Any) -> Object:
     return definition("Thing", "x.example.com", version(schema={"type": "object", "properties": properties}))
 
 
-def test_a_plain_definition_is_fine() -> None:
+def test_plain_crd_is_valid() -> None:
     assert causes(of(spec={"type": "object", "properties": {"a": {"type": "string"}}})) == []
 
 
@@ -197,7 +198,7 @@ def test_specs(crd: Object, wanted: list[tuple[str, str]]) -> None:
     assert causes(crd) == wanted
 
 
-def test_names_are_fixed_once_established() -> None:
+def test_names_are_immutable_once_established() -> None:
     old = of()
     old["status"] = {
         "conditions": [{"type": "Established", "status": "True"}],
@@ -210,7 +211,7 @@ def test_names_are_fixed_once_established() -> None:
     assert causes(new, old) == [("spec.scope", INVALID), ("spec.names.kind", INVALID)]
 
 
-def test_what_was_already_there_may_stay() -> None:
+def test_update_tolerates_errors_of_the_old_crd() -> None:
     rule = {"rule": "self.all(a, self.all(b, self.all(c, a + b != c)))"}
     props = {"type": "array", "items": {"type": "string"}, "x-kubernetes-validations": [rule]}
     old = of(a=props)
@@ -231,7 +232,7 @@ def test_protected_groups_need_approval() -> None:
     assert causes(crd) == []
 
 
-def test_unknown_formats_are_told_once() -> None:
+def test_unknown_format_warns_once() -> None:
     old, new = of(a={"type": "string", "format": "odd"}), of(a={"type": "string", "format": "odd"})
     new["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["b"] = {
         "type": "integer",

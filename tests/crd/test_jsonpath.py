@@ -1,4 +1,4 @@
-"""Printer columns: paths in kubectl's dialect, and the cells they give."""
+"""Printer columns: JSONPath in kubectl's dialect, and the cells of a Table."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ PATHS: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_finds(path: str) -> None:
+def test_path_finds_values(path: str) -> None:
     found = JsonPath(path).find(OBJECT)
     assert found == PATHS[path] if path != "..name" else sorted(found) == PATHS[path]
 
 
 @pytest.mark.parametrize("path", [".a[", ".a[x]", ".a[?(@.b=='c']", ".spec.....x"])
-def test_refuses_what_is_no_path(path: str) -> None:
+def test_invalid_path_raises(path: str) -> None:
     with pytest.raises(PathError):
         JsonPath(path)
 
@@ -95,7 +95,7 @@ def test_ages(when: str) -> None:
     assert age(when, datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)) == AGES[when]
 
 
-def test_a_date_beyond_the_end_of_a_list_is_no_cell() -> None:
+def test_date_column_past_the_end_of_a_list_is_null() -> None:
     version = {"additionalPrinterColumns": [{"name": "T", "type": "date", "jsonPath": ".times[0]"}]}
     shown = table(columns(version))
     assert shown.cells({"metadata": {"name": "a"}, "times": []}) == ["a", None]

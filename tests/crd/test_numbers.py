@@ -1,4 +1,4 @@
-"""Numbers of custom objects that 64 bits do not hold, or that have more than one spelling."""
+"""Numbers of custom resources that do not fit 64 bits or have more than one spelling."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_table_of_large_numbers(client: Client) -> None:
 
 
 @pytest.mark.parametrize("value", ["-9223372036854775809", "-1e19", "9223372036854775808"])
-def test_integer_beyond_64_bits_is_no_integer_and_out_of_range(value: str) -> None:
+def test_integer_beyond_64_bits_fails_type_and_range(value: str) -> None:
     props = {"type": "object", "properties": {"n": {"type": "integer"}}}
     errors = compile_schema(props).validate({"n": float(value)})
     assert [str(error) for error in errors] == [
@@ -80,7 +80,9 @@ def test_integer_beyond_64_bits_is_no_integer_and_out_of_range(value: str) -> No
         ("-9223372036854775809", "v:-9223372036854776000", -9223372036854775808.0),
     ],
 )
-def test_member_of_a_set_is_named_by_its_value(client: Client, number: str, name: str, stored: float) -> None:
+def test_managed_fields_name_set_members_by_value(
+    client: Client, number: str, name: str, stored: float
+) -> None:
     items = {"type": "number"}
     schema = {
         "type": "object",

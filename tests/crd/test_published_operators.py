@@ -1,6 +1,6 @@
-"""Definitions of operators that are published as Python packages: fetched when the tests run, and installed.
+"""CRDs of operators that are published as Python packages. The tests fetch and install them.
 
-Without a package index the tests are skipped and say so.
+Without a package index the tests are skipped.
 """
 
 from __future__ import annotations
@@ -74,9 +74,7 @@ def _inside(wheel: Path) -> list[Object]:
     return found
 
 
-def test_published_definitions_install_and_their_objects_come_back(
-    live: Live, definitions: dict[str, Object]
-) -> None:
+def test_published_crds_install_and_return_their_objects(live: Live, definitions: dict[str, Object]) -> None:
     client = live.client
     assert definitions.keys() >= SAMPLES.keys()
     for kind, spec in SAMPLES.items():

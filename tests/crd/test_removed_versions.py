@@ -22,7 +22,7 @@ def version(name: str, *, storage: bool) -> dict[str, Any]:
 
 @pytest.fixture
 def stuck(live: Live) -> Live:
-    """One object of v1, which is gone, and one of v2."""
+    """Server with one object stored in v1, which the CRD no longer has, and one in v2."""
     client = live.client
     names = {"plural": "olds", "kind": "Old"}
     spec = {"group": "removed.example.com", "scope": "Namespaced", "names": names}
@@ -43,20 +43,20 @@ def stuck(live: Live) -> Live:
 
 
 @pytest.mark.parametrize("query", ["resourceVersion=0", "watch=1", "watch=1&resourceVersion=0"])
-def test_reads_of_the_cache_are_to_come_again(stuck: Live, query: str) -> None:
+def test_cached_reads_get_429_with_retry_after(stuck: Live, query: str) -> None:
     answer = stuck.client.ask("GET", f"{OLDS}?{query}")
     assert (answer.status, answer.headers["Retry-After"]) == (429, "1"), answer
     assert (answer.json["reason"], answer.json["message"]) == ("TooManyRequests", LATER)
 
 
 @pytest.mark.parametrize("query", ["", "?labelSelector=x", "?limit=1"])
-def test_reads_of_the_storage_fail(stuck: Live, query: str) -> None:
+def test_storage_reads_get_500(stuck: Live, query: str) -> None:
     answer = stuck.client.ask("GET", f"{OLDS}{query}")
     assert (answer.status, answer.json["message"]) == (500, WHY)
     assert stuck.client.ask("DELETE", f"{OLDS}{query}").status == 500
 
 
-def test_objects_of_other_versions_are_still_there(stuck: Live) -> None:
+def test_objects_of_other_versions_are_readable(stuck: Live) -> None:
     assert stuck.client.get(f"{OLDS}/b")["metadata"]["name"] == "b"
     [listed] = stuck.client.get(f"{OLDS}?fieldSelector=metadata.name%3Db")["items"]
     assert listed["metadata"]["name"] == "b"

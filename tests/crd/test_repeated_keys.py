@@ -1,4 +1,5 @@
-"""Keys that a body names twice: the last value counts, and field validation says so, for every verb and format."""
+"""Repeated keys in a body: the last value counts, and field validation reports them, for every verb and
+format."""
 
 from __future__ import annotations
 
@@ -95,7 +96,7 @@ BODIES = {
 
 @pytest.mark.parametrize("case", BODIES)
 @pytest.mark.parametrize("verb", ["POST", "PUT", "PATCH"])
-def test_last_value_of_a_custom_object_counts(
+def test_last_of_repeated_keys_counts(
     client: Client, widgets: str, widget: str, verb: str, case: str
 ) -> None:
     spec, expected, paths = BODIES[case]
@@ -122,7 +123,7 @@ def test_last_value_of_a_custom_object_counts(
     assert answer.json["spec"] == expected
 
 
-def test_managed_fields_go_on_below_a_repeated_key(client: Client, widgets: str) -> None:
+def test_managed_fields_name_fields_below_a_repeated_key(client: Client, widgets: str) -> None:
     body = f'{{{KIND},"metadata":{{"name":"m"}},"spec":{{"free":{{"x":1,"x":{{"y":{{"z":2}}}}}}}}}}'
     answer = client.ask("POST", f"{widgets}?dryRun=All", body.encode())
     assert fields_of(answer)["f:spec"]["f:free"] == {".": {}, "f:x": {".": {}, "f:y": {".": {}, "f:z": {}}}}
@@ -208,7 +209,9 @@ def test_json_patch_of_a_built_in_object(client: Client, deployment: str) -> Non
     ]
 
 
-def test_what_another_operation_has_looked_into_repeats_no_key(client: Client, deployment: str) -> None:
+def test_json_patch_value_read_by_another_operation_has_no_repeated_keys(
+    client: Client, deployment: str
+) -> None:
     body = b"""[{"op":"add","path":"/metadata/labels","value":{"x":"1","x":"2"}},
                 {"op":"test","path":"/metadata/labels/x","value":"2"},
                 {"op":"copy","from":"/metadata/labels","path":"/metadata/annotations"}]"""
@@ -217,7 +220,7 @@ def test_what_another_operation_has_looked_into_repeats_no_key(client: Client, d
     assert warnings(answer) == ['json patch duplicate field "[0].value.x"']
 
 
-def test_copies_repeat_the_keys(client: Client, deployment: str) -> None:
+def test_json_patch_copy_keeps_repeated_keys(client: Client, deployment: str) -> None:
     body = b"""[{"op":"add","path":"/metadata/labels","value":{"x":"1","x":"2"}},
                 {"op":"copy","from":"/metadata/labels","path":"/metadata/annotations"}]"""
     answer = client.ask("PATCH", deployment, body, JSON_PATCH)
@@ -229,7 +232,7 @@ def test_copies_repeat_the_keys(client: Client, deployment: str) -> None:
     ]
 
 
-def test_complaints_of_a_strict_patch_come_together(client: Client, deployment: str) -> None:
+def test_strict_patch_reports_all_duplicates_at_once(client: Client, deployment: str) -> None:
     body = b'[{"op":"add","path":"/metadata/labels","value":{"x":"1","x":"2"}}]'
     answer = client.ask("PATCH", f"{deployment}?fieldValidation=Strict", body, JSON_PATCH)
     assert answer.status == 422, answer
@@ -247,7 +250,7 @@ def test_strategic_merge_of_a_list_item(client: Client, deployment: str) -> None
     assert warnings(answer) == ['duplicate field "spec.template.spec.containers[0].image"']
 
 
-def test_values_that_are_lost_must_fit_too(client: Client, namespace: str) -> None:
+def test_overridden_repeated_values_must_have_the_right_type(client: Client, namespace: str) -> None:
     where = f"/api/v1/namespaces/{namespace}/configmaps"
     for data in ('"data":{"a":1,"a":"b"}', '"data":{"a":1},"data":{"a":"b"}', '"data":[],"data":{}'):
         answer = client.ask("POST", where, f'{{"metadata":{{"name":"a"}},{data}}}'.encode())
@@ -264,8 +267,9 @@ def test_delete_options_merge(client: Client, namespace: str) -> None:
     assert "the UID in the precondition (x)" in answer.json["message"]
 
 
-def test_many_repeated_keys_do_not_cost_more_than_their_size(client: Client, namespace: str) -> None:
-    """A path of 500 KB, below which keys are repeated 100,000 times: each step would copy it."""
+def test_many_repeated_keys_cost_linear_time(client: Client, namespace: str) -> None:
+    """A path of 500 KB, below which keys are repeated 100,000 times. A copy of the path at each step would be
+    too slow."""
     where = f"/api/v1/namespaces/{namespace}/configmaps?dryRun=All"
     labels = ",".join(['"a":"b"'] * 100_000)
     for metadata in (
@@ -279,14 +283,14 @@ def test_many_repeated_keys_do_not_cost_more_than_their_size(client: Client, nam
 
 
 @pytest.mark.parametrize("member", ["op", "path"])
-def test_lost_member_of_an_operation_must_be_a_text(client: Client, widget: str, member: str) -> None:
+def test_overridden_json_patch_member_must_be_a_string(client: Client, widget: str, member: str) -> None:
     body = f'[{{"{member}":1,"op":"test","path":"/kind","value":"Widget"}}]'
     answer = client.ask("PATCH", widget, body.encode(), JSON_PATCH)
     assert answer.status == 400, answer
     assert f"cannot unmarshal number into Go struct field jsonPatchOp.{member}" in answer.json["message"]
 
 
-def test_configuration_that_does_not_apply_warns_of_nothing(client: Client, widgets: str) -> None:
+def test_failed_apply_sends_no_warnings(client: Client, widgets: str) -> None:
     text = f"apiVersion: {GROUP}/v1\nkind: Widget\nmetadata: {{name: a}}\nspec:\n  s: b\n  s: 1\n"
     for validation in ("Warn", "Strict"):
         where = f"{widgets}/a?fieldManager=m&fieldValidation={validation}"
@@ -296,7 +300,7 @@ def test_configuration_that_does_not_apply_warns_of_nothing(client: Client, widg
         assert warnings(answer) == []
 
 
-def test_number_beyond_floats_in_an_unchecked_patch(client: Client, widget: str) -> None:
+def test_number_out_of_float_range_is_rejected_in_patches(client: Client, widget: str) -> None:
     for content_type, body in (
         (MERGE, b'{"spec":{"n":1e400}}'),
         (JSON_PATCH, b'[{"op":"add","value":1e400}]'),
@@ -308,7 +312,7 @@ def test_number_beyond_floats_in_an_unchecked_patch(client: Client, widget: str)
 
 
 @pytest.mark.parametrize("kind", ["Widget", "ConfigMap"])
-def test_strict_refusal_of_yaml_lists_lines(client: Client, widgets: str, namespace: str, kind: str) -> None:
+def test_strict_yaml_error_lists_lines(client: Client, widgets: str, namespace: str, kind: str) -> None:
     custom = kind == "Widget"
     where = widgets if custom else f"/api/v1/namespaces/{namespace}/configmaps"
     api_version = f"{GROUP}/v1" if custom else "v1"

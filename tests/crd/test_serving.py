@@ -1,4 +1,5 @@
-"""Definitions at work: served within moments, changed under way, gone with their objects, on several servers."""
+"""Serving of CRDs: served within milliseconds, changed while served, deleted with their objects, on several
+servers."""
 
 from __future__ import annotations
 
@@ -18,11 +19,12 @@ def spec(**properties: Object) -> Object:
     return {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
 
 
-def test_a_definition_is_usable_after_some_milliseconds(live: Live) -> None:
+def test_new_crd_is_served_within_milliseconds(live: Live) -> None:
     live.client.get("/version")
     crd = definition("Fast", "fast.example.com")
     live.client.post(CRDS, crd)
-    # Requests take milliseconds. Their number does not depend on how busy the machine is, as time does.
+    # A request takes milliseconds. The number of requests does not depend on the load of the machine; time
+    # does.
     for tries in itertools.count():
         if live.client.ask("GET", "/apis/fast.example.com/v1/fasts").status == 200:
             break
@@ -34,7 +36,7 @@ def test_a_definition_is_usable_after_some_milliseconds(live: Live) -> None:
     ]
 
 
-def test_its_conditions_come_one_after_the_other(live: Live) -> None:
+def test_crd_conditions_are_set_one_at_a_time(live: Live) -> None:
     with live.client.watch(CRDS) as watch:
         live.client.post(CRDS, definition("Step", "step.example.com"))
         events = watch.take(3)
@@ -42,7 +44,7 @@ def test_its_conditions_come_one_after_the_other(live: Live) -> None:
     assert reasons == [[], ["NoConflicts", "Installing"], ["NoConflicts", "InitialNamesAccepted"]]
 
 
-def test_a_schema_change_ends_watches_which_resume_without_a_gap(live: Live) -> None:
+def test_schema_change_ends_watches_that_resume_without_gap(live: Live) -> None:
     client = live.client
     at = define(client, definition("Gap", "gap.example.com", version(schema=spec(a={"type": "string"}))))
     path = f"{at}/v1/namespaces/default/gaps"
@@ -64,7 +66,7 @@ def test_a_schema_change_ends_watches_which_resume_without_a_gap(live: Live) -> 
     )
 
 
-def test_a_scale_without_replicas_can_only_be_given_some(live: Live) -> None:
+def test_json_patch_of_scale_without_replicas(live: Live) -> None:
     scaled = version(schema=spec(replicas={"type": "integer"}))
     scaled["subresources"] = {
         "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
@@ -82,7 +84,7 @@ def test_a_scale_without_replicas_can_only_be_given_some(live: Live) -> None:
     assert live.client.get(f"{path}/one")["spec"] == {"replicas": 0}
 
 
-def test_objects_go_before_their_definition(live: Live) -> None:
+def test_custom_resources_are_deleted_before_their_crd(live: Live) -> None:
     client = live.client
     at = define(client, definition("Held", "held.example.com"))
     path = f"{at}/v1/namespaces/default/helds"
@@ -102,7 +104,7 @@ def test_objects_go_before_their_definition(live: Live) -> None:
     assert client.get(path)["items"] == []
 
 
-def test_names_that_become_free_are_accepted(live: Live) -> None:
+def test_crd_accepts_names_that_another_crd_released(live: Live) -> None:
     client = live.client
     define(client, definition("Dup", "dup.example.com"))
     rival = definition("Rival", "dup.example.com")
@@ -112,7 +114,7 @@ def test_names_that_become_free_are_accepted(live: Live) -> None:
     await_status(client, "/apis/dup.example.com/v1/rivals", 200)
 
 
-def test_a_restarted_server_serves_what_is_defined(server_pki: Pki, tmp_path: Any) -> None:
+def test_restarted_server_serves_existing_crds(server_pki: Pki, tmp_path: Any) -> None:
     with Live(server_pki, data_dir=str(tmp_path)) as first:
         at = define(
             first.client, definition("Again", "again.example.com", version(schema=spec(a={"type": "string"})))
@@ -125,7 +127,7 @@ def test_a_restarted_server_serves_what_is_defined(server_pki: Pki, tmp_path: An
 
 
 @pytest.mark.etcd
-def test_every_server_on_a_store_serves_it(server_pki: Pki, real_etcd: EtcdServer) -> None:
+def test_all_servers_on_a_store_serve_a_crd(server_pki: Pki, real_etcd: EtcdServer) -> None:
     servers = (real_etcd.endpoint,)
     with Live(server_pki, etcd_servers=servers) as one, Live(server_pki, etcd_servers=servers) as other:
         at = define(

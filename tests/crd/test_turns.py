@@ -1,4 +1,5 @@
-"""Expressions that use their whole budget hold nobody up: not in schemas, not in policies, not in big definitions."""
+"""CEL expressions that use their whole cost budget do not block other requests: in schemas, policies and
+large CRDs."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from live import Live
 
 Object = dict[str, Any]
 PATIENCE = 0.1
-"""Seconds of CPU time for which a request may hold the event loop at a stretch."""
+"""Maximum CPU time in seconds for which one request may hold the event loop at a stretch."""
 PAIRS = "self.names.all(a, self.names.all(b, a != b + 'x{}'))"
-"""Costs a good part of what one expression may when there are 200 names."""
+"""With 200 names it costs a large part of the limit of one expression."""
 
 
 def costly(rules: int) -> Object:
@@ -28,10 +29,11 @@ def costly(rules: int) -> Object:
 
 
 class Probe(threading.Thread):
-    """Asks for the server's health over and over, and measures how long the event loop is held meanwhile.
+    """Requests the health endpoint again and again, and measures for how long the event loop is held.
 
-    Time is the CPU time of the loop's thread, because a busy machine makes any answer late. Objects of earlier tests
-    are hidden from the garbage collector, which would take half a second to visit them in whichever thread it runs.
+    Time is the CPU time of the loop's thread, because a busy machine delays any response. Objects of earlier
+    tests are hidden from the garbage collector, because it would take half a second to visit them in
+    whichever thread it runs.
     """
 
     def __init__(self, live: Live) -> None:
@@ -81,7 +83,7 @@ class Probe(threading.Thread):
         assert max(self.held) < PATIENCE, sorted(self.held)[-10:]
 
 
-def test_costly_rules_of_a_schema_let_others_through(live: Live) -> None:
+def test_costly_schema_rules_do_not_block_other_requests(live: Live) -> None:
     at = define(live.client, definition("Heavy", "heavy.example.com", version(schema=costly(3))))
     path = f"{at}/v1/namespaces/default/heavys"
     names = [f"n{number}" for number in range(200)]
@@ -92,7 +94,7 @@ def test_costly_rules_of_a_schema_let_others_through(live: Live) -> None:
     probe.check()
 
 
-def test_costly_policies_let_others_through(live: Live) -> None:
+def test_costly_policies_do_not_block_other_requests(live: Live) -> None:
     group = "/apis/admissionregistration.k8s.io/v1"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
     pairs = "object.data.all(a, object.data.all(b, a != b + 'x{}'))"
@@ -116,7 +118,7 @@ def test_costly_policies_let_others_through(live: Live) -> None:
     probe.check()
 
 
-def test_a_big_definition_lets_others_through(live: Live) -> None:
+def test_large_crd_does_not_block_other_requests(live: Live) -> None:
     leaf = {"type": "object", "properties": {f"f{n}": {"type": "string", "maxLength": 9} for n in range(99)}}
     schema = {"type": "object", "properties": {f"p{n}": leaf for n in range(40)}}
     with Probe(live) as probe:

@@ -1,4 +1,4 @@
-"""Kind and apiVersion of custom objects that a patch changes, or that a body repeats."""
+"""kind and apiVersion of custom resources that a patch changes or a body repeats."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def warnings(answer: Answer) -> list[str]:
 
 @pytest.mark.parametrize("given", [None, "", "/"])
 @pytest.mark.parametrize("part", ["", "/status"])
-def test_patch_that_takes_the_version_away(client: Client, one: str, given: Any, part: str) -> None:
+def test_patch_without_api_version_is_500(client: Client, one: str, given: Any, part: str) -> None:
     answer = client.ask("PATCH", f"{one}{part}", {"apiVersion": given, "spec": {"i": 2}}, MERGE)
     why = "Object 'apiVersion' is missing in 'object has no apiVersion field'"
     assert (answer.status, answer.json["reason"]) == (500, "InternalError"), answer
@@ -54,7 +54,9 @@ def test_patch_that_takes_the_version_away(client: Client, one: str, given: Any,
         ("v1", "", False),
     ],
 )
-def test_patch_to_another_version(client: Client, one: str, given: str, group: str, warned: bool) -> None:
+def test_patch_to_another_version_is_invalid(
+    client: Client, one: str, given: str, group: str, warned: bool
+) -> None:
     answer = client.ask("PATCH", one, {"apiVersion": given, "spec": {"i": 2}}, MERGE)
     assert answer.status == 422, answer
     assert answer.json["details"].get("group", "") == group
@@ -71,7 +73,7 @@ def test_patch_to_another_version(client: Client, one: str, given: str, group: s
         ({"kind": "Other"}, True, False),
     ],
 )
-def test_status_patch_of_another_version(
+def test_status_patch_keeps_kind_and_api_version(
     client: Client, one: str, given: dict[str, str], kept: bool, owned: bool
 ) -> None:
     answer = client.ask("PATCH", f"{one}/status", {**given, "status": {"i": 5}}, MERGE)
@@ -82,7 +84,7 @@ def test_status_patch_of_another_version(
     assert ("managedFields" in found["metadata"]) == owned
 
 
-def test_patch_to_what_is_no_version(client: Client, one: str) -> None:
+def test_patch_to_malformed_api_version_is_invalid(client: Client, one: str) -> None:
     answer = client.ask("PATCH", one, {"apiVersion": "a/b/c"}, MERGE)
     assert answer.status == 422, answer
     assert answer.json["message"].endswith(": unexpected GroupVersion string: a/b/c")
@@ -90,27 +92,27 @@ def test_patch_to_what_is_no_version(client: Client, one: str) -> None:
 
 
 @pytest.mark.parametrize("given", ["", "/", None])
-def test_body_without_a_version(client: Client, typed: str, given: str | None) -> None:
+def test_body_without_api_version_is_rejected(client: Client, typed: str, given: str | None) -> None:
     body = {"apiVersion": given, "kind": "Typed", "metadata": {"name": "n"}}
     answer = client.ask("POST", typed, body)
     assert answer.status == 400, answer
     assert answer.json["message"].startswith("the API version in the data () does not match")
 
 
-def test_repeated_kind_of_the_wrong_type(client: Client, typed: str) -> None:
+def test_repeated_kind_of_wrong_type_is_rejected(client: Client, typed: str) -> None:
     body = f'{{"apiVersion":"{GROUP}/v1","kind":1,"kind":"Typed","metadata":{{"name":"n"}}}}'
     answer = client.ask("POST", typed, body.encode())
     assert answer.status == 400, answer
     assert "cannot unmarshal number into Go struct field .kind of type string" in answer.json["message"]
 
 
-def test_warnings_come_before_the_refusal_of_another_version(client: Client, typed: str) -> None:
+def test_rejected_version_still_sends_warnings(client: Client, typed: str) -> None:
     body = '{"apiVersion":"other/v1","kind":"Typed","metadata":{"name":"n"},"spec":{"i":1,"i":2}}'
     answer = client.ask("POST", typed, body.encode())
     assert (answer.status, warnings(answer)) == (400, ['299 - "duplicate field \\"spec.i\\""'])
 
 
-def test_built_in_body_with_an_empty_version(client: Client, namespace: str) -> None:
+def test_built_in_body_may_have_empty_api_version(client: Client, namespace: str) -> None:
     body = {"apiVersion": "/", "kind": "ConfigMap", "metadata": {"name": "a"}}
     answer = client.ask("POST", f"/api/v1/namespaces/{namespace}/configmaps", body)
     assert answer.status == 201, answer
@@ -119,7 +121,7 @@ def test_built_in_body_with_an_empty_version(client: Client, namespace: str) -> 
 @pytest.mark.parametrize(
     ("kind", "why"), [(1, "cannot convert int64 to string"), ({}, "unrecognized type: string")]
 )
-def test_strategic_patch_with_a_kind_of_the_wrong_type(
+def test_strategic_patch_with_kind_of_wrong_type_is_rejected(
     client: Client, namespace: str, kind: Any, why: str
 ) -> None:
     where = f"/api/v1/namespaces/{namespace}/configmaps"

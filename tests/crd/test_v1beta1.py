@@ -1,4 +1,4 @@
-"""Definitions in the form in which kube-apiserver stores them."""
+"""CRDs in v1beta1, the version that kube-apiserver stores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def stored(**spec: Any) -> dict[str, Any]:
     }
 
 
-def test_what_versions_have_in_common_goes_to_each() -> None:
+def test_shared_fields_are_copied_to_each_version() -> None:
     both = [{"name": "v1", "served": True, "storage": True}, {"name": "v2", "served": True, "storage": False}]
     columns = [{"name": "Size", "type": "integer", "JSONPath": ".spec.size"}]
     old = stored(
@@ -47,13 +47,13 @@ def test_what_versions_have_in_common_goes_to_each() -> None:
         ]
 
 
-def test_a_definition_of_one_version_may_only_name_it() -> None:
+def test_spec_version_alone_becomes_one_version() -> None:
     spec = to_v1(stored(version="v1"), V1)["spec"]
     assert spec["versions"] == [{"name": "v1", "served": True, "storage": True}]
     assert spec["preserveUnknownFields"] is True
 
 
-def test_the_webhook_of_a_conversion_has_a_place_of_its_own() -> None:
+def test_webhook_client_config_moves_below_webhook() -> None:
     config = {"url": "https://localhost/convert"}
     old = {"strategy": "Webhook", "webhookClientConfig": config, "conversionReviewVersions": ["v1"]}
     assert to_v1(stored(version="v1", conversion=old), V1)["spec"]["conversion"] == {
@@ -62,7 +62,7 @@ def test_the_webhook_of_a_conversion_has_a_place_of_its_own() -> None:
     }
 
 
-def test_a_definition_that_another_server_stored_is_served(live: Live) -> None:
+def test_crd_stored_as_v1beta1_is_served(live: Live) -> None:
     versions = [{"name": "v1", "served": True, "storage": True}]
     value = stored(version="v1", versions=versions, validation=SCHEMA, preserveUnknownFields=False)
     key = "/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"

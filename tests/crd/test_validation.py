@@ -1,4 +1,5 @@
-"""Objects against schemas: causes as (field, reason), and the quick check that must agree with them."""
+"""Validation of objects against schemas: causes as (field, reason), and the compiled check, which must agree
+with them."""
 
 from __future__ import annotations
 
@@ -66,14 +67,14 @@ def test_causes(props: Props, value: Any, causes: list[tuple[str, str]]) -> None
     assert [(error.field, error.reason) for error in found] == causes
 
 
-def test_what_did_not_change_is_not_held_against_an_update() -> None:
+def test_update_ignores_errors_in_unchanged_values() -> None:
     props = obj(a={"type": "string", "maxLength": 1}, b={"type": "string", "maxLength": 1})
     new, old = {"a": "long", "b": "longer"}, {"a": "long", "b": "x"}
     found = compile_schema(props).validate(new, "", OldValue(new, old, props))
     assert [error.field for error in found] == ["b"]
 
 
-def test_items_of_keyed_lists_are_found_by_their_keys() -> None:
+def test_list_map_items_are_matched_by_key() -> None:
     item = {**obj(k={"type": "string"}, v={"type": "string", "maxLength": 1}), "required": ["k"]}
     props = obj(
         l={
@@ -158,6 +159,6 @@ VALUES = st.recursive(
 
 @settings(max_examples=300, deadline=None)
 @given(props=st.recursive(LEAVES, grow, max_leaves=6), value=VALUES)
-def test_the_quick_check_agrees_with_the_causes(props: Props, value: Any) -> None:
+def test_compiled_check_agrees_with_explainer(props: Props, value: Any) -> None:
     validator = compile_schema(props)
     assert validator.valid(value) == (not validator._explainer.explain(value))

@@ -1,4 +1,5 @@
-"""Conversion by a webhook: a real HTTPS server of the standard library, right and wrong answers, outages."""
+"""Webhook conversion against a real HTTPS server of the standard library: valid and invalid responses,
+outages."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ V2 = {
 
 
 def split_host(one: Object, wanted: str) -> Object:
-    """v1 has `host: name:port`, v2 has the two apart."""
+    """v1 has `host: name:port`; v2 has separate `name` and `port`."""
     spec = one.get("spec") or {}
     new = {**one, "apiVersion": wanted}
     if wanted.endswith("/v2"):
@@ -44,7 +45,7 @@ def split_host(one: Object, wanted: str) -> Object:
 
 
 class Webhook:
-    """A conversion webhook whose behaviour a test can change."""
+    """Conversion webhook whose behaviour a test can change."""
 
     def __init__(self, pki: Pki, certificate: Path | None = None) -> None:
         self.reviews: list[Object] = []
@@ -128,7 +129,7 @@ def test_objects_are_read_and_written_in_either_version(live: Live, at: str) -> 
     assert client.get(links(at, "v1") + "/a")["spec"] == {"host": "x:7"}
 
 
-def test_a_watch_shows_the_version_asked_for(live: Live, at: str) -> None:
+def test_watch_sends_the_requested_version(live: Live, at: str) -> None:
     client = live.client
     client.post(links(at, "v1"), obj("Link", "links.example.com/v1", "a", spec={"host": "x:1"}))
     with client.watch(links(at, "v2")) as watch:
@@ -140,7 +141,7 @@ def test_a_watch_shows_the_version_asked_for(live: Live, at: str) -> None:
     assert gone["type"] == "DELETED" and gone["object"]["apiVersion"] == "links.example.com/v2"
 
 
-def test_the_webhook_gets_one_review_an_object(live: Live, at: str, webhook: Webhook) -> None:
+def test_webhook_gets_one_review_per_object(live: Live, at: str, webhook: Webhook) -> None:
     live.client.post(links(at, "v1"), obj("Link", "links.example.com/v1", "a", spec={"host": "x:1"}))
     assert webhook.reviews == []
     live.client.get(links(at, "v2") + "/a")
@@ -181,7 +182,9 @@ WRONG: dict[str, Callable[[Webhook], None]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_answer_fails_the_request_alone(live: Live, at: str, webhook: Webhook, wrong: str) -> None:
+def test_invalid_webhook_response_fails_only_its_request(
+    live: Live, at: str, webhook: Webhook, wrong: str
+) -> None:
     client = live.client
     client.post(links(at, "v1"), obj("Link", "links.example.com/v1", "a", spec={"host": "x:1"}))
     WRONG[wrong](webhook)
@@ -192,7 +195,7 @@ def test_a_wrong_answer_fails_the_request_alone(live: Live, at: str, webhook: We
     assert client.get(links(at, "v2") + "/a")["spec"] == {"name": "x", "port": 1}
 
 
-def test_labels_may_change_but_nothing_else_in_metadata(live: Live, at: str, webhook: Webhook) -> None:
+def test_webhook_may_change_only_labels_and_annotations(live: Live, at: str, webhook: Webhook) -> None:
     def labelled(one: Object, wanted: str) -> Object:
         new = split_host(one, wanted)
         return {**new, "metadata": {**one["metadata"], "labels": {"a": "b"}, "finalizers": ["x.io/y"]}}
@@ -204,7 +207,7 @@ def test_labels_may_change_but_nothing_else_in_metadata(live: Live, at: str, web
     assert metadata["labels"] == {"a": "b"} and "finalizers" not in metadata
 
 
-def test_a_webhook_that_is_away_does_not_touch_the_stored_version(
+def test_unreachable_webhook_does_not_affect_the_stored_version(
     live: Live, at: str, webhook: Webhook
 ) -> None:
     client = live.client
@@ -217,7 +220,7 @@ def test_a_webhook_that_is_away_does_not_touch_the_stored_version(
     client.delete(links(at, "v1") + "/a")
 
 
-def test_an_untrusted_webhook_is_not_asked(live: Live, webhook: Webhook, tmp_path: Path) -> None:
+def test_untrusted_webhook_is_not_called(live: Live, webhook: Webhook, tmp_path: Path) -> None:
     new_authority("somebody").save(tmp_path / "ca.crt", tmp_path / "ca.key")
     other = (tmp_path / "ca.crt").read_bytes()
     crd = definition(
@@ -234,7 +237,9 @@ def test_an_untrusted_webhook_is_not_asked(live: Live, webhook: Webhook, tmp_pat
     assert webhook.reviews == []
 
 
-def test_a_service_is_called_by_its_name_in_the_cluster(live: Live, server_pki: Pki, tmp_path: Path) -> None:
+def test_webhook_service_is_called_by_its_cluster_dns_name(
+    live: Live, server_pki: Pki, tmp_path: Path
+) -> None:
     authority = load_authority(server_pki.path("ca.crt"), server_pki.path("ca.key"))
     save(authority.issue_server(["hook.default.svc"]), tmp_path / "tls.crt", tmp_path / "tls.key")
     webhook = Webhook(server_pki, tmp_path)
@@ -272,7 +277,7 @@ def owners(made: Object) -> dict[str, Object]:
     return {entry["manager"]: entry["fieldsV1"]["f:spec"] for entry in made["metadata"]["managedFields"]}
 
 
-def test_ownership_is_seen_in_the_version_it_was_taken_in(live: Live, at: str) -> None:
+def test_apply_conflicts_name_fields_of_the_owning_version(live: Live, at: str) -> None:
     client = live.client
     configuration = obj("Link", "links.example.com/v1", "a", spec={"host": "x:1"})
     apply = "application/apply-patch+yaml"
@@ -288,7 +293,7 @@ def test_ownership_is_seen_in_the_version_it_was_taken_in(live: Live, at: str) -
     assert owners(agreed.json) == {"one": {"f:host": {}}, "two": {"f:name": {}, "f:port": {}}}
 
 
-def test_an_update_takes_what_it_changes_in_other_versions(live: Live, at: str) -> None:
+def test_update_takes_ownership_across_versions(live: Live, at: str) -> None:
     client = live.client
     configuration = obj("Link", "links.example.com/v1", "a", spec={"host": "x:1"})
     client.ask(
@@ -299,7 +304,7 @@ def test_an_update_takes_what_it_changes_in_other_versions(live: Live, at: str) 
     assert owners(patched) == {"two": {"f:port": {}}}, "the host is no longer what one applied"
 
 
-def test_selectors_look_at_the_converted_object(live: Live, webhook: Webhook) -> None:
+def test_field_selectors_match_the_converted_object(live: Live, webhook: Webhook) -> None:
     client = live.client
     crd = definition(
         "Link",

@@ -1,1 +1,1 @@
-"""Custom resources: definitions, structural schemas, CEL, conversion."""
+"""Custom resources: CRDs (CustomResourceDefinitions), structural schemas, CEL rules, conversion."""

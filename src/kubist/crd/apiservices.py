@@ -1,4 +1,5 @@
-"""APIServices of custom resources: one for each served version of a group, gone with it."""
+"""APIServices of custom resources: one for each served version of a group, deleted when no CRD serves the
+version."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ AUTOMANAGED = "kube-aggregator.kubernetes.io/automanaged"
 
 
 class APIServices:
-    """Keeps the automatic APIServices of groups up to date, one group at a time."""
+    """Keeps the automanaged APIServices of groups up to date, one group at a time. Only a process with
+    `chores` writes."""
 
     def __init__(self, objects: Objects, versions: Callable[[str], set[str]], *, chores: bool) -> None:
         self._objects = objects

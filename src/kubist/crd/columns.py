@@ -1,6 +1,6 @@
-"""Printer columns and selectable fields of a custom resource: paths, and the cells and texts that they give.
+"""Printer columns and selectable fields of a custom resource.
 
-`columns(version spec)` is what a Table shows after the name; `cell(column, obj)` is one cell of it.
+`columns(version spec)` lists the Table columns after the name; `cell(column, obj)` computes one cell.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Object = dict[str, Any]
 
 @dataclass(slots=True, frozen=True)
 class Column:
-    """A column of a Table."""
+    """A printer column of a Table."""
 
     name: str
     type: str
@@ -34,7 +34,8 @@ AGE_DESCRIPTION = "How long ago the server stored the object for the first time.
 
 
 def columns(version: Object) -> list[Column]:
-    """The columns of a version; of a path that is none, and of what follows it, nothing is shown."""
+    """Printer columns of a version; only Age if it names none. An invalid JSONPath ends the list, as in the
+    reference."""
     made: list[Column] = []
     named = version.get("additionalPrinterColumns")
     for column in named or [{**AGE, "description": AGE_DESCRIPTION}]:
@@ -63,7 +64,7 @@ NOTHING: Any = object()
 
 
 def value_at(path: JsonPath, obj: Object) -> Any:
-    """The first value at a path; NOTHING where there is none, or where the path leads astray."""
+    """The first value at a path; NOTHING if the path matches no value or cannot be evaluated."""
     try:
         found = path.find(obj)
     except PathError:
@@ -72,7 +73,7 @@ def value_at(path: JsonPath, obj: Object) -> Any:
 
 
 def cell(column: Column, obj: Object, now: datetime.datetime | None = None) -> Any:
-    """The value of a column for an object; None where there is none of its type."""
+    """Cell of a column for an object; None if the value is absent or does not fit the column's type."""
     value = value_at(column.path, obj)
     if value is NOTHING:
         return None
@@ -93,7 +94,7 @@ LEAST = -(1 << 63)
 
 
 def as_int64(value: float) -> int:
-    """A number as an integer of 64 bits; one beyond them is the least, as processors convert floats."""
+    """The number as an int64. A number out of range becomes the smallest int64, as amd64 converts floats."""
     whole = int(value)
     return whole if LEAST <= whole < -LEAST else LEAST
 
@@ -113,7 +114,7 @@ def printed(value: Any) -> str:
 
 
 def age(text: str, now: datetime.datetime | None = None) -> str:
-    """How long ago a time was, as people read it."""
+    """Age of an RFC 3339 time, as kubectl prints it; "<invalid>" if it cannot be parsed."""
     try:
         when = datetime.datetime.fromisoformat(text)
     except ValueError:
@@ -151,18 +152,18 @@ def human_duration(seconds: float) -> str:
 
 
 class FieldPath:
-    """The path of a selectable field."""
+    """JSONPath of a selectable field."""
 
     def __init__(self, text: str) -> None:
         self._path = JsonPath(text)
 
     def text(self, obj: Object) -> str:
-        """What selectors compare: the value as text, empty where there is none."""
+        """The value as text for field selectors; empty if absent."""
         found = value_at(self._path, obj)
         return "" if found is NOTHING or found is None else printed(found)
 
 
 def selectable(version: Object) -> dict[str, FieldPath]:
-    """The selectable fields of a version by the label that selectors use: the path without its first dot."""
+    """Selectable fields of a version by selector label: the path without its leading dot."""
     named = version.get("selectableFields") or ()
     return {field["jsonPath"].removeprefix("."): FieldPath(field["jsonPath"]) for field in named}

@@ -1,7 +1,7 @@
-"""The loops of custom resource definitions, which live in every API server: names are accepted, definitions
-established, their resources put on and taken off this server, and objects removed before their definition goes.
+"""CRD controllers of the API server: they accept names, establish CRDs, serve and withdraw their resources,
+and delete the custom resources before their CRD.
 
-All of it follows the collection of definitions. Writes are compare-and-swap, so several servers may do the same.
+They follow the collection of CRDs. Writes are compare-and-swap, so several servers may run them at once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Watcher(Protocol):
 
 
 class Summary:
-    """What must be known of every definition at any time."""
+    """Parts of a CRD that the controllers keep in memory for every CRD."""
 
     __slots__ = ("group", "names", "versions")
 
@@ -50,7 +50,7 @@ class Summary:
 
 
 class Definitions:
-    """The definitions of one server, at work."""
+    """Controller of all CRDs that this server serves."""
 
     def __init__(
         self,
@@ -60,8 +60,8 @@ class Definitions:
         *,
         chores: bool,
     ) -> None:
-        """`watchers`: open watches by key prefix. `chores`: whether this process writes what only one of the
-        processes of a server writes."""
+        """`watchers`: open watches by key prefix. `chores`: whether this process does the writes that one
+        process of a server does for all."""
         self.registry = registry
         self._resources = registry.resources
         self._objects = objects
@@ -83,7 +83,7 @@ class Definitions:
         return self.registry.collection(self._resource)
 
     async def start(self) -> None:
-        """Serve what is defined, then follow."""
+        """Serves the existing CRDs, then follows changes."""
         collection = self._collection
         await collection.ready()
         for entry in collection.entries.values():
@@ -129,7 +129,7 @@ class Definitions:
         return [name for name, found in self._summaries.items() if found.group == group]
 
     def _served_versions(self, group: str) -> set[str]:
-        """The versions of a group that established definitions serve."""
+        """Versions of a group that established CRDs serve."""
         found: set[str] = set()
         for name in self._peers(group):
             found |= self._summaries[name].versions
@@ -150,11 +150,11 @@ class Definitions:
                 raise
             except Exception as error:
                 if not isinstance(error, status.APIError):
-                    log.exception("definition %s", name)
+                    log.exception("CRD %s: sync failed, will retry", name)
                 asyncio.get_running_loop().call_later(RETRY_SECONDS, self._enqueue, name)
 
     async def _sync(self, name: str) -> None:
-        """Bring a definition one step further."""
+        """Runs the first step that has something to write. The write triggers the next step."""
         assert self._resource is not None
         entry = self._collection.get(self._resource.key("", name))
         if entry is None:
@@ -180,7 +180,7 @@ class Definitions:
             self._spawn(self._clean(name))
 
     def _own(self, new: Object, old: Object) -> None:
-        """Note that the server itself wrote this status."""
+        """Records the API server as field manager of the status that it wrote."""
         assert self._resource is not None
         update_managed_fields(
             self._resource.schema,
@@ -194,7 +194,7 @@ class Definitions:
         )
 
     def _serve(self, crd: Object) -> None:
-        """Make the resources of a definition what it says now."""
+        """Adds, replaces or removes the resources of a CRD."""
         name = crd["metadata"]["name"]
         known = self.served.get(name)
         accepted = definition.is_true(crd, "NamesAccepted") or definition.established(crd)
@@ -202,7 +202,7 @@ class Definitions:
             if known is not None:
                 self._unserve(name)
             return
-        # What serves custom resources is not loaded where there are none.
+        # A server without CRDs does not load the modules that serve custom resources.
         from kubist.crd.served import Served, identity
         from kubist.crd.webhook import webhook_of
 
@@ -211,7 +211,7 @@ class Definitions:
         try:
             served = Served(crd, webhook_of(crd, self._objects), self._since(crd, known))
         except Exception:
-            log.exception("definition %s cannot be served", name)
+            log.exception("CRD %s cannot be served", name)
             return
         same_store = known is not None and known.prefix == served.prefix
         if known is not None:
@@ -250,7 +250,7 @@ class Definitions:
             watcher.end()
 
     async def _clean(self, name: str) -> None:
-        """Remove the objects of a definition that is to go, then let it go."""
+        """Deletes the custom resources of a CRD, then removes its finalizer."""
         try:
             await self._write(
                 name, "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"
@@ -263,13 +263,14 @@ class Definitions:
             await self._write(name, "False", reason, message, done=True)
         except status.APIError as error:
             if error.code != 404:
-                log.warning("definition %s: %s", name, error)
+                log.warning("CRD %s: deleting its objects failed, will retry: %s", name, error)
                 asyncio.get_running_loop().call_later(RETRY_SECONDS, self._enqueue, name)
         finally:
             self._cleaning.discard(name)
 
     async def _write(self, name: str, state: str, reason: str, message: str, *, done: bool = False) -> None:
-        """Say how far the removal has come; with `done` drop the finalizer, and with the last one the definition."""
+        """Writes the Terminating condition. With `done` removes the finalizer, and deletes the CRD if it was
+        the last one."""
         resource = self._resource
         assert resource is not None
         entry = await self.registry.read(resource, "", name)
@@ -290,7 +291,7 @@ class Definitions:
             entry = await self.registry.refresh(resource, entry.key)
 
     async def _remove_instances(self, served: Served) -> None:
-        """Delete every object, and wait until the last one that something held is gone."""
+        """Deletes every custom resource, and waits until those with finalizers are deleted too."""
         if not served.resources:
             return
         resource = served.resources[0]

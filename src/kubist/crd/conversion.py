@@ -1,6 +1,7 @@
-"""Objects of one version as another: by changing the version's name alone, or by asking a webhook.
+"""Conversion of custom resources between versions: strategy None changes only apiVersion, strategy Webhook
+calls a webhook.
 
-Pruning by the schema of the wanted version follows either way; defaults of that version do not.
+Both prune by the schema of the wanted version. Neither applies the defaults of that version.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ Object = dict[str, Any]
 
 
 class Conversion:
-    """How the versions of one definition become each other."""
+    """Converts between the versions of one CRD."""
 
     def __init__(self, versions: dict[str, Version], webhook: Webhook | None = None) -> None:
         self.versions = versions
-        """By apiVersion: all that the definition lists, served or not."""
+        """By apiVersion: all versions of the CRD, served or not."""
         self.webhook = webhook
         self._kinds: dict[str, StoredKind] = {}
 
     def convert(self, obj: Object, api_version: str) -> Object:
-        """`obj`, taken over, in another version; only where no webhook is needed."""
+        """Converts `obj` in place with strategy None. The caller must not use it when the CRD has a webhook."""
         wanted = self._wanted(obj, api_version)
         if wanted is None:
             return obj
@@ -38,7 +39,8 @@ class Conversion:
         return obj
 
     def _wanted(self, obj: Object, api_version: str) -> Version | None:
-        """The version to convert to; None if the object is of that version already."""
+        """The version to convert to, or None if the object already has that version. Raises a 500 error if
+        the CRD does not list one of the two versions."""
         given = obj.get("apiVersion", "")
         if given == api_version:
             return None
@@ -52,12 +54,12 @@ class Conversion:
         return self.versions[api_version]
 
     def seen(self, entry: Entry, api_version: str) -> Entry:
-        """A stored object as it was converted before; as it is stored if it never was."""
+        """The cached conversion of a stored object, or the stored entry itself if it was never converted."""
         found: Entry | None = (entry.reps or {}).get(("version", self, api_version))
         return entry if found is None else found
 
     async def entry(self, entry: Entry, api_version: str) -> Entry:
-        """A stored object as an entry of another version, made once."""
+        """The stored object in another version. The result is cached on the entry."""
         if entry.kind.api_version == api_version:
             return entry
         if entry.reps is None:
@@ -76,11 +78,11 @@ class Conversion:
         return found
 
     async def closed(self, obj: Object, storage_version: str) -> Object:
-        """An object of any version as it is to be stored. The object itself stays as it is."""
+        """A converted copy of `obj`, ready to be stored. `obj` is not changed."""
         return await self.converted(orjson.loads(orjson.dumps(obj)), storage_version)
 
     async def converted(self, obj: Object, api_version: str) -> Object:
-        """`obj` in another version, by whatever means."""
+        """Converts `obj`, by webhook if the CRD has one. May change `obj`."""
         wanted = self._wanted(obj, api_version)
         if wanted is None:
             return obj

@@ -1,4 +1,4 @@
-"""What a definition may say about conversion: a strategy, and for webhooks where they are and what they speak."""
+"""Validates `spec.conversion` of a CRD: the strategy, and for webhooks the client config and review versions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _webhook(crd: Object | None) -> Object:
 
 
 def validate_conversion(conversion: Object, old: Object | None) -> Errors:
-    """How versions become each other; `old` is the definition as it was."""
+    """Validates the conversion of a CRD. `old` is the CRD before an update, or None."""
     path = "spec.conversion"
     strategy = conversion.get("strategy") or ""
     webhook = conversion.get("webhook")
@@ -56,7 +56,8 @@ def validate_conversion(conversion: Object, old: Object | None) -> Errors:
 
 
 def _tolerates_ca_bundle(old: Object | None) -> bool:
-    """A bad bundle keeps a definition from being established; only later is it refused at once."""
+    """Whether an invalid caBundle is accepted. It is, until the CRD is established (it then blocks
+    establishing), and when the old CRD already has an invalid caBundle."""
     if old is None or not definition.established(old):
         return True
     before: str = (_webhook(old).get("clientConfig") or {}).get("caBundle") or ""

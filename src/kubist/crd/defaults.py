@@ -1,4 +1,5 @@
-"""Defaults in a schema must themselves be valid values of it, with nothing in them that would be pruned."""
+"""Validates the defaults in a schema: each must be a valid value of its schema, without fields that pruning
+drops."""
 
 from __future__ import annotations
 

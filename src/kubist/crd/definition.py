@@ -1,6 +1,6 @@
-"""A CustomResourceDefinition as its users read it: versions, names, sub-resources, conditions.
+"""Accessors for a CRD: versions, names, subresources, conditions.
 
-Everything here works on the plain object; nothing is remembered.
+All functions work on the plain object; this module keeps no state.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def storage_version(crd: Object) -> str:
 
 
 def schema_of(found: Object) -> Object | None:
-    """The OpenAPI v3 schema of a version."""
+    """OpenAPI v3 schema of a version."""
     return (found.get("schema") or {}).get("openAPIV3Schema")
 
 

@@ -1,4 +1,5 @@
-"""Embedded resources: objects inside a custom object that have kind, version and metadata of their own."""
+"""Embedded resources (`x-kubernetes-embedded-resource`): objects with their own kind, apiVersion and metadata
+inside a custom resource."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ Errors = list[FieldError]
 
 
 def coerce(schema: Schema, value: Any, *, lenient: bool = False, root: bool = False) -> list[str]:
-    """Check the types of embedded kinds and metadata, drop what metadata does not know; the dropped paths."""
+    """Checks the types of kind, apiVersion and metadata of embedded resources, and drops unknown metadata
+    fields. Returns the dropped paths, sorted. `lenient` drops mistyped fields instead of raising DecodeError.
+    `root`: `value` itself is a resource."""
     unknown: list[str] = []
     _coerce(schema, value, "", lenient, unknown, root)
     return sorted(unknown)
@@ -68,7 +71,7 @@ def _at(path: str, name: str) -> str:
 
 
 def validate(schema: Schema, value: Any, path: str = "", *, root: bool = False) -> Errors:
-    """What is wrong with the embedded resources of a value."""
+    """Validates kind, apiVersion and metadata of the embedded resources in a value."""
     errors: Errors = []
     _validate(schema, value, path, errors, root)
     return errors

@@ -1,4 +1,4 @@
-"""Paths that a definition uses to point at fields of its own schema: `.spec.size`, `.labels['a.b']`."""
+"""Paths from a CRD to fields of its own schema: `.spec.size`, `.labels['a.b']`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v
 
 
 class BadPath(ValueError):
-    """A path that leads nowhere."""
+    """Malformed path, or path to a field that the schema does not have."""
 
 
 def resolve(path: str, props: Props, *, arrays: bool = True) -> tuple[str, Props | None]:
-    """A path as causes spell it (relative to the schema), and the schema that it leads to."""
+    """The path as error causes spell it (relative to the schema), and the schema of the field that it names.
+    The schema is None for a value of `additionalProperties: true`. `arrays`: whether the bracket notation is
+    allowed."""
     tokens = _TOKEN.findall(path)
     if not tokens or tokens[0] not in (".", "["):
         raise BadPath("expected [ or . but got: " + (tokens[0] if tokens else ""))

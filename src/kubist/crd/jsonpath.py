@@ -1,6 +1,7 @@
-"""JSONPath in the dialect of kubectl, as printer columns use it: parsed once into functions from values to values.
+"""JSONPath in kubectl's dialect, for printer columns. A path is parsed once into functions from values to
+values.
 
-Missing fields give nothing; what is no path, or cannot be walked, raises `PathError`.
+A missing field yields no value. An invalid path, or a step that does not fit the value, raises `PathError`.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class PathError(ValueError):
-    """No path, or one that cannot be followed in a value."""
+    """Invalid path, or path that cannot be evaluated on a value."""
 
 
 class JsonPath:
-    """A path without its braces, such as `.spec.replicas`."""
+    """A path without its braces, for example `.spec.replicas`."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -1,4 +1,4 @@
-"""Lists that are sets or maps: no value, no key, may be there twice."""
+"""Validates lists of `x-kubernetes-list-type` set or map: items (set) or their keys (map) must be unique."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SCALARS = ("string", "integer", "number", "boolean")
 
 
 def validate(schema: Schema, value: Any, path: str = "") -> Errors:
-    """What is there twice, one cause a value, at its second position."""
+    """Duplicates: one error for each duplicated value, at the index of its second occurrence."""
     errors: Errors = []
     _validate(schema, value, path, errors)
     return errors

@@ -1,5 +1,5 @@
-"""The steps by which a definition comes to be served: its names are accepted, it is established. Each step gives
-the definition to write, or None if it has nothing to do."""
+"""Controller steps of a CRD: accept names, establish, check API approval. Each step returns the CRD to write,
+or None if it has nothing to write."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ NAMES = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
 
 
 def accept_names(crd: Object, taken: list[Object]) -> Object | None:
-    """Accept those of the names that no other definition of the group has; `taken` are the names of those."""
+    """Accepts the names that no other CRD of the group uses. `taken`: accepted names of the other CRDs of the
+    group."""
     wanted: Object = crd["spec"]["names"]
     accepted: Object = (crd.get("status") or {}).get("acceptedNames") or {}
     if {name: wanted.get(name) for name in NAMES if wanted.get(name)} == {
@@ -73,7 +74,7 @@ def _present(names: Object) -> Object:
 
 
 def _ordered(names: Object) -> Object:
-    """Plural and kind are always written."""
+    """acceptedNames in the reference's field order. Plural and kind are always present."""
     ordered: Object = {"plural": names.get("plural", "")}
     ordered |= {name: names[name] for name in ("singular", "shortNames") if names.get(name)}
     ordered["kind"] = names.get("kind", "")
@@ -91,7 +92,8 @@ def _conflict(field: str, asked: Any, accepted: Object, taken: set[str]) -> str:
 
 
 def establish(crd: Object, _taken: list[Object]) -> Object | None:
-    """Once the names are accepted, the resource is there."""
+    """Sets the Established condition once the names are accepted and the caBundle of a conversion webhook is
+    valid."""
     from kubist.crd.webhook import valid_ca_bundle
 
     if not definition.is_true(crd, "NamesAccepted") or definition.established(crd):
@@ -110,7 +112,7 @@ def establish(crd: Object, _taken: list[Object]) -> Object | None:
 
 
 def approval(crd: Object) -> tuple[str, str]:
-    """Whether a group that belongs to the Kubernetes project may be defined: a state, and why."""
+    """State and message of the API approval annotation, which CRDs in Kubernetes' own groups need."""
     annotation = (crd["metadata"].get("annotations") or {}).get(definition.APPROVED_ANNOTATION, "")
     name = definition.APPROVED_ANNOTATION
     hint = "see https://github.com/kubernetes/enhancements/pull/1111"
@@ -143,7 +145,7 @@ _APPROVAL = {
 
 
 def conform(crd: Object, _taken: list[Object]) -> Object | None:
-    """Say whether a definition in a protected group is approved."""
+    """Sets the KubernetesAPIApprovalPolicyConformant condition of a CRD in a protected group."""
     if not protected(crd["spec"]["group"]):
         return None
     state, message = approval(crd)

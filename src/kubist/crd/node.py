@@ -1,6 +1,6 @@
-"""The schema of a definition as `Schema` nodes: what pruning, defaulting and apply walk.
+"""`Schema` nodes from the schema of a CRD, for pruning, defaulting and server-side apply.
 
-Structs find their fields on first use, so that a definition costs nothing until it is used.
+Struct nodes build their fields on first use, so an unused CRD costs little.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _SCALARS: dict[str, Type] = {
 
 
 def structural(props: Props | None) -> Schema:
-    """The schema of a resource as pruning and defaulting see it: kind, version and metadata apart."""
+    """Schema for pruning and defaulting: without kind, apiVersion and metadata."""
     return _node(props or {}, whole=False)
 
 
 def applied(props: Props | None) -> Schema:
-    """The schema of a resource as apply and patches see it: with kind, version and metadata, at the root and in
-    embedded resources."""
+    """Schema for apply and patches: with kind, apiVersion and metadata, at the root and in embedded
+    resources."""
     return _node({**(props or {}), "x-kubernetes-embedded-resource": True}, whole=True)
 
 

@@ -1,5 +1,5 @@
-"""Which paths and methods of a custom resource lead anywhere. What does not is answered in two ways: as if there
-were no such path at all, or as an object that is not found."""
+"""Paths and methods of a custom resource. An unknown path or scope gets the 404 of an unknown path; an
+unknown subresource gets the 404 of a missing object."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ SUBRESOURCE_VERBS = ("get", "update", "patch")
 
 
 def in_scope(info: RequestInfo, resource: Resource) -> bool:
-    """Whether the path is one of the resource's at all."""
+    """Whether the request path exists for this resource: the scope matches and the verb is a resource verb.
+    Only list and watch work across namespaces."""
     scoped = bool(info.namespace)
     if scoped and not resource.namespaced:
         return False
@@ -23,7 +24,8 @@ def in_scope(info: RequestInfo, resource: Resource) -> bool:
 
 
 def check(info: RequestInfo, resource: Resource) -> None:
-    """Refuse methods and sub-resources that the resource does not have."""
+    """Reject updates and patches without a name, unknown subresources, and verbs that a subresource does not
+    have."""
     if info.verb in ("update", "patch") and not info.name:
         raise status.bad_request("name must be provided")
     if info.subresource:

@@ -1,4 +1,5 @@
-"""Values at the paths of a custom resource's scale: numbers of replicas, and a selector."""
+"""Values of the scale subresource of a custom resource: replicas and selector at the paths that the CRD
+names."""
 
 from __future__ import annotations
 
@@ -45,8 +46,8 @@ def _replica_errors(obj: Object, path: str) -> Errors:
 
 
 def scale_values(scale: Object, obj: Object) -> tuple[int | None, int, str]:
-    """The replicas that an object should have (None if it says nothing) and has, and their selector.
-    500 for an object that holds something else at one of the paths."""
+    """spec.replicas (None if absent), status.replicas (0 if absent) and the label selector ("" if absent).
+    Raises a 500 error if a value has the wrong type."""
     try:
         wanted = _found(obj, scale["specReplicasPath"], int)
         held = _found(obj, scale["statusReplicasPath"], int)
@@ -62,14 +63,15 @@ def _int32(value: int) -> int:
 
 
 class _Unfit(Exception):
-    """Something at a path is not of the type that it should be of."""
+    """The value at a path has the wrong type."""
 
 
 _TYPES = {dict: "map[string]interface{}", int: "int64", str: "string"}
 
 
 def _found(obj: Object, path: str, kind: type) -> Any:
-    """The value at a path; None where there is none."""
+    """The value at a path, or None if the path does not exist. Raises `_Unfit` unless its type is exactly
+    `kind`."""
     parts = path.removeprefix(".").split(".")
     found: Any = obj
     for depth, part in enumerate(parts, 1):

@@ -1,5 +1,5 @@
-"""Rules for the schema of a definition beyond its being structural: keywords, list and map types, defaults where
-they may be, and the expressions in it."""
+"""Validates a CRD schema beyond its structure: keywords, list and map types, positions of defaults, CEL
+rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NOT_SUPPORTED = (
 
 @dataclass(slots=True, frozen=True)
 class Tolerance:
-    """What an update may keep because the old definition has it already."""
+    """Checks that are off for an update if the old CRD already violates them."""
 
     valid_types: bool = True
     atomic_sets: bool = True
@@ -40,18 +40,19 @@ class Tolerance:
 
 @dataclass(slots=True, frozen=True)
 class Where:
-    """What the place of a schema allows in it."""
+    """Restrictions from the position of a schema node."""
 
     defaults: str | None = None
-    """Why there may be no default; None: there may."""
+    """Reason why a default is forbidden here; None if it is allowed."""
     in_metadata: bool = False
     uncorrelatable: str | None = None
-    """The list or map below which old and new values cannot be told to belong together."""
+    """Path of the nearest list whose items cannot be matched with old items, so that rules below must not use
+    oldSelf."""
 
 
 @dataclass(slots=True)
 class Found:
-    """Errors of schemas first, then of the expressions in them."""
+    """Errors of schemas, then of the CEL rules in them."""
 
     schema: Errors = field(default_factory=list)
     expressions: Errors = field(default_factory=list)
@@ -73,7 +74,7 @@ def validate_schema(
     *,
     root: bool = False,
 ) -> Found:
-    """What is wrong with a schema and all below it. `cost` is None where no expression is compiled."""
+    """Errors of a schema and all nested schemas. With `cost` None, CEL rules are not compiled."""
     found = Found()
     if props is None:
         return found
@@ -249,7 +250,7 @@ def _key_names(items: Props, keys: list[str], path: str) -> Errors:
 
 
 def atomic_set_errors(props: Props, path: str) -> Errors:
-    """Items of a set are compared as a whole, so they must be of one owner as a whole."""
+    """Items of a set must be atomic, because sets compare whole items."""
     items = props.get("items")
     if props.get("x-kubernetes-list-type") != "set" or not isinstance(items, dict):
         return []
@@ -265,7 +266,7 @@ def atomic_set_errors(props: Props, path: str) -> Errors:
 
 
 def map_key_errors(props: Props, path: str) -> Errors:
-    """Keys of a keyed list must always be there."""
+    """Keys of a list map must be required or have a default, and must not be nullable."""
     items, list_type = props.get("items"), props.get("x-kubernetes-list-type")
     if not isinstance(items, dict) or list_type not in ("set", "map"):
         return []

@@ -1,4 +1,5 @@
-"""The schemas of a definition as they are written: all of them, all schemas in one, and what is odd about them."""
+"""Schemas of a CRD in their OpenAPI form: one for each version, all nested schemas, and warnings about
+formats."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def schemas(spec: Object) -> list[Props]:
 
 
 def walk(props: Props) -> Iterator[Props]:
-    """A schema and all schemas in it, parents first."""
+    """The schema and all nested schemas, parents first."""
     left = [props]
     while left:
         props = left.pop()
@@ -43,7 +44,7 @@ def node_count(spec: Object) -> int:
 
 
 def formats_warnings(new: Object, old: Object | None) -> list[str]:
-    """Formats that mean nothing: each is told, on an update only if it is new."""
+    """Warnings about unrecognized formats. On an update, only formats that the old CRD does not use."""
     known = set(_unrecognized(old["spec"])) if old is not None else set()
     return [f'unrecognized format "{name}"' for name in _unrecognized(new["spec"]) if name not in known]
 

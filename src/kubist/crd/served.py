@@ -1,4 +1,4 @@
-"""What a definition puts on a server: a resource for each served version, all on one collection."""
+"""The served form of a CRD: one resource for each served version, all on one collection."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
 
 
 class Served:
-    """A definition as one server serves it, until its spec or its names change."""
+    """A CRD as this server serves it. A new one replaces it when `identity` changes."""
 
     def __init__(self, crd: Object, webhook: Webhook | None, since: int = 0) -> None:
         self.name: str = crd["metadata"]["name"]
         self.uid: str = crd["metadata"].get("uid", "")
         self.crd = crd
         self.since = since
-        """When it was defined, if that was while this server ran."""
+        """Revision at which the CRD was created, if this server was running then; else 0."""
         self.identity = identity(crd)
         self.terminating = definition.is_true(crd, "Terminating")
         group, names = crd["spec"]["group"], crd["status"]["acceptedNames"]
@@ -41,7 +41,8 @@ class Served:
         self.kind = CustomKind(self.prefix, stored, self.versions, self._fields)
 
     def _fields(self, obj: Object) -> dict[str, str]:
-        """The selectable fields of all versions: a field is the same in each, where no webhook converts."""
+        """Selectable fields of all served versions. Without a webhook, a field has the same value in each
+        version."""
         found: dict[str, str] = {}
         for resource in self.resources:
             found |= resource.strategy.selectable_fields(obj)
@@ -84,7 +85,7 @@ class Served:
 
 
 def identity(crd: Object) -> tuple[Any, ...]:
-    """What makes a difference to how a definition is served."""
+    """The parts of a CRD that decide how it is served."""
     return (
         crd["metadata"].get("uid"),
         crd["spec"],
@@ -104,7 +105,7 @@ def _subresources(version: Version) -> dict[str, SubresourceInfo]:
 
 
 def deprecation(crd: Object, version: Object) -> str:
-    """The warning that comes with a deprecated version."""
+    """Warning header text for requests to a deprecated version; empty if the version is not deprecated."""
     if not version.get("deprecated"):
         return ""
     if version.get("deprecationWarning") is not None:

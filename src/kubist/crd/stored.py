@@ -1,6 +1,6 @@
-"""Custom objects in the store: each in the version in which it was written, read as its schema is today.
+"""Custom resources in the store: an object keeps the version in which it was written.
 
-A value that was stored under an older schema is pruned and defaulted when it is read.
+An object that was stored under an older schema is pruned and defaulted when it is read.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from kubist.storage.cache import Entry, StoredKind
 Object = dict[str, Any]
 _RECENT = 128
 _LARGE = 1 << 16
-"""Bytes of a value in whose place all others are forgotten, so that they never take many megabytes."""
+"""Size in bytes. Remembering a larger value drops all other remembered values, so that they never take many
+megabytes."""
 
 
 class CustomKind(StoredKind):
-    """A custom resource as the cache keeps it."""
+    """Storage form of a custom resource: decodes and encodes the cache's entries."""
 
     __slots__ = ("_kinds", "_recent", "versions")
 
@@ -30,7 +31,8 @@ class CustomKind(StoredKind):
         self.versions = versions
         self._kinds: dict[str, StoredKind] = {storage.api_version: self}
         self._recent: OrderedDict[bytes, None] = OrderedDict()
-        """Values that this server has just written: they need no second look when they come by."""
+        """The last 128 values that this process wrote. They need no pruning or defaulting when the watch of
+        the store delivers them."""
 
     def encode(self, obj: Object) -> bytes:
         value = super().encode(obj)
@@ -39,7 +41,7 @@ class CustomKind(StoredKind):
             value = super().encode(obj)
         self.versions[self.api_version].default(obj)
         if super().encode(obj) != value:
-            return value  # readers see defaults that are not stored
+            return value  # readers see defaults that the stored value does not have
         if len(value) > _LARGE:
             self._recent.clear()
         self._recent[value] = None

@@ -1,5 +1,5 @@
-"""What a custom resource adds to the generic verbs: everything that a built-in kind has in its module, from the
-definition. One strategy for each version; objects are in that version."""
+"""Strategy of a custom resource, built from its CRD: it provides everything that a built-in kind defines in
+its module. A version has one strategy; objects passed to it are in that version."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BLOCKING = frozenset(
         "FieldValueTypeInvalid",
     )
 )
-"""Errors after which no rule is tried: it might not find what it needs."""
+"""Error reasons after which no CEL rule is evaluated, because the rule may need the invalid field."""
 UNCHECKED = FieldError(
     "FieldValueInvalid",
     "<nil>",
@@ -37,7 +37,7 @@ UNCHECKED = FieldError(
 
 
 class CustomStatus(Update):
-    """`/status`: nothing but the status changes."""
+    """`/status`: only the status changes."""
 
     reset_fields = ("metadata", "spec")
 
@@ -77,7 +77,7 @@ class CustomStatus(Update):
 
 
 class CustomScale(Scale):
-    """`/scale` at the paths that the definition names."""
+    """`/scale` at the paths that the CRD names."""
 
     def __init__(self, scale: Object) -> None:
         self.scale = scale
@@ -88,7 +88,7 @@ class CustomScale(Scale):
 
 
 class CustomStrategy(Strategy):
-    """One version of a custom resource."""
+    """Strategy of one version of a custom resource."""
 
     unconditional_update = False
     qualified_finalizers = False
@@ -116,14 +116,15 @@ class CustomStrategy(Strategy):
         self.selectable = columns.selectable(version.spec)
         self.field_labels = {name: name for name in self.selectable}  # type: ignore[misc]
         self.columns = columns.columns(version.spec)
-        """The columns of a Table, after the name: `kubist.crd.columns.Column`."""
+        """Table columns after the name: `kubist.crd.columns.Column`."""
 
     def decode(self, value: Object) -> tuple[Object, list[str]]:
-        """An object that a client sent, pruned; with a complaint for each field that the schema does not know."""
+        """Decodes an object from a client: the pruned object, and a complaint for each unknown field."""
         return self.version.decode(value)
 
     def adopt(self, merged: Object) -> Object:
-        """An object that an apply made: of its type already, so nothing goes, not even nulls."""
+        """Completes an object that server-side apply merged. It is typed already, so no field and no null is
+        dropped."""
         return self.version.adopt(merged)
 
     def prune(self, obj: Object) -> None:
@@ -187,14 +188,15 @@ class CustomStrategy(Strategy):
         return f"field label not supported: {label}"
 
     def convert(self, obj: Object, api_version: str) -> Object:
-        """For ownership alone, which sees objects of other versions as they are, unpruned."""
+        """Changes only apiVersion. Field ownership uses this, because it compares objects of other versions
+        unpruned."""
         return {**obj, "apiVersion": api_version}
 
 
 def rule_errors(
     ctx: Context, version: Version, errors: Errors, new: Object, old: Object | None, before: OldValue | None
 ) -> Errors:
-    """What the rules of the schema say; unless the object is so wrong that they cannot be asked."""
+    """Errors of the CEL rules. If the object has an error in BLOCKING, only the UNCHECKED error."""
     rules = version.rules
     if rules is None:
         return []

@@ -1,4 +1,5 @@
-"""Structural schemas: every value has a type, and what junctors say adds conditions but no fields.
+"""Validates that a schema is structural: every value has a type, and junctors (allOf, anyOf, oneOf, not) add
+conditions but no fields.
 
 The errors are sorted, as the reference sorts them.
 """
@@ -24,7 +25,7 @@ UNSUPPORTED = {
     "additionalItems": "additionalItems",
     "definitions": "definitions",
 }
-"""Keywords that a structural schema cannot have, as messages name them."""
+"""Keywords that a structural schema cannot have, by their name in messages."""
 _FORBIDDEN_IN_JUNCTORS = (
     ("type", "must be empty to be structural"),
     ("additionalProperties", "must be undefined to be structural"),
@@ -41,7 +42,7 @@ _FORBIDDEN_IN_JUNCTORS = (
     ("x-kubernetes-validations", "must be empty to be structural"),
 )
 _UNDEFINED = ("additionalProperties", "default", "x-kubernetes-list-type", "x-kubernetes-map-type")
-"""Of these, those that are refused even if they say nothing."""
+"""Keywords of `_FORBIDDEN_IN_JUNCTORS` that are rejected even with an empty value."""
 _LEVELS = {
     "root": "must not be empty at the root",
     "item": "must not be empty for specified array items",
@@ -50,7 +51,7 @@ _LEVELS = {
 
 
 def unsupported(props: Props) -> str:
-    """Why a schema cannot even be looked at as a structural one; empty if it can."""
+    """Message about the first keyword that a structural schema cannot represent; empty if there is none."""
     for keyword, name in UNSUPPORTED.items():
         if props.get(keyword):
             return f"OpenAPIV3Schema '{name}' is not supported"
@@ -74,7 +75,7 @@ def unsupported(props: Props) -> str:
 
 
 def validate_structural(props: Props, path: str) -> Errors:
-    """All that keeps a schema from being structural."""
+    """Errors of a schema that is not structural."""
     errors = _invariants(props, "root", path) + _completeness(props, props, path, path)
     return sorted(errors, key=str)
 
@@ -135,7 +136,8 @@ def _invariants(props: Props, level: str, path: str) -> Errors:
 
 
 def _resource_fields(properties: Props, level: str, embedded: bool, path: str) -> Errors:
-    """Kind, version and metadata of a resource are what they are everywhere."""
+    """kind and apiVersion must be strings; metadata must be an object, at the root restricted to name and
+    generateName."""
     errors: Errors = []
     resource = level == "root" or embedded
     for name in ("kind", "apiVersion"):
@@ -186,7 +188,7 @@ def _junctors(props: Props, path: str, *, skip_any_of: bool = False, skip_first:
 
 
 def _nested(props: Props, path: str, *, skip_any_of: bool = False) -> Errors:
-    """A schema inside a junctor may say what values must be, not what they are."""
+    """A schema inside a junctor must not set types, defaults or descriptions, only value restrictions."""
     errors = _junctors(props, path, skip_any_of=skip_any_of)
     if isinstance(props.get("items"), dict):
         errors += _nested(props["items"], f"{path}.items")
@@ -204,7 +206,7 @@ def _nested(props: Props, path: str, *, skip_any_of: bool = False) -> Errors:
 
 
 def _completeness(props: Props, structure: Props, at: str, path: str) -> Errors:
-    """What the junctors of the root mention must be there outside of them."""
+    """Fields named in junctors must also be specified outside of junctors."""
     errors: Errors = []
     inner = [(props["not"], f"{path}.not")] if props.get("not") is not None else []
     for name in ("allOf", "anyOf", "oneOf"):

@@ -1,6 +1,7 @@
-"""Definitions as older servers, and kube-apiserver to this day, store them: apiextensions.k8s.io/v1beta1.
+"""CRDs in apiextensions.k8s.io/v1beta1, the version that kube-apiserver stores in etcd.
 
-What all versions have in common stands once above them there.
+v1beta1 holds fields that all versions share once, at the top of the spec. `to_v1` copies them into each
+version.
 """
 
 from __future__ import annotations

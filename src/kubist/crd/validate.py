@@ -1,5 +1,5 @@
-"""What a CustomResourceDefinition may say. Causes name fields as the reference's internal form has them: what all
-versions have in common (of one version, all) is found at the top of the spec."""
+"""Validates CRDs. Errors name fields of the reference's internal form: a field that all versions share is
+reported at the top of the spec (with one version, all fields)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from kubist.turns import leave_loop
 Props = dict[str, Any]
 
 LENGTHY_NODES = 2_000
-"""Schemas of more nodes are not looked at on the event loop."""
+"""CRDs with more schema nodes are validated in a worker thread instead of on the event loop."""
 
 
 def validate_definition(new: Object, old: Object | None) -> Errors:
-    """All that is wrong with a definition; with `old`, of one that was already there."""
+    """Errors of a CRD; with `old`, of an update."""
     spec = new["spec"]
     if node_count(spec) > LENGTHY_NODES:
         leave_loop()
@@ -122,12 +122,14 @@ def validate_names(given: Object, path: str) -> Errors:
 
 
 def _common(versions: list[Object], field: str) -> bool:
-    """Whether all versions say the same about something: then the reference has it at the top."""
+    """Whether all versions have the same value for a field. The reference's internal form then holds it at
+    the top."""
     return bool(versions) and all(version.get(field) == versions[0].get(field) for version in versions)
 
 
 def _internal(versions: list[Object] | None) -> Any:
-    """Versions as messages show them: in the reference's internal form, without the fields that all share."""
+    """Versions as messages show them: in the reference's internal form, without the fields that all versions
+    share."""
     common = [name for name in _AT_THE_TOP if _common(versions or [], name)]
     kept = [
         {name: value for name, value in version.items() if name not in common} for version in versions or ()
@@ -141,7 +143,7 @@ _AT_THE_TOP = ("schema", "subresources", "additionalPrinterColumns", "selectable
 
 
 class _Spec:
-    """The spec of a definition under validation."""
+    """Validates the spec of a CRD."""
 
     def __init__(self, crd: Object, old: Object | None) -> None:
         self.spec: Object = crd["spec"]
@@ -239,7 +241,7 @@ class _Spec:
         return "status" in definition.subresources_of(version)
 
     def _shared(self) -> Errors:
-        """What all versions have in common."""
+        """Errors of the fields that all versions share."""
         errors: Errors = []
         if not self.versions:
             return errors
@@ -256,7 +258,7 @@ class _Spec:
         return errors
 
     def _schema(self, version: Object, path: str, status: bool) -> Errors:
-        """The schema of a version: its root, its structure, its defaults, its keywords, its rules."""
+        """Errors of the schema of a version: root, structure, defaults, keywords, CEL rules."""
         props = definition.schema_of(version)
         if props is None:
             return []
@@ -292,12 +294,12 @@ class _Spec:
         return self.old is None or not any(map(_not_structural, schemas(self.old_spec)))
 
     def _before(self, version: Object) -> Object:
-        """The version as it was; empty if it is new."""
+        """The version before the update; empty if it is new."""
         held = self.old_spec.get("versions") or ()
         return next((found for found in held if found["name"] == version.get("name")), {})
 
     def _unchanged(self, version: Object) -> Tolerance:
-        """A schema that did not change is not refused for what its rules cost."""
+        """Tolerance for a version: an unchanged schema is not rejected for the cost of its rules."""
         before = self._before(version)
         if not before or definition.schema_of(before) != definition.schema_of(version):
             return self.tolerance
@@ -327,7 +329,7 @@ def _not_structural(props: Props) -> bool:
 
 
 def _tolerance(old: Object) -> Tolerance:
-    """What the old definition has that a new one may not have."""
+    """Checks that the old CRD violates are off."""
     held = [inner for props in schemas(old) for inner in walk(props)]
     types = schemarules.TYPES
     return Tolerance(

@@ -1,6 +1,6 @@
-"""One version of a custom resource: how its objects are decoded, defaulted, pruned and validated.
+"""One version of a custom resource: decoding, defaulting, pruning and validation of its objects.
 
-Made from a definition when it is served, compiled on first use, and immutable.
+Built from a CRD when it is served; compiled on first use; immutable.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Object = dict[str, Any]
 
 
 class Version:
-    """A version of a definition, served or not."""
+    """A version of a CRD, served or not."""
 
     def __init__(self, crd: Object, spec: Object) -> None:
         self.group: str = crd["spec"]["group"]
@@ -39,7 +39,7 @@ class Version:
         self.spec = spec
         self.props: Object | None = definition.schema_of(spec)
         self.preserves = bool(crd["spec"].get("preserveUnknownFields"))
-        """A relic: nothing at all is pruned."""
+        """`spec.preserveUnknownFields: true`, which only CRDs from v1beta1 have: no field is pruned."""
         subresources = definition.subresources_of(spec)
         self.status = "status" in subresources
         self.scale: Object | None = subresources.get("scale")
@@ -69,7 +69,8 @@ class Version:
 
     @functools.cached_property
     def _keywords(self) -> frozenset[str]:
-        """The keywords that occur anywhere in the schema: what is not there needs no walk over the object."""
+        """Keywords that occur anywhere in the schema. Without the keyword, a walk over the object can be
+        skipped."""
         found: set[str] = set()
         _collect_keywords(self.props or {}, found)
         return frozenset(found)
@@ -83,8 +84,9 @@ class Version:
         return "x-kubernetes-embedded-resource" in self._keywords
 
     def coerce(self, obj: Object, *, lenient: bool = False) -> list[str]:
-        """Make an object fit the schema, in place: metadata typed, unknown fields and forbidden nulls dropped.
-        Gives the paths of what was dropped. `lenient`: what is mistyped in metadata goes as well."""
+        """Makes an object fit the schema, in place: decodes metadata, drops unknown fields and forbidden
+        nulls. Returns the dropped paths. `lenient` also drops mistyped metadata fields instead of raising
+        DecodeError."""
         unknown: list[str] = []
         if "metadata" in obj:
             obj["metadata"], complaints = typed_metadata(obj["metadata"], lenient=lenient)
@@ -98,26 +100,26 @@ class Version:
         return unknown
 
     def decode(self, value: Object) -> tuple[Object, list[str]]:
-        """An object that a client sent: pruned, and a complaint for each field that went."""
+        """Decodes an object from a client: the pruned object, and a complaint for each unknown field."""
         kind = value.get("kind", self.kind)
         if kind != self.kind:
             metadata = value.get("metadata")
             name = metadata.get("name", "") if isinstance(metadata, dict) else ""
             error = fields.invalid("kind", kind, f"must be {self.kind}")
             raise status.invalid(self.group, kind, name if isinstance(name, str) else "", [error])
-        value = dict(_exact(value))  # a patch that changes nothing gives the live object itself
+        value = dict(_exact(value))  # a patch without changes passes the live object itself
         unknown = self.coerce(value)
         return self.framed(value, value.get("metadata")), [f'unknown field "{path}"' for path in unknown]
 
     def adopt(self, merged: Object) -> Object:
-        """An object that an apply made, with nothing dropped but what metadata does not know."""
+        """Completes an object that server-side apply merged. Only unknown metadata fields are dropped."""
         merged = _exact(merged)
         if self.embeds:
             embedded.coerce(self.structural, merged)
         return self.framed(merged, typed_metadata(merged.get("metadata"))[0])
 
     def framed(self, value: Object, metadata: Any) -> Object:
-        """An object that begins as stored ones do."""
+        """The object with kind, apiVersion and metadata first, the field order of stored objects."""
         frame = {"kind": self.kind, "apiVersion": self.api_version, "metadata": metadata or {}}
         return frame | {key: inner for key, inner in value.items() if key not in frame}
 
@@ -135,7 +137,7 @@ class Version:
 
 
 def _collect_keywords(props: Object, found: set[str]) -> None:
-    """The keywords of a schema and of the schemas of its values."""
+    """Collects the keywords of a schema and of its nested value schemas."""
     found.update(props)
     for inner in (props.get("properties") or {}).values():
         _collect_keywords(inner, found)
@@ -148,7 +150,8 @@ _OBJECT_META = by_name(node.OBJECT_META)
 
 
 def typed_metadata(value: Any, *, lenient: bool = False) -> tuple[Object, list[str]]:
-    """Metadata as every object has it, and the paths of its unknown fields."""
+    """Decoded ObjectMeta, and the paths of its unknown fields. `lenient` drops mistyped fields instead of
+    raising."""
     if value is None:
         return {}, []
     try:
@@ -161,7 +164,7 @@ def typed_metadata(value: Any, *, lenient: bool = False) -> tuple[Object, list[s
 
 
 def _exact(value: Object) -> Object:
-    """The value with its numbers as a typed server reads them."""
+    """The value with numbers rounded as typed decoding rounds them."""
     return rounded(value) if odd_number(orjson.dumps(value, default=str)) else value
 
 
@@ -170,7 +173,7 @@ def _path(complaint: str) -> str:
 
 
 def _fitting(value: Object) -> Object:
-    """Those fields of metadata that are what they must be."""
+    """The metadata fields that decode without error."""
     kept: Object = {}
     for name, field in value.items():
         try:

@@ -1,5 +1,5 @@
-"""Rules for what one version of a definition adds to its schema: columns, sub-resources, deprecation,
-selectable fields."""
+"""Validates the fields of a CRD version other than its schema's structure: root keywords, printer columns,
+subresources, deprecation, selectable fields."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ROOT_KEYWORDS = (
     "x-kubernetes-preserve-unknown-fields",
     "x-kubernetes-validations",
 )
-"""All that may be at the root of a schema if there is a status sub-resource."""
+"""Keywords allowed at the root of a schema with a status subresource."""
 POINTERS = frozenset(
     (
         "default",
@@ -55,7 +55,8 @@ POINTERS = frozenset(
         "x-kubernetes-preserve-unknown-fields",
     )
 )
-"""Keywords that are there even if what they say is nothing: false, 0, an empty object."""
+"""Keywords that count as present even with a zero value (false, 0, an empty object), because the reference's
+field is a pointer."""
 
 
 def deprecation_problems(version: Object) -> list[str]:
@@ -156,7 +157,7 @@ def validate_columns(version: Object, path: str) -> Errors:
 
 
 def validate_selectable(version: Object, path: str, before: Object) -> Errors:
-    """The fields that may be selected by; `before` is the version as it was, or empty."""
+    """Validates selectableFields. `before` is the version before the update, or empty."""
     chosen = version.get("selectableFields") or ()
     props = definition.schema_of(version)
     if not chosen:

@@ -1,7 +1,7 @@
-"""The conversion webhook of a definition: objects go out in a ConversionReview and come back in another version.
+"""Conversion webhook of a CRD: sends objects in a ConversionReview and validates the converted objects.
 
-What the webhook may not change (name, uid, namespace, and anything in metadata but labels and annotations) is
-checked or put back.
+The webhook may change only labels and annotations in metadata. A changed name, namespace or uid is an error;
+the server restores all other metadata fields.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def webhook_of(crd: Object, objects: Objects) -> Webhook | None:
 
 
 class Webhook:
-    """One conversion webhook."""
+    """Client for one conversion webhook. It speaks the first of conversionReviewVersions that the server
+    supports."""
 
     def __init__(self, webhook: Object, kind: str, objects: Objects) -> None:
         self._client = WebhookClient(webhook.get("clientConfig") or {})
@@ -55,7 +56,7 @@ class Webhook:
         self._objects = objects
 
     async def convert(self, obj: Object, api_version: str) -> Object:
-        """`obj` in another version, as the webhook says."""
+        """`obj` in another version, as converted by the webhook. Raises a 500 error on any failure."""
         failed = f"conversion webhook for {obj['apiVersion']}, Kind={obj['kind']} failed: "
         try:
             review = self._review(obj, api_version)
@@ -113,7 +114,7 @@ class Webhook:
 
 
 class _WrongAnswer(Exception):
-    """An answer that cannot be used."""
+    """Invalid response of the webhook."""
 
 
 def _failure(why: str) -> status.APIError:

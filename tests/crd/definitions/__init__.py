@@ -1,5 +1,5 @@
-"""Definitions as operators bring them along: large, with rules, several versions, and samples of their objects.
+"""CRDs like those of real operators: large, with CEL rules, several versions, and sample objects.
 
-Each module has a `DEFINITION`, a `SAMPLE` of its objects, a `PATCH` that is welcome, and `WRONG`: merge patches
-that are refused, with the fields they are refused for.
+Each module has `DEFINITION` (the CRD), `SAMPLE` (a valid object), `PATCH` (a valid merge patch) and `WRONG`:
+invalid merge patches with the fields of their errors.
 """

@@ -1,4 +1,4 @@
-"""Schemas in few words."""
+"""Short helpers to build schemas."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def conditions() -> Props:
 
 
 def builtin(name: str, *, without: tuple[str, ...] = ()) -> Props:
-    """A built-in type as generators write it out, for those who embed it."""
+    """Schema of a built-in type, written out as generators do for CRDs that embed it."""
     return _written_out(by_name(f"io.k8s.api.{name}"), without)
 
 

@@ -1,4 +1,4 @@
-"""Certificates, as a certificate manager has them: formats, references, private keys, renewal."""
+"""CRD of a certificate manager: formats, references, private keys, renewal."""
 
 from __future__ import annotations
 

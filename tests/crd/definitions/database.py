@@ -1,4 +1,4 @@
-"""Clusters of a database: scaled, in two versions, sizes that may only grow, and what must not change at all."""
+"""CRD of database clusters: scale subresource, two versions, sizes that may only grow, immutable fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A monitoring server that is run by its operator: a whole pod, written out, and what to scrape."""
+"""CRD of a monitoring operator: a full pod template, and scrape targets."""
 
 from __future__ import annotations
 

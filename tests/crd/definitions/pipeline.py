@@ -1,4 +1,4 @@
-"""Pipelines of tasks, each with a pod of its own: thousands of schema nodes, and rules of every kind."""
+"""CRD of task pipelines with a pod for each task: thousands of schema nodes, and many CEL rules."""
 
 from __future__ import annotations
 

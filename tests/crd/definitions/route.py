@@ -1,4 +1,4 @@
-"""Routes of a gateway: unions of filters, matches, weights; most of what may be wrong is said by rules."""
+"""CRD of gateway routes: unions of filters, matches, weights. CEL rules find most errors."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""Rules in schemas (`x-kubernetes-validations`): compiled when defined, tried when objects are written."""
+"""CEL rules in CRD schemas (`x-kubernetes-validations`): compiled with the CRD, evaluated on each object
+write."""

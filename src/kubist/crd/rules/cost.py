@@ -1,4 +1,5 @@
-"""What the rules of a schema may cost at most: how often each may be tried on one object, and the sum of all."""
+"""Estimated cost of the CEL rules of a schema: cost of a rule times its maximum number of evaluations, and
+the total."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ def times(cost: int, cardinality: int) -> int:
 
 
 class Total:
-    """The sum over a whole schema, and the rules that contribute most to it."""
+    """Sum of the costs of a whole schema, and its 4 most expensive rules (each at least 1 % of SCHEMA_LIMIT)."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -29,7 +30,8 @@ class Total:
 
 
 class SchemaCost:
-    """A place in the schema: how many values of one object may be there, if that can be said."""
+    """A schema node and its cardinality: the maximum number of its values in one object, or None if
+    unbounded."""
 
     def __init__(
         self, props: Props, cardinality: int | None = 1, total: Total | None = None, *, root: bool = True
@@ -56,7 +58,7 @@ class SchemaCost:
 
 
 def _elements(props: Props) -> int | None:
-    """How many children a value may have at most."""
+    """Maximum number of children of a value; None if the schema sets no maximum."""
     kind = props.get("type")
     if kind == "array":
         most = props.get("maxItems")
@@ -68,7 +70,7 @@ def _elements(props: Props) -> int | None:
 
 
 def excess(what: str, cost: int, limit: int) -> str:
-    """The message about a cost beyond its limit."""
+    """Error message for a cost above its limit."""
     factor = cost / limit
     if factor > 100:
         by = "more than 100x"

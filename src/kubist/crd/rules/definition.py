@@ -1,4 +1,4 @@
-"""Rules when they are defined: they must compile, and must not be able to cost too much."""
+"""Validates CEL rules when a CRD is written: each rule must compile and must stay within the cost limits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def expression_errors(
     *,
     per_expression: bool,
 ) -> Errors:
-    """What is wrong with the rules of one schema."""
+    """Errors of the CEL rules of one schema node. `per_expression`: each expression is checked against
+    RULE_LIMIT. The costs are added to `cost.total` in any case."""
     errors: Errors = []
     schema = schema_type(props, resource=cost.resource)
     where = f"{path}.x-kubernetes-validations"

@@ -1,4 +1,5 @@
-"""Rules when objects are written: tried parent first, each with the value it stands at."""
+"""Evaluates CEL rules when objects are written: parents first, each rule with the value of its schema node as
+`self`."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further
 
 
 class _Spent(Exception):
-    """No rule is tried any more."""
+    """The cost budget of the object is used up; no further rule is evaluated."""
 
 
 class Rules:
-    """The rules of one schema and all below it."""
+    """Rules of one schema node and of all nodes below it."""
 
     __slots__ = ("_convert", "_uses_old", "additional", "items", "keys", "kind", "properties", "rules")
 
@@ -51,7 +52,8 @@ class Rules:
     def validate(
         self, new: Any, old: Any, before: OldValue | None, path: str = ""
     ) -> tuple[Errors, list[str]]:
-        """What rules say about a value, as errors; and as warnings where what they refuse did not change."""
+        """Errors and warnings. A failed rule is a warning if the value is unchanged and the rule does not use
+        oldSelf (ratcheting)."""
         run = _Run(cel.BUDGET)
         with contextlib.suppress(_Spent):
             run.walk(self, new, old, _Correlation(before, None) if before is not None else _NO, path)
@@ -59,7 +61,7 @@ class Rules:
 
 
 def compile_rules(props: Props, *, root: bool) -> Rules | None:
-    """The rules of a schema; None if it has none."""
+    """Compiled rules of a schema; None if it has no rules."""
     if not _has_rules(props):
         return None
     return _compile(props, schema_type(props, resource=root))
@@ -98,7 +100,7 @@ def _compile(props: Props, schema: SchemaType | None) -> Rules | None:
 
 
 class _Correlation:
-    """What a value was before, or the nearest of its parents of which that can be said."""
+    """Old value of a value, or of its nearest parent that can be matched with the old object."""
 
     __slots__ = ("current", "parent")
 
@@ -129,7 +131,8 @@ _NO = _Correlation(None, None)
 
 
 class _Run:
-    """One object on its way through the rules."""
+    """Evaluation of all rules on one object. It raises `Lengthy` on the event loop when SLICE of the budget
+    is used."""
 
     def __init__(self, budget: int) -> None:
         self.left = budget

@@ -1,4 +1,4 @@
-"""One rule, compiled: its expression, its message, and why it cannot be compiled if it cannot."""
+"""One compiled CEL rule: rule and message programs, their estimated costs, and compile errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ Props = dict[str, Any]
 
 
 class CompiledRule:
-    """A rule of a schema."""
+    """A rule of `x-kubernetes-validations`. `program` is None if the rule does not compile; `error` then
+    holds the reason."""
 
     __slots__ = (
         "cost",
@@ -76,5 +77,5 @@ class CompiledRule:
 
     @property
     def shown(self) -> str:
-        """The rule as errors name it."""
+        """The rule as error messages name it: `message` if set, else the expression."""
         return ((self.rule.get("message") or "") or (self.rule.get("rule") or "")).strip()

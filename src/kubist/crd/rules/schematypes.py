@@ -1,4 +1,4 @@
-"""Schemas as types of CEL, with the sizes that they allow: what checking and estimating need to know."""
+"""CEL types of CRD schemas with their maximum sizes, for type checking and cost estimation."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ _serial = itertools.count()
 
 
 class SchemaType:
-    """A schema, its CEL type, and its sizes. `most` is the number of elements or characters it may have; `least`
-    the bytes that its smallest value takes."""
+    """A CEL type and its sizes. `most` is the maximum number of elements or bytes of a value; `least` is the
+    size of the smallest value in bytes of JSON."""
 
     def __init__(self, type_: Type, most: int = REQUEST_BYTES, least: int = 1) -> None:
         self.type = type_
         self.most = most
         self.least = least
         self.fields: dict[str, SchemaType] = {}
-        """By the names that expressions use."""
+        """By field name as expressions spell it (escaped)."""
         self.element: SchemaType | None = None
 
     def size_of(self, path: tuple[str, ...]) -> int | None:
-        """The most elements of what a path from here leads to; the first part of the path is the variable."""
+        """Maximum size of the value at a path, or None if unknown. The first part of the path is the
+        variable's name."""
         here: SchemaType | None = self
         for name in path[1:]:
             if here is None:
@@ -42,7 +43,7 @@ class SchemaType:
 
     @property
     def cardinality(self) -> int:
-        """How many such values a request can hold."""
+        """Maximum number of values of this type in one request."""
         return REQUEST_BYTES // (self.least + 1)
 
 
@@ -53,13 +54,13 @@ _LEAST = {"duration": 3, "date": 12, "date-time": 21}
 
 
 def with_metadata(props: Props) -> Props:
-    """A resource's schema with what every resource has."""
+    """The schema of a resource with kind, apiVersion and metadata (name and generateName)."""
     known = {"kind": {"type": "string"}, "apiVersion": {"type": "string"}, "metadata": _META}
     return {**props, "properties": {**(props.get("properties") or {}), **known}}
 
 
 def schema_type(props: Props, *, resource: bool = False, name: str = "") -> SchemaType | None:
-    """The type of a schema; None if it has none (expressions cannot see such a value)."""
+    """CEL type of a schema. None if it has no type; expressions cannot use such a value."""
     if props.get("x-kubernetes-int-or-string"):
         most = props.get("maxLength")
         return SchemaType(DYN, max(most, 0) * 4 if most is not None else REQUEST_BYTES - 2, 1)

@@ -1,1 +1,1 @@
-"""Objects against the schema of their definition."""
+"""Validation of custom resources against the OpenAPI schema of their CRD."""

@@ -1,7 +1,7 @@
-"""What is wrong with a value, by its schema: causes in the reference's order, each once.
+"""Explains why a value does not fit its schema: causes in the reference's order, without duplicates.
 
-Every schema also says how much of a value it liked: of several alternatives that all fail, the one that liked
-most is the one whose causes are shown.
+Each schema also counts how many of its parts matched. If all alternatives of an anyOf or oneOf fail, the
+causes of the alternative with the highest count are reported.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from kubist.meta.numerals import go_float
 
 Props = dict[str, Any]
 NOWHERE = "<nil>"
-"""The field of a cause that the reference cannot place."""
+"""Field of a cause for which the reference names no field."""
 
 
 class OldValue:
-    """The value that a part of the new object had before, as far as the two can be told to be the same part."""
+    """A part of the new object and its counterpart in the old object. None replaces it when they cannot be
+    matched."""
 
     def __init__(self, new: Any, old: Any, props: Props | None) -> None:
         self.new = new
@@ -51,7 +52,8 @@ class OldValue:
         return OldValue(self.new[name], self.old[name], props)
 
     def index(self, position: int) -> OldValue | None:
-        """Items of keyed lists are found by their keys; of other lists nothing can be said once one changed."""
+        """Items of lists of type map are matched by their keys. Items of other lists are matched only if the
+        list is unchanged."""
         if not isinstance(self.old, list) or not isinstance(self.new, list):
             return None
         items = self.props.get("items")
@@ -78,7 +80,7 @@ def _identity(item: Any, keys: tuple[str, ...]) -> bytes | None:
 
 
 class _Result:
-    """Causes so far, and how much of the value fitted."""
+    """Causes so far, and the count of matched parts."""
 
     __slots__ = ("errors", "fitted")
 
@@ -115,7 +117,7 @@ class Explainer:
         self.props = props
 
     def explain(self, value: Any, path: str = "", old: OldValue | None = None) -> list[FieldError]:
-        """`path` is where the value is: it precedes every field."""
+        """`path` is prepended to the field of every error."""
         result = _ratcheted(self.props, value, "", old)
         if not path:
             return list(result.errors.values())
@@ -302,5 +304,5 @@ def _junctors(props: Props, value: Any, path: str, result: _Result, old: OldValu
 
 
 def _best(branches: list[_Result]) -> _Result:
-    """The first of those that fitted best."""
+    """The branch with the highest count; the first of equals."""
     return max(branches, key=lambda branch: branch.fitted)

@@ -1,4 +1,4 @@
-"""Numbers as JSON has them: what counts as an integer, what is in range, what equals what."""
+"""JSON numbers in validation: integer test, range of formats, limits, enum equality."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ TYPE_NAMES: dict[type, str] = {
 
 
 def is_integer(value: float) -> bool:
-    """Whether a float is an integer for all purposes of JSON."""
+    """Whether a float counts as an integer: at most 2^53-1 in size, and within a relative difference of 1e-9
+    of one."""
     if math.isnan(value) or math.isinf(value) or abs(value) > _MAX_JSON_INTEGER:
         return False
     nearest = math.trunc(value)
@@ -34,7 +35,8 @@ def is_integer(value: float) -> bool:
 
 
 def fits_type(value: Any, types: tuple[str, ...], format_: str) -> bool:
-    """Whether a value that is not null is of one of the types."""
+    """Whether a non-null value has one of the types. With a format and no numeric type, every string and
+    array fits."""
     kind = TYPE_NAMES[value.__class__]
     numeric = "number" in types or "integer" in types
     if format_ and not numeric and kind in ("string", "array"):
@@ -47,13 +49,13 @@ def fits_type(value: Any, types: tuple[str, ...], format_: str) -> bool:
 
 
 def in_range(value: float, types: tuple[str, ...], format_: str) -> bool:
-    """Whether a number can be held by the type and format."""
+    """Whether a number fits the type and format (int32, int64, float)."""
     if types == ("integer",):
         bits = 31 if format_ == "int32" else 63
         if isinstance(value, float):
             if not value.is_integer():
                 return False
-            value = int(Decimal(repr(value)))  # its shortest spelling, as the reference reads it again
+            value = int(Decimal(repr(value)))  # shortest decimal form, which the reference parses again
         return -(1 << bits) <= value < 1 << bits
     if format_ == "float":
         try:
@@ -64,7 +66,7 @@ def in_range(value: float, types: tuple[str, ...], format_: str) -> bool:
 
 
 def native(value: Any) -> Any:
-    """Integers beyond 64 bits are floats."""
+    """Integers beyond 64 bits become floats, as in the reference's decoder."""
     if value.__class__ is int and not -(1 << 63) <= value < 1 << 63:
         return float(value)
     return value
@@ -73,7 +75,8 @@ def native(value: Any) -> Any:
 def problems(
     props: Props, types: tuple[str, ...], format_: str, value: Any, path: str
 ) -> list[tuple[str, str]]:
-    """What is wrong with a number: (code, message), the code empty if no field is named for it."""
+    """Violations of a number as (keyword, message). The keyword is empty if the reference names no field for
+    it."""
     value = native(value)
     found: list[tuple[str, str]] = []
     form = f"with format {format_}" if format_ else "(default format)"
@@ -124,15 +127,15 @@ def shown(limit: float, exact: bool) -> str:
 
 
 def is_one_of(value: Any, enum: list[Any]) -> bool:
-    """Whether a value is among those allowed; null never is, and 1 is 1.0, but true is not 1."""
+    """Whether the enum contains the value. Null never matches; 1 equals 1.0, but true does not equal 1."""
     if value is None:
         return False
     return any(same(_converted(value, allowed), allowed) for allowed in enum if allowed is not None)
 
 
 def _converted(value: Any, wanted: Any) -> Any:
-    """A number as the type it is compared with, as the reference converts it: cut to an integer, or even taken
-    for the code of a character."""
+    """The number converted to the type of the enum value, as the reference converts it: a float is truncated
+    to an integer, and an integer becomes the character with that code point."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return value
     if isinstance(value, float) and isinstance(wanted, int):

@@ -1,7 +1,7 @@
-"""JSON-schema validation of custom objects: a compiled yes or no, and an account of what is wrong.
+"""JSON-schema validation of custom resources: a compiled check, and an explanation of failures.
 
-Nearly all objects are valid, so `Validator.valid` is a closure that only says whether a value is; only when it
-says no does `explain` walk again and collect the causes in the reference's order.
+Nearly all objects are valid. `Validator.valid` is therefore a compiled closure that returns only a bool.
+`Explainer` walks an invalid value again and collects the causes in the reference's order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Check = Callable[[Any], bool]
 
 
 class Validator:
-    """A compiled schema."""
+    """Compiled schema. `valid` and `Explainer` must accept the same values."""
 
     __slots__ = ("_explainer", "valid")
 
@@ -29,7 +29,8 @@ class Validator:
         self._explainer = Explainer(props)
 
     def validate(self, value: Any, path: str = "", old: OldValue | None = None) -> list[FieldError]:
-        """All causes. With `old`, the value before an update, what is wrong but unchanged does not count."""
+        """All errors of `value`. With `old` (the value before an update), errors in unchanged parts are
+        dropped (ratcheting)."""
         if self.valid(value):
             return []
         return self._explainer.explain(value, path, old)
@@ -40,7 +41,8 @@ def compile_schema(props: Props) -> Validator:
 
 
 def compile_check(props: Props) -> Check:
-    """Whether a value fits: exactly when `Explainer` has nothing to say."""
+    """Compiles a schema to a check. The check is true exactly when `Explainer` finds no error: change both
+    together."""
     types, format_ = types_of(props), format_of(props)
     checks: dict[type, list[Check]] = {kind: [] for kind in (str, int, float, bool, list, dict)}
     allowed = {
