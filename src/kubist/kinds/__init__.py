@@ -1,1 +1,1 @@
-"""What a kind adds to the generic verbs: defaults, preparation, validation, columns. Never sees HTTP."""
+"""Strategies of the built-in kinds: defaults, preparation, validation, subresources. They never see HTTP."""

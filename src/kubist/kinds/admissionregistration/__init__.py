@@ -1,1 +1,1 @@
-"""Kinds of admissionregistration.k8s.io. What they do to requests is in the admission room."""
+"""Kinds of admissionregistration.k8s.io. The plugins that enforce them are in `kubist.admission`."""

@@ -1,6 +1,7 @@
-"""Variables of a policy: named expressions that later expressions see as `variables.<name>`.
+"""CEL variables of an admission policy: named expressions that later expressions see as `variables.<name>`.
 
-A policy may have thousands. Each sees those before it, so the lists share one store and differ in their length alone.
+A policy may have thousands of variables, and each sees the variables before it. Therefore all prefixes of the list
+share one store and differ only in their length.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from collections.abc import Callable
 from kubist.cel import Type
 
 Flags = tuple[bool, bool]
-"""Key of the types of variables: whether there are params, and whether there is an authorizer."""
+"""Key of the variables' types: whether `params` is declared, and whether `authorizer` is declared."""
 
 
 class _Store:
-    """Definitions in their order, and the types that were found for them."""
+    """Variables in the order of the policy, with the types found so far by environment flags."""
 
     def __init__(self) -> None:
         self.definitions: list[tuple[str, str]] = []
@@ -28,7 +29,7 @@ class _Store:
 
 
 class Variables:
-    """The first `count` definitions of a store."""
+    """The first `count` variables of a store."""
 
     __slots__ = ("_count", "_store")
 
@@ -57,7 +58,7 @@ class Variables:
         return Variables(store, self._count + 1)
 
     def types(self, flags: Flags, type_of: Callable[[str, Variables], Type]) -> VariableTypes:
-        """The types by name. `type_of` says what type an expression has that sees some variables."""
+        """Types by variable name. `type_of` returns the type of an expression that sees the given variables."""
         return VariableTypes(self, flags, type_of)
 
     def find(self, name: str, flags: Flags, type_of: Callable[[str, Variables], Type]) -> Type | None:
@@ -67,13 +68,13 @@ class Variables:
         if found < 0:
             return None
         known = store.types.setdefault(flags, [])
-        while len(known) <= positions[found]:  # In order, so that none has to find the types of others first.
+        while len(known) <= positions[found]:  # In order, so that no variable needs the type of a later one.
             known.append(type_of(store.definitions[len(known)][1], Variables(store, len(known))))
         return known[positions[found]]
 
 
 class VariableTypes(dict[str, Type]):
-    """The fields of `variables`, found when an expression names them."""
+    """Fields of `variables`. The type of a field is found when an expression first names it."""
 
     def __init__(self, variables: Variables, flags: Flags, type_of: Callable[[str, Variables], Type]) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""The CEL expressions of policies and match conditions: what they may refer to, and what they must give.
+"""CEL expressions of policies and match conditions: the declared variables and the required result types.
 
-The kinds of this room ask `check` when expressions are written; admission compiles the same way to use them.
+The kinds of this package call `check` when expressions are written. Admission calls `compile` to evaluate them.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _RESULTS: dict[Result, tuple[Type, ...]] = {
 
 
 class Environment:
-    """Names that an expression may use besides `object`, `oldObject`, `request` and `namespaceObject`.
+    """Variables that an expression may use besides `object`, `oldObject`, `request` and `namespaceObject`.
 
-    `variables` are named expressions, seen as `variables.<name>` in the order of their definition; `composed` says that
-    there are some, of which the first sees none. `patch_types` are `Object` and `JSONPatch`, with which mutations are
-    written.
+    `variables` are named expressions, seen as `variables.<name>` in the order of the policy. `composed` declares
+    `variables` even while it is still empty, as the first variable sees it. `patch_types` declares the types of
+    mutations: `Object` and `JSONPatch`.
     """
 
     __slots__ = ("_made", "authorizer", "composed", "params", "patch_types", "variables")
@@ -53,7 +53,7 @@ class Environment:
         self._made: cel.Environment | None = None
 
     def defining(self, name: str, expression: str) -> Environment:
-        """The environment of what follows a variable."""
+        """Environment of the expressions after the given variable."""
         return Environment(
             params=self.params,
             authorizer=self.authorizer,
@@ -63,7 +63,7 @@ class Environment:
         )
 
     def without_authorizer(self) -> Environment:
-        """The environment of message expressions, which may not ask the authorizer."""
+        """Environment of message expressions, which must not use the authorizer."""
         return Environment(
             params=self.params,
             authorizer=False,
@@ -73,17 +73,18 @@ class Environment:
         )
 
     def made(self) -> cel.Environment:
-        """The environment as the language knows it."""
+        """CEL environment with these declarations, built once."""
         if self._made is None:
             self._made = self._make(self.variables, patch_types=self.patch_types)
         return self._made
 
     def types(self) -> VariableTypes:
-        """The types of the variables. Each is compiled once, also where many follow one another."""
+        """Types of the variables. Each variable is compiled once, also in a long chain of variables."""
         return self.variables.types((self.params, self.authorizer), self._type_of)
 
     def _type_of(self, expression: str, seen: Variables) -> Type:
-        """The type of a variable, which sees those before it, and no types of patches."""
+        """Type of a variable's expression, DYN if it does not compile. It sees earlier variables but no patch
+        types."""
         try:
             return cel.compile(expression, self._make(seen, patch_types=False)).type
         except CompileError:
@@ -114,7 +115,7 @@ class Environment:
 
 
 def compile(expression: str, environment: Environment, result: Result) -> Program:
-    """The expression ready to be evaluated; CompileError in the words of the reference. Callers keep the program."""
+    """Program for the expression; raises CompileError with the reference's message. Callers cache the program."""
     try:
         program = cel.compile(expression, environment.made())
     except CompileError as error:
@@ -132,7 +133,7 @@ def _shown(type_: Type) -> str:
 
 
 def check(expression: str, environment: Environment, result: Result) -> str | None:
-    """Compile: what is wrong with the expression, or None."""
+    """Compiles the expression and returns the error message, or None."""
     try:
         compile(expression, environment, result)
     except CompileError as error:
@@ -143,6 +144,6 @@ def check(expression: str, environment: Environment, result: Result) -> str | No
 def validate(
     expression: str, path: str, environment: Environment, result: Result, *, shown: Any = None
 ) -> list[FieldError]:
-    """`check`, as errors of a field that holds the expression (or `shown`, where that differs)."""
+    """`check` as field errors. The errors show `shown` as the value, if given, otherwise the expression."""
     wrong = check(expression, environment, result)
     return [fields.invalid(path, expression if shown is None else shown, wrong)] if wrong else []

@@ -1,4 +1,4 @@
-"""What webhooks and policies share: rules and resources that they match, and conditions on top."""
+"""Validation shared by webhooks and policies: rules, match resources and match conditions."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def reserved_name_warnings(obj: Object) -> list[str]:
 
 
 def one_of(value: str | None, path: str, allowed: tuple[str, ...], *, needed: bool = False) -> Errors:
-    """An optional word out of a few."""
+    """Validates an enum value. None is an error only if the value is `needed`."""
     if value is None:
         return [fields.required(path)] if needed else []
     return [] if value in allowed else [fields.not_supported(path, value, allowed)]
 
 
 def validate_rule(rule: Object, path: str) -> Errors:
-    """Operations on groups, versions and resources; `*` is all of them and stands alone."""
+    """Validates operations, groups, versions and resources of a rule. `*` must be the only item of its list."""
     errors = []
     operations = rule.get("operations") or []
     if not operations:
@@ -85,7 +85,7 @@ def _alone(values: list[str], path: str, what: str) -> Errors:
 
 
 def _validate_resources(resources: list[str], path: str) -> Errors:
-    """`a/*` covers all sub-resources of a, `*/b` sub-resource b of all, `*/*` everything."""
+    """Validates resources: `a/*` is all subresources of a, `*/b` is subresource b of all resources, `*/*` is both."""
     errors = []
     if not resources:
         errors.append(fields.required(path))
@@ -147,7 +147,7 @@ def _validate_named_rule(rule: Object, path: str) -> Errors:
 
 
 def validate_mutating_operations(match: Object | None, path: str) -> Errors:
-    """Nothing is left to change when an object is deleted."""
+    """Rejects the DELETE operation for mutating policies: a deleted object cannot be mutated."""
     return [
         fields.not_supported(f"{path}.resourceRules.operations", operation, MUTATING_OPERATIONS)
         for rule in (match or {}).get("resourceRules") or ()

@@ -25,7 +25,7 @@ _PATCHES: dict[str, tuple[Literal["ApplyConfiguration", "JSONPatch"], str, str]]
     "ApplyConfiguration": ("ApplyConfiguration", "applyConfiguration", "jsonPatch"),
     "JSONPatch": ("JSONPatch", "jsonPatch", "applyConfiguration"),
 }
-"""Patch type → its result, the field that says it, the field that must then be absent."""
+"""Patch type → result type, field with the expression, field that must then be absent."""
 
 
 class MutatingAdmissionPolicyStrategy(PolicyStrategy):

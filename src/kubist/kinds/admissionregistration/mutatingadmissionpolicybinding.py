@@ -1,4 +1,4 @@
-"""MutatingAdmissionPolicyBinding: where a mutating policy holds, and with which parameters."""
+"""MutatingAdmissionPolicyBinding: binds a mutating policy to resources and to parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MutatingWebhookConfiguration: servers that may change an object before it is stored."""
+"""MutatingWebhookConfiguration: webhooks that may change an object before it is stored."""
 
 from __future__ import annotations
 

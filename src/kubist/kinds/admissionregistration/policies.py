@@ -1,4 +1,4 @@
-"""What policies and their bindings share: parameters, variables, and who may use which parameters."""
+"""Rules shared by policies and bindings: paramKind, paramRef, variables, and the right to read the parameters."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _is_reserved = re.compile(
 ).fullmatch
 
 MANY_EXPRESSIONS = 64
-"""Expressions of a policy from which on compiling them takes too long for the event loop."""
+"""Number of expressions in a policy above which they are compiled outside the event loop."""
 _EXPRESSIONS = ("variables", "validations", "mutations", "auditAnnotations")
 
 
 class _PolicyObject(Strategy):
-    """A policy or a binding: strict about versions of itself, and about who may read its parameters."""
+    """Policy or binding. Updates need a resourceVersion, and the writer must be allowed to read the parameters."""
 
     generation = ("spec",)
     unconditional_update = False
     qualified_finalizers = False
     parameters: ClassVar[str]
-    """The field of spec whose objects the writer must be allowed to read."""
+    """Field of spec that refers to the objects which the writer must be allowed to read."""
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
         return objectmeta.validate_create(
@@ -74,12 +74,12 @@ class _PolicyObject(Strategy):
             raise status.invalid(ctx.resource.group, ctx.resource.kind, obj["metadata"]["name"], [error])
 
     async def access_error(self, ctx: Context, spec: Object) -> str:
-        """Why the caller may not use these parameters, or nothing."""
+        """Message that the user may not read the parameters, or "" if allowed."""
         raise AssertionError("every policy and binding says so")
 
 
 def _resource_of(ctx: Context, kind: Object | None) -> tuple[str, str]:
-    """(group, resource) of a parameter kind, as far as it is known; `*` for what is not."""
+    """(group, resource) of a paramKind. An unknown part is `*`, so that the check then needs access to all."""
     api_version = (kind or {}).get("apiVersion", "")
     if kind is None or api_version.count("/") > 1:
         return "*", "*"
@@ -113,7 +113,7 @@ class PolicyStrategy(_PolicyObject):
 class BindingStrategy(_PolicyObject):
     parameters = "paramRef"
     policies: ClassVar[str]
-    """The resource of the policies that are bound."""
+    """Resource name of the bound policies."""
 
     def default(self, obj: Object) -> None:
         default_match_resources(obj.setdefault("spec", {}).get("matchResources"))
@@ -147,7 +147,7 @@ class BindingStrategy(_PolicyObject):
 
 
 def validate_matching(spec: Object) -> Errors:
-    """What a policy applies to, and the part of its spec that comes before."""
+    """Validates failurePolicy, paramKind and matchConstraints of a policy."""
     errors = one_of(spec.get("failurePolicy"), "spec.failurePolicy", FAILURE_POLICIES, needed=True)
     kind = spec.get("paramKind")
     if kind is not None:
@@ -163,7 +163,7 @@ def validate_matching(spec: Object) -> Errors:
 
 
 def validate_conditions(spec: Object, old: Object | None) -> Errors:
-    """Match conditions are looked at again only when they, or the type of `params`, changed."""
+    """Validates match conditions. An update checks them only if matchConditions or paramKind changed."""
     if old is not None and all(spec.get(n) == old.get(n) for n in ("paramKind", "matchConditions")):
         return []
     return validate_match_conditions(
@@ -172,7 +172,7 @@ def validate_conditions(spec: Object, old: Object | None) -> Errors:
 
 
 def validate_variables(spec: Object, environment: Environment) -> tuple[Errors, Environment]:
-    """Each variable sees those before it; the environment that comes back has them all."""
+    """Validates variables in order, because each sees the earlier ones. Also returns the environment with all."""
     errors: Errors = []
     if sum(len(spec.get(name) or ()) for name in _EXPRESSIONS) > MANY_EXPRESSIONS:
         leave_loop()

@@ -104,7 +104,7 @@ def _validate(policy: Object, old: Object | None) -> Errors:
 def _validate_validation(
     validation: Object, path: str, environment: Environment, told: Environment
 ) -> Errors:
-    """`told` is the environment of message expressions."""
+    """`told` is the environment of messageExpression, which has no authorizer."""
     errors = []
     expression = validation.get("expression", "")
     if not expression.strip():

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicyBinding: where a policy holds, with which parameters, and what a failure does."""
+"""ValidatingAdmissionPolicyBinding: binds a policy to resources, to parameters and to validationActions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ValidatingWebhookConfiguration: servers that are asked whether a request may pass."""
+"""ValidatingWebhookConfiguration: webhooks that allow or deny a request."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What CEL expressions of admission may refer to: the request, its objects, the namespace, the authorizer.
+"""CEL types of admission expressions: the request, its objects, the namespace, the authorizer.
 
-Types only; `kubist.admission.policies` has the values.
+Types only; the values are in `kubist.admission.policies`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ Function = tuple[list[Overload], Callable[..., Any]]
 
 
 def _method(name: str, *overloads: tuple[str, tuple[Type, ...], Type]) -> Function:
-    """A function that its target has as a method of the same name (in Python's spelling)."""
+    """CEL member function that calls the target's Python method of the same name in snake case."""
     spelled = "".join(f"_{char.lower()}" if char.isupper() else char for char in name)
 
     def call(target: Any, *args: Any) -> Any:
@@ -120,7 +120,7 @@ OBJECT = "Object"
 
 
 def escape_key(text: str) -> str:
-    """A key as a part of a JSON pointer."""
+    """Escapes a key for use as one segment of a JSON pointer."""
     return text.replace("~", "~0").replace("/", "~1")
 
 
@@ -133,14 +133,14 @@ PATCH_FUNCTIONS: dict[str, Function] = {
 
 
 class _AnyField(dict[str, Type]):
-    """The fields of an object of which nothing is known: all there are, of any type."""
+    """Fields of an object without schema: every name exists and has type DYN."""
 
     def get(self, key: str, default: Any = None) -> Type:
         return DYN
 
 
 class PatchTypes(dict[str, Type]):
-    """Variables, and the types that mutations are written with: `JSONPatch`, `Object`, `Object.<field>`…"""
+    """Variables plus the types of mutations: `JSONPatch`, `Object`, `Object.<field>`…"""
 
     def __init__(self, variables: dict[str, Type]) -> None:
         super().__init__({**variables, "JSONPatch{}": JSON_PATCH})

@@ -1,4 +1,4 @@
-"""What the two webhook configurations share: hooks, with tolerance for what is already stored."""
+"""Validation shared by the two webhook configurations. Faults of the stored configuration stay allowed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class WebhookConfigurationStrategy(Strategy):
 
 
 def _validate(hooks: list[Object], old: list[Object] | None) -> Errors:
-    """What an old configuration already does wrong, the new one may."""
+    """Validates webhooks. A rule that the old configuration already breaks is not enforced on the new one."""
     before = old or []
     side_effects: tuple[str, ...] = _SIDE_EFFECTS
     if all(hook.get("sideEffects") in _NO_SIDE_EFFECTS for hook in before):
@@ -133,7 +133,7 @@ def _validate_client(client: Object, path: str) -> Errors:
     if (url is None) == (service is None):
         return [fields.required(path, "exactly one of url or service is required")]
     if service is not None:
-        # The reference takes the two for each other: a service without a name is told to have a namespace.
+        # The reference swaps the two fields: the error for a missing name says that the namespace is missing.
         swapped = {**service, "name": service.get("namespace"), "namespace": service.get("name")}
         return validate_service(swapped, f"{path}.service")
     return validate_url(url or "", f"{path}.url")

@@ -1,5 +1,7 @@
-"""CustomResourceDefinition: a resource that users add. What may be defined is in `crd/validate`; what follows
-from a definition (names, establishment, serving, cleanup) is in `crd/controller`."""
+"""CustomResourceDefinition: a resource that users add.
+
+Spec validation is in `crd/validate`. `crd/controller` handles names, establishment, serving and cleanup.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class CustomResourceDefinitionStatus(Update):
-    """`/status` keeps what it is given of metadata."""
+    """`/status`, through which metadata can change too."""
 
     reset_fields = ("spec",)
 
@@ -78,7 +80,7 @@ class CustomResourceDefinitionStrategy(Strategy):
         return names.dns_subdomain(name, prefix)
 
     def name_rule(self, obj: Object) -> Callable[[str, bool], list[str]]:
-        """The one name that fits the spec. A generateName is held to it as well."""
+        """Rule for the only valid name, `<plural>.<group>`. The rule also applies to generateName."""
         spec = obj["spec"]
         wanted = f"{spec['names'].get('plural', '')}.{spec.get('group', '')}"
 
@@ -102,7 +104,8 @@ class CustomResourceDefinitionStrategy(Strategy):
         return formats_warnings(new, old)
 
     def mark_deleted(self, ctx: Context, obj: Object) -> bool | None:
-        """The first deletion only marks; its objects go before it does."""
+        """Sets deletionTimestamp, finalizer and Terminating on the first delete. The custom resources are deleted
+        first."""
         metadata = obj["metadata"]
         if "deletionTimestamp" in metadata:
             return None

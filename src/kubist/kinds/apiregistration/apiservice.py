@@ -1,4 +1,4 @@
-"""APIService: who serves a group-version. One without a service is served right here, and so is available."""
+"""APIService: the server of a group-version. Without spec.service this server serves it, so it is Available."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class APIServiceStrategy(Strategy):
 
 
 def _validate_metadata(obj: Object) -> Errors:
-    """The name is no choice: it says which group and version are served."""
+    """Validates metadata. The name must be `<version>.<group>`."""
     spec = obj.get("spec") or {}
     wanted = f"{spec.get('version', '')}.{spec.get('group', '')}"
 

@@ -1,4 +1,4 @@
-"""ControllerRevision: one past state of a DaemonSet or StatefulSet, never changed."""
+"""ControllerRevision: immutable snapshot of a DaemonSet's or StatefulSet's state."""
 
 from __future__ import annotations
 

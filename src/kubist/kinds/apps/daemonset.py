@@ -1,4 +1,4 @@
-"""DaemonSet: a pod on every node that wants one."""
+"""DaemonSet: one pod on every matching node."""
 
 from __future__ import annotations
 
@@ -98,12 +98,12 @@ class DaemonSetStrategy(Workload):
         return errors + _validate_spec(ctx, new, old["spec"])
 
     def raises_generation(self, new: Object, old: Object) -> bool:
-        """Of a DaemonSet only a change of the template is worth a warning about it."""
+        """Whether the template changed. Other changes of a DaemonSet give no warnings."""
         return bool(new["spec"]["template"] != old["spec"]["template"])
 
 
 def template_generation(obj: Object) -> int:
-    """How often the template changed: once a field of the spec, in this version an annotation."""
+    """Number of template changes. It was a field of the spec in older versions and is an annotation in apps/v1."""
     return integer_annotation(obj, TEMPLATE_GENERATION) or 0
 
 
@@ -142,8 +142,7 @@ def _validate_update_strategy(strategy: Object, path: str) -> Errors:
 
 
 def _validate_rolling_update(rolling_update: Object, path: str) -> Errors:
-    """Pods of a node are replaced either before or after the old one is gone, so exactly one of the two is
-    not zero."""
+    """Validates maxUnavailable and maxSurge: exactly one of them must be non-zero."""
     unavailable = rolling_update.get("maxUnavailable", 0)
     surge = rolling_update.get("maxSurge", 0)
     errors = validate_int_or_percent(unavailable, f"{path}.maxUnavailable")

@@ -83,7 +83,7 @@ class DeploymentStrategy(Replicated):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def raises_generation(self, new: Object, old: Object) -> bool:
-        """Annotations are handed down to the ReplicaSets, so they count as well."""
+        """Annotations count as well, because the controller copies them to the ReplicaSets."""
         annotations, before = new["metadata"].get("annotations"), old["metadata"].get("annotations")
         return annotations != before or super().raises_generation(new, old)
 
@@ -100,7 +100,7 @@ class DeploymentStrategy(Replicated):
 
 
 def _default_rollback(obj: Object) -> None:
-    """A revision to roll back to was once a field of the spec."""
+    """Normalizes the rollback revision, which was a field of the spec in older versions, to an integer annotation."""
     annotations = obj.setdefault("metadata", {}).get("annotations")
     if not annotations or ROLLBACK_TO not in annotations:
         return
@@ -163,8 +163,8 @@ def _validate_rolling_update(rolling_update: Object, path: str) -> Errors:
 
 
 def shown_strategy(strategy: Object, **rolling_update: int | None) -> dict[str, Any]:
-    """A strategy as messages show it: with the names of its fields in Go, `rolling_update` being those of a
-    rolling update with their zero values."""
+    """Strategy in the form of Go error messages: Go field names. `rolling_update` maps rollingUpdate's fields to
+    their zero values."""
     given = strategy.get("rollingUpdate")
     shown = None
     if given is not None:

@@ -1,4 +1,4 @@
-"""Fields of older versions of the group that live on as annotations whose value is an integer."""
+"""Fields of older versions of the group that are integer annotations in apps/v1."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubist.resources.strategy import Object
 
 
 def integer_annotation(obj: Object, name: str, what: str = "") -> int | None:
-    """The annotation's number, None without it. Anything else makes the object unreadable."""
+    """Integer value of the annotation, None without it. Other text is a 400; `what` prefixes the parse error."""
     text = (obj["metadata"].get("annotations") or {}).get(name)
     if text is None:
         return None

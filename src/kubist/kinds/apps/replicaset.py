@@ -1,4 +1,4 @@
-"""ReplicaSet: a number of like pods."""
+"""ReplicaSet: a stable number of identical pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Deployments, ReplicaSets and StatefulSets share: selector, template and the counts in their status."""
+"""Validation shared by Deployments, ReplicaSets and StatefulSets: selector, template and status counts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class Replicated(Workload):
-    """A workload whose number of pods is always written."""
+    """Workload whose spec.replicas is always present, also in a bookmark (as 0)."""
 
     def complete_bookmark(self, obj: Object) -> None:
         obj["spec"]["replicas"] = 0
 
 
 def validate_own_selector(spec: Object, kind: str, path: str = "spec") -> Errors:
-    """A selector is required and selects something. `kind` is what the message calls the workload."""
+    """Validates that the selector is present and not empty. `kind` is the workload's name in the message."""
     selector = spec.get("selector")
     if selector is None:
         return [required(f"{path}.selector")]
@@ -34,7 +34,7 @@ def validate_own_selector(spec: Object, kind: str, path: str = "spec") -> Errors
 
 
 def validate_selected_labels(spec: Object, path: str = "spec") -> Errors:
-    """The pods of the template must be among those that the selector finds."""
+    """Validates that the selector matches the labels of the pod template."""
     selector = spec.get("selector")
     labels = template_labels(spec["template"])
     if selector_matches(selector, labels):
@@ -44,7 +44,7 @@ def validate_selected_labels(spec: Object, path: str = "spec") -> Errors:
 
 
 def validate_replica_template(ctx: Context, spec: Object, old: Object | None, path: str = "spec") -> Errors:
-    """The template of a ReplicaSet or Deployment; not looked at when the selector cannot be understood."""
+    """Validates the template of a ReplicaSet or Deployment. Skipped if the selector is invalid."""
     selector = spec.get("selector")
     if validate_selector(selector, path):
         return [invalid(f"{path}.selector", selector, "invalid label selector")]
@@ -55,7 +55,7 @@ def validate_replica_template(ctx: Context, spec: Object, old: Object | None, pa
 
 
 def validate_runs_forever(template: Object, kind: str, path: str) -> Errors:
-    """Pods of these workloads are always restarted and have no deadline."""
+    """Rejects a restartPolicy other than Always, and activeDeadlineSeconds."""
     spec = template["spec"]
     errors = []
     policy = spec.get("restartPolicy", "")
@@ -68,7 +68,7 @@ def validate_runs_forever(template: Object, kind: str, path: str) -> Errors:
 
 
 def validate_counts(status: Object, parts: Iterable[str], ready: str = "readyReplicas") -> Errors:
-    """No part of the replicas is more than all, and not more are available than ready."""
+    """Validates counts: no part exceeds status.replicas, and availableReplicas does not exceed readyReplicas."""
     replicas = status.get("replicas", 0)
     errors = [
         invalid(f"status.{part}", status.get(part, 0), "cannot be greater than status.replicas")
@@ -82,7 +82,7 @@ def validate_counts(status: Object, parts: Iterable[str], ready: str = "readyRep
 
 
 def validate_collision_count(new: Object, old: Object) -> Errors:
-    """The count of hash collisions only grows; leaving it out counts as zero."""
+    """Validates that collisionCount does not decrease. An absent count is zero."""
     count = (new.get("status") or {}).get("collisionCount")
     before = (old.get("status") or {}).get("collisionCount")
     if before is None or (count is not None and count >= before):

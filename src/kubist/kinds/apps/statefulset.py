@@ -1,4 +1,4 @@
-"""StatefulSet: pods with a number and storage of their own."""
+"""StatefulSet: pods with stable ordinals and their own storage."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _default_claim(claim: Object) -> None:
 
 
 def _drop_max_unavailable(new: Object, old: Object | None) -> None:
-    """maxUnavailable belongs to a feature that is off; only objects that have it keep it."""
+    """Drops maxUnavailable, because its feature gate is off. Objects that already have the field keep it."""
     rolling_update = (new["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
     before = ((old or {}).get("spec", {}).get("updateStrategy") or {}).get("rollingUpdate") or {}
     if "maxUnavailable" not in before:
@@ -196,7 +196,8 @@ def _validate_template(ctx: Context, spec: Object, old: Object | None, check_tem
 
 
 def _effective_template(spec: Object) -> Object:
-    """The template as pods will have it: the controller sets their names, and their volumes from claims."""
+    """Template as validated: without hostname and subdomain, which the controller sets, and with the claims'
+    volumes."""
     template: Object = spec["template"]
     pod = template["spec"]
     claims = {claim.get("metadata", {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or ()}

@@ -1,1 +1,1 @@
-"""Kinds of authentication.k8s.io: questions about who somebody is, answered and not kept."""
+"""Kinds of authentication.k8s.io: reviews of a user's identity. They are computed and not stored."""

@@ -1,4 +1,4 @@
-"""SelfSubjectReview: who am I?"""
+"""SelfSubjectReview: user info of the requesting user."""
 
 from __future__ import annotations
 

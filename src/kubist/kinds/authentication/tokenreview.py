@@ -1,4 +1,4 @@
-"""TokenReview: whose token is this?"""
+"""TokenReview: authenticates a bearer token and returns its user."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Kinds of authorization.k8s.io: questions about what somebody may do, answered and not kept."""
+"""Kinds of authorization.k8s.io: reviews of a user's permissions. They are computed and not stored."""

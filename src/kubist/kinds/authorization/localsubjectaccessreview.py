@@ -1,4 +1,4 @@
-"""LocalSubjectAccessReview: may somebody do this in this namespace?"""
+"""LocalSubjectAccessReview: whether a given user may perform an action in one namespace."""
 
 from __future__ import annotations
 

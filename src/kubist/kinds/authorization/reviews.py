@@ -1,4 +1,4 @@
-"""What the access reviews share: the question, what is wrong with it, and the answer."""
+"""Base of the access reviews: validation of the spec, the authorization check, and the status."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _ATTRIBUTES = ("resourceAttributes", "nonResourceAttributes")
 
 
 class AccessReview(Create):
-    """Somebody, a verb, and a resource or a path. Its metadata says nothing, so there must be none."""
+    """Review of a user, a verb, and a resource or a non-resource path. Its metadata must be empty."""
 
     group = GROUP
     managed = True
     about_others = True
-    """Whether the question names the user; otherwise it is about the one who asks."""
+    """Whether spec names the user. If False, the review is about the requesting user."""
 
     async def create(self, ctx: Context, body: Object) -> Object:
         spec = body.get("spec") or {}
@@ -92,7 +92,7 @@ class AccessReview(Create):
 
 
 def _metadata(body: Object) -> Object:
-    """What a client said about itself: managedFields are the system's."""
+    """Non-empty metadata sent by the client. managedFields do not count, because the server sets them."""
     return {name: value for name, value in body["metadata"].items() if name != "managedFields" and value}
 
 
@@ -134,7 +134,7 @@ def _validate_selector(selector: Object, path: str, kind: str) -> Errors:
 
 
 def _ignored_selectors(resource: Object) -> list[str]:
-    """A selector that cannot be understood only makes the question broader; the answer says so."""
+    """Evaluation errors for selectors that do not parse. The check ignores such a selector and is then broader."""
     told = []
     for name, understood in (("fieldSelector", _field_requirements), ("labelSelector", _label_requirements)):
         selector = resource.get(name)
@@ -148,7 +148,7 @@ def _ignored_selectors(resource: Object) -> list[str]:
 
 
 def _field_requirements(selector: Object) -> tuple[int, int]:
-    """How many requirements are understood, and how many there are."""
+    """Number of requirements that parse, and number of all requirements."""
     requirements = selector.get("requirements") or []
     if requirements:
         good = sum(

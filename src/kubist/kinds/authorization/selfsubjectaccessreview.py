@@ -1,4 +1,4 @@
-"""SelfSubjectAccessReview: may I do this?"""
+"""SelfSubjectAccessReview: whether the requesting user may perform an action."""
 
 from __future__ import annotations
 

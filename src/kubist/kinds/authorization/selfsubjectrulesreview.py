@@ -1,4 +1,4 @@
-"""SelfSubjectRulesReview: what may I do in a namespace?"""
+"""SelfSubjectRulesReview: all permissions of the requesting user in a namespace."""
 
 from __future__ import annotations
 

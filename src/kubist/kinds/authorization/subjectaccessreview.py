@@ -1,4 +1,4 @@
-"""SubjectAccessReview: may somebody do this?"""
+"""SubjectAccessReview: whether a given user may perform an action."""
 
 from __future__ import annotations
 

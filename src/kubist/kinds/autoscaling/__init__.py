@@ -1,1 +1,1 @@
-"""Kinds of autoscaling: who changes the replicas of workloads."""
+"""Kinds of autoscaling: HorizontalPodAutoscaler."""

@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscaler: replicas that follow metrics. Stored as autoscaling/v2, served as v1 too."""
+"""HorizontalPodAutoscaler: scales replicas by metrics. Stored as autoscaling/v2, also served as v1."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class HorizontalPodAutoscalerStrategy(Strategy):
             return v1conversion.to_v1(obj)
         obj = v1conversion.from_v1(obj)
         if "behavior" in obj["spec"]:
-            # Given rules without policies are for validation to refuse.
+            # Validation rejects given rules that have no policies.
             _default_behavior(obj["spec"]["behavior"], add_policies=False)
         return obj
 

@@ -1,4 +1,4 @@
-"""The metrics of a HorizontalPodAutoscaler: what is measured, and what it should be."""
+"""Validation of a HorizontalPodAutoscaler's metrics: sources and targets."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ _SOURCES: dict[str, Callable[[Object, str], Errors]] = {
     "resource": _validate_resource,
     "containerResource": _validate_container_resource,
 }
-"""In the order in which they are looked at; of several only the first is."""
+"""Validators of metric sources, in the order of the checks. With several sources only the first is validated."""
 
 
 def _validate_target(target: Object, path: str) -> Errors:
@@ -157,7 +157,8 @@ def _validate_identifier(metric: Object, path: str) -> Errors:
 def validate_reference(
     reference: Object, path: str, *, allow_empty_group: bool, any_api_version: bool
 ) -> Errors:
-    """A CrossVersionObjectReference. `any_api_version`: one that is already there may stay as it is."""
+    """Validates a CrossVersionObjectReference. `any_api_version` skips apiVersion, for a value that is already
+    stored."""
     errors: Errors = []
     for field in ("kind", "name"):
         value = reference.get(field)
@@ -172,7 +173,7 @@ def validate_reference(
 
 
 def api_version_error(version: str, *, allow_empty_group: bool) -> str:
-    """What is wrong with the apiVersion of a reference, empty if nothing is."""
+    """Error message for the apiVersion of a reference, "" if it is valid."""
     if version.count("/") > 1:
         return f"unexpected GroupVersion string: {version}"
     if not allow_empty_group and not version.rpartition("/")[0]:

@@ -1,6 +1,6 @@
-"""HorizontalPodAutoscalers between autoscaling/v2 and v1, which has only the use of CPU.
+"""Conversion of HorizontalPodAutoscalers between autoscaling/v2 and v1, which has fields for CPU utilization only.
 
-What v1 cannot say it carries in annotations, which therefore never appear in v2.
+v1 carries the other fields of v2 in annotations. These annotations never appear in v2.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _CONDITION = ("type", "status", "lastTransitionTime", "reason", "message")
 
 
 def cpu_utilization(percent: int) -> Object:
-    """The metric that v1 has a field for."""
+    """Metric that has a field of its own in v1: the average utilization of CPU."""
     target = {"type": "Utilization", "averageUtilization": percent}
     return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
 
 
 def drop_carried(obj: Object) -> None:
-    """Forget annotations that only v1 may have."""
+    """Removes the annotations that only v1 may have."""
     annotations = (obj.get("metadata") or {}).get("annotations")
     if annotations and any(name in annotations for name in CARRIED):
         kept = {name: text for name, text in annotations.items() if name not in CARRIED}
@@ -105,8 +105,8 @@ def from_v1(obj: Object) -> Object:
 
 
 def normalize_v1(obj: Object) -> None:
-    """See the object as reading it back would show it: annotations that carry something, a status that agrees
-    with them. Without any metric the use of CPU is one."""
+    """Rewrites the carrying annotations and the status as a v1 read would show them. Without metrics, sets the
+    default CPU target."""
     metadata, status = obj["metadata"], obj.get("status") or {}
     annotations = metadata.get("annotations") or {}
     if "currentCPUUtilizationPercentage" in status or any(name in annotations for name in CARRIED):
@@ -129,7 +129,7 @@ def _copied(source: Object, *names: str) -> Object:
 
 
 def _cpu(metric: Object, place: str) -> int | None:
-    """The percentage of CPU that a metric is about, if it is about one."""
+    """Average CPU utilization in percent of a CPU resource metric, None for other metrics."""
     resource = metric.get("resource") or {}
     if metric.get("type") != "Resource" or resource.get("name") != "cpu":
         return None
@@ -138,7 +138,7 @@ def _cpu(metric: Object, place: str) -> int | None:
 
 
 def _carried(annotations: dict[str, str], name: str, read: Callable[[Any], Any]) -> Any:
-    """What an annotation carries; None if there is none, or none that can be read."""
+    """Value that an annotation carries, read with `read`; None if the annotation is absent or invalid."""
     if name not in annotations:
         return None
     try:

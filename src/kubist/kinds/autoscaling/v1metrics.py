@@ -1,6 +1,6 @@
-"""Metrics of a HorizontalPodAutoscaler as autoscaling/v1 knows them: flat, and only as text in annotations.
+"""Metrics of a HorizontalPodAutoscaler in autoscaling/v1: flat, and only as JSON in annotations.
 
-Both directions are driven by one table of fields; text that does not fit it is refused with `ValueError`.
+One table of fields drives both directions. JSON that does not fit the table raises `ValueError`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kubist.resources.strategy import Object, at
 
 @dataclass(slots=True, frozen=True)
 class _Field:
-    """One field: its name in v1, its place in v2, how it is read, and its zero if v1 always writes it."""
+    """A field: its name in v1, its dotted path in v2, its reader, and its zero value if v1 always writes it."""
 
     name: str
     place: str
@@ -70,13 +70,13 @@ def _expression(value: Any) -> Object:
 
 
 def _struct(value: Any) -> Object:
-    """A JSON object by names in lower case, as which case they are written in does not matter."""
+    """JSON object with lower-case keys, because the keys are case-insensitive."""
     return {name.lower(): item for name, item in _typed(dict)(value).items()}
 
 
 def _flat(amount: str, place: str) -> dict[str, tuple[_Field, ...]]:
-    """The fields of all sources: `amount` is `target` or `current` in v1 names, `place` the struct in v2.
-    Only the amounts that v1 cannot leave out differ between the two."""
+    """Fields of all metric sources. `amount` is `target` or `current` in v1 names; `place` is the struct in v2. The
+    two differ only in the amounts that v1 always writes."""
     current = amount == "current"
     described = _Field("target", "describedObject", _reference, {"kind": "", "name": ""})
     metric = _Field("metricName", "metric.name", _text, "")
@@ -172,7 +172,7 @@ def _put(obj: Object, place: str, value: Any) -> None:
 
 
 def _add_target_type(source: str, target: Object) -> None:
-    """v1 has no type: it follows from what is set."""
+    """Sets the target's type, which v1 does not have, from the fields that are set."""
     if source in ("resource", "containerResource"):
         target["type"] = "Utilization" if "averageUtilization" in target else "AverageValue"
     elif source == "external":
@@ -180,7 +180,7 @@ def _add_target_type(source: str, target: Object) -> None:
     elif source == "pods" or "averageValue" in target:
         target["type"] = "AverageValue"
         if target.get("value") == "0":
-            # v1 cannot leave the value of an object out, and no target is zero.
+            # v1 always writes an object's value, so 0 means unset: no target is zero.
             del target["value"]
     else:
         target["type"] = "Value"
@@ -191,7 +191,7 @@ _POLICY = {"Type": "", "Value": 0, "PeriodSeconds": 0}
 
 
 def behavior_to_v1(behavior: Object) -> Object:
-    """The scaling rules with the names of their fields in Go, nulls included."""
+    """Scaling rules with Go field names, nulls included."""
     return {
         direction: _rules_to_v1(behavior.get(_lower(direction))) for direction in ("ScaleUp", "ScaleDown")
     }
@@ -246,7 +246,7 @@ def _lower(name: str) -> str:
 
 
 def dumps(value: Any) -> str:
-    """JSON text as Go writes it, which keeps it safe to put into a web page."""
+    """JSON text as Go's encoder writes it: `<`, `>`, `&`, U+2028 and U+2029 are escaped."""
     text = orjson.dumps(value).decode()
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")

@@ -1,4 +1,4 @@
-"""CronJob: jobs made on a schedule."""
+"""CronJob: creates Jobs on a schedule."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kubist.resources.context import Context
 
 MAX_NAME = 52
-"""Jobs are named after their CronJob with a suffix of eleven characters."""
+"""Maximum length in characters, because the name of a Job is the CronJob's name plus a suffix of 11 characters."""
 CONCURRENCY_POLICIES = ("Allow", "Forbid", "Replace")
 
 

@@ -1,4 +1,4 @@
-"""Completion indexes of a Job as text: ascending numbers and intervals such as `1,3-5,7`."""
+"""Completion indexes of a Job as text: ascending numbers and intervals, for example `1,3-5,7`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from kubist.meta.integers import parse_int64
 
 
 class IndexesError(ValueError):
-    """Text that does not name indexes of the job."""
+    """Text that is not a valid list of the Job's indexes."""
 
 
 def count(text: str, completions: int) -> int:
-    """How many indexes the text names."""
+    """Number of indexes in the text."""
     total = 0
     last = None
     for interval in text.split(",") if text else ():
@@ -26,7 +26,7 @@ def count(text: str, completions: int) -> int:
 
 
 def overlap(completed: str, failed: str, completions: int) -> int | None:
-    """The first index found in both texts; intervals that cannot be read are passed over."""
+    """First index that is in both texts, None without one. Invalid intervals are skipped."""
     if not completed or not failed:
         return None
     ours, theirs = _readable(completed, completions), _readable(failed, completions)

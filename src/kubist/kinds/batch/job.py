@@ -1,4 +1,4 @@
-"""Job: pods that run until enough of them have succeeded."""
+"""Job: runs pods until enough of them have succeeded."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class JobStrategy(Workload):
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
         errors = _validate(ctx, obj, None)
-        # Generated labels are the job's own only now: they are held to their form where they were generated.
+        # Only now give the Job the generated labels, so that validation reports them at the template alone.
         default_labels(obj)
         return errors
 
@@ -87,7 +87,7 @@ class JobStrategy(Workload):
 
 
 def _generate_selector(obj: Object) -> None:
-    """The pods of a job are told apart by its uid."""
+    """Adds the labels and the selector that identify the Job's pods by its name and uid."""
     meta = obj["metadata"]
     name, uid = meta.get("name", ""), meta.get("uid", "")
     labels = obj["spec"]["template"].setdefault("metadata", {}).setdefault("labels", {})
@@ -100,7 +100,7 @@ def _generate_selector(obj: Object) -> None:
 
 
 def _validate(ctx: Context, obj: Object, old: Object | None) -> Errors:
-    """All of a Job but its metadata."""
+    """Validates the Job except its metadata."""
     spec = obj["spec"]
     old_labels = template_labels(old["spec"]["template"]) if old else None
     prefixed = old_labels is None or (JOB_NAME in old_labels and CONTROLLER_UID in old_labels)
@@ -172,7 +172,7 @@ def _validate_change(ctx: Context, new: Object, old: Object) -> Errors:
 
 
 def _validate_completions(spec: Object, old: Object) -> Errors:
-    """Only an indexed job can be resized, and only so that all its pods run at once."""
+    """Validates a change of completions: only an Indexed job may change them, together with parallelism."""
     completions = spec.get("completions")
     if spec.get("completionMode") != "Indexed":
         return immutable(completions, old.get("completions"), "spec.completions")
@@ -182,7 +182,8 @@ def _validate_completions(spec: Object, old: Object) -> Errors:
 
 
 def _validate_template_change(new: Object, old: Object) -> Errors:
-    """A template never changes, but for where and how large pods run while a suspended job has none."""
+    """Rejects changes of the template, except scheduling fields and resources while the Job is suspended without
+    pods."""
     template, old_template = new["spec"]["template"], old["spec"]["template"]
     if template == old_template:
         return []

@@ -1,4 +1,4 @@
-"""The policies of a JobSpec: when failed pods count, when a job has succeeded, when pods are replaced."""
+"""Validation of a JobSpec's podFailurePolicy, successPolicy and podReplacementPolicy."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _validate_rule(spec: Object, rule: Object, path: str, containers: set[str]) 
 
 
 def omitted(path: str, detail: str) -> FieldError:
-    """An invalid value that is too long to be shown."""
+    """Invalid-value error that does not show the value."""
     return FieldError("FieldValueInvalid", path, f"Invalid value: {detail}")
 
 

@@ -1,4 +1,4 @@
-"""The JobSpec, in a Job and in the template of a CronJob: defaults of its parts, validation, warnings."""
+"""JobSpec of a Job and of a CronJob's jobTemplate: defaults, validation, warnings."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 MAX_INDEXED_PARALLELISM = 100_000
 MAX_FAILED_INDEXES = 100_000
 MANY_COMPLETIONS = 100_000
-"""Above this number of completions, limits per index are stricter."""
+"""Number of completions above which the limits per index are stricter."""
 MANY_COMPLETIONS_LIMIT = 10_000
 MAX_MANAGED_BY = 63
 
 
 def default_job_template(spec: Object) -> None:
-    """What a JobSpec gets wherever it stands."""
+    """Defaults that apply to a JobSpec both in a Job and in a jobTemplate."""
     default_pod_template(spec.setdefault("template", {}))
     for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():
@@ -36,7 +36,7 @@ def default_job_template(spec: Object) -> None:
 
 
 def validate_job_spec(ctx: Context, spec: Object, old: Object | None, path: str) -> Errors:
-    """All but the selector, which a template may not have and a Job must have."""
+    """Validates all but the selector, which a Job must have and a jobTemplate must not have."""
     errors = nonnegative_fields(
         spec,
         path,
@@ -115,7 +115,7 @@ def _validate_indexed(spec: Object, path: str) -> Errors:
 
 
 def _validate_restart_policy(spec: Object, path: str) -> Errors:
-    """Pods of a job must be able to finish."""
+    """Validates restartPolicy: OnFailure or Never, so that pods can finish."""
     policy = spec["template"]["spec"].get("restartPolicy", "")
     if policy in ("Always", ""):
         return [required(path, 'valid values: "OnFailure", "Never"')]

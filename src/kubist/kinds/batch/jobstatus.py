@@ -1,7 +1,7 @@
-"""The status of a Job: how counts, times and conditions may go together and change.
+"""Validation of a Job's status: consistency of counts, times and conditions, and their allowed changes.
 
-Most rules bind only a writer who changes what they are about, so that a status that already breaks one can
-still be written.
+Most rules apply only if the update changes the fields concerned, so that a status that already breaks a rule can
+still be updated.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def _has(job: Object, kind: str, status: str) -> bool:
 
 
 def default_labels(job: Object) -> None:
-    """A job without labels has those of its pods: the very same map, so that it also gets the labels that
-    are generated for them."""
+    """Gives a Job without labels the labels of its template. Both share one dict, so that the Job also gets the
+    labels that are generated for its pods."""
     metadata = job.setdefault("metadata", {})
     labels = template_labels(job["spec"]["template"])
     if labels and not metadata.get("labels"):
@@ -58,7 +58,7 @@ def default_labels(job: Object) -> None:
 
 
 class _Changes:
-    """What differs between two states of a job."""
+    """Differences between two states of a Job."""
 
     def __init__(self, new: Object, old: Object) -> None:
         self.new, self.old = new, old
@@ -205,7 +205,7 @@ def _validate_success(job: Object) -> Errors:
 
 
 def _validate_change(new: Object, old: Object) -> Errors:
-    """What has happened to a job cannot be undone."""
+    """Rejects status changes that undo the Job's history: terminal conditions, counters and times."""
     status, before, spec = new.get("status") or {}, old.get("status") or {}, new["spec"]
     errors = [
         omitted(CONDITIONS, f"cannot disable the terminal {kind}=True condition")

@@ -1,4 +1,4 @@
-"""Cron schedules: five fields of numbers, names, ranges, lists and steps, or an `@` word."""
+"""Cron schedules: five fields of numbers, names, ranges, lists and steps, or a descriptor such as `@daily`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubist.meta.integers import parse_int64
 
 
 class ScheduleError(ValueError):
-    """A schedule or time zone that cannot be read."""
+    """Invalid schedule or time zone. The text is shown to the client."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -35,7 +35,7 @@ _is_duration = re.compile(r"[+-]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|
 
 
 def check_schedule(text: str) -> None:
-    """Raise what is wrong with a schedule."""
+    """Raises ScheduleError if the schedule is invalid."""
     if text.startswith(("TZ=", "CRON_TZ=")):
         zone, blank, rest = text.partition("=")[2].partition(" ")
         if not blank:
@@ -113,7 +113,7 @@ _is_zone_part = re.compile(r"[A-Za-z.\-_0-9+]{1,14}").fullmatch
 
 
 def check_time_zone(name: str) -> None:
-    """Raise if there is no such time zone; the server's own is called `Local`."""
+    """Raises ScheduleError if the time zone is unknown. `Local` is the server's own time zone."""
     unknown = ScheduleError(f"unknown time zone {name}")
     for part in name.split("/"):
         if part in (".", "..") or part.startswith("-") or not _is_zone_part(part):

@@ -1,4 +1,5 @@
-"""CertificateSigningRequest: who asks is who is logged in; approval and issuance each have their own path."""
+"""CertificateSigningRequest: spec.username and the related fields are the requesting user's. `/approval` approves
+it, and `/status` issues the certificate."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ USAGES = frozenset(
     )
 )
 _FINAL = ("Approved", "Denied", "Failed")
-"""Conditions that are only ever True, and never go away."""
+"""Condition types that allow only status True and cannot be removed."""
 
 
 def _conditions(csr: Object) -> list[Object]:
@@ -56,7 +57,7 @@ def _no_name_is_wrong(_name: str, _prefix: bool) -> list[str]:
 
 
 class CertificateSigningRequestStatus(Update):
-    """`/status`: the certificate, and conditions other than the approval."""
+    """`/status`: the certificate, and conditions other than Approved and Denied."""
 
     reset_fields = ("spec", "status.conditions")
 
@@ -75,7 +76,7 @@ class CertificateSigningRequestStatus(Update):
 
 
 class CertificateSigningRequestApproval(Update):
-    """`/approval`: the conditions, nothing else."""
+    """`/approval`: the conditions only."""
 
     reset_fields = ("spec", "status.certificate")
 
@@ -136,7 +137,7 @@ def _fill_times(ctx: Context, new: Object, old: Object) -> None:
 
 
 def _validate(csr: Object, old: Object | None) -> Errors:
-    """Old objects may keep what would be refused in a new one."""
+    """Validates the request. An update accepts usages, conditions and a certificate that were already invalid."""
     spec = csr.get("spec") or {}
     before = (old or {}).get("spec") or {}
     errors = []

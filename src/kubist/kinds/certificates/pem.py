@@ -1,6 +1,6 @@
-"""PEM as certificate requests carry it: real PKCS#10 requests, and chains of real certificates.
+"""PEM blocks of certificate signing requests: PKCS#10 requests and certificate chains.
 
-Functions return what is wrong as text, or None.
+The functions return an error message, or None.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HEADER = re.compile(rb"^[^\r\n]*:[^\r\n]*\r?$", re.MULTILINE)
 
 
 def blocks(text: bytes) -> list[tuple[str, bytes, bool]]:
-    """(label, content, whether it has headers) of each well-formed block; anything else is skipped."""
+    """(label, content, has headers) of each well-formed block. Other text is skipped."""
     found = []
     for match in _BLOCK.finditer(text):
         headers, body = bool(_HEADER.search(match["body"])), _HEADER.sub(b"", match["body"])
@@ -34,7 +34,7 @@ def blocks(text: bytes) -> list[tuple[str, bytes, bool]]:
 
 
 def request_error(encoded: str) -> str | None:
-    """What is wrong with `spec.request` (base64 of PEM): its form, or its signature."""
+    """Error message for `spec.request` (base64 of PEM) if its form or its signature is invalid."""
     found = blocks(_decode(encoded))
     if not found or found[0][0] != "CERTIFICATE REQUEST":
         return "PEM block type must be CERTIFICATE REQUEST"
@@ -58,7 +58,7 @@ def _invalid_signature(request: x509.CertificateSigningRequest) -> str:
 
 
 def certificates_error(encoded: str) -> str | None:
-    """What is wrong with `status.certificate` (base64 of PEM); an empty one is fine."""
+    """Error message for `status.certificate` (base64 of PEM). Empty is valid."""
     if not encoded:
         return None
     found = blocks(_decode(encoded))

@@ -1,4 +1,4 @@
-"""Signer names: a domain and a path, such as `example.com/signer`."""
+"""Signer names: a domain and a path, for example `example.com/signer`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def validate_signer_name(name: str, path: str) -> list[FieldError]:
 def _first_bad(
     labels: list[str], check: Callable[[str], list[str]], value: str, path: str
 ) -> list[FieldError]:
-    """Only the first bad label is reported: the others would read the same."""
+    """Errors of the first invalid label only, as the reference reports them."""
     for label in labels:
         messages = check(label)
         if messages:

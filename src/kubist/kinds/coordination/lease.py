@@ -1,4 +1,5 @@
-"""Lease: who holds a lock until when. Holders that forget the version they read must not overwrite it."""
+"""Lease: a lock with a holder and an expiry. An update needs a resourceVersion, so that no stale holder overwrites
+it."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from kubist.resources.context import Context
 
 _COORDINATED = ("strategy", "preferredHolder")
-"""Of coordinated leader election, which is not enabled."""
+"""Fields of coordinated leader election, whose feature gate is off. Dropped unless the stored object has them."""
 
 
 class LeaseStrategy(Strategy):

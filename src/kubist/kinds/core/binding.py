@@ -1,4 +1,4 @@
-"""Binding: the collection form of the pod's own /binding, kept for old schedulers."""
+"""Binding: POST to the bindings collection, the older form of a pod's `/binding`, kept for old schedulers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ComponentStatus: how the parts of a control plane are, as one server sees them. Computed, never stored."""
+"""ComponentStatus: health of the control plane's components. Computed, never stored."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class ComponentStatusStrategy(Strategy):
     deprecation = "v1 ComponentStatus is deprecated in v1.19+"
 
     def virtual_objects(self) -> Iterable[Object]:
-        """The store answers, or nothing would; scheduler and controller manager are not of this process."""
+        """Reports etcd-0 as healthy, because this server only runs with a working store. Scheduler and
+        controller-manager are not part of this process and are reported as unreachable."""
         return [
             _absent("controller-manager", 10257),
             _component("etcd-0", "True", "ok"),

@@ -1,4 +1,4 @@
-"""ConfigMap: text and binary values by key, which may be declared immutable."""
+"""ConfigMap: text and binary values by key, optionally immutable."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ConfigMapStrategy(Strategy):
 
 
 def validate_immutable(new: Object, old: Object, *fields: str) -> Errors:
-    """Once `immutable` is set, neither it nor the contents change."""
+    """Rejects changes of `immutable` and of the given fields once `immutable` is true."""
     if not old.get("immutable"):
         return []
     detail = "field is immutable when `immutable` is set"
@@ -50,7 +50,7 @@ def validate_immutable(new: Object, old: Object, *fields: str) -> Errors:
 
 
 def decoded_size(base64: str | None) -> int:
-    """How many bytes a canonical base64 text stands for."""
+    """Number of bytes that a canonical base64 text encodes."""
     return len(base64) * 3 // 4 - base64.count("=", -2) if base64 else 0
 
 

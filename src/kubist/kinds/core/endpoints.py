@@ -1,4 +1,4 @@
-"""Endpoints: the addresses behind a service, as they were published before there were EndpointSlices."""
+"""Endpoints: addresses of a service's pods, the predecessor of EndpointSlice."""
 
 from __future__ import annotations
 

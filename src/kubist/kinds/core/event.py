@@ -1,6 +1,6 @@
-"""Event: something that happened to an object. Kept for a while, and the same in core and events.k8s.io.
+"""Event: report about an object, deleted after `event_ttl`. Served in core/v1 and in events.k8s.io/v1.
 
-Stored as core/v1. One with an eventTime is of the new style, which the other group holds to stricter rules.
+Stored as core/v1. An event with eventTime is new-style, and events.k8s.io applies stricter rules to it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class EventStrategy(Strategy):
 
 
 def validate_event(event: Object, controller_field: str) -> Errors:
-    """What every event must be; `controller_field`: what the request calls the reporting controller."""
+    """Validates an event in either group. `controller_field` is the request's name for reportingComponent."""
     errors: Errors = []
     namespace = event["metadata"].get("namespace", "")
     involved = event["involvedObject"].get("namespace", "")

@@ -1,4 +1,4 @@
-"""LimitRange: bounds and defaults for what pods, containers and claims of a namespace may ask for."""
+"""LimitRange: bounds and defaults for the resources of pods, containers and claims in a namespace."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ class LimitRangeStrategy(Strategy):
     create_on_update = True
 
     def default(self, obj: Object) -> None:
-        """What a container is given by default follows from its bounds: the limit from max, the request from
-        that or from min."""
+        """Container defaults follow from the bounds: `default` from max, `defaultRequest` from `default` or min."""
         for item in obj["spec"].get("limits") or ():
             for field in _BOUNDS:
                 round_up_to_milli(item.get(field))
@@ -60,7 +59,7 @@ class LimitRangeStrategy(Strategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        """Only as a whole: metadata's own changes are checked with every update."""
+        """Validates the whole object. The verb itself validates changes of metadata with every update."""
         errors = objectmeta.validate_create(
             new["metadata"], namespaced=True, validate_name=self.validate_name
         )
@@ -99,7 +98,7 @@ def _validate_item(item: Object, path: str) -> Errors:
 
 
 def _validate_amounts(name: str, amounts: dict[str, Quantity], path: str) -> Errors:
-    """min ≤ defaultRequest ≤ default ≤ max, as far as they are given; 1 ≤ ratio ≤ max/min."""
+    """Validates min ≤ defaultRequest ≤ default ≤ max, as far as they are set, and 1 ≤ ratio ≤ max/min."""
     errors: Errors = []
 
     def ordered(low: str, high: str, field: str, shown: str, text: str) -> None:

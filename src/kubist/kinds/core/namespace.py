@@ -1,4 +1,5 @@
-"""Namespace: a scope for names. It ends in two steps: terminating, then gone once its own finalizers are."""
+"""Namespace: a scope for names. Deletion first sets phase Terminating; the object is removed after its
+spec.finalizers."""
 
 from __future__ import annotations
 
@@ -96,7 +97,8 @@ class NamespaceStrategy(Strategy):
         ]
 
     def mark_deleted(self, ctx: Context, obj: Object) -> bool | None:
-        """A namespace terminates rather than being graced; once nothing holds it, it goes as others do."""
+        """Sets deletionTimestamp and phase Terminating. A terminating namespace without spec.finalizers is deleted
+        as usual."""
         if "deletionTimestamp" in obj["metadata"]:
             return False if obj["spec"].get("finalizers") else None
         obj["metadata"]["deletionTimestamp"] = ctx.now

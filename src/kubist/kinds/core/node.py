@@ -1,4 +1,4 @@
-"""Node: a machine that pods run on, its ranges, taints and what it reports about itself."""
+"""Node: a machine that runs pods, with pod CIDRs, taints and a status that the kubelet reports."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def validate_taints(taints: list[dict[str, Any]], path: str) -> Errors:
 
 
 def _validate_annotations(annotations: dict[str, str]) -> Errors:
-    """Taints and pods to avoid were annotations once, and are still held to their form."""
+    """Validates the annotations of taints and preferAvoidPods, which preceded the fields."""
     errors: Errors = []
     path = "metadata.annotations"
     if given := annotations.get(TAINTS_ANNOTATION):
@@ -135,7 +135,7 @@ def _validate_annotations(annotations: dict[str, str]) -> Errors:
 
 
 def _unmarshal(text: str, kind: type) -> tuple[Any, str]:
-    """The value of an annotation in JSON, or what is wrong with it."""
+    """JSON value of an annotation, or an error message."""
     try:
         value = json.loads(text)
     except ValueError:

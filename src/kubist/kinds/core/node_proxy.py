@@ -1,4 +1,4 @@
-"""Node proxy: a request passed on to a node's kubelet, if its address may be asked at all."""
+"""Node proxy: would forward a request to the node's kubelet. The address is checked, then the proxy replies 503."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NodeProxy(Connect):
     methods: ClassVar[tuple[str, ...]] = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
     async def connect(self, ctx: Context) -> tuple[int, str, bytes]:
-        """Kubelets are not reached from here; what is wrong with the question is said all the same."""
+        """Validates the node and its address, then fails with 503 because this server does not reach kubelets."""
         scheme, name, port = split_name(ctx.name)
         if not name or scheme not in ("", "http", "https"):
             raise bad_request(f"invalid node request {quoted(ctx.name)}")

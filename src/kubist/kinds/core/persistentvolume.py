@@ -1,4 +1,4 @@
-"""PersistentVolume: a piece of storage of the cluster. Its source stays; size, modes and claim may change."""
+"""PersistentVolume: storage of the cluster. The source is immutable; size, modes and claimRef may change."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _NEWER_LABELS = {
 
 class PersistentVolumeStatus(Status):
     def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        """A change of phase is given its time, unless the client gave one."""
+        """Sets lastPhaseTransitionTime when the phase changes, unless the client sets it."""
         keep(new, old, "spec")
         status, before = new["status"], old["status"]
         time, old_time = status.get("lastPhaseTransitionTime"), before.get("lastPhaseTransitionTime")
@@ -103,7 +103,7 @@ class PersistentVolumeStrategy(Strategy):
         return errors + _validate_mount_options(obj)
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        """The whole volume is looked at twice, once for itself and once as what the old one became."""
+        """Validates the volume twice and the change once, because the reference reports these errors twice."""
         metadata = objectmeta.validate_create(
             new["metadata"], namespaced=False, validate_name=self.validate_name
         )
@@ -142,7 +142,7 @@ def validate_access_modes(spec: dict[str, Any], path: str) -> Errors:
 def validate_spec(
     spec: dict[str, Any], name: str, path: str, *, inline: bool = False, allow_invalid_values: bool = False
 ) -> Errors:
-    """`inline`: the volume of a VolumeAttachment, which is no object of its own."""
+    """`inline` is the volume inside a VolumeAttachment, which is not an object of its own."""
     errors: Errors = []
     if inline:
         errors += _validate_inline(spec, path)
@@ -271,7 +271,7 @@ def _validate_change(spec: dict[str, Any], before: dict[str, Any]) -> Errors:
 
 
 def _same_affinity(new: Any, old: Any) -> bool:
-    """Equal but for labels that were given their final names."""
+    """Whether the affinities are equal, apart from beta labels replaced by their GA names."""
     if isinstance(new, dict) and isinstance(old, dict):
         if new.keys() != old.keys():
             return False

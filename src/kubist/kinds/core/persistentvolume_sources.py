@@ -1,4 +1,4 @@
-"""The storage behind a PersistentVolume: exactly one source of the kinds there are, each with its rules."""
+"""Sources of a PersistentVolume: exactly one of the known kinds, each with its own validation."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ KINDS: dict[str, tuple[str, str]] = {
     "storageos": ("storageos", "storageos"),
     "csi": ("csi", "csi"),
 }
-"""Field → its name in causes about it, and in the cause that there is one too many (none: never said)."""
+"""Field → its name in errors of the source, and its name in the "more than 1 volume type" error ("": never
+reported)."""
 
 
 def validate_source(spec: dict[str, Any], volume_name: str, path: str) -> Errors:
@@ -96,7 +97,7 @@ def _validate(kind: str, source: Source, path: str) -> Errors:
 
 
 def _validate_iscsi(source: Source, volume_name: str, path: str) -> Errors:
-    """As for pods, with more to say about the portal and the secret."""
+    """Validates as for pods, and in addition the portal and the secret."""
     errors = [
         replace(error, body=error.body.removesuffix(IQN_PREFIXES))
         for error in POD_SOURCES["iscsi"](source, path, _OPTIONS)

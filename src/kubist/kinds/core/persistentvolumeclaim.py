@@ -1,4 +1,5 @@
-"""PersistentVolumeClaim: a request for storage. Once made it is fixed, but for size and class when bound."""
+"""PersistentVolumeClaim: a request for storage. The spec is immutable, except size and volumeAttributesClassName of
+a bound claim."""
 
 from __future__ import annotations
 
@@ -103,8 +104,8 @@ def default_claim_spec(spec: Spec) -> None:
 
 
 def normalize_data_sources(spec: Spec, before: Spec | None) -> None:
-    """dataSource and dataSourceRef mirror each other. What dataSource never could name is dropped from it; so
-    are references to other namespaces, which are not enabled."""
+    """Makes dataSource and dataSourceRef equal. Drops a dataSource that is neither a claim nor a snapshot. Drops a
+    dataSourceRef to another namespace, because that feature gate is off. Values of an existing claim stay."""
     reference = spec.get("dataSourceRef")
     if reference is not None and reference.get("namespace") and not (before or {}).get("dataSourceRef"):
         del spec["dataSourceRef"]
@@ -131,7 +132,7 @@ def _is_claim_or_snapshot(source: dict[str, Any] | None) -> bool:
 
 
 def validate_claim_template(template: Object, path: str) -> Errors:
-    """The claim that a pod's ephemeral volume or a stateful set will make."""
+    """Validates the claim template of an ephemeral volume."""
     errors = validate_template_metadata(template.get("metadata") or {}, f"{path}.metadata")
     return errors + validate_claim_spec(template.get("spec") or {}, f"{path}.spec")
 

@@ -1,4 +1,4 @@
-"""Pod: containers that run together on a node. Once created little of it changes but its status."""
+"""Pod: containers that run together on one node. After creation only its status and few spec fields change."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class PodStrategy(Strategy):
     }
 
     def default(self, obj: Object) -> None:
-        """What any PodSpec gets, and what pods get but templates do not."""
+        """Sets the defaults of every PodSpec, and the defaults that apply to pods but not to templates."""
         spec = obj.setdefault("spec", {})
         default_pod_resources(spec)
         default_pod_spec(spec)
@@ -117,7 +117,7 @@ class PodStrategy(Strategy):
         return warnings
 
     def grace_period(self, ctx: Context, obj: Object, requested: int | None) -> int | None:
-        """Pods that never ran or run no more go at once."""
+        """0 for pods without a node and for finished pods. Negative periods count as 1 second."""
         spec = obj["spec"]
         phase = (obj.get("status") or {}).get("phase")
         if not spec.get("nodeName") or phase in ("Failed", "Succeeded"):
@@ -143,7 +143,7 @@ class PodStrategy(Strategy):
 
 
 def _copy_label_values(spec: Object, labels: dict[str, str]) -> None:
-    """Into the selectors that ask for pods with the same labels as this one."""
+    """Resolves matchLabelKeys and mismatchLabelKeys: adds the pod's own label values to the selectors."""
     if labels and "affinity" in spec:
         merge_label_keys(spec["affinity"], labels)
     for constraint in spec.get("topologySpreadConstraints") or ():
@@ -152,7 +152,7 @@ def _copy_label_values(spec: Object, labels: dict[str, str]) -> None:
 
 
 def _default_status(status: Object) -> None:
-    """podIP is the first of podIPs; where they differ the older field, podIP, is right."""
+    """Makes podIP equal to the first of podIPs. If they differ, podIP wins, because it is the older field."""
     address, addresses = status.get("podIP"), status.get("podIPs")
     if address and (not addresses or addresses[0].get("ip") != address):
         status["podIPs"] = [{"ip": address}]
@@ -165,7 +165,7 @@ def _default_status(status: Object) -> None:
 
 
 def _round_up(status: Object) -> None:
-    """The amounts that the status of a container, or of the pod, tells."""
+    """Rounds up the amounts in the status of a container or of the pod."""
     round_up_to_milli(status.get("allocatedResources"))
     resources = status.get("resources") or {}
     round_up_to_milli(resources.get("limits"))

@@ -1,4 +1,4 @@
-"""Pod /binding: a scheduler says on which node a pod is to run."""
+"""Pod `/binding`: assigns a pod to a node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PodBinding(Create):
 
 
 async def bind(ctx: Context, name: str, binding: Object) -> Object:
-    """Set the node of the pod `name`, and merge the binding's labels and annotations into it."""
+    """Sets the node of pod `name`, and merges the binding's labels and annotations into the pod."""
     target = binding.get("target") or {}
     errors = _target_errors(target)
     if errors:
@@ -62,7 +62,7 @@ def _target_errors(target: Object) -> list[FieldError]:
 
 
 def _check_preconditions(name: str, metadata: Object, pod: Object) -> None:
-    """A binding that names a uid or version is meant for that one."""
+    """Raises 409 if the binding names another uid or resourceVersion than the pod has."""
     for field, shown in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
         wanted, held = metadata.get(field), pod["metadata"].get(field, "")
         if wanted and wanted != held:

@@ -20,7 +20,7 @@ _VIOLATION = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
 async def take_disruption(ctx: Context, budget: Object, pod_name: str) -> None:
-    """Take one disruption for a pod, or say why there is none: 429, to be tried again."""
+    """Takes one disruption from the budget for a pod. Raises 429 if the budget allows none."""
 
     def change(current: Object) -> Object:
         before = {
@@ -90,7 +90,7 @@ def _reason(name: str, status: Object) -> str:
 
 
 def still_processed(name: str) -> APIError:
-    """The budget has changed and its controller has not caught up."""
+    """429 for a budget whose controller has not yet observed its latest generation."""
     return _refused(f"The disruption budget {name} is still being processed by the server.", 10)
 
 

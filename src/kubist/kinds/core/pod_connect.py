@@ -1,4 +1,5 @@
-"""Pod /log, /exec, /attach, /portforward and /proxy, as far as they go without reaching a kubelet."""
+"""Pod `/log`, `/exec`, `/attach`, `/portforward` and `/proxy`: validation only, because this server reaches no
+kubelet."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def _pod(ctx: Context, name: str) -> Object:
 
 
 def _container(ctx: Context, pod: Object) -> str:
-    """The container asked for; of several one must be named."""
+    """Requested container. A pod with several containers needs the `container` parameter."""
     asked, containers = ctx.query.get("container", ""), containers_of(pod["spec"])
     names = [container.get("name", "") for container in containers]
     if asked:
@@ -48,10 +49,10 @@ def _container(ctx: Context, pod: Object) -> str:
 
 
 def _kubelet(ctx: Context, node_name: str) -> str:
-    """Where the kubelet of a node listens."""
+    """host:port of the node's kubelet."""
     node = ctx.objects.get("nodes", node_name)
     if node is None:
-        # The reference names the resource that was asked about, not the one that is missing.
+        # The reference names the resource of the request (pods), not the missing resource (nodes).
         raise not_found("", "pods", node_name)
     status = node.get("status") or {}
     addresses = status.get("addresses") or []
@@ -134,7 +135,7 @@ def _check_ports(text: str) -> None:
 
 
 class PodStream(Connect):
-    """exec, attach, portforward: a conversation with a container that goes through its kubelet."""
+    """`/exec`, `/attach`, `/portforward`: a stream to a container through its kubelet."""
 
     def __init__(self, *, of_container: bool) -> None:
         self.of_container = of_container
@@ -155,7 +156,7 @@ class PodStream(Connect):
         )
 
     async def _authorize(self, ctx: Context) -> None:
-        """A GET that upgrades the connection does what a POST does, and needs the same permission."""
+        """Requires `create` for GET as well, because a GET that upgrades the connection does the same as a POST."""
         allowed, reason = await ctx.authorize(
             "create",
             resource="pods",

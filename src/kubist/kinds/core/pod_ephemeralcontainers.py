@@ -1,4 +1,4 @@
-"""Pod /ephemeralcontainers: containers added to a running pod to look into it. All else is ignored."""
+"""Pod `/ephemeralcontainers`: adds debug containers to a running pod. Other changes in the body are ignored."""
 
 from __future__ import annotations
 

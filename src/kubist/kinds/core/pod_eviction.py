@@ -1,4 +1,4 @@
-"""Pod /eviction: a deletion that asks the pod's disruption budget first."""
+"""Pod `/eviction`: deletes a pod if its PodDisruptionBudget allows that."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class PodEviction(Create):
         return success(201)
 
     async def _charge(self, ctx: Context, pod: Object, budget: Object) -> bool:
-        """Take one disruption from the budget. False if the pod is not healthy and its loss costs nothing: it
-        must then still be in that state when it goes."""
+        """Takes one disruption from the budget. Returns False for an unready pod that may be evicted without one;
+        the caller then pins the pod's resourceVersion."""
         if not is_ready(pod):
             status = budget.get("status") or {}
             healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
@@ -78,7 +78,7 @@ def _delete_options(ctx: Context, body: Object) -> dict[str, Any]:
 
 
 def _needs_no_budget(pod: Object) -> bool:
-    """Pods that are not running yet, are finished or on their way out protect nothing."""
+    """Whether the pod is pending, finished or terminating. Its eviction then needs no disruption."""
     phase = (pod.get("status") or {}).get("phase")
     return phase in ("Pending", "Succeeded", "Failed") or "deletionTimestamp" in pod["metadata"]
 
@@ -98,7 +98,7 @@ def _budget_of(ctx: Context, pod: Object) -> Object | None:
 
 
 async def _evict(ctx: Context, options: dict[str, Any]) -> None:
-    """Mark the pod as the target of a disruption, then delete it."""
+    """Sets the DisruptionTarget condition, then deletes the pod."""
     preconditions = options.get("preconditions") or {}
 
     def mark(pod: Object) -> Object:

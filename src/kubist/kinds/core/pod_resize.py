@@ -1,4 +1,4 @@
-"""Pod /resize: changes of cpu and memory while the pod runs. All else in the body is ignored."""
+"""Pod `/resize`: changes cpu and memory of a running pod. Other changes in the body are ignored."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _ONLY_COMPUTE = "only cpu and memory resources are mutable"
 
 class PodResize(Update):
     def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        """Containers that were added, removed or renamed are left for validation to find."""
+        """Keeps all fields but resources. Added, removed or renamed containers are left in, so that validation
+        reports them."""
         spec, before = new["spec"], old["spec"]
         if any(len(spec.get(field) or ()) != len(before.get(field) or ()) for field in _LISTS):
             return
@@ -43,7 +44,7 @@ class PodResize(Update):
 
 
 def _resized(containers: list[Object], old: list[Object]) -> list[Object]:
-    """The old containers with new resources."""
+    """Old containers with the new resources and resizePolicy."""
     if any(new.get("name") != before.get("name") for new, before in zip(containers, old, strict=True)):
         return containers
     return [
@@ -85,7 +86,7 @@ def _validate(new: Object, old: Object, options: Options) -> Errors:
 
 
 def _node_can_resize(status: Object) -> bool:
-    """A running container whose node reports no resources is on a node too old for this."""
+    """Whether the node supports resize. A running container without reported resources is on a node that does not."""
     for container in status.get("containerStatuses") or ():
         if "running" in (container.get("state") or {}):
             return "resources" in container
@@ -121,7 +122,7 @@ def _removals(new: Object | None, old: Object | None, path: str, what: str = "re
 
 
 def _pod_level(masked: Object, old: Object) -> Errors:
-    """Resources of the pod as a whole; `masked` gets the old cpu and memory."""
+    """Validates a change of pod-level resources. Puts the old cpu and memory into `masked`."""
     resources, before = masked.get("resources"), old.get("resources")
     if before is not None and resources is None:
         return [forbidden("spec.resources", "pod-level resources cannot be removed")]
@@ -136,7 +137,7 @@ def _pod_level(masked: Object, old: Object) -> Errors:
 
 
 def _with_old_compute(resources: Object, old: Object, *, claims: bool = False) -> Object:
-    """Resources with the cpu and memory of the old ones, empty lists left out."""
+    """Resources with the cpu and memory of `old`. Empty lists are left out."""
     masked: Object = {}
     for field in ("limits", "requests"):
         amounts = {k: v for k, v in (resources.get(field) or {}).items() if k not in ("cpu", "memory")}
@@ -149,7 +150,7 @@ def _with_old_compute(resources: Object, old: Object, *, claims: bool = False) -
 
 
 def _other_changes(masked: Object, old: Object) -> Errors:
-    """Anything but cpu and memory in the containers, which are masked on the way."""
+    """Rejects container changes other than cpu and memory. Puts the old cpu and memory into `masked`."""
     errors: Errors = []
     for field in _LISTS:
         if not masked.get(field):

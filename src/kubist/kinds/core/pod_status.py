@@ -1,4 +1,4 @@
-"""Pod /status: what kubelets report. Labels, annotations and finalizers may change this way too."""
+"""Pod `/status`: the kubelet's report. Labels, annotations and finalizers may change this way too."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class PodStatus(Update):
 
 
 def _keep_observed_generations(status: Object, old: Object) -> None:
-    """An observed generation is not lost because a writer does not know the field."""
+    """Keeps observedGeneration values that the update leaves out, because older kubelets do not know the field."""
     if not status.get("observedGeneration") and old.get("observedGeneration"):
         status["observedGeneration"] = old["observedGeneration"]
     before: dict[str, deque[int]] = {}
@@ -120,7 +120,7 @@ def _nomination(status: Object, old: Object, spec: Object) -> Errors:
 
 
 def _transitions(status: Object, old: Object, spec: Object) -> Errors:
-    """A container that ended runs again only if its pod restarts it."""
+    """Rejects a terminated container that is no longer terminated, unless its restart policy restarts it."""
     errors: Errors = []
     for field, containers in _STATUSES.items():
         ephemeral = field == "ephemeralContainerStatuses"
@@ -166,7 +166,7 @@ def _claims(status: Object, spec: Object) -> Errors:
 
 
 def _extended_claim(status: Object, spec: Object) -> Errors:
-    """Extended resources that a claim made by the system provides."""
+    """Validates the mapping of extended resources to a ResourceClaim that the scheduler created."""
     path = "status.extendedResourceClaimStatus"
     errors: Errors = []
     mappings = status.get("requestMappings") or []
@@ -199,7 +199,7 @@ def _extended_claim(status: Object, spec: Object) -> Errors:
 
 
 def _addresses(status: Object, old: Object, field: str) -> Errors:
-    """At most one address of each family; what was there may stay."""
+    """Validates addresses: at most one of each IP family. Stored addresses may keep an invalid form."""
     addresses = [address.get("ip", "") for address in status.get(field) or ()]
     before = {address.get("ip", "") for address in old.get(field) or ()}
     errors: Errors = []
@@ -235,7 +235,7 @@ def _users(statuses: Iterable[Object], os: str, path: str) -> Errors:
 
 
 def _health(statuses: Iterable[Object], containers: Iterable[Object], path: str) -> Errors:
-    """The health of devices given to containers; ephemeral containers have none."""
+    """Validates the health of devices in container statuses. Ephemeral containers must not have any."""
     errors: Errors = []
     by_name = {container.get("name", ""): container for container in containers}
     for index, entry in enumerate(statuses):
@@ -256,7 +256,8 @@ def _health(statuses: Iterable[Object], containers: Iterable[Object], path: str)
 
 
 def _claim_names(resources: dict[str, Any]) -> set[str]:
-    """The claims of a container as the status of its devices names them."""
+    """Claims of a container in the form of allocatedResourcesStatus names: `claim:<name>` or
+    `claim:<name>/<request>`."""
     return {
         f"claim:{claim.get('name', '')}" + (f"/{claim['request']}" if claim.get("request") else "")
         for claim in resources.get("claims") or ()

@@ -1,4 +1,4 @@
-"""What may change in a pod that exists: its images, its deadline, and what only takes away freedom."""
+"""Validation of pod updates: images, deadline, tolerations and scheduling gates may change."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UPDATABLE = ",".join(
 def validate_update(new: Object, old: Object, options: Options) -> Errors:
     spec, old_spec = new["spec"], old["spec"]
     if (spec is old_spec or spec == old_spec) and not _depends(spec, options):
-        # A spec that is stored was found valid, and most changes of pods are not about it.
+        # The stored spec passed validation, and most updates of pods do not change the spec.
         return _validate_metadata(new, old, options)
     errors = objectmeta.validate_update(new["metadata"], old["metadata"])
     errors += validate_again(new, options)
@@ -64,7 +64,7 @@ def validate_update(new: Object, old: Object, options: Options) -> Errors:
 
 
 def _validate_metadata(new: Object, old: Object, options: Options) -> Errors:
-    """All that is looked at if a spec stays as it is. Of metadata that is in order it is only the change."""
+    """Validates an update that leaves the spec as it is. Valid metadata needs only the checks of the change."""
     meta, before = new["metadata"], old["metadata"]
     errors = validate_metadata_again(new, options)
     if errors:
@@ -76,13 +76,13 @@ def _validate_metadata(new: Object, old: Object, options: Options) -> Errors:
 
 
 def _depends(spec: Object, options: Options) -> bool:
-    """Whether there is a rule about a spec that asks for more than the spec: claims are checked against
-    annotations, privileges against what this server allows."""
+    """Whether a rule about the spec depends on more than the spec: claims depend on annotations, privileged
+    containers on the server's configuration."""
     return "resourceClaims" in spec or (not options.allow_privileged and is_privileged(spec))
 
 
 def validate_annotations(new: Object, old: Object, options: Options) -> Errors:
-    """Annotations that are settled at creation, and those that any pod's must be."""
+    """Rejects changes of annotations that are fixed at creation, and validates the pod annotations."""
     annotations, before = (pod["metadata"].get("annotations") or {} for pod in (new, old))
     if not annotations and not before:
         return []
@@ -92,7 +92,7 @@ def validate_annotations(new: Object, old: Object, options: Options) -> Errors:
 
 
 def _deadline(new: int | None, old: int | None) -> tuple[Errors, bool]:
-    """A deadline may be set or shortened; the second value says that nothing else is looked at."""
+    """Errors of activeDeadlineSeconds, which may be set or shortened, and whether validation stops after them."""
     path = "spec.activeDeadlineSeconds"
     if new is None:
         why = "must not update from a positive integer to nil value"
@@ -105,7 +105,7 @@ def _deadline(new: int | None, old: int | None) -> tuple[Errors, bool]:
 
 
 def _tolerations(new: list[Object], old: list[Object]) -> Errors:
-    """Tolerations may be added; of existing ones only the seconds may change."""
+    """Validates tolerations: additions are allowed; of existing ones only tolerationSeconds may change."""
     timeless = {_timeless(toleration) for toleration in new}
     if any(_timeless(toleration) not in timeless for toleration in old):
         why = "existing toleration can not be modified except its tolerationSeconds"
@@ -131,7 +131,7 @@ def _gates(new: list[Object], old: list[Object]) -> Errors:
 
 
 def _masked(spec: Object, old: Object) -> Object:
-    """The new spec with the old values of all that may change."""
+    """New spec with the old values of all fields that may change."""
     masked = dict(spec)
     for field in ("containers", "initContainers"):
         if field in spec:
@@ -156,7 +156,8 @@ def _with(obj: Object, field: str, value: Any) -> Object:
 
 
 def _gated(masked: Object, old: Object) -> Errors:
-    """A pod that waits at a gate may still be narrowed down to fewer nodes. What was checked is masked."""
+    """Validates nodeSelector and nodeAffinity of a gated pod, which may only become stricter. Puts the old values
+    into `masked`."""
     errors: Errors = []
     selector, before = masked.get("nodeSelector") or {}, old.get("nodeSelector") or {}
     if selector != before:
@@ -192,7 +193,8 @@ def _node_affinity(new: Object, old: Object) -> Errors:
 
 
 def _only_adds(new: Object, old: Object) -> bool:
-    """An empty term matches nothing: adding to it would widen."""
+    """Whether the term only adds requirements. An empty term matches no node, so that additions would match more
+    nodes."""
     fields = ("matchExpressions", "matchFields")
     if not any(old.get(field) for field in fields):
         return not any(new.get(field) for field in fields)

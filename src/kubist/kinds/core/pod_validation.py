@@ -1,4 +1,4 @@
-"""What makes a whole Pod valid, however it is written: metadata, spec, and what templates are not held to."""
+"""Validation of a whole Pod: metadata, spec, and the rules that do not apply to templates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubist.resources.strategy import Errors, Object
 
 
 def validate_new(pod: Object, *, allow_privileged: bool) -> Errors:
-    """A pod that is created; the verb has looked at its metadata."""
+    """Validates a created pod. The verb validates its metadata."""
     spec = pod["spec"]
     annotations = pod["metadata"].get("annotations") or {}
     errors = _validate_pod(pod, current_options(is_pod=True, allow_privileged=allow_privileged))
@@ -31,13 +31,13 @@ def validate_new(pod: Object, *, allow_privileged: bool) -> Errors:
 
 
 def validate_again(pod: Object, options: Options) -> Errors:
-    """A pod that is changed, looked at as a whole once more."""
+    """Validates an updated pod as a whole, including its metadata."""
     errors = objectmeta.validate_create(pod["metadata"], namespaced=True, validate_name=names.dns_subdomain)
     return errors + _validate_pod(pod, options)
 
 
 def validate_metadata_again(pod: Object, options: Options) -> Errors:
-    """The part of that which looks at a pod's metadata."""
+    """Validates only the metadata part of `validate_again`."""
     meta = pod["metadata"]
     errors = objectmeta.validate_create(meta, namespaced=True, validate_name=names.dns_subdomain)
     annotations = meta.get("annotations")
@@ -49,7 +49,7 @@ def validate_metadata_again(pod: Object, options: Options) -> Errors:
 def tolerantly(
     validate: Callable[[Object, Object, Options], Errors], new: Object, old: Object, *, allow_privileged: bool
 ) -> Errors:
-    """Validate a change of the pod `old` by today's rules; if that fails, by those that `old` was held to."""
+    """Validates an update with the current rules. On errors validates again, with the exceptions that `old` needs."""
     errors = validate(new, old, current_options(is_pod=True, allow_privileged=allow_privileged))
     if errors:
         errors = validate(new, old, options_for_update(old, is_pod=True, allow_privileged=allow_privileged))

@@ -1,4 +1,4 @@
-"""PodTemplate: a template on its own, for controllers that look it up."""
+"""PodTemplate: a stored template, for controllers that look it up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PodTemplateStrategy(Workload):
-    """A workload that does nothing: no spec, no status, only the template."""
+    """Workload without spec and status, only with a template."""
 
     returns_deleted = True
     reset_fields: ClassVar[tuple[str, ...]] = ()

@@ -1,4 +1,4 @@
-"""ReplicationController: the oldest way to keep a number of like pods, with a plain map for a selector."""
+"""ReplicationController: predecessor of ReplicaSet. Its selector is a plain map of labels."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ReplicationControllerStrategy(Workload):
         return [] if prefix else names.dns_subdomain(name, prefix)
 
     def default(self, obj: Object) -> None:
-        """Selector and labels are the template's where none are given."""
+        """Sets the defaults. Selector and labels default to the template's labels."""
         spec = obj.setdefault("spec", {})
         spec.setdefault("replicas", 1)
         template = spec.get("template")
@@ -74,7 +74,7 @@ class ReplicationControllerStrategy(Workload):
         return [*name_warnings(obj), *super().warnings_on_create(ctx, obj)]
 
     def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
-        """About the template that is replaced, not the new one: so the reference does it."""
+        """Warnings about the old template, not the new one, as the reference gives them."""
         if not self.raises_generation(new, old):
             return ()
         return template_warnings(old["spec"].get("template"), self.template)

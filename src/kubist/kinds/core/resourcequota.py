@@ -1,4 +1,4 @@
-"""ResourceQuota: how much of each resource a namespace may use in all. Admission keeps count in status."""
+"""ResourceQuota: total of each resource that a namespace may use. Admission counts the usage in status."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ SCOPES: dict[str, frozenset[str]] = {
 """Scope → the resources that a quota with that scope may limit."""
 
 MANY_REQUIREMENTS = 64
-"""Of more requirements than this, each scope is told once to be misapplied: the error shows all requirements."""
+"""Number of requirements above which a misapplied scope is reported once, because each error shows all
+requirements."""
 _EXCLUSIVE = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
 _EXISTS_ONLY = (
     "BestEffort",
@@ -118,7 +119,7 @@ def _validate_scopes(spec: dict[str, Any], scopes: list[str]) -> Iterator[FieldE
 
 
 def _unfit_resources(spec: dict[str, Any]) -> dict[str, int]:
-    """How many resources of the quota each scope does not apply to."""
+    """Scope → number of the quota's resources that it does not apply to."""
     standard = [name for name in spec.get("hard") or () if is_standard_quota(name)]
     return {scope: sum(name not in allowed for name in standard) for scope, allowed in SCOPES.items()}
 

@@ -1,4 +1,4 @@
-"""Secret: confidential bytes by key. Its type says which keys must be there, and never changes."""
+"""Secret: confidential bytes by key. The type determines the required keys and is immutable."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SecretStrategy(Strategy):
     field_labels: ClassVar[dict[str, str]] = {"type": "type"}
 
     def default(self, obj: Object) -> None:
-        """stringData is only ever written: it ends up in data, winning over what is there."""
+        """Sets the type, and moves the write-only stringData into data, where it wins."""
         obj.setdefault("type", "Opaque")
         if strings := obj.pop("stringData", None):
             data = obj.setdefault("data", {})
@@ -108,7 +108,7 @@ def _validate_json(text: str | None, path: str) -> Errors:
 
 
 def _warnings(secret: Object) -> Iterable[str]:
-    """A TLS secret is taken as it is, but one that no server can use is worth a word."""
+    """Warns of a TLS secret whose key pair is unusable. The secret is stored all the same."""
     if secret.get("type") != TLS:
         return
     data = secret.get("data") or {}

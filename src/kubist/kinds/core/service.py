@@ -1,4 +1,5 @@
-"""Service: a stable address and ports in front of pods. What its type implies is set, kept and dropped here.
+"""Service: a stable address and ports for pods. This module sets, keeps and drops the fields that depend on its
+type.
 
 Validation is in `service_validation`, addresses in `service_addresses`, node ports in `service_ports`.
 """
@@ -124,7 +125,7 @@ class ServiceStrategy(Strategy):
 
 
 async def _allocate(ctx: Context, new: Object, old: Object | None) -> Undo | None:
-    """Settle the families, then take the addresses and node ports that `new` has and `old` had not."""
+    """Sets the IP families, then allocates the cluster IPs and node ports that `new` has and `old` has not."""
     spec = new["spec"]
     config = service_addresses.families(ctx.config)
     errors = service_families.init_families(spec, old["spec"] if old else None, config)
@@ -145,7 +146,7 @@ async def _allocate(ctx: Context, new: Object, old: Object | None) -> Undo | Non
 
 
 def _drop_what_the_type_has_not(new: Object, old: Object) -> None:
-    """A change of type drops the fields that the old type had and the new one has not, if left unchanged."""
+    """On a change of type, drops unchanged fields that the new type does not have."""
     spec, before = new["spec"], old["spec"]
     kind, old_kind = spec.get("type"), before.get("type")
     if kind == "ExternalName" and old_kind != "ExternalName":
@@ -183,7 +184,8 @@ def _drop_what_the_type_has_not(new: Object, old: Object) -> None:
 
 
 def _hide_internal_traffic_policy(spec: Object) -> None:
-    """External names have none, though one that is otherwise valid is not refused."""
+    """Drops a valid internalTrafficPolicy of an ExternalName service, which has none. An invalid one is left for
+    validation."""
     valid = spec.get("internalTrafficPolicy") in service_validation.TRAFFIC_POLICIES
     if valid and spec.get("type") == "ExternalName":
         del spec["internalTrafficPolicy"]

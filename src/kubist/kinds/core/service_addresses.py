@@ -1,6 +1,7 @@
-"""Cluster IPs: each is an IPAddress object, whose creation decides between servers that want the same one.
+"""Cluster IP allocation. Each cluster IP is an IPAddress object; its creation decides between competing servers.
 
-Addresses come from the cluster's ServiceCIDRs; given ones anywhere in them, others first from the upper part.
+Addresses come from the ServiceCIDRs. A requested address may be anywhere in them; others come from the upper part
+first.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ def configured_networks(config: Config) -> list[Network]:
 
 
 def families(config: Config) -> list[str]:
-    """The cluster's IP families, the default one first."""
+    """IP families of the cluster, the default family first."""
     return [f"IPv{network.version}" for network in configured_networks(config)]
 
 
 def held(service: Object) -> set[str]:
-    """The cluster IPs that a service has taken, in canonical form."""
+    """Cluster IPs that a service holds, in canonical form."""
     spec = service["spec"]
     if spec.get("type") == "ExternalName":
         return set()
@@ -45,7 +46,7 @@ def held(service: Object) -> set[str]:
 
 
 def ip_address(ip: str, service: Object) -> Object:
-    """The IPAddress object that says who has `ip`."""
+    """IPAddress object that records the service as the holder of `ip`."""
     metadata = service["metadata"]
     return {
         "apiVersion": f"{GROUP}/v1",
@@ -62,7 +63,7 @@ def ip_address(ip: str, service: Object) -> Object:
 
 
 async def allocate(ctx: Context, new: Object, old: Object | None) -> Undo:
-    """Take what `new` needs and `old` had not, filling in clusterIP and clusterIPs."""
+    """Allocates the cluster IPs that `new` needs and `old` has not; sets clusterIP and clusterIPs."""
     spec = new["spec"]
     taken: list[str] = []
 
@@ -93,7 +94,7 @@ async def allocate(ctx: Context, new: Object, old: Object | None) -> Undo:
 
 
 def _first_to_allocate(spec: dict[str, Any], before: dict[str, Any] | None) -> int | None:
-    """Index of the first of clusterIPs to take: 0 for all, 1 for a second family only, None for none."""
+    """Index of the first of clusterIPs to allocate: 0 for all, 1 for the second family only, None for none."""
     ips = spec.get("clusterIPs") or []
     if spec.get("type") == "ExternalName" or unchanged_prefer_dual_stack(spec, before):
         return None
@@ -106,7 +107,7 @@ def _first_to_allocate(spec: dict[str, Any], before: dict[str, Any] | None) -> i
 
 
 def _networks(ctx: Context, version: int) -> list[Network]:
-    """What may be allocated from: the ready ServiceCIDRs, or the configuration while there are none."""
+    """Networks to allocate from: the ready ServiceCIDRs, or the configured range if no ServiceCIDR exists."""
     found: list[Network] = []
     some = False
     for cidr in ctx.objects.list("servicecidrs", group=GROUP):
@@ -121,7 +122,7 @@ def _networks(ctx: Context, version: int) -> list[Network]:
 
 
 def is_ready(service_cidr: Object) -> bool:
-    """Ready unless being deleted or said not to be."""
+    """Whether the ServiceCIDR is neither terminating nor has condition Ready other than True."""
     if "deletionTimestamp" in service_cidr["metadata"]:
         return False
     for condition in (service_cidr.get("status") or {}).get("conditions") or ():
@@ -131,7 +132,7 @@ def is_ready(service_cidr: Object) -> bool:
 
 
 def _bounds(network: Network) -> tuple[int, int]:
-    """First and last usable address: never the network's own, in IPv4 never the broadcast address."""
+    """First and last usable address: without the network address, and in IPv4 without the broadcast address."""
     first = int(network.network_address) + 1
     last = int(network.broadcast_address) - (1 if network.version == 4 else 0)
     return first, last
@@ -177,7 +178,8 @@ async def _take_any(ctx: Context, service: Object, family: str) -> str:
 
 
 def _candidates(network: Network) -> Iterator[str]:
-    """All usable addresses: the upper part from a random one on, then the part left to given addresses."""
+    """Usable addresses: first the upper part, then the part reserved for requested addresses, each from a random
+    start."""
     first, last = _bounds(network)
     reserved = _reserved(network.num_addresses)
     make = ipaddress.IPv4Address if network.version == 4 else ipaddress.IPv6Address
@@ -190,7 +192,7 @@ def _candidates(network: Network) -> Iterator[str]:
 
 
 def _reserved(size: int) -> int:
-    """How many addresses at the low end are left to those who ask for one by name."""
+    """Number of low addresses that are reserved for services that request one."""
     return 0 if size <= 16 else min(max(16, size // 16), 256)
 
 
@@ -200,7 +202,7 @@ async def _create(ctx: Context, service: Object, ip: str) -> bool:
     except APIError as error:
         if error.code == 409:
             return False
-        if error.code == 422:  # such as for a service without a name
+        if error.code == 422:  # for example, the service has no name
             raise _refused(service, f"failed to allocate IP: {error}") from None
         raise
     return True

@@ -1,6 +1,6 @@
-"""IP families of a Service: how clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy follow from each other.
+"""IP families of a Service: derives clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy from each other.
 
-All of it is decided from the spec, the spec before, and the families that the cluster is configured for.
+The result depends only on the spec, the old spec, and the families that the cluster is configured for.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _put(spec: Spec, field: str, values: Sequence[str]) -> None:
 
 
 def normalize_cluster_ips(spec: Spec, before: Spec | None) -> None:
-    """Clients that know only clusterIP get clusterIPs in step with it; nothing else is looked at."""
+    """Keeps clusterIPs consistent with clusterIP for clients that know only clusterIP. Other fields are not used."""
     ip, ips = spec.get("clusterIP", ""), spec.get("clusterIPs") or []
     if before is None:
         if ip and not ips:
@@ -62,8 +62,8 @@ def normalize_cluster_ips(spec: Spec, before: Spec | None) -> None:
 
 
 def complete_stored(spec: Spec) -> None:
-    """Services that were stored before they had plural addresses and families get both. IPv4 is taken for the first
-    family of the cluster, which only matters for headless services."""
+    """Adds clusterIPs and ipFamilies to services stored before these fields existed. Assumes IPv4 as the cluster's
+    first family, which only matters for headless services."""
     normalize_cluster_ips(spec, None)
     if spec.get("type") == "ExternalName":
         spec.pop("internalTrafficPolicy", None)
@@ -80,7 +80,7 @@ def complete_stored(spec: Spec) -> None:
 
 
 def carry_over_allocated(spec: Spec, before: Spec) -> None:
-    """A client that sends its original manifest again keeps what was allocated for it."""
+    """Keeps allocated values that a client leaves out when it sends its original manifest again."""
     kind, old_kind = spec.get("type"), before.get("type")
     if kind != "ExternalName" and old_kind != "ExternalName":
         if not spec.get("clusterIP") and before.get("clusterIP"):
@@ -108,7 +108,8 @@ def _gets_node_ports(spec: Spec) -> bool:
 
 
 def unchanged_prefer_dual_stack(spec: Spec, before: Spec | None) -> bool:
-    """A PreferDualStack service stays as it is when the cluster's families have changed under it."""
+    """Whether a PreferDualStack service is unchanged. Such a service stays as it is when the cluster's families
+    change."""
     return (
         before is not None
         and spec.get("ipFamilyPolicy") == "PreferDualStack"
@@ -121,7 +122,7 @@ def unchanged_prefer_dual_stack(spec: Spec, before: Spec | None) -> bool:
 
 
 def init_families(spec: Spec, before: Spec | None, configured: Sequence[str]) -> Errors:
-    """Fill in policy and families. `configured`: the cluster's families, the default one first."""
+    """Sets ipFamilyPolicy and ipFamilies. `configured` are the cluster's families, the default family first."""
     if spec.get("type") == "ExternalName" or unchanged_prefer_dual_stack(spec, before):
         return []
     bare_headless = spec.get("clusterIP") == "None" and not spec.get("selector")
@@ -157,7 +158,7 @@ def init_families(spec: Spec, before: Spec | None, configured: Sequence[str]) ->
 
 
 def _reconcile(spec: Spec, before: Spec | None, configured: Sequence[str]) -> Errors:
-    """Policy, addresses and families must agree; families follow from addresses."""
+    """Validates that policy, addresses and families agree; derives families from addresses."""
     errors: Errors = []
     path, policy = "spec.ipFamilyPolicy", spec["ipFamilyPolicy"]
     ips, families = spec.get("clusterIPs") or [], list(spec.get("ipFamilies") or [])
@@ -196,7 +197,7 @@ def _reconcile(spec: Spec, before: Spec | None, configured: Sequence[str]) -> Er
 
 
 def validate_cluster_ips(spec: Spec, before: Spec | None) -> Errors:
-    """The fields by themselves, whatever the cluster is configured for."""
+    """Validates the fields by themselves, independent of the cluster's configuration."""
     if spec.get("type") == "ExternalName":
         return []
     errors: Errors = []

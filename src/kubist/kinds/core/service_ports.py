@@ -1,6 +1,6 @@
-"""Node ports: allocated before the service is written, released after it is gone.
+"""Node port allocation: ports are allocated before the service is written and released after it is deleted.
 
-The allocated ports are one RangeAllocation of the store, which a kube-apiserver on the same etcd uses as well.
+The allocated ports are one RangeAllocation in the store. A kube-apiserver on the same etcd uses it as well.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def port_range(config: Config) -> range:
 
 
 def in_use(objects: Objects) -> set[int]:
-    """The node ports of all services."""
+    """Node ports of all services."""
     return {port for service in objects.list("services", None) for port in held(service)}
 
 
 def held(service: Object) -> set[int]:
-    """The node ports that a service has taken."""
+    """Node ports that a service holds."""
     spec = service["spec"]
     ports = {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
     if needs_health_check(spec) and spec.get("healthCheckNodePort"):
@@ -40,7 +40,7 @@ def held(service: Object) -> set[int]:
 
 
 async def allocate(ctx: Context, new: Object, old: Object | None) -> Undo:
-    """Take what `new` needs and `old` had not, filling in nodePort and healthCheckNodePort."""
+    """Allocates the node ports that `new` needs and `old` has not; sets nodePort and healthCheckNodePort."""
     allocations = _Allocations(ctx, new)
     spec = new["spec"]
     before = old["spec"] if old else {}
@@ -59,12 +59,12 @@ async def allocate(ctx: Context, new: Object, old: Object | None) -> Undo:
 
 
 def _wanted(spec: dict[str, Any]) -> bool:
-    """Whether ports without a node port get one."""
+    """Whether ports without a nodePort get one."""
     return spec["type"] == "NodePort" or spec.get("allocateLoadBalancerNodePorts", True) is not False
 
 
 async def _fill_new(allocations: _Allocations, spec: dict[str, Any]) -> None:
-    """Ports of the same number (TCP and UDP) share a node port."""
+    """Allocates node ports for a new service. Ports with the same number (TCP and UDP) share one."""
     shared: dict[int, int] = {}
     ports = spec.get("ports") or []
     asked_for = {p.get("port", 0): p["nodePort"] for p in reversed(ports) if p.get("nodePort")}
@@ -110,7 +110,7 @@ async def _fill_health_check(allocations: _Allocations, spec: dict[str, Any]) ->
 
 
 class _Allocations:
-    """The node ports that one write takes."""
+    """Node ports that one write allocates."""
 
     def __init__(self, ctx: Context, service: Object) -> None:
         self.ctx = ctx
@@ -119,7 +119,7 @@ class _Allocations:
         self._highest = _DRY_RUN_PORT - 1
 
     async def refusal(self, port: int) -> str:
-        """Take `port`; why it cannot be had, or nothing."""
+        """Allocates `port`. Returns an error message, or "" on success."""
         node_ports = self.ctx.objects.node_ports
         if port not in node_ports.numbers:
             if self.ctx.dry_run:
@@ -163,7 +163,7 @@ def _full() -> APIError:
 
 
 def reserved(size: int) -> int:
-    """How many ports at the low end are left to those who ask for one by number."""
+    """Number of low ports that are reserved for services that request one."""
     return 0 if size <= 16 else min(max(16, size // 32), 128)
 
 

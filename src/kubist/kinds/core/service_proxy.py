@@ -1,4 +1,4 @@
-"""Service proxy: a request passed on to a pod behind a service, if there is one to reach."""
+"""Service proxy: would forward a request to a pod of the service. This server reaches no pods, so it replies 503."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ServiceProxy(Connect):
     methods: ClassVar[tuple[str, ...]] = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
     async def connect(self, ctx: Context) -> tuple[int, str, bytes]:
-        """Pods are not reached from here: to those who ask, none of the endpoints is valid."""
+        """Validates the request, then fails with 503 "no endpoints available", because this server reaches no pods."""
         scheme, name, port = split_name(ctx.name)
         if not name or scheme not in ("", "http", "https"):
             raise bad_request(f"invalid service request {quoted(ctx.name)}")

@@ -1,4 +1,4 @@
-"""What a Service must be, on creation and on update, in the order in which causes are listed."""
+"""Validation of a Service on create and update, in the order of the reported errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Spec = dict[str, Any]
 
 
 def validate_service(service: Object, old: Object | None) -> Errors:
-    """A service by itself; of the old one only spellings that were good enough then are taken."""
+    """Validates the service by itself. `old` only allows address forms that were valid when they were stored."""
     spec: Spec = service["spec"]
     before: Spec = old["spec"] if old else {}
     annotations = service["metadata"].get("annotations") or {}
@@ -77,7 +77,8 @@ def validate_service_update(service: Object, old: Object) -> Errors:
 
 
 def _validate_changed_ips(spec: Spec, before: Spec) -> Errors:
-    """The first address stays; a second one may come, and go with the policy SingleStack."""
+    """Rejects changes of clusterIPs: the first is fixed; a second may be added, and removed with policy
+    SingleStack."""
     if is_headless(spec) and is_headless(before):
         return []
     ips, old_ips = spec.get("clusterIPs") or [], before.get("clusterIPs") or []
@@ -246,7 +247,8 @@ def _validate_unique_ports(spec: Spec) -> Errors:
 def _validate_source_ranges(
     spec: Spec, before: Spec, annotations: dict[str, str], old: Object | None
 ) -> Errors:
-    """The field, or without it the annotation that came before it; both may hold spaces around a CIDR."""
+    """Validates loadBalancerSourceRanges, or without it the annotation that preceded it. Spaces around a CIDR are
+    allowed."""
     errors: Errors = []
     ranges = spec.get("loadBalancerSourceRanges")
     if ranges:

@@ -1,4 +1,4 @@
-"""ServiceAccount: an identity for programs. Its `/token` issues signed tokens, perhaps bound to an object."""
+"""ServiceAccount: an identity for programs. Its `/token` issues signed tokens, optionally bound to an object."""
 
 from __future__ import annotations
 

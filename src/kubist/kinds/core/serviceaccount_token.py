@@ -1,4 +1,4 @@
-"""TokenRequest: a signed token for a service account: for whom, for how long, and bound to what object."""
+"""ServiceAccount `/token`: signs a TokenRequest's token, with audiences, expiry and an optional bound object."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ DEFAULT_SECONDS = 3600
 MIN_SECONDS = 600
 MAX_SECONDS = 1 << 32
 PROJECTED_SECONDS = 3607
-"""What the kubelet's old clients ask for: such tokens live on for a year, and only warn after the hour."""
+"""Expiry in seconds that the kubelet requests for older clients. Such tokens are valid for a year and warn after
+this time."""
 EXTENDED_SECONDS = 365 * 24 * 3600
 
 
@@ -86,7 +87,7 @@ class ServiceAccountToken(Create):
 
 
 def _account(ctx: Context, body: Object) -> Object:
-    """The service account that the URL names; the body must not name another."""
+    """Service account of the URL. Raises 422 or 409 if the body names another one."""
     metadata = body["metadata"]
     for field, wanted in (("name", ctx.name), ("namespace", ctx.namespace)):
         given = metadata.get(field, "")
@@ -120,11 +121,11 @@ def _ref(obj: Object) -> dict[str, str]:
 
 
 def _bound_claims(ctx: Context, ref: dict[str, Any] | None) -> dict[str, Any]:
-    """What a token says about the object that it dies with."""
+    """Claims about the object that the token is bound to. The token is invalid once that object is deleted."""
     if ref is None:
         return {}
     api_version = ref.get("apiVersion", "")
-    # What is no version of a group is of none.
+    # A malformed apiVersion (more than one slash) counts as the core group with no version.
     group, _, version = api_version.rpartition("/") if api_version.count("/") < 2 else ("", "", "")
     kind, name = ref.get("kind", ""), ref.get("name", "")
     if group or kind not in ("Pod", "Node", "Secret"):

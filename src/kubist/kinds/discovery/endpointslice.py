@@ -1,4 +1,4 @@
-"""EndpointSlice: some of the endpoints of a service, all of one address type, with the ports they share."""
+"""EndpointSlice: part of a service's endpoints, all of one address type, with common ports."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class EndpointSliceStrategy(Strategy):
         _drop_topology(obj, None)
 
     def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        """Labels say whose slice it is: their change counts as well, and a topology that is then dropped."""
+        """Raises the generation on changes of labels, and of endpoints even if only a dropped deprecatedTopology
+        changed."""
         changed = new.get("endpoints") != old.get("endpoints")
         if changed or new["metadata"].get("labels") != old["metadata"].get("labels"):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
@@ -75,7 +76,7 @@ class EndpointSliceStrategy(Strategy):
 
 
 def _drop_topology(new: Object, old: Object | None) -> None:
-    """deprecatedTopology is not written in this version; a node name known from it is kept as nodeName."""
+    """Drops deprecatedTopology, which v1 does not write. A hostname known from the old object becomes nodeName."""
     known = {
         name
         for endpoint in (old or {}).get("endpoints") or ()
@@ -163,7 +164,7 @@ def _validate_address(address: str, kind: str, path: str, index: int) -> Errors:
 
 
 def _validate_domain(name: str, path: str) -> Errors:
-    """At least two labels, perhaps with a dot at the end."""
+    """Validates a domain name: at least two labels, optionally a trailing dot."""
     if not name:
         return [required(path)]
     name = name.removesuffix(".")

@@ -1,6 +1,6 @@
-"""Event of events.k8s.io: the events of core under other field names, held to stricter rules.
+"""Event of events.k8s.io: core events with other field names and stricter rules.
 
-Hooks see the stored core/v1 form; `convert` goes between the two.
+Hooks get the stored core/v1 form; `convert` converts between the two.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _RENAMED = {
     "deprecatedLastTimestamp": "lastTimestamp",
     "deprecatedCount": "count",
 }
-"""events.k8s.io/v1 → core/v1; all else is called the same."""
+"""events.k8s.io/v1 field → core/v1 field. Other fields have the same name."""
 
 _BACK = {core: new for new, core in _RENAMED.items()}
 _ALWAYS_IN_CORE: dict[str, Any] = {
@@ -53,7 +53,7 @@ _TYPES = {
         ("reason", "message", "type", "action", "reportingComponent", "reportingInstance"), "string"
     ),
 }
-"""Internal types of fields that are not times."""
+"""Internal Go types of fields that are not times, for error messages."""
 _IMMUTABLE = (
     "involvedObject",
     "reason",
@@ -70,7 +70,7 @@ _IMMUTABLE = (
     "reportingComponent",
     "reportingInstance",
 )
-"""As the stored form calls them, in the order of causes."""
+"""Names in the stored form, in the order of the reported errors."""
 
 
 class NewEventStrategy(EventStrategy):

@@ -1,4 +1,4 @@
-"""Rules that flow schemas and priority levels share."""
+"""Rules shared by FlowSchema and PriorityLevelConfiguration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FlowSchema: which requests go to which priority level."""
+"""FlowSchema: assigns matching requests to a priority level."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _validate_verbs(verbs: list[str], path: str) -> Errors:
 
 
 def _alone(values: list[str], path: str, what: str) -> Errors:
-    """`*` stands for all, so nothing may stand beside it."""
+    """Rejects a list with `*` and other items."""
     if "*" not in values or len(values) == 1:
         return []
     return [fields.invalid(path, values, f"if '*' is present, must not specify other {what}")]

@@ -1,4 +1,4 @@
-"""PriorityLevelConfiguration: how many requests of a level run at once, and what happens to the rest."""
+"""PriorityLevelConfiguration: concurrency limit of a priority level, and queuing or rejection of further requests."""
 
 from __future__ import annotations
 

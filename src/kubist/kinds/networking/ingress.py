@@ -1,4 +1,4 @@
-"""Ingress: hosts and paths of HTTP traffic from outside, and the services or other objects behind them."""
+"""Ingress: routes HTTP hosts and paths to services or other backends."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _validate_backend(backend: dict[str, Any], path: str) -> Errors:
 
 
 def validate_reference(reference: dict[str, Any], path: str) -> Errors:
-    """A typed reference to an object of the same namespace, or of the cluster."""
+    """Validates a typed reference to an object in the same namespace or to a cluster-scoped object."""
     errors: Errors = []
     if (group := reference.get("apiGroup")) is not None:
         errors += [invalid(f"{path}.apiGroup", group, message) for message in names.dns_subdomain(group)]

@@ -1,4 +1,4 @@
-"""IngressClass: which controller implements an ingress, and with what parameters."""
+"""IngressClass: the controller that implements an Ingress, and its parameters."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class IngressClassStrategy(Strategy):
 
 
 def validate_domain_prefixed_path(text: str, path: str) -> Errors:
-    """`example.com/foo`: a domain, a slash, and a path."""
+    """Validates `example.com/foo`: a domain, a slash, and a path."""
     if not text:
         return [required(path)]
     domain, _, rest = text.partition("/")

@@ -1,4 +1,4 @@
-"""IPAddress: who has a cluster IP. Its name is the address, in canonical form."""
+"""IPAddress: records the holder of a cluster IP. The name is the address in canonical form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 class IPAddressStrategy(Strategy):
     def generate_name(self, base: str) -> str:
-        """Addresses are not made up: the base is the name."""
+        """Returns the base unchanged, because a random suffix would not be an address."""
         return base
 
     def validate_name(self, name: str, prefix: bool) -> list[str]:

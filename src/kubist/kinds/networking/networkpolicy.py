@@ -1,4 +1,4 @@
-"""NetworkPolicy: which traffic pods may receive and send, by peers and ports."""
+"""NetworkPolicy: allowed incoming and outgoing traffic of pods, by peers and ports."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class NetworkPolicyStrategy(Strategy):
 
 
 def _cidrs(spec: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every CIDR of a policy, with its path."""
+    """(path, CIDR) of every CIDR in a policy."""
     for direction, peers in _DIRECTIONS:
         for i, rule in enumerate(spec.get(direction) or ()):
             for j, peer in enumerate(rule.get(peers) or ()):

@@ -1,4 +1,4 @@
-"""ServiceCIDR: a range that cluster IPs come from, one of each family at most. A second one may be added."""
+"""ServiceCIDR: ranges of cluster IPs, at most one per IP family. An update may only add the second one."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Kinds of node.k8s.io: ways to run containers."""
+"""Kinds of node.k8s.io: RuntimeClass."""

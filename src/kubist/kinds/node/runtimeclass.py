@@ -1,4 +1,4 @@
-"""RuntimeClass: a way to run the containers of a pod, and what it costs."""
+"""RuntimeClass: a container runtime configuration for pods, with its overhead and scheduling constraints."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Kinds of policy: how many pods may be disrupted at once."""
+"""Kinds of policy: PodDisruptionBudget."""

@@ -1,4 +1,4 @@
-"""PodDisruptionBudget: how many of some pods may be gone at once by intent."""
+"""PodDisruptionBudget: limits how many of the selected pods may be disrupted at once."""
 
 from __future__ import annotations
 

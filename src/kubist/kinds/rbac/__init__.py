@@ -1,1 +1,1 @@
-"""Kinds of rbac.authorization.k8s.io. What they permit is decided in the authorization filter."""
+"""Kinds of rbac.authorization.k8s.io. The authorizer that evaluates them is in `kubist.filters`."""

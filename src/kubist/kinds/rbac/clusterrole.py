@@ -1,4 +1,5 @@
-"""ClusterRole: what may be done in any namespace and outside them, said here or gathered from other roles."""
+"""ClusterRole: permissions in all namespaces and on cluster-scoped resources, listed or aggregated from other
+roles."""
 
 from __future__ import annotations
 

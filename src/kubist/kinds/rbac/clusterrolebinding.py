@@ -1,4 +1,4 @@
-"""ClusterRoleBinding: a ClusterRole given to subjects everywhere."""
+"""ClusterRoleBinding: grants a ClusterRole to subjects in the whole cluster."""
 
 from __future__ import annotations
 

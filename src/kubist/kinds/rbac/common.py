@@ -1,4 +1,4 @@
-"""Rules that roles share, and rules that bindings share. Names of all four kinds are path segments."""
+"""Base strategies of roles and of bindings. Names of all four kinds are path segments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GROUP = "rbac.authorization.k8s.io"
 
 
 class RBACStrategy(Strategy):
-    """What all kinds of the group have in common."""
+    """Base of all kinds in the group."""
 
     create_on_update = True
     namespaced = True
@@ -34,7 +34,7 @@ def validate_rules(rules: list[Object] | None, *, namespaced: bool) -> Errors:
 
 
 def validate_rule(rule: Object, path: str, *, namespaced: bool) -> Errors:
-    """A rule is about resources or about URLs, and the latter only in a ClusterRole."""
+    """Validates a rule: it covers resources or non-resource URLs, and URLs only in a ClusterRole."""
     errors = []
     if not rule.get("verbs"):
         errors.append(fields.required(f"{path}.verbs", "verbs must contain at least one value"))
@@ -105,7 +105,7 @@ def validate_subject(subject: Object, path: str, *, namespaced: bool) -> Errors:
 
 
 class RoleStrategy(RBACStrategy):
-    """A role gives no more than its author has."""
+    """Role: the author must already have the permissions that it grants."""
 
     async def before_create(self, ctx: Context, obj: Object) -> None:
         await escalation.check_role(ctx, obj, None)
@@ -115,7 +115,7 @@ class RoleStrategy(RBACStrategy):
 
 
 class BindingStrategy(RBACStrategy):
-    """A binding gives the role that it named when it was created to subjects that may change."""
+    """Binding: the roleRef is immutable, the subjects may change."""
 
     async def before_create(self, ctx: Context, obj: Object) -> None:
         await escalation.check_binding(ctx, obj, None)

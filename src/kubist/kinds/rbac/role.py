@@ -1,4 +1,4 @@
-"""Role: what may be done within a namespace."""
+"""Role: permissions within a namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RoleBinding: a Role or ClusterRole given to subjects within a namespace."""
+"""RoleBinding: grants a Role or ClusterRole to subjects within a namespace."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Kinds of resource.k8s.io: devices, and claims on them."""
+"""Kinds of resource.k8s.io: devices and claims on devices."""

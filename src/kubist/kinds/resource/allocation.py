@@ -1,4 +1,4 @@
-"""The status of a claim: the devices allocated to it, who may use them, and how they are doing."""
+"""Status of a ResourceClaim: allocated devices, their consumers (reservedFor), and the drivers' device status."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def device_id(device: Object) -> DeviceID:
 
 
 def allocated(status: Object) -> list[Object]:
-    """The results of an allocation, one a device."""
+    """Allocation results, one for each device."""
     return ((status.get("allocation") or {}).get("devices") or {}).get("results") or []
 
 
 def drop_deallocated(status: Object, old: Object) -> None:
-    """What is said about a device goes when the device goes."""
+    """Removes the status of devices that are no longer allocated."""
     gone = {device_id(d) for d in allocated(old)} - {device_id(d) for d in allocated(status)}
     devices = [device for device in status.get("devices") or () if device_id(device) not in gone]
     if devices:
@@ -132,7 +132,8 @@ def _validate_device(device: Object, path: str, held: set[DeviceID]) -> Errors:
 
 
 async def access_errors(ctx: Context, status: Object, old: Object) -> Errors:
-    """Parts of the status have owners of their own: allocations are a scheduler's, devices a driver's."""
+    """Errors for status fields that the user may not change: allocation needs `binding` permission, devices
+    `driver`."""
     errors = []
     if any(status.get(name) != old.get(name) for name in ("allocation", "reservedFor")):
         allowed, reason = await ctx.authorize(
@@ -178,7 +179,7 @@ def _changed_drivers(status: Object, old: Object) -> list[str]:
 
 
 def _on_node(ctx: Context, allocation: Object) -> bool:
-    """Whether the caller is a service account's pod on the node to which the devices belong."""
+    """Whether the user is a service account of a pod on the node that the devices belong to."""
     match allocation.get("nodeSelector"):
         case {"nodeSelectorTerms": [{"matchFields": [field], **rest}]} if not rest.get("matchExpressions"):
             wanted = {"key": "metadata.name", "operator": "In", "values": field.get("values")}

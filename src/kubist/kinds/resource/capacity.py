@@ -1,4 +1,4 @@
-"""How a capacity that several claims share may be divided: certain amounts, or a range in steps."""
+"""Validation of a capacity's requestPolicy: valid values, or a range with steps."""
 
 from __future__ import annotations
 
@@ -76,6 +76,6 @@ def _validate_range(amounts: Object, default: Quantity, most: Quantity, path: st
 
 
 def _reaches(amount: Quantity, low: Quantity, step: Quantity) -> bool:
-    """Whether whole steps lead from `low` to `amount`; a step of nothing leads only to `low` itself."""
+    """Whether `amount` is `low` plus whole steps. A step of zero reaches only `low`."""
     distance = amount.value() - low.value()
     return distance % step.value() == 0 if step.value() else distance == 0

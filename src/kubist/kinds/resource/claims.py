@@ -1,4 +1,4 @@
-"""The spec of a claim, wherever it stands: requests for devices, constraints between them, configuration."""
+"""Spec of a ResourceClaim or template: device requests, constraints between them, configuration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOT_A_REQUEST = (
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 )
 RequestNames = set[str]
-"""Names of requests, and of their alternatives as `request/alternative`."""
+"""Names of requests, and of their subrequests as `request/subrequest`."""
 
 
 def default_claim(spec: Object) -> None:
@@ -95,7 +95,7 @@ def _validate_alternative(request: Object, path: str) -> Errors:
 
 
 def _validate_ask(ask: Object, path: str) -> Errors:
-    """A class of devices, and how many of them."""
+    """Validates a device class, selectors, and the number of devices."""
     name = ask.get("deviceClassName", "")
     errors = validate_subdomain(name, f"{path}.deviceClassName") if name else []
     if not name:
@@ -122,7 +122,7 @@ def _validate_constraint(constraint: Object, path: str, known: RequestNames) -> 
 
 
 def validate_request_refs(obj: Object, path: str, known: RequestNames) -> Errors:
-    """The requests that a constraint, configuration or result is about."""
+    """Validates the request names of a constraint or configuration."""
     return each(
         obj.get("requests"),
         MAX_REQUESTS,
@@ -143,7 +143,7 @@ def validate_request_ref(name: str, path: str, known: RequestNames) -> Errors:
 
 
 def validate_admin_request(ctx: Context, spec: Object, namespace: str) -> Errors:
-    """Whoever wants devices that others use needs a namespace that is meant for it."""
+    """Validates adminAccess, which gives access to devices in use. It requires a label on the namespace."""
     for index, request in enumerate((spec.get("devices") or {}).get("requests") or ()):
         if (request.get("exactly") or {}).get("adminAccess"):
             return admin_access_error(ctx, namespace, f"spec.devices.requests[{index}].adminAccess")

@@ -1,4 +1,4 @@
-"""Names, lists and free-form parameters as all kinds of devices and claims have them."""
+"""Validation of names, lists and opaque parameters, shared by the kinds of resource.k8s.io."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def each(
     check: Callable[[T, str], Errors],
     key: Callable[[T], Hashable] | None = None,
 ) -> Errors:
-    """What is wrong with the items of a list; with a `key`, they must differ in it. A list that is too long
-    is not looked into."""
+    """Errors of a list's items. With `key`, items must differ in it. A list longer than `limit` is not validated
+    further; -1 is no limit."""
     items = items or ()
     if 0 <= limit < len(items):
         return [fields.too_many(path, len(items), limit)]
@@ -54,7 +54,7 @@ def validate_subdomain(name: str, path: str) -> Errors:
 
 
 def validate_pool_name(name: str, path: str) -> Errors:
-    """DNS subdomains separated by slashes."""
+    """Validates a pool name: DNS subdomains separated by slashes."""
     if not name:
         return [fields.required(path)]
     errors = [fields.too_long(path, 253)] if len(name) > 253 else []
@@ -62,7 +62,7 @@ def validate_pool_name(name: str, path: str) -> Errors:
 
 
 def validate_qualified_name(name: str, path: str) -> Errors:
-    """The name of an attribute or capacity, with or without a domain."""
+    """Validates the name of an attribute or capacity, with or without a domain."""
     parts = name.split("/")
     if len(parts) == 1:
         return _validate_identifier(name, path)
@@ -78,7 +78,7 @@ def validate_qualified_name(name: str, path: str) -> Errors:
 
 
 def validate_full_name(name: str, path: str) -> Errors:
-    """A qualified name that has a domain."""
+    """Validates a qualified name that must have a domain."""
     errors = validate_qualified_name(name, path)
     if "/" not in name:
         why = "a fully qualified name must be a domain and a name separated by a slash"
@@ -102,7 +102,7 @@ def validate_share_id(uid: str | None, path: str) -> Errors:
 
 
 def validate_raw(value: Any, path: str, *, stored: bool = False) -> Errors:
-    """Parameters that only the driver understands: any JSON object of a limited size."""
+    """Validates opaque driver parameters: a JSON object of at most 10 KiB. With `stored` the size is not checked."""
     if value is None:
         return [fields.required(path)]
     if not stored and len(orjson.dumps(value)) > PARAMETERS_LIMIT:
@@ -121,7 +121,7 @@ def validate_configuration(config: Object, path: str, *, stored: bool = False) -
 
 
 def validate_binding_conditions(obj: Object, path: str) -> Errors:
-    """Conditions that decide whether a device is bound; those that mean failure are others."""
+    """Validates bindingConditions and bindingFailureConditions: both or neither, and no condition in both."""
     conditions = obj.get("bindingConditions") or []
     failures = obj.get("bindingFailureConditions") or []
     errors = each(conditions, 4, f"{path}.bindingConditions", validate_label_name)

@@ -1,4 +1,4 @@
-"""DeviceClass: devices that a claim can ask for by name, and how they are configured."""
+"""DeviceClass: named selection of devices for claims, with their configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One device of a slice: its attributes, capacities, taints, shared counters, and the nodes that reach it."""
+"""Validation of a slice's device: attributes, capacities, taints, consumed counters and node selection."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ _ONE_CHOICE = (
 
 
 def drop_disabled(spec: Object, old: Object) -> None:
-    """Lists as attributes, and devices as node resources, are features that are off unless already used."""
+    """Drops list attributes and node resource mappings, because their feature gates are off, unless the old object
+    uses them."""
     before = old.get("devices") or []
     lists = any(name in a for d in before for a in (d.get("attributes") or {}).values() for name in _LISTS)
     mappings = any(device.get("nodeAllocatableResourceMappings") for device in before)
@@ -84,7 +85,7 @@ def validate_device(device: Object, old: Object | None, path: str, per_device: b
 
 
 def _shortened(key: str, limit: int) -> str:
-    """A key as paths show it: what is too long loses its middle."""
+    """Key as error paths show it. The middle of a long key is replaced by `...`."""
     if len(key) <= limit:
         return key
     remaining = limit - 3
@@ -124,7 +125,7 @@ def validate_counters(counters: Object | None, path: str) -> Errors:
 def validate_node_choice(
     obj: Object, path: str, *, empty_name: str, one_term: bool = False
 ) -> tuple[Errors, list[str]]:
-    """A node by name, by selector, or all: what is wrong with each, and which are set."""
+    """Errors of nodeName, nodeSelector and allNodes, and the names of those that are set."""
     errors: Errors = []
     chosen = []
     name, selector, every = obj.get("nodeName"), obj.get("nodeSelector"), obj.get("allNodes")

@@ -1,4 +1,4 @@
-"""The CEL expressions that select devices: compiled, typed and estimated when they are written."""
+"""CEL expressions that select devices: compiled, type-checked and cost-estimated when they are written."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _environment() -> cel.Environment:
 
 
 def _size_of(path: tuple[str, ...]) -> int | None:
-    """The most elements that a part of a device may have."""
+    """Maximum number of elements or characters of a part of a device, for the cost estimate."""
     if path[:1] != ("device",) or len(path) < 2:
         return None
     below = path[2:]

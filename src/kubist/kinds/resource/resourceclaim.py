@@ -1,4 +1,4 @@
-"""ResourceClaim: a wish for devices that is fixed at creation, and what was allocated for it."""
+"""ResourceClaim: a request for devices, immutable after creation, and its allocation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ResourceClaimTemplate: what claims that are made for pods look like. It never changes."""
+"""ResourceClaimTemplate: template of the claims that are created for pods. Immutable."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ResourceClaimTemplateStrategy(Strategy):
 
 
 def _without_empty(spec: Object) -> Object:
-    """A list that was sent empty is refused, but changes nothing."""
+    """Spec without empty lists in metadata. Validation rejects such a list, but it is not a change."""
     metadata = {name: value for name, value in (spec.get("metadata") or {}).items() if value != []}
     return {**spec, "metadata": metadata} if metadata or "metadata" in spec else spec
 

@@ -1,4 +1,4 @@
-"""ResourceSlice: devices that a driver offers, on a node or anywhere."""
+"""ResourceSlice: devices that a driver offers, on one node or on several."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ResourceSliceStrategy(Strategy):
         drop_disabled(obj.get("spec") or {}, {})
 
     def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        """Fields that are dropped count for the generation all the same."""
+        """Raises the generation also if only dropped fields changed."""
         if new.get("spec") != old.get("spec"):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         drop_disabled(new.get("spec") or {}, old.get("spec") or {})

@@ -1,1 +1,1 @@
-"""Kinds of scheduling: which pods come first."""
+"""Kinds of scheduling.k8s.io: PriorityClass."""

@@ -1,4 +1,4 @@
-"""PriorityClass: a name for how important pods are."""
+"""PriorityClass: named priority of pods."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Rules that several kinds share, each written once."""
+"""Validation and helpers that several kinds share."""

@@ -1,4 +1,4 @@
-"""Values that are a number or a percentage, such as `1` or `"25%"`."""
+"""Integers or percentages, for example `1` or `"25%"`."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _PERCENT_MESSAGE = names.regex_error(
 
 
 def validate_int_or_percent(value: IntOrString, path: str) -> list[FieldError]:
-    """A number that is not negative, or a percentage."""
+    """Validates a non-negative integer or a percentage."""
     if isinstance(value, int):
         return nonnegative(value, path)
     return [] if _is_percent(value) else [invalid(path, value, _PERCENT_MESSAGE)]
 
 
 def validate_at_most_100_percent(value: IntOrString, path: str) -> list[FieldError]:
-    """A percentage, if it is one, of no more than the whole."""
+    """Rejects percentages above 100%. Integers are valid."""
     if (percent(value) or 0) <= 100:
         return []
     return [invalid(path, value, "must not be greater than 100%")]
 
 
 def percent(value: IntOrString) -> int | None:
-    """The number before the percent sign; None for anything else."""
+    """Number before the percent sign; None for other values."""
     return int(value[:-1]) if isinstance(value, str) and _is_percent(value) else None
 
 
 def int_or_percent_value(value: IntOrString) -> int:
-    """The number, with or without a percent sign; text without a number counts as zero."""
+    """Integer, or number before the percent sign. Other text is parsed as an integer, or is 0."""
     if isinstance(value, int):
         return value
     share = percent(value)

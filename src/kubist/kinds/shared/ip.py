@@ -1,6 +1,7 @@
-"""IP addresses and CIDRs: what the API takes for one, and what it says about unusual spellings.
+"""IP addresses and CIDRs: parsing, validation and warnings.
 
-Old fields take any spelling that is not ambiguous ("legacy"); newer ones only the canonical one ("strict").
+Older fields accept any unambiguous form (`validate_ip`), newer fields only the canonical form
+(`validate_canonical_ip`). Stored values of older fields stay valid.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _prefix_length = re.compile("[0-9]+").fullmatch
 
 
 def _exact(text: str) -> Address | None:
-    """`text` as an address without leading zeros in IPv4 parts and without a zone."""
+    """`text` as an address, None if it has leading zeros in IPv4 parts or a zone."""
     if "%" in text:
         return None
     try:
@@ -38,7 +39,7 @@ def _is_mapped(address: Address | None) -> bool:
 
 @bounded_cache(entries=4096, key_length=64)
 def parse_ip(text: str) -> Address | None:
-    """The address that `text` means, generously: leading zeros are ignored and ::ffff:1.2.3.4 is 1.2.3.4."""
+    """Address that `text` denotes. Accepts leading zeros, and treats ::ffff:1.2.3.4 as 1.2.3.4."""
     address = _exact(text)
     if address is None and _padded_ipv4(text):
         parts = [int(part) for part in text.split(".")]
@@ -54,7 +55,7 @@ def is_ipv6(text: str) -> bool:
 
 
 def _parse_cidr(text: str) -> tuple[Address, Network] | None:
-    """Address and network that `text` means, generously as `parse_ip`."""
+    """Address and network that `text` denotes, as tolerant as `parse_ip`."""
     head, slash, tail = text.partition("/")
     address = parse_ip(head)
     if address is None or not slash or not _prefix_length(tail):
@@ -76,7 +77,7 @@ def parse_cidr(text: str) -> Network | None:
 
 
 def is_dual_stack(texts: list[str]) -> bool:
-    """Whether both families are there."""
+    """Whether both IP families are present."""
     return len({is_ipv6(text) for text in texts}) == 2
 
 
@@ -93,7 +94,7 @@ def _strict_ip(text: str, path: str) -> tuple[Address | None, Errors]:
 
 
 def validate_ip(text: str, path: str, old: Container[str] = ()) -> Errors:
-    """For old fields: any unambiguous spelling, and what was there before."""
+    """Validates an address of an older field: any unambiguous form, or a text in `old`."""
     return [] if text in old else _strict_ip(text, path)[1]
 
 
@@ -121,7 +122,7 @@ def _strict_cidr(text: str, path: str) -> tuple[Network | None, Errors]:
 
 
 def validate_cidr(text: str, path: str, old: Container[str] = ()) -> Errors:
-    """For old fields: any unambiguous spelling, and what was there before."""
+    """Validates a CIDR of an older field: any unambiguous form, or a text in `old`."""
     return [] if text in old else _strict_cidr(text, path)[1]
 
 
@@ -133,7 +134,7 @@ def validate_canonical_cidr(text: str, path: str) -> Errors:
 
 
 def validate_interface_address(text: str, path: str) -> Errors:
-    """An address with the length of its network, in canonical form."""
+    """Validates an address with prefix length, in canonical form."""
     parsed = _parse_cidr(text)
     if parsed is None:
         detail = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
@@ -145,7 +146,7 @@ def validate_interface_address(text: str, path: str) -> Errors:
 
 
 def is_global_unicast(address: Address) -> bool:
-    """Whether an address may be that of another machine, in a private network or not."""
+    """Whether the address may belong to another machine, in a private network or not."""
     return not (
         address.is_unspecified
         or address.is_loopback
@@ -156,7 +157,7 @@ def is_global_unicast(address: Address) -> bool:
 
 
 def validate_endpoint_ip(text: str, path: str) -> Errors:
-    """An address that traffic may be sent to: no unspecified, loopback or link-local one."""
+    """Rejects addresses that traffic cannot be sent to: unspecified, loopback and link-local ones."""
     address = parse_ip(text)
     if address is None:
         return [invalid(path, text, "must be a valid IP address")]
@@ -180,7 +181,7 @@ _LINK_LOCAL_MULTICAST: dict[int, Network] = {
 
 
 def ip_warnings(text: str, path: str) -> list[str]:
-    """What to say about a legacy spelling of an address that is valid."""
+    """Warnings about a non-canonical form of a valid address."""
     address = parse_ip(text)
     if address is None:
         return []
@@ -196,7 +197,7 @@ def ip_warnings(text: str, path: str) -> list[str]:
 
 
 def cidr_warnings(text: str, path: str) -> list[str]:
-    """What to say about a legacy spelling of a CIDR that is valid."""
+    """Warnings about a non-canonical form of a valid CIDR."""
     parsed = _parse_cidr(text)
     if parsed is None:
         return []

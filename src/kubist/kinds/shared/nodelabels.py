@@ -1,4 +1,4 @@
-"""Node labels that have been replaced by others, and the warnings for using them."""
+"""Deprecated node labels, with their warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers with bounds: replicas, seconds, limits."""
+"""Validation of non-negative numbers: replicas, seconds, limits."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from kubist.meta.fields import FieldError, invalid
 
 
 def nonnegative(value: int | None, path: str) -> list[FieldError]:
-    """An error if a number is below zero; an absent one is fine."""
+    """Rejects a negative number. None is valid."""
     if value is None or value >= 0:
         return []
     return [invalid(path, value, "must be greater than or equal to 0")]
 
 
 def nonnegative_fields(obj: dict[str, Any], path: str, names: Iterable[str]) -> list[FieldError]:
-    """The errors of all named fields that are below zero."""
+    """Errors of all named fields that are negative."""
     return [error for name in names for error in nonnegative(obj.get(name), f"{path}.{name}")]

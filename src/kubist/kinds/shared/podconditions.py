@@ -1,4 +1,4 @@
-"""Conditions of pods, which unlike the common ones have a probe time and no generation of their own."""
+"""Pod conditions, which have lastProbeTime, unlike the common conditions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Object = dict[str, Any]
 
 
 def set_pod_condition(status: Object, condition: Object, now: str) -> None:
-    """Put `condition` in place of the one of its type, or add it."""
+    """Replaces the condition of the same type, or appends it. Keeps lastTransitionTime if the status is unchanged."""
     conditions = status.setdefault("conditions", [])
     old = find(conditions, condition["type"])
     same_status = old is not None and old.get("status") == condition["status"]

@@ -1,4 +1,4 @@
-"""Ports as services, endpoints, policies and probes name them: a number, or the name of a port."""
+"""Validation of ports in services, endpoints, policies and probes: a number or a port name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def validate_port(number: int, path: str) -> Errors:
 
 
 def validate_port_or_name(port: int | str, path: str) -> Errors:
-    """A target port: absent counts as zero, which is no port."""
+    """Validates a target port. An absent port counts as 0, which is invalid."""
     messages = names.port_name(port) if isinstance(port, str) else names.port_number(port)
     return [invalid(path, port, message) for message in messages]
 

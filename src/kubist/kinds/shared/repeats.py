@@ -1,4 +1,4 @@
-"""Values that occur more than once in a list."""
+"""Duplicate values in a list."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 
 
 def repeats(values: Iterable[Hashable]) -> list[int]:
-    """The positions of values that occurred before, in one pass."""
+    """Indexes of values that occurred before."""
     seen: set[Hashable] = set()
     found = []
     for index, value in enumerate(values):

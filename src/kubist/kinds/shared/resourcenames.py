@@ -1,4 +1,4 @@
-"""Names of resources (cpu, example.com/gpu) and their amounts, for containers, nodes, quotas and limits."""
+"""Resource names (cpu, example.com/gpu) and amounts, for containers, nodes, quotas and limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COUNTED = frozenset(
         "services.loadbalancers",
     }
 )
-"""Numbers of objects: whole ones only."""
+"""Resources that count objects. Their amounts must be integers."""
 
 COMPUTE = frozenset({"cpu", "memory", "ephemeral-storage"})
 
@@ -48,7 +48,7 @@ def _is_quota_huge_page(name: str) -> bool:
 
 
 def is_native(name: str) -> bool:
-    """Kubernetes' own, rather than an extended resource."""
+    """Whether the resource is Kubernetes' own, not an extended resource."""
     return "/" not in name or NATIVE_DOMAIN in name
 
 
@@ -100,13 +100,14 @@ def validate_quota_resource_name(name: str, path: str) -> Errors:
 
 @bounded_cache(entries=4096, key_length=64)
 def is_whole(quantity: str) -> bool:
-    """No fraction. Amounts too large to be counted in thousandths look as if, if written in binary."""
+    """Whether the quantity has no fraction. As in the reference, a binary quantity whose milli value overflows
+    counts as fractional."""
     amount = parse_quantity(quantity)
     return amount.nanos % NANO == 0 and not (quantity[-1] == "i" and amount.milli_value() % 1000)
 
 
 def validate_quantity(name: str, quantity: str, path: str) -> Errors:
-    """An amount of the resource `name`: never negative, whole if it is of things that are counted."""
+    """Validates an amount of resource `name`: not negative, and an integer for counted and extended resources."""
     amount = parse_quantity(quantity)
     errors: Errors = []
     if amount.nanos < 0:

@@ -1,4 +1,4 @@
-"""Metadata of what is yet to be made from a template: it may be labelled and annotated, and nothing else."""
+"""Metadata of templates: only labels and annotations may be set."""
 
 from __future__ import annotations
 

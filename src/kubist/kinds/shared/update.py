@@ -1,4 +1,4 @@
-"""What many kinds say about updates: fields that never change, metadata that `/status` leaves alone."""
+"""Helpers for updates: immutable fields, and metadata that `/status` does not change."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ STATUS_METADATA = (
 
 
 def immutable(new: Any, old: Any, path: str, type: str = "nullable") -> list[FieldError]:
-    """An error if the value changed. The message shows it as one of an internal type."""
+    """Rejects a change of the value. The message shows the value as Go's internal `type`."""
     return [] if new == old else [invalid(path, internal_form(type, new), "field is immutable")]
 
 
 def keep_metadata(new: Object, old: Object) -> None:
-    """Undo a status writer's changes to metadata; managedFields are the system's and stay."""
+    """Restores the metadata that `/status` must not change. managedFields stay, because the server sets them."""
     keep(new, old, *STATUS_METADATA)

@@ -1,4 +1,4 @@
-"""What kinds with a pod template have in common, whichever group they are in."""
+"""Base strategy of the kinds with a pod template."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class Workload(Strategy):
-    """A kind that makes pods from a template and whose status only `/status` writes."""
+    """Kind with a pod template. Only `/status` changes its status."""
 
     reset_fields: ClassVar[tuple[str, ...]] = ("status",)
     generation: ClassVar[tuple[str, ...]] = ("spec",)
     initial_status: ClassVar[Object] = {}
-    """The status of a new object: the fields that are written even when zero."""
+    """Status of a new object: the fields that are present even if zero."""
     template: ClassVar[str] = "spec.template"
-    """Where the pod template is."""
+    """Dotted path of the pod template."""
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         obj["status"] = dict(self.initial_status)
@@ -48,7 +48,7 @@ class Workload(Strategy):
 
 
 def validate_template(ctx: Context, template: Object, path: str, old: Object | None = None) -> Errors:
-    """All that is wrong with a pod template, `old` being the one that it replaces."""
+    """Errors of a pod template. `old` is the stored template."""
     return validate_pod_template(template, path, old, allow_privileged=ctx.config.allow_privileged)
 
 
@@ -58,13 +58,13 @@ def template_labels(template: dict[str, Any]) -> dict[str, str]:
 
 
 def shown_labels(template: dict[str, Any]) -> dict[str, str] | None:
-    """The labels of a template as messages show them: null if there are none, `{}` if they were sent empty."""
+    """Labels of a template in error messages: None if absent, `{}` if sent empty."""
     labels = (template.get("metadata") or {}).get("labels")
     return labels if labels is None else dict(sorted(labels.items()))
 
 
 def name_warnings(obj: Object) -> list[str]:
-    """Pods are named after their workload, and hostnames after pods: a name may be legal and still a trap."""
+    """Warns of a valid name that is not a DNS label, because names and hostnames of pods derive from it."""
     messages = names.dns_label(obj["metadata"].get("name", ""))
     if not messages:
         return []

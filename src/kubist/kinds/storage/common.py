@@ -1,4 +1,4 @@
-"""Rules that several kinds of storage share: driver names and driver parameters."""
+"""Validation of provisioners, driver names and driver parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_PARAMETERS_SIZE = 256 * 1024
 
 
 def validate_provisioner(provisioner: str, path: str) -> list[FieldError]:
-    """A provisioner or driver is a qualified name in any case."""
+    """Validates the name of a provisioner or driver: a qualified name, in upper or lower case."""
     if not provisioner:
         return [fields.required(path)]
     return [fields.invalid(path, provisioner.lower(), m) for m in names.qualified_name(provisioner.lower())]
@@ -40,7 +40,7 @@ def text_size(texts: dict[str, str]) -> int:
 
 
 def validate_driver_name(name: str, path: str) -> list[FieldError]:
-    """The name of a CSI driver."""
+    """Validates the name of a CSI driver."""
     if not name:
         return [fields.required(path)]
     errors = [fields.too_long(path, 63)] if len(name.encode()) > 63 else []

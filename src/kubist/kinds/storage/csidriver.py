@@ -1,4 +1,4 @@
-"""CSIDriver: what a storage driver wants from the cluster."""
+"""CSIDriver: capabilities and requirements of a CSI driver."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CSIDriverStrategy(Strategy):
     def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
         if "preventPodSchedulingIfMissing" not in old["spec"]:
             new["spec"].pop("preventPodSchedulingIfMissing", None)
-        # Unlike other kinds a driver has no generation until its spec first changes.
+        # Unlike other kinds, a CSIDriver has no generation until its spec first changes.
         if new["spec"] != old["spec"]:
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 

@@ -1,4 +1,4 @@
-"""CSINode: the storage drivers that a node runs. A driver's entry is fixed but for its volume limit."""
+"""CSINode: CSI drivers of a node. A driver's entry is immutable except for its volume limit."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _validate_drivers(drivers: list[Object]) -> Errors:
 
 
 def _validate_topology_keys(keys: list[str], path: str) -> Errors:
-    """The errors name the driver, not its keys."""
+    """Validates topology keys. The errors name the driver's path, not the key's."""
     errors: Errors = []
     repeated = frozenset(repeats(keys))
     for index, key in enumerate(keys):

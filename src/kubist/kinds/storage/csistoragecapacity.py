@@ -1,4 +1,4 @@
-"""CSIStorageCapacity: how much of a storage class is left in a part of the cluster."""
+"""CSIStorageCapacity: free capacity of a storage class in a part of the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""StorageClass: how volumes are provisioned. All but its topologies and mount options is fixed."""
+"""StorageClass: provisioning of volumes. Provisioner, parameters, reclaimPolicy and volumeBindingMode are
+immutable."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Object, Strategy
 
 _MOST_DUPLICATES = 64
-"""Errors about one term: a term is a duplicate of every equal one before it."""
+"""Maximum number of duplicate errors for one term. Each earlier equal term causes one error."""
 _RECLAIM_POLICIES = ("Delete", "Retain")
 _BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
 _IMMUTABLE = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")

@@ -1,4 +1,4 @@
-"""VolumeAttachment: the wish to attach a volume to a node, fixed at creation, and how far it got."""
+"""VolumeAttachment: request to attach a volume to a node, immutable after creation, and its status."""
 
 from __future__ import annotations
 

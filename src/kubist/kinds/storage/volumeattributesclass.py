@@ -1,4 +1,4 @@
-"""VolumeAttributesClass: mutable parameters of a driver's volumes; the class itself never changes."""
+"""VolumeAttributesClass: mutable parameters of a driver's volumes. The class itself is immutable."""
 
 from __future__ import annotations
 

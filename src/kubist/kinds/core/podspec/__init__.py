@@ -1,6 +1,6 @@
-"""The PodSpec, wherever it stands: in a Pod, a PodTemplate or the template of a workload.
+"""PodSpec in a Pod, a PodTemplate or the template of a workload.
 
-Defaults, validation and warnings of every part live here once; kinds that embed a template import from here.
+Defaults, validation and warnings of each part are here, once. Kinds with a template import them from here.
 """
 
 from kubist.kinds.core.podspec.defaults import default_pod_spec, default_pod_template

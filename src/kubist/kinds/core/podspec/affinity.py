@@ -1,4 +1,4 @@
-"""Affinity of a pod to nodes and to other pods."""
+"""Validation of node affinity, pod affinity and pod anti-affinity."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ Errors = list[FieldError]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _LONGEST_VALUE = 63
-"""Longer labels are not valid, and would be repeated once for each key."""
+"""Maximum length of a copied label value in characters. Longer values are invalid and would be copied once for each
+key."""
 _WEIGHT = "must be in the range 1-100"
 
 
@@ -46,7 +47,7 @@ def _node_affinity(affinity: Object, path: str, options: Options) -> Errors:
 
 
 def validate_node_selector(selector: Object, path: str, *, allow_invalid_values: bool = False) -> Errors:
-    """A NodeSelector: terms of which one must match."""
+    """Validates a NodeSelector. A node must match one of its terms."""
     terms = selector.get("nodeSelectorTerms")
     if not terms:
         return [required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")]
@@ -92,7 +93,7 @@ def _label_requirement(requirement: Object, path: str, allow_invalid_values: boo
 
 
 def _field_requirement(requirement: Object, path: str) -> Errors:
-    """A node may be selected by one field, its name."""
+    """Validates matchFields. The only supported field is metadata.name."""
     values = requirement.get("values") or ()
     errors: Errors = []
     operator, key = requirement.get("operator", ""), requirement.get("key", "")
@@ -137,7 +138,7 @@ def _pod_term(term: Object, path: str, options: Options) -> Errors:
 
 
 def merge_label_keys(affinity: Object, labels: dict[str, str]) -> None:
-    """Of a new pod: (mis)matchLabelKeys become expressions with the pod's own values."""
+    """Turns matchLabelKeys and mismatchLabelKeys of a new pod into expressions with the pod's label values."""
     for kind in ("podAffinity", "podAntiAffinity"):
         rules = affinity.get(kind)
         if rules:

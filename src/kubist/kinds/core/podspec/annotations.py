@@ -1,4 +1,4 @@
-"""Annotations that mean something on a pod or a template."""
+"""Validation of pod annotations that have a meaning to the system."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def validate_pod_annotations(annotations: Annotations, spec: Object, path: str, 
 
 
 def _are_for_pods(annotations: Annotations) -> bool:
-    """Whether some annotation is one of those below; most pods have none."""
+    """Whether any annotation needs validation. Most pods have none."""
     for key in annotations:  # noqa: SIM110 -- every write of a pod asks this
         if key.startswith(_MEANT_FOR_PODS):
             return True
@@ -69,7 +69,7 @@ def has_invalid_deletion_cost(meta: Object) -> bool:
 
 
 def validate_annotations_update(new: Annotations, old: Annotations, path: str) -> Errors:
-    """Annotations of a pod that are settled at its creation."""
+    """Rejects changes of annotations that are fixed when the pod is created."""
     if new == old or not any(key.startswith(_SETTLED) for key, _ in new.items() ^ old.items()):
         return []
     errors: Errors = []

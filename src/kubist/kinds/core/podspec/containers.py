@@ -1,4 +1,4 @@
-"""The containers of a pod: regular, init (sidecars among them) and ephemeral."""
+"""Validation of containers: regular, init (including sidecars) and ephemeral."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WINDOWS_OPTIONS = "windowsOptions"
 _HOST_PORTS = "hostPort"
 _NAMES = ValidatedCache(key_length=63)
 _PORTS = ValidatedCache()
-"""The ports of a container, as JSON; none of them one of its host's."""
+"""Port lists of containers, as JSON, that passed validation. None has a hostPort."""
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _SIDECAR_ONLY = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 _RUNNING = frozenset(_SIDECAR_ONLY)
@@ -52,23 +52,24 @@ _NOT_EPHEMERAL = (
     "startupProbe",
     "lifecycle",
 )
-"""What an ephemeral container may not have, in the order of its fields."""
+"""Fields that an ephemeral container must not have, in the order of the schema."""
 
 
 class Surroundings:
-    """What rules about a part of a pod need to know of the rest."""
+    """Rest of the pod, as far as the rules for its parts need it."""
 
     __slots__ = ("claims", "meta", "noted", "options", "spec", "volumes")
 
     def __init__(self, spec: Object, meta: Object | None, options: Options) -> None:
         self.spec = spec
         self.meta = meta
-        """Of the pod; None for a template."""
+        """Metadata of the pod; None for a template."""
         self.options = options
         self.volumes: Mapping[str, Object] = _NO_VOLUMES
         self.claims = NO_CLAIMS
         self.noted: set[str] = set()
-        """Filled by the walk over the containers: what some of them have that rules about the pod ask for."""
+        """Features that the containers use and pod-level rules need, for example host ports. Filled while
+        containers are validated."""
 
 
 _NO_VOLUMES: Mapping[str, Object] = MappingProxyType({})
@@ -163,7 +164,7 @@ def validate_ephemeral_containers(
 
 
 def _running(container: Object, around: Surroundings, path: str) -> Errors:
-    """What only containers have that run as long as the pod."""
+    """Validates lifecycle and probes, which only regular containers and sidecars may have."""
     errors: Errors = []
     grace = around.spec.get("terminationGracePeriodSeconds")
     if "lifecycle" in container:
@@ -212,7 +213,7 @@ def _common(container: Object, around: Surroundings, path: str) -> Errors:
 
 
 def _ports(ports: list[Object], noted: set[str], path: str) -> Errors:
-    """`noted` is told of ports of the host."""
+    """Validates ports. Adds to `noted` if a port has a hostPort."""
     errors: Errors = []
     seen: set[str] = set()
     on_host = False
@@ -257,7 +258,7 @@ def _host_port_conflicts(containers: list[Object], path: str) -> Errors:
 
 
 def validate_images_padding(containers: list[Object] | None, path: str, first: int = 0) -> Errors:
-    """Templates may have an image of blanks as a placeholder; pods may not."""
+    """Rejects padded images of pods. Templates may have blanks as a placeholder image."""
     errors: Errors = []
     for index, container in enumerate(containers or (), first):
         if "image" in container and container["image"] != container["image"].strip():

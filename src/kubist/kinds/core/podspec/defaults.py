@@ -1,6 +1,6 @@
-"""What a PodSpec gets where its author said nothing, and older names of fields kept equal to newer ones.
+"""Defaults of a PodSpec, and deprecated fields that mirror newer ones.
 
-Rules for templates and pods alike are in `default_pod_spec`; those of pods alone are in `kinds/core/pod.py`.
+`default_pod_spec` has the defaults of pods and templates. `kinds/core/pod.py` has the defaults of pods alone.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _INIT_CONTAINER_ANNOTATIONS = frozenset(
 
 
 def default_pod_template(template: Object) -> None:
-    """Fill in a PodTemplateSpec."""
+    """Sets the defaults of a PodTemplateSpec."""
     default_pod_spec(template.setdefault("spec", {}))
     drop_init_container_annotations(template)
 
 
 def drop_init_container_annotations(obj: Object) -> None:
-    """Init containers were annotations once; what old clients still send that way is ignored."""
+    """Drops annotations that described init containers before the field existed. Old clients may still send them."""
     annotations = (obj.get("metadata") or {}).get("annotations")
     if annotations and not _INIT_CONTAINER_ANNOTATIONS.isdisjoint(annotations):
         for key in _INIT_CONTAINER_ANNOTATIONS:
@@ -54,7 +54,7 @@ def drop_init_container_annotations(obj: Object) -> None:
 
 
 def default_pod_spec(spec: Object) -> None:
-    """Fill in a PodSpec. Zero values that cannot be told from absent ones are absent in decoded objects."""
+    """Sets the defaults of a PodSpec. Decoding has already removed zero values that mean absent."""
     if "dnsPolicy" not in spec:
         spec["dnsPolicy"] = "ClusterFirst"
     if "restartPolicy" not in spec:
@@ -83,7 +83,7 @@ def default_pod_spec(spec: Object) -> None:
 
 
 def default_volume(volume: Object) -> None:
-    """A volume without a source is an emptyDir."""
+    """Sets the defaults of a volume. A volume without a source becomes an emptyDir."""
     if len(volume) == 1 and "name" in volume:
         volume["emptyDir"] = {}
         return

@@ -1,4 +1,4 @@
-"""Fields of features that are off by default: they are taken away, unless the object already has them."""
+"""Drops fields whose feature gate is off. Fields that the stored object already has are kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PROJECTIONS = ("clusterTrustBundle", "podCertificate")
 
 
 def drop_disabled_fields(spec: Object, old: Object | None = None) -> None:
-    """Of a PodSpec."""
+    """Drops disabled fields of a PodSpec."""
     if "schedulingGroup" in spec and "schedulingGroup" not in (old or {}):
         del spec["schedulingGroup"]
     if "volumes" in spec:
@@ -49,7 +49,7 @@ def _has_stop_signals(spec: Object | None) -> bool:
 
 
 def drop_disabled_status_fields(status: Object, old: Object | None = None) -> None:
-    """Of a PodStatus."""
+    """Drops disabled fields of a PodStatus."""
     field = "nodeAllocatableResourceClaimStatuses"
     if field in status and field not in (old or {}):
         del status[field]

@@ -1,4 +1,4 @@
-"""Names: of the pod in DNS, and those that it looks up."""
+"""Validation of a pod's DNS policy, DNS config, hostname and host aliases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Environment variables of a container, and the downward API that they share with volumes."""
+"""Validation of environment variables, and of the downward API that they share with volumes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _subscripted = re.compile(r"(.+?)\['(.*)'\]", re.DOTALL).fullmatch
 
 
 def validate_env(variables: list[Object], path: str, noted: set[str]) -> Errors:
-    """`noted` is told of variables that are read from files."""
+    """Validates variables. Adds to `noted` if a variable is read from a file."""
     try:
         for variable in variables:
             if "valueFrom" in variable or variable["name"] not in _NAMES:
@@ -114,7 +114,7 @@ def _value_from(variable: Object, path: str, noted: set[str]) -> Errors:
 
 
 def validate_field_ref(ref: Object, supported: tuple[str, ...], path: str) -> Errors:
-    """A field of the pod itself, possibly one label or annotation (`metadata.labels['key']`)."""
+    """Validates a reference to a field of the pod. It may name one label or annotation: `metadata.labels['key']`."""
     field = ref.get("fieldPath", "")
     version = ref.get("apiVersion", "")
     if not version:
@@ -139,7 +139,7 @@ def validate_field_ref(ref: Object, supported: tuple[str, ...], path: str) -> Er
 
 
 def validate_resource_field_ref(ref: Object, path: str, *, volume: bool = False) -> Errors:
-    """A resource of a container; in a volume the container must be named."""
+    """Validates a reference to a container's resource. In a volume containerName is required."""
     resource = ref.get("resource", "")
     errors: Errors = []
     if volume and not ref.get("containerName"):

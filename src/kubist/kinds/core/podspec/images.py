@@ -1,4 +1,4 @@
-"""Image references: of a name that a registry client would accept, the tag it asks for."""
+"""Image references, parsed as container registries do, and the default imagePullPolicy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HASH_LENGTHS = {"sha256": 64, "sha384": 96, "sha512": 128}
 
 
 def _normalized(image: str) -> str:
-    """`image` with the registry and the library folder that short names leave out."""
+    """`image` with the registry and the `library/` path that short names omit."""
     first, slash, rest = image.partition("/")
     is_domain = slash and ("." in first or ":" in first or first == "localhost" or first.lower() != first)
     domain, path = (first, rest) if is_domain else ("docker.io", image)
@@ -37,7 +37,7 @@ def _digest_is_known(digest: str) -> bool:
 
 @bounded_cache(entries=4096, key_length=256)
 def pull_policy(image: str) -> str:
-    """The default imagePullPolicy: Always for the tag `latest`, said or implied."""
+    """Default imagePullPolicy: Always if the tag is `latest` or absent, else IfNotPresent."""
     found = None if _identifier(image) else _reference(_normalized(image))
     if found is None or len(found["name"]) > 255:
         return "IfNotPresent"

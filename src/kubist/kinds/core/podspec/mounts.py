@@ -1,4 +1,4 @@
-"""Where a container sees the pod's volumes: mounts, and block devices."""
+"""Validation of volume mounts and block devices of a container."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def validate_mounts(container: Object, volumes: Mapping[str, Object], path: str)
 
 
 def _details(mount: Object, container: Object, path: str, list_path: str) -> Errors:
-    """What few mounts have. Most of it is reported on the list, not on the mount."""
+    """Validates the optional fields. As in the reference, most errors name the list's path, not the mount's."""
     errors: Errors = []
     sub_path, expression = mount.get("subPath"), mount.get("subPathExpr")
     if sub_path:

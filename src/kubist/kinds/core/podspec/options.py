@@ -1,6 +1,6 @@
-"""How strictly a PodSpec is validated: what an older version of the same object already had wrong may stay.
+"""Strictness of PodSpec validation. Faults of the stored object stay allowed in its updates.
 
-Rules become stricter over the years; objects that were valid when they were written must remain updatable.
+Rules become stricter over time, but objects that were valid when they were written must remain updatable.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 @dataclass(slots=True, frozen=True)
 class Options:
-    """The defaults are the rules for a new template."""
+    """Exceptions for the validation. The defaults are the rules for a new template."""
 
     is_pod: bool = False
-    """The spec of a Pod itself, which is held to more than a template."""
+    """Whether the spec belongs to a Pod, which has stricter rules than a template."""
     allow_privileged: bool = True
-    """The cluster's policy on privileged containers."""
+    """Whether the server allows privileged containers (`--allow-privileged`)."""
     indivisible_huge_pages: bool = False
     invalid_deletion_cost: bool = False
     invalid_affinity_selector_values: bool = False
@@ -30,7 +30,7 @@ class Options:
 
 
 def current_options(*, is_pod: bool, allow_privileged: bool) -> Options:
-    """Today's rules, without anything that an older version excuses."""
+    """Current rules, without exceptions for a stored object."""
     return _CURRENT[is_pod, allow_privileged]
 
 

@@ -1,4 +1,4 @@
-"""Files of one volume that get in each other's way: the same path twice, or one below another."""
+"""Overlapping files in one volume: equal paths, or one path below another."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from kubist.meta.fields import quoted
 
 Object = dict[str, Any]
 File = tuple[str, str]
-"""A path, and what it comes from."""
+"""A path and its source."""
 MOST = 128
-"""Overlaps of one volume that are told. There may be as many as pairs of files; an answer has room for fewer."""
+"""Maximum number of overlaps reported for a volume. Pairs of files can be far more than a response can hold."""
 
 
 def overlapping_paths(volumes: list[Object]) -> list[str]:
-    """Warnings for all volumes."""
+    """Warnings about overlapping paths, for all volumes."""
     warnings = []
     for volume in volumes:
         name = quoted(volume.get("name", ""))
@@ -43,7 +43,7 @@ def overlapping_paths(volumes: list[Object]) -> list[str]:
 
 
 def _projected(projection: Object) -> list[File]:
-    """The files of the first source of a projection that names any."""
+    """Files of the projection's first source that has items."""
     for source, what in (("configMap", "ConfigMap"), ("secret", "Secret"), ("downwardAPI", "DownwardAPI")):
         items = (projection.get(source) or {}).get("items")
         if items:
@@ -57,14 +57,14 @@ def _projected(projection: Object) -> list[File]:
 
 
 def _overlaps(files: list[File]) -> list[str]:
-    """Each file with each earlier one that has the same path, or is above or below it."""
+    """Description of each file together with each earlier file that has the same path, or is above or below it."""
     stripped = [(path.rstrip("/"), source) for path, source in files]
     pairs = islice(_overlapping([path for path, _ in stripped]), MOST)
     return [f"{_shown(stripped[index])} with {_shown(stripped[other])}" for index, other in pairs]
 
 
 class _Directory:
-    """One step of the paths seen so far: the files that are it, and the first files below it."""
+    """Directory of the paths seen so far: the files with exactly this path, and the first MOST files below it."""
 
     __slots__ = ("below", "entries", "here")
 
@@ -75,7 +75,7 @@ class _Directory:
 
 
 def _overlapping(paths: list[str]) -> Iterator[tuple[int, int]]:
-    """Pairs of overlapping paths by their positions, the later one first."""
+    """Pairs of overlapping paths by index, the later path first."""
     root = _Directory()
     for index, path in enumerate(paths):
         if not path:

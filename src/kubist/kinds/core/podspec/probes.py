@@ -1,4 +1,4 @@
-"""Probes and lifecycle hooks: how a container is asked whether it lives, and told that it starts and ends."""
+"""Validation of probes and lifecycle hooks."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def validate_lifecycle(lifecycle: Object, grace: int | None, path: str) -> Error
 
 
 def _handler(handler: Object, grace: int | None, path: str, kinds: tuple[str, ...]) -> Errors:
-    """Exactly one kind of handler; the first given is looked into."""
+    """Requires exactly one handler type. Only the first one is validated further."""
     given = [kind for kind in kinds if kind in handler]
     if not given:
         return [required(path, "must specify a handler type")]

@@ -1,4 +1,4 @@
-"""Seccomp and AppArmor profiles, in their fields and in the annotations that came before the fields."""
+"""Seccomp and AppArmor profiles, in fields and in the annotations that preceded the fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
 SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 APP_ARMOR_CONTAINER = "container.apparmor.security.beta.kubernetes.io/"
 PROFILES = (SECCOMP_POD, SECCOMP_CONTAINER, APP_ARMOR_CONTAINER)
-"""How the keys of those annotations begin."""
+"""Key prefixes of the profile annotations."""
 _LOCALHOST = "localhost/"
 _TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
 _PATH_MAX = 4095
@@ -62,7 +62,7 @@ def validate_app_armor_profile(profile: Object, path: str) -> Errors:
 
 
 def validate_profile_annotations(annotations: dict[str, str], spec: Object, path: str) -> Errors:
-    """The annotations alone: their values, and that the containers they name are there."""
+    """Validates the annotations alone: their values, and that the named containers exist."""
     if not speak_of_profiles(annotations):
         return []
     errors: Errors = []
@@ -83,7 +83,7 @@ def validate_profile_annotations(annotations: dict[str, str], spec: Object, path
 
 
 def speak_of_profiles(annotations: dict[str, str]) -> bool:
-    """Whether there is any such annotation; most pods have none."""
+    """Whether a profile annotation is present. Most pods have none."""
     for key in annotations:  # noqa: SIM110 -- every write of a pod asks this several times
         if key.startswith(PROFILES):
             return True
@@ -99,7 +99,7 @@ def _seccomp_annotation(value: str, path: str) -> Errors:
 
 
 def validate_profiles_match(annotations: dict[str, str], spec: Object, path: str) -> Errors:
-    """Where both a field and its annotation are given they must say the same."""
+    """Validates that a field and its annotation agree if both are set."""
     if not speak_of_profiles(annotations):
         return []
     errors: Errors = []
@@ -141,7 +141,7 @@ def _matches(what: str, annotation: str, profile: Object, path: str) -> Errors:
 
 
 def app_armor_profile_of(annotation: str) -> Object | None:
-    """The field that an annotation stands for, if any."""
+    """AppArmor profile field for an annotation value, None if the value has no equivalent."""
     match annotation:
         case "unconfined":
             return {"type": "Unconfined"}
@@ -152,7 +152,7 @@ def app_armor_profile_of(annotation: str) -> Object | None:
 
 
 def copy_app_armor_annotations(pod: Object) -> list[str]:
-    """Put AppArmor annotations of a new pod into the fields that replaced them; warnings for those used."""
+    """Copies AppArmor annotations of a new pod to the fields that replaced them. Returns deprecation warnings."""
     spec = pod["spec"]
     annotations = (pod.get("metadata") or {}).get("annotations") or {}
     if not speak_of_profiles(annotations):

@@ -1,4 +1,4 @@
-"""Volumes whose files come from the API: downward API, and projections of secrets, config maps, tokens, …"""
+"""Validation of downward API volumes, and of projected secrets, config maps and tokens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def validate_mode(source: Object, field: str, path: str) -> Errors:
 
 
 def validate_items(source: Object, path: str) -> Errors:
-    """Which keys become which files."""
+    """Validates the mapping of keys to files."""
     errors: Errors = []
     for index, item in enumerate(source.get("items") or ()):
         errors += _item(item, f"{path}.items[{index}]")
@@ -61,7 +61,7 @@ def _downward_file(file: Object, path: str) -> Errors:
 
 
 class _Files:
-    """The files that the sources of one volume make: two with the same path are a conflict."""
+    """Files of one projected volume. Two files with the same path conflict."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""The quality of service that a pod's resources buy it."""
+"""QoS class of a pod, computed from its resources."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Object = dict[str, Any]
 
 _COMPUTE = ("cpu", "memory")
 _CLASSES: BoundedCache[bytes, str] = BoundedCache(entries=4096, key_length=1024)
-"""By the resources of all containers, as JSON: those of the pods of one template are all alike."""
-"""Of what is remembered."""
+"""QoS class by the resources of all containers, as JSON, because the pods of one template have equal resources."""
 
 
 def qos_class(spec: Object) -> str:
-    """Guaranteed if cpu and memory are limited and requested alike everywhere, BestEffort if nowhere."""
+    """Guaranteed if every container has equal limits and requests for cpu and memory, BestEffort if none has any,
+    else Burstable. Pod-level resources take precedence."""
     if "resources" in spec:
         return _of_pod(spec["resources"])
     parts = []
@@ -64,7 +64,7 @@ def _class(requests: dict[str, Quantity], limits: dict[str, Quantity], guarantee
 
 
 def _add(total: dict[str, Quantity], amounts: dict[str, str] | None) -> int:
-    """Add the cpu and memory of a resource list; how many of the two it has."""
+    """Adds cpu and memory of a resource list to `total`. Returns how many of the two it has (0 to 2)."""
     found = 0
     if amounts:
         for name in _COMPUTE:

@@ -1,4 +1,4 @@
-"""Resource lists and requirements: amounts of cpu, memory and the like that containers and pods ask for."""
+"""Validation and defaults of resource requirements: limits, requests and claims of containers and pods."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ ResourceList = dict[str, str]
 _SHOWN_CLAIMS = 64
 _COMPUTE = frozenset({"cpu", "memory"})
 _REQUIREMENTS = ValidatedCache()
-"""Of containers, as JSON; without claims."""
+"""Requirements of containers, as JSON, that passed validation. None has claims."""
 _COARSE = ValidatedCache(key_length=16)
-"""Amounts that are not written in millionths or less."""
+"""Quantities, as text, that need no rounding because they have no unit below milli."""
 
 
 def _pod_resource_name(name: str, path: str) -> Errors:
@@ -56,7 +56,7 @@ def _is_pod_level(name: str) -> bool:
 
 
 def _is_divisible(name: str, amount: Quantity) -> bool:
-    """Whether an amount of huge pages is a number of such pages."""
+    """Whether the amount is a whole number of huge pages of this size."""
     try:
         page = parse_quantity(name.removeprefix(HUGE_PAGES))
     except ValueError:
@@ -76,11 +76,12 @@ def has_indivisible_huge_pages(requirements: Object) -> bool:
 
 
 class ClaimNames(frozenset[str]):
-    """The names of the pod's resource claims."""
+    """Names of the pod's resource claims."""
 
     @functools.cached_property
     def listed(self) -> str:
-        """The names as messages list them: made once, because every claim of every container may need them."""
+        """Names as the error message lists them. Computed once, because every claim of every container may need
+        them."""
         if not self:
             return " which is empty"
         more = ", ..." if len(self) > _SHOWN_CLAIMS else ""
@@ -93,7 +94,7 @@ NO_CLAIMS = ClaimNames()
 def validate_requirements(
     requirements: Object, claims: ClaimNames, path: str, options: Options, *, of_pod: bool = False
 ) -> Errors:
-    """Limits, requests and claims of a container (or of the pod as a whole)."""
+    """Validates limits, requests and claims of a container, or of the pod with `of_pod`."""
     errors: Errors = []
     if not of_pod and (written := dumps(requirements)) in _REQUIREMENTS:
         return errors
@@ -172,7 +173,7 @@ def _claims(claims: list[Object], known: ClaimNames, path: str) -> Errors:
 
 
 def validate_pod_resources(spec: Object, claims: ClaimNames, path: str, options: Options) -> Errors:
-    """Resources of the pod as a whole, and how they go with those of its containers."""
+    """Validates pod-level resources, also against the resources of the containers."""
     resources = spec["resources"]
     if (spec.get("os") or {}).get("name") == "windows":
         return [forbidden(path, "may not be set for a windows pod")]
@@ -200,7 +201,7 @@ def validate_pod_resources(spec: Object, claims: ClaimNames, path: str, options:
 
 
 def validate_resource_claims(claims: list[Object], annotations: dict[str, str], path: str) -> Errors:
-    """The claims that a pod makes, by which its containers name them."""
+    """Validates spec.resourceClaims, which containers refer to by name."""
     if "kubernetes.io/config.mirror" in annotations:
         return [forbidden("[]", "static pods do not support resource claims") for _ in claims]
     errors: Errors = []
@@ -229,8 +230,8 @@ def validate_resource_claims(claims: list[Object], annotations: dict[str, str], 
 
 
 def aggregate(spec: Object, field: str) -> dict[str, Quantity]:
-    """What the containers of a pod need together: `requests` or `limits`. Init containers run one after the
-    other, beside the sidecars that were started before them."""
+    """Total `requests` or `limits` of a pod. Init containers run one after the other, together with the sidecars
+    started before them; the total is at least their peak."""
     total: dict[str, Quantity] = {}
     for container in spec.get("containers") or ():
         _add(total, container, field)
@@ -262,7 +263,7 @@ def _raise_to(total: dict[str, Quantity], need: dict[str, Quantity]) -> None:
 
 
 def default_pod_resources(spec: Object) -> None:
-    """Requests that follow from limits: of each container, then of the pod as a whole."""
+    """Defaults missing requests to the limits, for each container and then for the pod."""
     for field in ("containers", "initContainers"):
         if field not in spec:
             continue
@@ -301,7 +302,7 @@ def _default_pod_requests(spec: Object) -> None:
 
 
 def round_up_to_milli(resources: ResourceList | None) -> None:
-    """Amounts finer than a thousandth are rounded up to the next."""
+    """Rounds amounts finer than 1m up to a multiple of 1m."""
     if not resources:
         return
     for name, text in resources.items():
@@ -314,7 +315,7 @@ def round_up_to_milli(resources: ResourceList | None) -> None:
 
 
 def same(new: Any, old: Any, key: str = "", parent: str = "") -> bool:
-    """Equality in which amounts are compared by what they amount to, not by how they are written."""
+    """Whether the values are equal. Quantities are compared by amount, not by text."""
     if new == old:
         return True
     if isinstance(new, dict) and isinstance(old, dict):

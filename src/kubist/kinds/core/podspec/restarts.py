@@ -1,4 +1,4 @@
-"""When a container is restarted: on its end, by policy and rules, and on a resize."""
+"""Validation of container restart policies, restart rules and resize policies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 
 
 def validate_restart_policy(container: Object, path: str, *, init: bool = False) -> Errors:
-    """The rules of an init container are not looked into unless it has a policy."""
+    """Validates policy and rules. The rules of an init container are validated only if it has a policy."""
     errors: Errors = []
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
     if policy is None:
@@ -70,7 +70,7 @@ def validate_resize_policy(policies: list[Object] | None, pod_policy: str, path:
 
 
 def should_restart(container: Object, spec: Object, exit_code: int) -> bool:
-    """Whether a container that ended with `exit_code` is started again."""
+    """Whether a container that exited with `exit_code` is restarted."""
     policy = container.get("restartPolicy")
     if policy is not None and any(
         _matches(rule, exit_code) for rule in container.get("restartPolicyRules") or ()
@@ -90,7 +90,7 @@ def _matches(rule: Object, exit_code: int) -> bool:
 
 
 def may_restart_all(spec: Object) -> bool:
-    """Whether some rule restarts all containers."""
+    """Whether a restart rule restarts all containers of the pod."""
     return any(
         rule.get("action") == "RestartAllContainers"
         for field in ("initContainers", "containers")

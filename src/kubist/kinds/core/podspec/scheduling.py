@@ -1,4 +1,4 @@
-"""Tolerations and gates: where and when a pod may be scheduled."""
+"""Validation of tolerations, scheduling gates and readiness gates."""
 
 from __future__ import annotations
 

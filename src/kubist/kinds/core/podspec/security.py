@@ -1,4 +1,4 @@
-"""Security contexts of pods and of containers."""
+"""Validation of security contexts of pods and containers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _IPC_SYSCTLS = frozenset(
 
 
 def validate_id(value: int, path: str) -> Errors:
-    """A user or group id."""
+    """Validates a user or group id: 0 to 2^31-1."""
     return [] if 0 <= value <= _MAX_ID else [invalid(path, value, _ID)]
 
 
@@ -97,7 +97,7 @@ def _sysctls(sysctls: list[Object], spec: Object, path: str, options: Options) -
 
 
 def host_sysctl(sysctl: str, spec: Object, path: str) -> Errors:
-    """A sysctl of a namespace that the pod shares with its host cannot be set for the pod alone."""
+    """Rejects a sysctl of a namespace that the pod shares with its host."""
     name = _with_dots(sysctl).partition("*")[0]
     if spec.get("hostNetwork") and name.startswith("net."):
         return [invalid(path, sysctl, "may not be specified when 'hostNetwork' is true")]
@@ -107,13 +107,13 @@ def host_sysctl(sysctl: str, spec: Object, path: str) -> Errors:
 
 
 def _with_dots(name: str) -> str:
-    """A sysctl name whose first separator is a slash has dots and slashes swapped."""
+    """Sysctl name with dots as separators. A name whose first separator is a slash has dots and slashes swapped."""
     separator = next((char for char in name if char in "./"), ".")
     return name if separator == "." else name.translate(str.maketrans("./", "/."))
 
 
 def is_privileged(spec: Object) -> bool:
-    """Whether a pod has what the cluster's policy on privileged containers is about."""
+    """Whether a container is privileged or a Windows host process. `--allow-privileged` governs both."""
     contexts = [owner["securityContext"] or {} for owner in containers_of(spec) if "securityContext" in owner]
     return any(
         context.get("privileged") or (context.get("windowsOptions") or {}).get("hostProcess")
@@ -122,7 +122,7 @@ def is_privileged(spec: Object) -> bool:
 
 
 def validate_security_context(context: Object, host_users: bool, path: str, options: Options) -> Errors:
-    """The context of a container."""
+    """Validates the security context of a container."""
     errors: Errors = []
     privileged = context.get("privileged")
     if privileged and not options.allow_privileged:

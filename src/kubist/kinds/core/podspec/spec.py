@@ -1,4 +1,4 @@
-"""The whole PodSpec: its rules are the table `_RULES`, in the order in which they are looked at."""
+"""Validation of a PodSpec. The rules are in the table `_RULES`, in the order of the reported errors."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _MAX_INT32 = (1 << 31) - 1
 
 
 def validate_pod_spec(spec: Object, meta: Object | None, path: str, options: Options) -> Errors:
-    """All that is wrong with a PodSpec. `meta` is the metadata of the pod, None for a template."""
+    """Errors of a PodSpec. `meta` is the metadata of the pod, None for a template."""
     errors: Errors = []
     if spec.get("terminationGracePeriodSeconds") is None:
         errors.append(required(f"{path}.terminationGracePeriodSeconds"))
@@ -73,7 +73,7 @@ def validate_pod_spec(spec: Object, meta: Object | None, path: str, options: Opt
 
 @bounded_cache(entries=1024, key_length=2048)
 def _rules_for(fields: tuple[str, ...]) -> list[Rule]:
-    """The rules that a spec of these fields is held to, in their order."""
+    """Rules that apply to a spec with these fields, in order."""
     return [rule for wanted, rule in _RULES if not wanted or not wanted.isdisjoint(fields)]
 
 
@@ -110,7 +110,7 @@ def _resources(spec: Object, path: str, around: Surroundings) -> Errors:
 
 
 def _host_ports(spec: Object, path: str, around: Surroundings) -> Errors:
-    """On the host's network a port is the host's port; templates may leave it open."""
+    """Validates that hostPort equals containerPort with hostNetwork. Templates may omit hostPort."""
     if not spec["hostNetwork"]:
         return []
     why = "must match `containerPort` when `hostNetwork` is true"
@@ -169,7 +169,7 @@ def _spread(spec: Object, path: str, around: Surroundings) -> Errors:
 
 
 def _host(spec: Object, path: str, around: Surroundings) -> Errors:
-    """What touches the host: processes of it on Windows, users of its own on Linux."""
+    """Validates the use of host resources: Windows host processes, and hostUsers with other host namespaces."""
     errors: Errors = []
     if WINDOWS_OPTIONS in around.noted or WINDOWS_OPTIONS in (spec.get("securityContext") or ()):
         errors += validate_host_process(spec, path, around.options)
@@ -188,7 +188,7 @@ def _host(spec: Object, path: str, around: Surroundings) -> Errors:
 
 
 def _named(field: str, rule: Callable[[str], list[str]], *, optional: bool = True) -> Rule:
-    """A field that is the name of something, or empty if it is `optional`."""
+    """Rule for a field that holds a name. With `optional` the field may be empty."""
 
     def validate(spec: Object, path: str, _around: Surroundings) -> Errors:
         value = spec[field]
@@ -277,12 +277,12 @@ _RULES: tuple[tuple[frozenset[str], Rule], ...] = tuple(
         ("os", _operating_system),
     )
 )
-"""What a spec is held to, in the order in which errors are told: a rule is for specs that have one of its fields;
-for all if it names none."""
+"""Rules in the order of the reported errors. A rule applies to specs with one of its fields, or to all specs if it
+names none."""
 
 
 def _file_key_volumes(spec: Object, path: str) -> Errors:
-    """Environment variables are read from files of emptyDir volumes only."""
+    """Validates fileKeyRef volumes: they must exist and be emptyDir volumes."""
     errors: Errors = []
     sources = {volume.get("name", ""): volume for volume in spec.get("volumes") or ()}
     for container, where in with_paths(spec, path):
@@ -297,7 +297,7 @@ def _file_key_volumes(spec: Object, path: str) -> Errors:
 
 
 def _file_key_refs(container: Object) -> list[tuple[int, Object]]:
-    """The variables of a container that are read from files, with their positions."""
+    """fileKeyRefs of a container's variables, with their indexes."""
     return [
         (index, variable["valueFrom"]["fileKeyRef"])
         for index, variable in enumerate(container.get("env") or ())

@@ -1,4 +1,4 @@
-"""Topology spread constraints, and the label keys that they share with affinity terms."""
+"""Validation of topology spread constraints, and of label keys, which affinity terms have too."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _identity(constraint: Object) -> tuple[str, str]:
 
 
 def _constraint(constraint: Object, repeated: bool, path: str, options: Options) -> Errors:
-    """`repeated`: a later constraint has the same key and action."""
+    """`repeated` is True if a later constraint has the same topologyKey and whenUnsatisfiable."""
     errors: Errors = []
     skew, domains = constraint.get("maxSkew", 0), constraint.get("minDomains")
     key, action = _identity(constraint)
@@ -66,8 +66,8 @@ def _constraint(constraint: Object, repeated: bool, path: str, options: Options)
 def validate_label_keys(
     match: list[str] | None, mismatch: list[str] | None, selector: Object | None, path: str
 ) -> Errors:
-    """Keys that stand for the pod's own labels; they are already merged into `selector` if the pod has them,
-    so that a key found there twice was in both."""
+    """Validates matchLabelKeys and mismatchLabelKeys. Keys of the pod's labels are already merged into `selector`,
+    so a key that appears there twice was in both."""
     if not match and not mismatch:
         return []
     errors: Errors = []
@@ -95,7 +95,7 @@ def validate_label_keys(
 
 
 def _legacy_label_keys(keys: list[str] | None, selector: Object | None, path: str) -> Errors:
-    """The rule from before keys were merged into the selector."""
+    """Rule from before label keys were merged into the selector."""
     if not keys:
         return []
     errors: Errors = [] if selector is not None else [forbidden(path, _WITHOUT_SELECTOR)]

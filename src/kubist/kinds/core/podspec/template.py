@@ -1,4 +1,4 @@
-"""A PodTemplateSpec: the metadata and spec of pods to come."""
+"""PodTemplateSpec: metadata and spec of the pods that a controller creates."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Errors = list[FieldError]
 def validate_pod_template(
     template: Object, path: str, old: Object | None = None, *, allow_privileged: bool = True
 ) -> Errors:
-    """All that is wrong with a template. What `old`, the template that it replaces, already had wrong may
-    stay where compatibility wants it. `allow_privileged` is the configuration's."""
+    """Errors of a template. Exceptions for faults of `old`, the stored template, apply where compatibility requires
+    them. `allow_privileged` is the server's setting."""
     errors = _validate(template, path, current_options(is_pod=False, allow_privileged=allow_privileged))
     if errors and old is not None:
         options = options_for_update(old, is_pod=False, allow_privileged=allow_privileged)
@@ -47,13 +47,13 @@ def _validate(template: Object, path: str, options: Options) -> Errors:
 
 
 def template_warnings(template: Object | None, path: str) -> list[str]:
-    """What is better not done in a template."""
+    """Warnings for a template."""
     if template is None:
         return []
     return pod_spec_warnings(template.get("spec") or {}, template.get("metadata") or {}, path)
 
 
 def drop_disabled_template_fields(template: Object | None, old: Object | None = None) -> None:
-    """Remove the fields of features that are off, unless the `old` template has them."""
+    """Removes fields whose feature gate is off, unless the `old` template has them."""
     if template is not None:
         drop_disabled_fields(template.get("spec") or {}, (old or {}).get("spec"))

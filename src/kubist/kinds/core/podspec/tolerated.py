@@ -1,4 +1,4 @@
-"""What an existing object has wrong and may therefore keep: the options for validating its update."""
+"""Validation options for updates: the faults that the stored object has and may keep."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Object = dict[str, Any]
 
 
 def options_for_update(old: Object, *, is_pod: bool, allow_privileged: bool) -> Options:
-    """The options for replacing `old`, a Pod or a PodTemplateSpec."""
+    """Options for an update of `old`, a Pod or a PodTemplateSpec."""
     spec = old.get("spec") or {}
     affinity = spec.get("affinity") or {}
     constraints = spec.get("topologySpreadConstraints") or ()

@@ -1,4 +1,4 @@
-"""The containers of a PodSpec in the order in which rules meet them: init, regular, ephemeral."""
+"""Containers of a PodSpec in the order of the rules: init, regular, ephemeral."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def with_paths(spec: Object, path: str) -> list[tuple[Object, str]]:
 
 
 def restarts_always(container: Object) -> bool:
-    """Of an init container: whether it is a sidecar."""
+    """Whether an init container is a sidecar."""
     return container.get("restartPolicy") == "Always"

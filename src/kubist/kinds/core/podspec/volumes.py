@@ -1,4 +1,4 @@
-"""The volumes of a pod: each has one source. What a source wants is in `volumesources`."""
+"""Validation of a pod's volumes: exactly one source each. The rules of each source are in `volumesources`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Object = dict[str, Any]
 Errors = list[FieldError]
 
 _PATHS = {"gcePersistentDisk": "persistentDisk"}
-"""Where a source's errors are reported if not under its own name."""
+"""Source → its name in error paths, where that differs from the field."""
 _CLASHES = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
-"""The name under which a second source is refused, if not its own."""
+"""Source → its name in the error for a second source, where that differs from the field."""
 
 
 def validate_volumes(
     volumes: list[Object] | None, pod_name: str, path: str, options: Options
 ) -> tuple[dict[str, Object], Errors]:
-    """The valid volumes by name, and what is wrong with the others. `pod_name` is empty for a template."""
+    """Valid volumes by name, and the errors of the others. `pod_name` is empty for a template."""
     if not volumes:
         return {}, []
     errors: Errors = []

@@ -1,4 +1,4 @@
-"""The sources of volumes, each with what it wants, in the order in which they are looked at."""
+"""Validators of volume sources, in the order of the checks."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _nothing(_source: Object, _path: str, _options: Options) -> Errors:
 
 
 def requiring(*fields: str) -> Source:
-    """A source of which only some fields must be there."""
+    """Validator that only checks that some fields are set."""
 
     def validate(source: Object, path: str, _options: Options) -> Errors:
         return [required(f"{path}.{field}") for field in fields if not source.get(field)]
@@ -110,7 +110,7 @@ def validate_nfs(source: Object, path: str, _options: Options | None = None) -> 
 
 
 IQN_PREFIXES = " starting with iqn, eui, or naa"
-"""Messages about pods end with this; those about persistent volumes do not."""
+"""Suffix of the message for pods. The message for persistent volumes does not have it."""
 
 
 def _initiator(name: str, path: str) -> Errors:

@@ -1,4 +1,4 @@
-"""What is better not done in a pod or a template, though it is allowed."""
+"""Warnings for pods and templates."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from kubist.meta.fields import quoted
 
 Object = dict[str, Any]
 Rule = Callable[[Any, str], Iterable[str]]
-"""Warnings about the value of a field, at its path."""
+"""Rule that yields warnings about the value of a field, at its path."""
 Rules = list[tuple[str, Rule]]
 
 _MOST = 128
-"""Of every two ports that are the same one is warned of; an answer has no room for more than this anyway."""
+"""Maximum number of warnings about duplicate ports. There may be one for each pair, which a response cannot hold."""
 
 _SYSCTLS = 'non-functional in v1.11+; use the "sysctls" field instead'
 _ANNOTATIONS = {
@@ -61,7 +61,7 @@ _BYTES = ("memory", "ephemeral-storage")
 
 
 def pod_spec_warnings(spec: Object, meta: Object, path: str = "") -> list[str]:
-    """Warnings for a spec and its metadata; `path` is the template's, empty for a pod."""
+    """Warnings for a spec and its metadata. `path` is the template's path, empty for a pod."""
     prefix = f"{path}." if path else ""
     placement, references, rest = _rules_for(tuple(spec))
     warnings = _about(spec, placement, prefix)
@@ -106,14 +106,14 @@ def pod_spec_warnings(spec: Object, meta: Object, path: str = "") -> list[str]:
 
 _DEPRECATED = frozenset(DEPRECATED)
 _WHOLE = ValidatedCache()
-"""The resources of a container, as JSON: nothing of less than a byte."""
+"""Resources of containers, as JSON, that have no fractional bytes."""
 _DISTINCT = ValidatedCache(key_length=2048)
-"""The ports of all containers, as JSON."""
+"""Ports of all containers of a pod, as JSON, that gave no warning."""
 
 
 @bounded_cache(entries=1024, key_length=2048)
 def _rules_for(fields: tuple[str, ...]) -> tuple[Rules, Rules, Rules]:
-    """Those that a spec with these fields is looked at for."""
+    """Warning rules that apply to a spec with these fields."""
     placement, references, rest = (
         [(field, rule) for field, rule in rules.items() if field in fields]
         for rules in (_PLACEMENT, _REFERENCES, _REST)
@@ -122,7 +122,7 @@ def _rules_for(fields: tuple[str, ...]) -> tuple[Rules, Rules, Rules]:
 
 
 def _about(spec: Object, rules: Rules, prefix: str) -> list[str]:
-    """What the rules say of the fields."""
+    """Warnings of the rules about their fields."""
     warnings: list[str] = []
     for field, rule in rules:
         warnings += rule(spec[field] or (), f"{prefix}spec.{field}")
@@ -130,7 +130,7 @@ def _about(spec: Object, rules: Rules, prefix: str) -> list[str]:
 
 
 def _node_selector(selector: dict[str, str], path: str) -> Iterable[str]:
-    """Labels of nodes that have been replaced by others."""
+    """Warns of deprecated node labels."""
     if _DEPRECATED.isdisjoint(selector):
         return ()
     return [f"{path}[{label}]: {DEPRECATED[label]}" for label in selector if label in DEPRECATED]
@@ -214,7 +214,7 @@ def _overhead(amounts: dict[str, str], path: str) -> list[str]:
 
 
 def _fraction(text: str, path: str) -> str:
-    """Parts of a byte."""
+    """Warning about a fractional number of bytes."""
     return f"{path}: fractional byte value {quoted(text)} is invalid, must be an integer"
 
 
@@ -242,7 +242,7 @@ def _profiles(
 
 
 def _hides(variables: list[Object]) -> bool:
-    """Whether two variables may have the same name."""
+    """Whether two variables may have the same name. True also if a variable has no name."""
     try:
         return len({variable["name"] for variable in variables}) < len(variables)
     except KeyError:
@@ -265,7 +265,7 @@ def _hidden_variables(variables: list[Object], path: str) -> Iterator[str]:
 
 
 class _SamePort:
-    """Ports of one number and protocol, by their place on the host. Only ports that clash are looked at."""
+    """Ports with one containerPort and protocol, indexed by host address, so that only clashing ports are compared."""
 
     __slots__ = ("at", "by_host")
 
@@ -278,7 +278,7 @@ class _SamePort:
         self.by_host.setdefault((host_port, bool(host_ip)), []).append(index)
 
     def clashes(self, host_ip: str, host_port: int) -> list[tuple[int, str]]:
-        """The ports that one more clashes with, in order, and how."""
+        """(index, relation) of the ports that one more port clashes with, in order."""
         found = dict.fromkeys(self.at.get((host_ip, host_port), ()), "duplicate")
         if not host_port:
             others = [indexes for place, indexes in self.at.items() if place != (host_ip, host_port)]

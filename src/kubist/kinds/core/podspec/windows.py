@@ -1,4 +1,4 @@
-"""Pods on Windows: options of security contexts, host processes, and what no such pod may set."""
+"""Validation of Windows pods: security options, host processes, and fields that such pods must not set."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ _LINUX_ONLY_POD = (
     "supplementalGroupsPolicy",
     "seLinuxChangePolicy",
 )
-"""Of the pod; those of `_LINUX_ONLY_SPEC` stand in the spec, the others in its security context."""
+"""Fields of the pod that only Linux supports. `_LINUX_ONLY_SPEC` are in the spec, the others in its
+securityContext."""
 _LINUX_ONLY_CONTAINER = (
     "appArmorProfile",
     "seLinuxOptions",
@@ -106,7 +107,7 @@ def _host_process(owner: Object) -> bool | None:
 
 
 def validate_host_process(spec: Object, path: str, options: Options) -> Errors:
-    """Containers that run as processes of the host: all or none, and on the host's network."""
+    """Validates Windows host processes: all containers or none, with hostNetwork."""
     of_pod = _host_process(spec)
     if of_pod is None and all(_host_process(container) is None for container in containers_of(spec)):
         return []
@@ -135,7 +136,7 @@ def validate_host_process(spec: Object, path: str, options: Options) -> Errors:
 
 
 def validate_windows_pod(spec: Object, path: str) -> Errors:
-    """What a pod that says it is for Windows may not set."""
+    """Rejects fields that a Windows pod must not set."""
     why = "cannot be set for a windows pod"
     context = spec.get("securityContext") or {}
     errors: Errors = []
@@ -152,7 +153,7 @@ def validate_windows_pod(spec: Object, path: str) -> Errors:
 
 
 def validate_linux_pod(spec: Object, path: str) -> Errors:
-    """What a pod that says it is for Linux may not set."""
+    """Rejects fields that a Linux pod must not set."""
     why = "windows options cannot be set for a linux pod"
     owners = [(spec, path), *with_paths(spec, path)]
     return [
