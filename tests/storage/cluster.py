@@ -1,4 +1,4 @@
-"""Three members of one etcd, to be killed, stopped for a while and started again one by one."""
+"""etcd cluster of three members that tests can kill, pause and restart."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EtcdCluster:
             member.stop()
 
     def leader(self) -> EtcdServer:
-        """The member that the others follow."""
+        """Member that is the raft leader."""
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
             for member in self.members:
@@ -42,7 +42,7 @@ class EtcdCluster:
 
 
 def _is_leader(member: EtcdServer) -> bool:
-    """Ask the member itself. etcdctl is in a Debian package of its own, which may not be installed."""
+    """Whether this member is the leader. It does not use etcdctl, which is a separate Debian package."""
     try:
         with urllib.request.urlopen(f"{member.endpoint}/metrics", timeout=2) as answer:
             return b"\netcd_server_is_leader 1\n" in answer.read()

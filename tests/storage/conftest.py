@@ -1,6 +1,7 @@
-"""Every store behind one fixture: a test of the contract runs once on each.
+"""Fixtures that run each test of the contract on every store.
 
-Tests may be coroutines; the `store` they take is opened before and closed after them, in their loop.
+Tests may be coroutines. The `store` fixture is opened before and closed after the test, in the loop of the
+test.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
 
 @pytest.fixture(params=["memory", "sqlite", "remote", pytest.param("etcd", marks=pytest.mark.etcd)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    """A store nobody else uses: on the etcd all tests share, below a prefix of its own."""
+    """Store used by this test only. On the shared etcd it has a prefix of its own."""
     if request.param == "etcd":
         server: EtcdServer = request.getfixturevalue("etcd")
         return EtcdStore([server.endpoint], prefix=f"/{os.urandom(8).hex()}")

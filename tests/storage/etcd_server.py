@@ -1,4 +1,4 @@
-"""A real etcd for tests: the binary on PATH, on free ports, ended by its process id."""
+"""Real etcd for tests: the binary on PATH, on free ports, stopped by its process id."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def free_port() -> int:
 
 
 class EtcdServer:
-    """One member. Stopped and started again, it keeps its data and its ports."""
+    """One etcd member. It keeps its data and its ports across a restart."""
 
     def __init__(self, directory: Path, *options: str, name: str = "a", scheme: str = "http") -> None:
         self.endpoint = f"{scheme}://127.0.0.1:{free_port()}"
@@ -43,7 +43,7 @@ class EtcdServer:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
 
     def wait(self, seconds: float = 20) -> None:
-        """Until it takes connections."""
+        """Waits until the member accepts connections."""
         deadline = time.monotonic() + seconds
         host, _, port = self.endpoint.partition("://")[2].partition(":")
         while True:
@@ -55,7 +55,7 @@ class EtcdServer:
                 time.sleep(0.02)
 
     def pause(self) -> None:
-        """It answers nothing, and keeps its connections."""
+        """Pauses the process: it does not respond and keeps its connections."""
         if self._process is not None:
             self._process.send_signal(signal.SIGSTOP)
 

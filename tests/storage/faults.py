@@ -1,4 +1,4 @@
-"""Disks that fail: SQLite's own system calls, replaced within this process by ones that say what a disk says."""
+"""Failing disks: replaces SQLite's system calls in this process by calls that return disk errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SetSystemCall = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p
 
 
 class _Vfs(ctypes.Structure):
-    """`sqlite3_vfs`, of which only the last but two members matter."""
+    """`sqlite3_vfs`. Only the last member but two is used."""
 
     _fields_ = (
         ("version", ctypes.c_int),
@@ -49,7 +49,7 @@ def possible() -> bool:
 
 @contextlib.contextmanager
 def failing_writes(number: int) -> Iterator[None]:
-    """No write to any database gets through: each fails with this error of the operating system."""
+    """Makes every write to any database fail with this operating system error."""
     vfs = _vfs()
 
     def write(*_: int) -> int:

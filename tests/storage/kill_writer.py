@@ -1,4 +1,4 @@
-"""Writes with 16 writers until it is killed, and prints each change when it was answered: for `test_kill`."""
+"""Program for `test_kill`: writes with 16 writers until it is killed, and prints each acknowledged change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WRITERS = 16
 
 
 async def write(store: Store, writer: int) -> None:
-    """Change keys no other writer touches, so that what they hold at the end follows from the answers."""
+    """Changes keys that no other writer uses, so that their final values follow from the acknowledged writes."""
     keys = {kv.key: kv.mod_revision for kv in (await store.scan(f"/r/{writer}/")).items}
     number = 0
     while True:

@@ -1,4 +1,4 @@
-"""A remote store together with its owner, in one event loop."""
+"""Remote store and its owner in one event loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubist.storage.sqlite import SqliteStore
 
 
 class Owner:
-    """Owns the database in a directory; may be stopped and started again."""
+    """Owner of the database in a directory. It can be stopped and restarted."""
 
     def __init__(self, directory: Path, *, history: float = 300.0) -> None:
         self.shared = SharedRevision()
@@ -41,7 +41,7 @@ class Owner:
 
 
 class OwnedStore(RemoteStore):
-    """A remote store that brings its owner along."""
+    """Remote store that starts its own owner."""
 
     def __init__(self, directory: Path) -> None:
         self.owner = Owner(directory)

@@ -1,4 +1,5 @@
-"""The cache against real stores: exact at every revision, whatever is lost, late or asked for meanwhile."""
+"""Watch cache on real stores: it is exact at every revision, with lost changes, slow stores and late
+collections."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def state(collection: Collection) -> dict[str, int]:
 
 
 async def write_about(store: Store, dice: random.Random, names: list[str], rounds: int) -> None:
-    """Creates, updates and deletes of a few keys; what is lost to another writer is lost."""
+    """Creates, updates and deletes a few keys at random. Conflicts with other writers are ignored."""
     for _ in range(rounds):
         name = key(dice.choice(names))
         held = await store.get(name)
@@ -49,7 +50,7 @@ async def write_about(store: Store, dice: random.Random, names: list[str], round
 
 
 async def follow(collection: Collection, after: int, steps: int, over: asyncio.Event) -> list[Change]:
-    """A watcher that goes away and comes back every `steps` changes, until there are no more."""
+    """Watcher that disconnects and resumes every `steps` changes until the end."""
     found: list[Change] = []
     while True:
         changes = collection.since(after)
@@ -66,7 +67,7 @@ async def follow(collection: Collection, after: int, steps: int, over: asyncio.E
         await asyncio.sleep(0)
 
 
-async def test_nothing_is_lost_doubled_or_reordered_with_a_small_window(store: Store) -> None:
+async def test_small_window_delivers_every_change_once_in_order(store: Store) -> None:
     cache = Cache(store, window_changes=5)
     await cache.start([kind()])
     collection = cache.collections[PREFIX]
@@ -93,7 +94,7 @@ async def test_nothing_is_lost_doubled_or_reordered_with_a_small_window(store: S
     assert state(collection) == {kv.key: kv.mod_revision for kv in (await store.scan(PREFIX)).items}
 
 
-async def test_collection_that_joins_late_is_of_the_same_revision(store: Store) -> None:
+async def test_late_collection_has_the_revision_of_the_cache(store: Store) -> None:
     cache = Cache(store)
     await cache.start([kind()])
     names = [f"n{n}" for n in range(20)]
@@ -112,7 +113,7 @@ async def test_collection_that_joins_late_is_of_the_same_revision(store: Store) 
     assert first is not second
 
 
-async def test_answered_write_is_in_the_cache_after_catching_up(store: Store) -> None:
+async def test_acknowledged_write_is_in_the_cache_after_catching_up(store: Store) -> None:
     cache = Cache(store)
     await cache.start([kind()])
     for number in range(30):
@@ -123,7 +124,7 @@ async def test_answered_write_is_in_the_cache_after_catching_up(store: Store) ->
     await cache.stop()
 
 
-async def test_missed_history_is_told_as_a_difference() -> None:
+async def test_compacted_history_is_delivered_as_a_difference() -> None:
     store = SqliteStore(None)
     await store.open()
     cache = Cache(store)
@@ -159,7 +160,7 @@ async def test_missed_history_is_told_as_a_difference() -> None:
     await store.close()
 
 
-async def test_lost_store_is_followed_again_without_a_gap() -> None:
+async def test_cache_resumes_without_a_gap_after_an_outage() -> None:
     store = SqliteStore(None)
     await store.open()
     cache = Cache(store)
@@ -178,7 +179,7 @@ async def test_lost_store_is_followed_again_without_a_gap() -> None:
     await store.close()
 
 
-async def test_value_that_cannot_be_read_is_no_object_and_stops_nothing(
+async def test_unreadable_value_is_skipped_and_does_not_block_others(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     await store.create(key("broken"), b"\xff not an object")
@@ -195,7 +196,7 @@ async def test_value_that_cannot_be_read_is_no_object_and_stops_nothing(
     await cache.stop()
 
 
-async def test_listener_that_fails_keeps_nothing_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failing_subscriber_does_not_block_the_others(caplog: pytest.LogCaptureFixture) -> None:
     store = SqliteStore(None)
     await store.open()
     cache = Cache(store)
@@ -211,12 +212,12 @@ async def test_listener_that_fails_keeps_nothing_from_the_others(caplog: pytest.
     await store.create(key("b"), value("1"))
     await cache.catch_up()
     assert len(told) == 2
-    assert "was not taken up" in caplog.text
+    assert "a subscriber failed on a change" in caplog.text
     await cache.stop()
     await store.close()
 
 
-async def test_waiting_for_a_revision_ends_in_time_and_leaves_nothing_behind(store: Store) -> None:
+async def test_waiting_for_a_revision_times_out_and_cleans_up(store: Store) -> None:
     cache = Cache(store)
     await cache.start([kind()])
     assert not await cache.wait(cache.revision + 1000, 0.05)
@@ -231,7 +232,7 @@ async def test_waiting_for_a_revision_ends_in_time_and_leaves_nothing_behind(sto
     await cache.stop()
 
 
-async def test_history_that_is_larger_than_a_watch_may_ask_for_is_too_old() -> None:
+async def test_history_beyond_the_watch_limit_is_compacted() -> None:
     store = SqliteStore(None)
     await store.open()
     cache = Cache(store, window_changes=3, window_bytes=2000)
@@ -246,7 +247,7 @@ async def test_history_that_is_larger_than_a_watch_may_ask_for_is_too_old() -> N
     await store.close()
 
 
-async def test_collection_nobody_asked_for_holds_nothing() -> None:
+async def test_unrequested_collection_is_not_loaded() -> None:
     store = SqliteStore(None)
     await store.open()
     cache = Cache(store)
@@ -261,7 +262,7 @@ async def test_collection_nobody_asked_for_holds_nothing() -> None:
     await store.close()
 
 
-async def test_unavailable_store_is_told_to_who_reads() -> None:
+async def test_reads_of_an_unavailable_store_raise_unavailable() -> None:
     store = SqliteStore(None)
     await store.open()
     cache = Cache(store)

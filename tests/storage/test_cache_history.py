@@ -1,4 +1,4 @@
-"""A collection against its own history: every past state, every stretch of changes, every label."""
+"""Collection compared with its recorded history: past states, ranges of changes, and labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ steps = st.lists(st.tuples(names, st.none() | labels, st.integers(1, 3)), max_si
 
 
 class History:
-    """The events of some steps, and the state after each."""
+    """Events of some steps, and the state after each step."""
 
     def __init__(self, taken: list[tuple[str, dict[str, str] | None, int]]) -> None:
         self.events: list[Event] = []
@@ -59,7 +59,7 @@ def collection(window: int = 1000) -> Collection:
 
 @settings(max_examples=150, deadline=None)
 @given(steps, st.integers(0, 20), st.integers(1, 5))
-def test_every_past_state_within_the_window_is_what_it_was(taken: Any, window: int, batch: int) -> None:
+def test_past_states_within_the_window_are_exact(taken: Any, window: int, batch: int) -> None:
     history, things = History(taken), collection(window)
     for start in range(0, len(history.events), batch):
         things.apply(history.events[start : start + batch])
@@ -85,7 +85,7 @@ def test_every_past_state_within_the_window_is_what_it_was(taken: Any, window: i
 
 @settings(max_examples=100, deadline=None)
 @given(steps, st.integers(0, 40))
-def test_label_index_finds_what_looking_at_everything_finds(taken: Any, asked_after: int) -> None:
+def test_label_index_equals_a_full_search(taken: Any, asked_after: int) -> None:
     history, things = History(taken), collection()
     things.apply(history.events[:asked_after])
     for label in LABELS:
@@ -99,7 +99,7 @@ def test_label_index_finds_what_looking_at_everything_finds(taken: Any, asked_af
 
 @settings(max_examples=100, deadline=None)
 @given(steps, st.integers(0, 40))
-def test_a_past_state_stays_what_it_was_while_changes_come(taken: Any, asked_after: int) -> None:
+def test_past_state_stays_exact_while_changes_arrive(taken: Any, asked_after: int) -> None:
     history, things = History(taken), collection()
     things.apply(history.events[:asked_after])
     now = max([10, *(event.revision for event in history.events[:asked_after])])
@@ -115,7 +115,7 @@ def test_a_past_state_stays_what_it_was_while_changes_come(taken: Any, asked_aft
 
 @settings(max_examples=30, deadline=None)
 @given(steps, st.integers(0, 40))
-def test_label_index_made_in_turns_misses_no_change(taken: Any, asked_after: int) -> None:
+def test_label_index_built_in_slices_misses_no_change(taken: Any, asked_after: int) -> None:
     history, things = History(taken), collection()
     things.apply(history.events[:asked_after])
 
@@ -136,7 +136,7 @@ def test_label_index_made_in_turns_misses_no_change(taken: Any, asked_after: int
 
 @settings(max_examples=50, deadline=None)
 @given(steps)
-def test_changes_link_up_and_show_the_last_state_of_what_went(taken: Any) -> None:
+def test_changes_are_linked_and_deletions_show_the_last_state(taken: Any) -> None:
     history, things = History(taken), collection()
     things.apply(history.events)
     current: dict[str, int] = {}
@@ -158,7 +158,7 @@ def test_changes_link_up_and_show_the_last_state_of_what_went(taken: Any) -> Non
 
 @settings(max_examples=100, deadline=None)
 @given(steps, st.integers(0, 40))
-def test_events_from_before_a_collection_was_read_change_nothing(taken: Any, read_after: int) -> None:
+def test_events_older_than_the_load_are_ignored(taken: Any, read_after: int) -> None:
     history, reader = History(taken), collection()
     reader.apply(history.events[:read_after])
     revision = history.events[:read_after][-1].revision if history.events[:read_after] else 10
@@ -173,9 +173,7 @@ def test_events_from_before_a_collection_was_read_change_nothing(taken: Any, rea
 
 @settings(max_examples=50, deadline=None)
 @given(steps, st.sampled_from(["a/", "b/", ""]), names)
-def test_part_of_a_collection_is_in_key_order_from_where_it_is_asked(
-    taken: Any, part: str, start: str
-) -> None:
+def test_range_of_a_collection_is_in_key_order_from_its_start(taken: Any, part: str, start: str) -> None:
     history, things = History(taken), collection()
     things.apply(history.events)
     found = [entry.key for entry in things.below(PREFIX + part, PREFIX + start)]

@@ -1,5 +1,8 @@
-"""A disk that is full, read-only or broken, and a file that another process holds: writes fail in words, reads
-and watches go on, and when it is over so do writes, without a restart and with nothing lost."""
+"""Full, read-only and broken disks, and a file locked by another process.
+
+Writes fail with a clear message; reads and watches continue. When the problem is solved, writes continue
+without a restart and without data loss.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +86,7 @@ def goes_through(live: Live, trouble: AbstractContextManager[object], why: str) 
         (errno.EIO, "disk I/O error"),
     ],
 )
-def test_writes_that_the_disk_refuses_are_503_until_it_takes_them(
+def test_failing_disk_writes_are_503_until_the_disk_recovers(
     disk: Live, data: Path, server_pki: Pki, number: int, why: str
 ) -> None:
     goes_through(disk, faults.failing_writes(number), why)
@@ -95,7 +98,7 @@ def test_writes_that_the_disk_refuses_are_503_until_it_takes_them(
 
 
 def self_copy(data: Path) -> Path:
-    """The files as they are now: what another process would find if this one were killed."""
+    """Copy of the files as another process would find them if this one were killed now."""
     copy = data.with_name("copy")
     shutil.copytree(data, copy)
     return copy
@@ -103,7 +106,7 @@ def self_copy(data: Path) -> Path:
 
 @contextlib.contextmanager
 def commits_that_fail(live: Live, monkeypatch: pytest.MonkeyPatch, *, in_fact: bool) -> Iterator[None]:
-    """As when the disk cannot be flushed: what was written may be there or not."""
+    """Makes COMMIT fail as if the disk could not be flushed. The written data may or may not be in the file."""
     from kubist.storage import sqlite_commit
 
     def commit(connection: sqlite3.Connection) -> sqlite3.Error:
@@ -116,13 +119,11 @@ def commits_that_fail(live: Live, monkeypatch: pytest.MonkeyPatch, *, in_fact: b
         yield
 
 
-def test_a_flush_that_fails_is_503_and_leaves_nothing_behind(
-    disk: Live, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_flush_is_503_and_writes_nothing(disk: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     goes_through(disk, commits_that_fail(disk, monkeypatch, in_fact=True), "disk I/O error")
 
 
-def test_a_change_that_was_made_though_its_commit_failed_is_seen_by_all(
+def test_change_that_took_effect_despite_a_failed_commit_is_visible(
     disk: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = disk.client
@@ -137,7 +138,7 @@ def test_a_change_that_was_made_though_its_commit_failed_is_seen_by_all(
 
 @contextlib.contextmanager
 def held(file: Path) -> Iterator[None]:
-    """Another process has a transaction open."""
+    """Another process that has a transaction open."""
     script = (
         "import sqlite3, sys\n"
         "c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
@@ -158,7 +159,7 @@ def held(file: Path) -> Iterator[None]:
         holder.stdout.close()
 
 
-def test_writes_wait_for_a_file_that_is_held_for_a_moment(disk: Live, data: Path) -> None:
+def test_writes_wait_for_a_briefly_locked_file(disk: Live, data: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor() as threads:
@@ -172,7 +173,7 @@ def test_writes_wait_for_a_file_that_is_held_for_a_moment(disk: Live, data: Path
         assert waiting.result(10).status == 201
 
 
-def test_writes_to_a_file_that_is_held_for_long_are_503(
+def test_writes_to_a_file_locked_for_long_are_503(
     disk: Live, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_writer, "BUSY_SECONDS", 0.3)
@@ -181,7 +182,7 @@ def test_writes_to_a_file_that_is_held_for_long_are_503(
 
 @contextlib.contextmanager
 def small_disk(where: Path) -> Iterator[Path]:
-    """A real file system of two megabytes."""
+    """Real file system of 2 MB."""
     where.mkdir()
     mount = shutil.which("mount")
     options = ["-t", "tmpfs", "-o", "size=2m", "kubist-test", str(where)]
@@ -203,7 +204,7 @@ def filled(where: Path) -> Iterator[None]:
     ballast.unlink()
 
 
-def test_a_disk_that_is_full_in_fact(server_pki: Pki, tmp_path: Path) -> None:
+def test_full_disk_of_a_real_file_system_is_503_and_recovers(server_pki: Pki, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk") as where, Live(server_pki, data_dir=str(where / "data")) as live:
         live.client.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "before"}})
         goes_through_when_full(live, where)
@@ -224,7 +225,7 @@ def goes_through_when_full(live: Live, where: Path) -> None:
     assert sorted(names(client)) == sorted([*made, "c"])
 
 
-def test_a_read_only_disk_is_one_line_at_the_start(tmp_path: Path) -> None:
+def test_read_only_disk_prints_one_line_error_at_start(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk") as where:
         subprocess.run(["mount", "-o", "remount,ro", str(where)], check=True)
         arguments = ("apiserver", "--secure-port=0", "--bind-address=127.0.0.1", "--cert-dir=certs")

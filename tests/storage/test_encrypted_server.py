@@ -1,4 +1,4 @@
-"""A server whose store is encrypted: rotation, the configuration taken up anew, and values that do not open."""
+"""Server with an encrypted store: key rotation, reload of the configuration, and undecryptable values."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def stored(live: Live, path: str) -> bytes:
 
 
 def put(live: Live, path: str, value: bytes) -> None:
-    """Behind the server's back."""
+    """Writes to the store directly, without the server."""
     store = live.server.store
     assert isinstance(store, EncryptedStore)
 
@@ -83,7 +83,7 @@ def sealed(server_pki: Pki, file: Path) -> Iterator[Live]:
         yield running
 
 
-def test_only_the_chosen_resources_are_encrypted(sealed: Live) -> None:
+def test_only_configured_resources_are_encrypted(sealed: Live) -> None:
     sealed.client.post(SECRETS, secret("a", word="hidden"))
     sealed.client.post("/api/v1/namespaces/default/configmaps", configmap("a", word="plain"))
     assert stored(sealed, "secrets/default/a").startswith(b"k8s:enc:aescbc:v1:one:")
@@ -98,9 +98,7 @@ def test_only_the_chosen_resources_are_encrypted(sealed: Live) -> None:
     assert f"{name}{{{labels}}} 1" in text
 
 
-def test_a_key_is_rotated_by_replacing_objects_with_themselves(
-    server_pki: Pki, file: Path, tmp_path: Path
-) -> None:
+def test_unchanged_update_rotates_the_encryption_key(server_pki: Pki, file: Path, tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     with Live(server_pki, data_dir=data, encryption_provider_config=str(file)) as live:
         live.client.post(SECRETS, secret("a", word="hidden"))
@@ -118,7 +116,7 @@ def test_a_key_is_rotated_by_replacing_objects_with_themselves(
         assert again == live.client.put(f"{SECRETS}/a", again)
 
 
-def test_a_value_that_does_not_open_fails_alone(sealed: Live) -> None:
+def test_undecryptable_value_fails_alone(sealed: Live) -> None:
     client = sealed.client
     client.post(SECRETS, secret("good"))
     client.post("/api/v1/namespaces", {"metadata": {"name": "other"}})
@@ -147,7 +145,7 @@ def test_a_value_that_does_not_open_fails_alone(sealed: Live) -> None:
     assert [item["metadata"]["name"] for item in known] == ["good"]
 
 
-def test_watchers_are_not_told_that_an_unreadable_object_is_gone(sealed: Live) -> None:
+def test_unreadable_object_sends_no_deleted_event(sealed: Live) -> None:
     client = sealed.client
     began = client.post(SECRETS, secret("a"))
     plain = stored(sealed, "secrets/default/a")
@@ -160,7 +158,7 @@ def test_watchers_are_not_told_that_an_unreadable_object_is_gone(sealed: Live) -
         assert [event[:2] for event in map(seen, watch.take(1))] == [("DELETED", "a")]
 
 
-def test_a_changed_configuration_is_taken_up(
+def test_changed_encryption_configuration_is_reloaded(
     server_pki: Pki, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(encrypted.EncryptedStore.follow, "__kwdefaults__", {"every": 0.05})
@@ -189,7 +187,9 @@ def metrics(client: Client) -> str:
     return client.ask("GET", "/metrics").body.decode()
 
 
-def test_an_encrypted_value_is_not_taken_for_plain(server_pki: Pki, file: Path, tmp_path: Path) -> None:
+def test_encrypted_value_is_unreadable_without_configuration(
+    server_pki: Pki, file: Path, tmp_path: Path
+) -> None:
     data = str(tmp_path / "data")
     with Live(server_pki, data_dir=data, encryption_provider_config=str(file)) as live:
         live.client.post(SECRETS, secret("a"))
@@ -200,7 +200,7 @@ def test_an_encrypted_value_is_not_taken_for_plain(server_pki: Pki, file: Path, 
         assert found.json["message"] == f"Internal error occurred: {why}"
 
 
-def test_backup_and_doctor_know_encrypted_values(
+def test_backup_and_doctor_accept_encrypted_values(
     server_pki: Pki, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, other = str(tmp_path / "data"), str(tmp_path / "other")
@@ -234,7 +234,7 @@ def test_keys_are_never_logged(
     assert len(errors.strip().splitlines()) == 1
 
 
-def test_a_namespace_does_not_go_while_something_in_it_cannot_be_read(server_pki: Pki, file: Path) -> None:
+def test_namespace_deletion_waits_for_unreadable_content(server_pki: Pki, file: Path) -> None:
     loops = {"controllers": ("namespace",)}
     with Live(server_pki, encryption_provider_config=str(file), **loops) as live:
         client = live.client

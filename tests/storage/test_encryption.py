@@ -1,4 +1,5 @@
-"""Encryption at rest as a store: stored forms, several keys, what does not open, and what the file may say."""
+"""Encrypted store: storage formats, several keys, undecryptable values, and validation of the configuration
+file."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ def kv(key: str, value: bytes) -> KeyValue:
 
 
 @pytest.mark.parametrize("provider", STORED_BY_KUBE_APISERVER)
-def test_values_that_kube_apiserver_stored_are_read(provider: str) -> None:
+def test_values_stored_by_kube_apiserver_are_readable(provider: str) -> None:
     stored = base64.b64decode(STORED_BY_KUBE_APISERVER[provider])
     opened = values(keys(provider, one=ONE)).open(kv(f"/registry/configmaps/default/{provider}", stored))
     assert opened.value.startswith(b"k8s\0")
@@ -80,7 +81,7 @@ def test_values_that_kube_apiserver_stored_are_read(provider: str) -> None:
 
 @pytest.mark.parametrize("provider", ["aescbc", "aesgcm", "secretbox"])
 @pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 5000])
-def test_a_sealed_value_tells_its_key_and_opens(provider: str, size: int) -> None:
+def test_encrypted_value_names_its_key_and_decrypts(provider: str, size: int) -> None:
     there, plain = values(keys(provider, one=ONE)), os.urandom(size)
     stored = there.seal("/registry/secrets/a/b", plain)
     assert stored.startswith(f"k8s:enc:{provider}:v1:one:".encode())
@@ -89,7 +90,7 @@ def test_a_sealed_value_tells_its_key_and_opens(provider: str, size: int) -> Non
     assert there.open(kv("/registry/secrets/a/b", stored)).value == plain
 
 
-def test_a_value_moved_to_another_key_does_not_open() -> None:
+def test_value_copied_to_another_storage_key_does_not_decrypt() -> None:
     there = values(keys("aesgcm", one=ONE))
     stored = there.seal("/registry/secrets/a/b", b"plain")
     moved = there.open(kv("/registry/secrets/a/c", stored)).value
@@ -110,7 +111,7 @@ def test_a_value_moved_to_another_key_does_not_open() -> None:
         ([{"identity": {}}, keys("aescbc", one=ONE)], True),
     ],
 )
-def test_the_first_key_writes_and_all_read(providers: list[dict[str, Any]], stale: bool) -> None:
+def test_first_encryption_key_writes_and_all_keys_read(providers: list[dict[str, Any]], stale: bool) -> None:
     stored = kv("/registry/secrets/a/b", values(keys("aescbc", one=ONE)).seal("/registry/secrets/a/b", b"{}"))
     there = values(*providers)
     assert there.open(stored).value == b"{}"
@@ -118,7 +119,7 @@ def test_the_first_key_writes_and_all_read(providers: list[dict[str, Any]], stal
     assert there.stale(kv(stored.key, there.seal(stored.key, b"{}"))) is False
 
 
-def test_plain_values_are_read_where_identity_is_among_the_providers() -> None:
+def test_identity_provider_reads_plain_values() -> None:
     there = values(keys("aescbc", one=ONE), {"identity": {}})
     assert there.open(kv("/registry/secrets/a/b", b"{}")).value == b"{}"
     assert there.stale(kv("/registry/secrets/a/b", b"{}"))
@@ -152,7 +153,9 @@ def test_plain_values_are_read_where_identity_is_among_the_providers() -> None:
          "matching key was found for the provided AES transformer"),
     ],
 )  # fmt: skip
-def test_what_does_not_open_says_why(providers: list[dict[str, Any]], stored: bytes, reason: str) -> None:
+def test_undecryptable_value_reports_the_reason(
+    providers: list[dict[str, Any]], stored: bytes, reason: str
+) -> None:
     found = values(*providers).open(kv("/registry/secrets/a/b", stored)).value
     assert isinstance(found, Sealed)
     assert found.reason == reason
@@ -179,19 +182,19 @@ def test_what_does_not_open_says_why(providers: list[dict[str, Any]], stored: by
         ("*.*", "/registry/masterleases/10.0.0.1", False),
     ],
 )
-def test_a_name_covers_the_resources_it_says(names: str, key: str, sealed: bool) -> None:
+def test_resource_names_and_wildcards_select_resources(names: str, key: str, sealed: bool) -> None:
     there = values(keys("aesgcm", one=ONE), resources=names)
     assert there.seal(key, b"{}").startswith(b"k8s:enc:") is sealed
 
 
-def test_the_more_specific_name_wins_over_a_later_wildcard() -> None:
+def test_specific_resource_name_wins_over_a_later_wildcard() -> None:
     rules = config.parse(document((["secrets"], [{"identity": {}}]), (["*.*"], [keys("aesgcm", one=ONE)])))
     there = Values(rules, RESOURCES)
     assert there.seal("/registry/secrets/a/b", b"{}") == b"{}"
     assert there.seal("/registry/configmaps/a/b", b"{}").startswith(b"k8s:enc:aesgcm:v1:one:")
 
 
-async def test_users_of_the_store_see_plain_values_only() -> None:
+async def test_encrypted_store_returns_plain_values_only() -> None:
     inner = SqliteStore(None)
     store = EncryptedStore(inner, values(keys("aesgcm", one=ONE)))
     await store.open()
@@ -225,7 +228,7 @@ def problem(found: dict[str, Any]) -> str:
     return str(error.value)
 
 
-def test_a_configuration_says_what_it_is() -> None:
+def test_configuration_of_another_kind_or_shape_is_rejected() -> None:
     assert problem({"kind": "Policy"}) == "its kind is not EncryptionConfiguration"
     other = {"kind": "EncryptionConfiguration", "apiVersion": "v1"}
     assert problem(other) == "its apiVersion is not apiserver.config.k8s.io/v1"
@@ -251,7 +254,7 @@ def test_resource_names_follow_the_reference(names: list[str], expected: str) ->
     assert expected in problem(document((names, [{"identity": {}}])))
 
 
-def test_a_name_that_an_earlier_wildcard_masks_is_refused() -> None:
+def test_resource_masked_by_an_earlier_wildcard_is_rejected() -> None:
     both = document((["*.apps"], [{"identity": {}}]), (["deployments.apps"], [{"identity": {}}]))
     assert problem(both) == 'resource "deployments.apps" is masked by earlier rule "*.apps"'
 
@@ -278,7 +281,7 @@ def test_providers_follow_the_reference(provider: dict[str, Any], expected: str)
     assert ONE not in found and "\n" not in found
 
 
-def test_a_file_that_is_no_configuration_is_one_line(tmp_path: Path) -> None:
+def test_invalid_configuration_file_is_a_one_line_error(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     for content in ("", "a: [", "secret: {", "- a"):
         path.write_text(content)
@@ -287,6 +290,6 @@ def test_a_file_that_is_no_configuration_is_one_line(tmp_path: Path) -> None:
         assert "\n" not in str(error.value)
 
 
-def test_secretbox_without_its_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secretbox_without_pynacl_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nacl.secret", None)
     assert "install kubist[secretbox]" in problem(document((["secrets"], [keys("secretbox", one=ONE)])))

@@ -1,4 +1,4 @@
-"""What only the etcd store promises: outages survived, endpoints, TLS, sharing, one compaction for all."""
+"""Guarantees of the etcd store beyond the contract: outages, endpoints, TLS, shared etcd, compaction."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def opened(*stores: EtcdStore) -> AsyncIterator[None]:
 
 @pytest.fixture
 def server(etcd: EtcdServer, tmp_path: Path) -> Iterator[EtcdServer]:
-    """An etcd of the test's own, to be stopped."""
+    """etcd used by this test only, so that the test can stop it."""
     server = EtcdServer(tmp_path)
     server.start()
     server.wait()
@@ -60,7 +60,7 @@ async def read_until(watch: AsyncIterator[Batch], revision: int) -> list[str]:
 
 
 async def persist(store: Store, key: str) -> int:
-    """Create a key however long it takes."""
+    """Creates a key and retries until it succeeds."""
     async with asyncio.timeout(20):
         while True:
             try:
@@ -72,7 +72,7 @@ async def persist(store: Store, key: str) -> int:
 # Outages
 
 
-async def test_etcd_away_is_unavailable_at_once_and_comes_back(server: EtcdServer) -> None:
+async def test_etcd_outage_is_unavailable_at_once_and_recovers(server: EtcdServer) -> None:
     store = EtcdStore([server.endpoint])
     async with opened(store):
         watch = store.watch("/r/", await store.revision())
@@ -90,7 +90,7 @@ async def test_etcd_away_is_unavailable_at_once_and_comes_back(server: EtcdServe
         assert await read_until(watch, last) == ["/r/before", "/r/after"]
 
 
-async def test_watch_that_missed_compacted_history_says_so(server: EtcdServer, tmp_path: Path) -> None:
+async def test_watch_raises_compacted_after_missing_history(server: EtcdServer, tmp_path: Path) -> None:
     store = EtcdStore([server.endpoint])
     async with opened(store):
         after = await store.create("/r/a", b"")
@@ -123,7 +123,7 @@ async def test_store_opens_when_etcd_starts_later(etcd: EtcdServer, tmp_path: Pa
     server.stop()
 
 
-async def test_no_etcd_cannot_be_opened(
+async def test_opening_without_etcd_fails(
     monkeypatch: pytest.MonkeyPatch, etcd: EtcdServer, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(etcd_module, "OPEN_SECONDS", 0.5)
@@ -133,7 +133,7 @@ async def test_no_etcd_cannot_be_opened(
     assert str(caught.value) == f"etcd does not answer at {endpoint}"
 
 
-async def test_members_may_die_as_long_as_most_live(
+async def test_minority_of_members_may_die(
     monkeypatch: pytest.MonkeyPatch, etcd: EtcdServer, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(etcd_client, "CALL_SECONDS", 1.0)
@@ -180,7 +180,7 @@ async def test_first_endpoint_may_be_dead(etcd: EtcdServer, tmp_path: Path) -> N
 # A shared etcd
 
 
-async def test_keys_are_in_etcd_as_they_are_named(etcd: EtcdServer) -> None:
+async def test_keys_are_stored_under_the_prefix(etcd: EtcdServer) -> None:
     prefix = f"/{os.urandom(4).hex()}"
     inside, outside = EtcdStore([etcd.endpoint], prefix=prefix), EtcdStore([etcd.endpoint])
     async with opened(inside, outside):
@@ -200,7 +200,7 @@ async def test_two_servers_see_each_other(etcd: EtcdServer) -> None:
         assert await read_until(watch, revisions[-1]) == [f"/r/{number}" for number in range(10)]
 
 
-async def test_changes_of_others_do_not_hold_up_the_watches(etcd: EtcdServer) -> None:
+async def test_writes_outside_the_prefix_do_not_delay_watches(etcd: EtcdServer) -> None:
     store, stranger = (EtcdStore([etcd.endpoint], prefix=f"/{os.urandom(4).hex()}") for _ in range(2))
     async with opened(store, stranger):
         watch = store.watch("/r/", await store.revision())
@@ -224,7 +224,7 @@ async def test_history_ends_where_the_live_watch_begins(etcd: EtcdServer, prefix
         assert await read_until(late.watch("/nothing/", before), last) == []
 
 
-async def test_keys_of_a_short_time_share_a_lease(etcd: EtcdServer) -> None:
+async def test_keys_written_together_share_a_lease(etcd: EtcdServer) -> None:
     store = EtcdStore([etcd.endpoint], prefix=f"/{os.urandom(4).hex()}")
     async with opened(store):
         await asyncio.gather(*(store.create(f"/r/{number}", b"", ttl=3600) for number in range(20)))
@@ -240,7 +240,7 @@ async def a_lease_that_never_was(ttl: int) -> int:
     return 4711
 
 
-async def test_lease_that_is_gone_is_replaced(etcd: EtcdServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_expired_lease_is_replaced(etcd: EtcdServer, monkeypatch: pytest.MonkeyPatch) -> None:
     store = EtcdStore([etcd.endpoint], prefix=f"/{os.urandom(4).hex()}")
     async with opened(store):
         monkeypatch.setattr(store._leases, "_grant", a_lease_that_never_was)
@@ -249,7 +249,7 @@ async def test_lease_that_is_gone_is_replaced(etcd: EtcdServer, monkeypatch: pyt
         assert await store.create("/r/a", b"", ttl=3600) > 0
 
 
-async def test_value_too_large_for_etcd_is_refused(etcd: EtcdServer) -> None:
+async def test_value_too_large_for_etcd_is_rejected(etcd: EtcdServer) -> None:
     store = EtcdStore([etcd.endpoint], prefix=f"/{os.urandom(4).hex()}")
     async with opened(store):
         with pytest.raises(StoreError, match="as large as this"):
@@ -257,7 +257,7 @@ async def test_value_too_large_for_etcd_is_refused(etcd: EtcdServer) -> None:
         assert await store.create("/r/a", b"x") > 0
 
 
-async def test_history_is_forgotten_by_itself_and_by_one_of_several(server: EtcdServer) -> None:
+async def test_one_of_several_servers_compacts_history(server: EtcdServer) -> None:
     stores = [EtcdStore([server.endpoint], compaction_interval=0.3) for _ in range(3)]
     async with opened(*stores):
         first = await stores[0].create("/r/a", b"one")
@@ -280,7 +280,7 @@ async def test_history_is_forgotten_by_itself_and_by_one_of_several(server: Etcd
 
 
 def certificates(directory: Path) -> None:
-    """ca.crt, and a certificate for 127.0.0.1 that serves both sides, as tls.crt and tls.key."""
+    """ca.crt, and a certificate for 127.0.0.1 that is valid for server and client, as tls.crt and tls.key."""
     now = datetime.datetime.now(datetime.UTC)
 
     def issue(
@@ -332,7 +332,7 @@ async def test_tls_with_client_certificates(
         server.stop()
 
 
-async def test_missing_certificate_is_named() -> None:
+async def test_missing_certificate_is_named_in_the_error() -> None:
     with pytest.raises(OpenFailed) as caught:
         await EtcdStore(["https://127.0.0.1:1"], ca="/nowhere/ca.crt").open()
     assert str(caught.value) == "/nowhere/ca.crt cannot be read: No such file or directory"

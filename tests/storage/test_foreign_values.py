@@ -1,4 +1,5 @@
-"""Stored values of other servers and other versions: shown with their defaults, in the version that is asked for."""
+"""Stored values of kube-apiserver and of other versions of Kubist: they have defaults and the requested
+version."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ def form(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
-def test_defaults_are_shown(shared_live: Live, namespace: str, form: Any) -> None:
+def test_foreign_value_is_read_with_defaults(shared_live: Live, namespace: str, form: Any) -> None:
     job = obj("batch/v1", "Job", "j", namespace, spec={"template": TEMPLATE})
     store(shared_live, f"jobs/{namespace}/j", form(job))
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
@@ -64,7 +65,7 @@ def test_defaults_are_shown(shared_live: Live, namespace: str, form: Any) -> Non
     assert listed["spec"] == shown["spec"]
 
 
-def test_defaults_are_watched(shared_live: Live, namespace: str, form: Any) -> None:
+def test_foreign_value_is_watched_with_defaults(shared_live: Live, namespace: str, form: Any) -> None:
     path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings"
     binding = obj(
         *("rbac.authorization.k8s.io/v1", "RoleBinding", "r", namespace),
@@ -78,7 +79,7 @@ def test_defaults_are_watched(shared_live: Live, namespace: str, form: Any) -> N
     assert event["object"]["subjects"][0]["apiGroup"] == "rbac.authorization.k8s.io"
 
 
-def test_any_served_version_may_be_stored(shared_live: Live, namespace: str, form: Any) -> None:
+def test_value_stored_in_any_served_version_is_readable(shared_live: Live, namespace: str, form: Any) -> None:
     target = {"kind": "Deployment", "name": "d"}
     scaler = obj(
         *("autoscaling/v1", "HorizontalPodAutoscaler", "h", namespace),
@@ -96,7 +97,7 @@ def test_any_served_version_may_be_stored(shared_live: Live, namespace: str, for
 
 
 @pytest.mark.parametrize("api_version", ["apps/v1beta2", "extensions/v1beta1"])
-def test_versions_that_are_no_longer_served_may_be_stored(
+def test_value_stored_in_a_removed_version_is_readable(
     shared_live: Live, namespace: str, api_version: str
 ) -> None:
     template = {**TEMPLATE, "spec": {"containers": POD_SPEC["containers"]}}
@@ -107,7 +108,7 @@ def test_versions_that_are_no_longer_served_may_be_stored(
     assert (shown["apiVersion"], shown["spec"]["replicas"]) == ("apps/v1", 1)
 
 
-def test_services_from_before_plural_addresses(shared_live: Live, namespace: str, form: Any) -> None:
+def test_service_without_cluster_ips_gets_them(shared_live: Live, namespace: str, form: Any) -> None:
     def shown(name: str, **spec: Any) -> Any:
         stored = obj("v1", "Service", name, namespace, spec=spec)
         store(shared_live, f"services/specs/{namespace}/{name}", form(stored))
@@ -122,7 +123,7 @@ def test_services_from_before_plural_addresses(shared_live: Live, namespace: str
     assert "internalTrafficPolicy" not in outside
 
 
-def test_claim_from_before_data_source_references(shared_live: Live, namespace: str, form: Any) -> None:
+def test_claim_without_data_source_ref_gets_it(shared_live: Live, namespace: str, form: Any) -> None:
     source = {"kind": "PersistentVolumeClaim", "name": "x"}
     claim = obj("v1", "PersistentVolumeClaim", "c", namespace, spec={"dataSource": source})
     store(shared_live, f"persistentvolumeclaims/{namespace}/c", form(claim))
@@ -130,7 +131,7 @@ def test_claim_from_before_data_source_references(shared_live: Live, namespace: 
     assert shown["spec"]["dataSourceRef"] == shown["spec"]["dataSource"]
 
 
-def test_writing_the_same_again_stores_it_in_our_form(shared_live: Live, namespace: str, form: Any) -> None:
+def test_unchanged_update_rewrites_a_foreign_value(shared_live: Live, namespace: str, form: Any) -> None:
     key = f"configmaps/{namespace}/c"
     store(shared_live, key, form(obj("v1", "ConfigMap", "c", namespace, data={"a": "b"})))
     path = f"/api/v1/namespaces/{namespace}/configmaps/c"
@@ -150,7 +151,7 @@ def test_value_of_an_unknown_kind_stays_unreadable(live: Live) -> None:
     assert answer.status == 500
 
 
-def test_flow_schema_without_a_uid_does_not_stop_flow_control(live: Live) -> None:
+def test_flow_schema_without_uid_does_not_break_flow_control(live: Live) -> None:
     spec = {
         "matchingPrecedence": 1,
         "priorityLevelConfiguration": {"name": "exempt"},

@@ -1,6 +1,7 @@
-"""Nothing answered is lost: a process that writes is killed at random, again and again, and its store opened.
+"""Acknowledged writes survive SIGKILL: a writing process is killed at random times and its store is opened
+again.
 
-`KUBIST_KILLS` sets how often (10 by default).
+`KUBIST_KILLS` sets the number of kills (10 by default).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ WRITER = Path(__file__).with_name("kill_writer.py")
 
 
 def write_until_killed(*arguments: str, seconds: float) -> list[tuple[int, str, str]]:
-    """(revision, key, value) of what a process said was answered before it was killed; "-" is a deletion."""
+    """Acknowledged changes (revision, key, value) of a process that is killed. "-" is a deletion."""
     with subprocess.Popen([sys.executable, str(WRITER), *arguments], stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"open\n"
@@ -39,7 +40,7 @@ def write_until_killed(*arguments: str, seconds: float) -> list[tuple[int, str, 
 
 
 async def check(store: Store, answered: list[tuple[int, str, str]], floor: int) -> int:
-    """Every change answered is there, in what the store held at its revision; the revision now."""
+    """Checks that every acknowledged change is in the store at its revision. Returns the current revision."""
     await store.open()
     revision = await store.revision()
     assert revision >= max([floor, *(change[0] for change in answered)])
@@ -66,12 +67,12 @@ def survive(make: Callable[[], Store], *arguments: str) -> None:
     assert answers > 0
 
 
-def test_sqlite_loses_nothing_answered_when_killed(tmp_path: Path) -> None:
+def test_sqlite_keeps_acknowledged_writes_when_killed(tmp_path: Path) -> None:
     path = str(tmp_path / "kubist.db")
     survive(lambda: SqliteStore(path), "sqlite", path)
 
 
 @pytest.mark.etcd
-def test_etcd_loses_nothing_answered_when_its_client_is_killed(etcd: EtcdServer) -> None:
+def test_etcd_store_keeps_acknowledged_writes_when_killed(etcd: EtcdServer) -> None:
     prefix = f"/{os.urandom(8).hex()}"
     survive(lambda: EtcdStore([etcd.endpoint], prefix=prefix), "etcd", etcd.endpoint, prefix)

@@ -1,4 +1,4 @@
-"""etcd away, stopped or short of a member, and a disk that fails now and then, while clients are at work.
+"""Outages of etcd and disk errors while clients are working.
 
 The long versions are in `soak/test_storage_outage.py`.
 """
@@ -57,7 +57,7 @@ def ready(live: Live, expected: int) -> None:
 
 @pytest.mark.etcd
 @pytest.mark.parametrize("how", ["killed", "stopped"])
-def test_etcd_away_is_503_and_then_all_goes_on(
+def test_etcd_outage_is_503_and_then_recovers(
     one: EtcdCluster, server_pki: Pki, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     (member,) = one.members
@@ -101,7 +101,7 @@ def test_two_of_three_members_are_enough(
 
 
 @pytest.mark.skipif(not faults.possible(), reason="SQLite's system calls cannot be replaced here")
-def test_a_disk_that_fails_now_and_then_loses_nothing(server_pki: Pki, tmp_path: Path) -> None:
+def test_intermittent_disk_errors_lose_no_write(server_pki: Pki, tmp_path: Path) -> None:
     with Live(server_pki, data_dir=str(tmp_path)) as live:
         with Work(live.server.port, server_pki) as work:
             for number in (errno.ENOSPC, errno.EIO, errno.EROFS, errno.ENOSPC):

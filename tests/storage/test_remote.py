@@ -1,4 +1,4 @@
-"""A store that another process owns: what holds beyond the contract, above all when the owner goes and comes back."""
+"""Guarantees of the remote store beyond the contract, mainly across restarts of its owner."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def owned(
 
 
 async def read(store: RemoteStore, after: int, until: int) -> list[Event]:
-    """The events of a watch up to a revision."""
+    """Events of a watch up to a revision."""
     events: list[Event] = []
     async with asyncio.timeout(20), contextlib.aclosing(store.watch("/r/", after)) as batches:  # type: ignore[type-var]
         async for batch in batches:
@@ -44,7 +44,7 @@ async def read(store: RemoteStore, after: int, until: int) -> list[Event]:
     return events
 
 
-async def test_answered_write_is_in_the_revision_of_every_user(tmp_path: Path) -> None:
+async def test_acknowledged_write_is_in_the_shared_revision(tmp_path: Path) -> None:
     async with owned(tmp_path, 3) as (_, (first, *others)):
         for number in range(20):
             written = await first.create(f"/r/{number}", b"v")
@@ -67,7 +67,7 @@ async def test_watch_has_heard_of_a_write_before_its_writer(tmp_path: Path) -> N
         task.cancel()
 
 
-async def test_watches_go_on_without_a_gap_when_the_owner_is_back(tmp_path: Path) -> None:
+async def test_watches_resume_without_a_gap_after_an_owner_restart(tmp_path: Path) -> None:
     async with owned(tmp_path, 2) as (owner, (first, second)):
         begin = await first.revision()
         following = [asyncio.create_task(read(store, begin, begin + 30)) for store in (first, second)]
@@ -80,7 +80,7 @@ async def test_watches_go_on_without_a_gap_when_the_owner_is_back(tmp_path: Path
             assert [event.key for event in events] == [f"/r/{number:02}" for number in range(30)]
 
 
-async def test_reads_and_writes_wait_for_an_owner_that_is_being_started(tmp_path: Path) -> None:
+async def test_requests_wait_for_a_restarting_owner(tmp_path: Path) -> None:
     async with owned(tmp_path) as (owner, (store,)):
         await store.create("/r/a", b"v")
         await owner.stop()
@@ -94,7 +94,7 @@ async def test_reads_and_writes_wait_for_an_owner_that_is_being_started(tmp_path
         assert isinstance(written, int)
 
 
-async def test_owner_that_stays_away_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_absent_owner_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "PATIENCE_SECONDS", 0.05)
     async with owned(tmp_path) as (owner, (store,)):
         await owner.stop()
@@ -111,7 +111,7 @@ async def test_owner_that_stays_away_is_unavailable(tmp_path: Path, monkeypatch:
         assert [event.key for event in await read(store, 0, written)] == ["/r/a"]
 
 
-async def test_open_watch_is_told_of_an_owner_that_stays_away(
+async def test_open_watch_fails_when_the_owner_stays_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "PATIENCE_SECONDS", 0.05)
@@ -124,7 +124,7 @@ async def test_open_watch_is_told_of_an_owner_that_stays_away(
         await owner.start()
 
 
-async def test_user_that_was_away_for_longer_than_history_has_to_read_again(tmp_path: Path) -> None:
+async def test_client_absent_for_longer_than_history_must_read_again(tmp_path: Path) -> None:
     async with owned(tmp_path, 2) as (_, (first, second)):
         begin = await first.create("/r/a", b"v")
         assert second._frames is not None
@@ -145,7 +145,7 @@ async def test_user_that_was_away_for_longer_than_history_has_to_read_again(tmp_
         assert [event.key for event in await read(second, last - 1, last)] == ["/r/b"]
 
 
-async def test_user_that_does_not_read_costs_the_owner_little_and_catches_up(tmp_path: Path) -> None:
+async def test_slow_client_has_a_bounded_queue_and_catches_up(tmp_path: Path) -> None:
     async with owned(tmp_path, 2) as (owner, (first, second)):
         begin = await first.revision()
         assert second._frames is not None and second._frames._transport is not None
@@ -164,13 +164,13 @@ async def test_user_that_does_not_read_costs_the_owner_little_and_catches_up(tmp
         assert [event.revision for event in events] == list(range(begin + 1, begin + 6001))
 
 
-async def test_nobody_there_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_opening_without_an_owner_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "OPEN_SECONDS", 0.05)
     with pytest.raises(OpenFailed):
         await Owner(tmp_path).user().open()
 
 
-def test_frames_are_whole_however_they_are_cut() -> None:
+def test_frames_are_reassembled_from_any_fragments() -> None:
     event = Event(5, "/r/a", KeyValue("/r/a", b"new", 3, 5), KeyValue("/r/a", b"old", 3, 4))
     sent = [(1, "get", "/r/\udc80", 0), (0, "events", wire.batch(Batch(5, (event,)))), (2, "", None)]
     data = b"".join(wire.frame(*message) for message in sent)

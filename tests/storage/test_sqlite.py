@@ -1,4 +1,4 @@
-"""What only the SQLite store promises: one owner, durable answers, failures in words, a bounded file."""
+"""Guarantees of the SQLite store beyond the contract: one owner, durable writes, clear errors, bounded file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def eventually(store: SqliteStore, query: str, answer: int) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_everything_is_there_after_opening_again(path: str) -> None:
+async def test_reopened_store_has_all_keys(path: str) -> None:
     store = SqliteStore(path)
     await store.open()
     first = await store.create("/r/a", b"one")
@@ -196,20 +196,18 @@ def newer(path: Path) -> None:
     ],
     ids=["corrupt", "damaged", "foreign", "newer", "directory"],
 )
-async def test_file_that_is_no_store_is_refused(
-    path: str, spoil: Callable[[Path], None], reason: str
-) -> None:
+async def test_foreign_file_is_rejected(path: str, spoil: Callable[[Path], None], reason: str) -> None:
     spoil(Path(path))
     assert await refusal(path) == f"{path} cannot be opened: {reason.format(Path(path).parent)}"
 
 
-async def test_missing_directory_is_refused(tmp_path: Path) -> None:
+async def test_missing_directory_is_rejected(tmp_path: Path) -> None:
     path = str(tmp_path / "missing" / "kubist.db")
     assert await refusal(path) == f"{path} cannot be opened: No such file or directory"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_unwritable_directory_is_refused(tmp_path: Path) -> None:
+def test_unwritable_directory_is_rejected(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     path = str(tmp_path / "kubist.db")
     assert asyncio.run(refusal(path)) == f"{path} cannot be opened: Permission denied"
@@ -234,7 +232,7 @@ async def test_full_disk_is_unavailable_and_recovers(path: str) -> None:
     await store.close()
 
 
-async def test_write_that_was_not_synced_is_not_answered(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unsynced_write_is_not_acknowledged(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = SqliteStore(path)
     await store.open()
     first = await store.create("/r/a", b"one")
@@ -250,7 +248,7 @@ async def test_write_that_was_not_synced_is_not_answered(path: str, monkeypatch:
     await store.close()
 
 
-async def test_commit_that_failed_in_words_only_reaches_the_watches(
+async def test_commit_that_took_effect_despite_an_error_reaches_the_watches(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = SqliteStore(path)
@@ -280,7 +278,7 @@ async def test_commit_that_failed_in_words_only_reaches_the_watches(
     await store.close()
 
 
-async def test_expiry_is_tried_again_after_a_failure(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_expiry_is_retried_after_a_failure(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_writer, "EXPIRY_RETRY", 0.1)
     store = SqliteStore(path)
     await store.open()
@@ -294,7 +292,7 @@ async def test_expiry_is_tried_again_after_a_failure(path: str, monkeypatch: pyt
     await store.close()
 
 
-async def test_closing_finishes_what_was_asked_for(path: str) -> None:
+async def test_closing_finishes_queued_writes(path: str) -> None:
     store = SqliteStore(path)
     await store.open()
     writes = [asyncio.ensure_future(store.create(f"/r/{number}", b"")) for number in range(2000)]
@@ -309,7 +307,7 @@ async def test_closing_finishes_what_was_asked_for(path: str) -> None:
 # Bounds
 
 
-async def test_history_is_forgotten_by_itself(path: str) -> None:
+async def test_history_is_compacted_automatically(path: str) -> None:
     store = SqliteStore(path, history=0.3)
     await store.open()
     first = revision = await store.create("/r/a", b"one")
@@ -341,7 +339,7 @@ async def test_file_does_not_grow_with_changes(path: str) -> None:
     await store.close()
 
 
-async def test_loop_is_not_held_by_a_long_scan(path: str) -> None:
+async def test_long_scan_does_not_block_the_loop(path: str) -> None:
     store = SqliteStore(path)
     await store.open()
     await asyncio.gather(*(store.create(f"/r/{number}", b"x" * 3400) for number in range(3000)))
@@ -381,7 +379,7 @@ async def test_stalled_watch_holds_a_bounded_queue(monkeypatch: pytest.MonkeyPat
 
 
 def test_events_are_published_right_after_a_request_for_progress() -> None:
-    """uvloop's handle of a timer of 0 seconds has no `when`, which broke the writer in mid-commit."""
+    """uvloop's handle of a 0-second timer has no `when`, which once broke the writer during a commit."""
     uvloop = pytest.importorskip("uvloop")
 
     async def main() -> list[str]:
@@ -403,7 +401,7 @@ def test_events_are_published_right_after_a_request_for_progress() -> None:
 
 @contextlib.asynccontextmanager
 async def busy(path: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SqliteStore]:
-    """A store to which four have just written at once, and which would wait for them for ever."""
+    """Store with four recent writers, which would wait forever for all of them."""
     store = SqliteStore(path)
     await store.open()
     await asyncio.gather(*(store.create(f"/r/{name}", b"1") for name in "abcd"))
@@ -413,9 +411,7 @@ async def busy(path: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Sqli
         await store.close()
 
 
-async def test_writes_wait_for_those_who_wrote_with_them_before(
-    path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_transaction_waits_for_recent_writers(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with busy(path, monkeypatch) as store:
         some = [asyncio.ensure_future(store.create(f"/r/{name}", b"2")) for name in "efg"]
         await asyncio.sleep(0.05)
@@ -424,7 +420,7 @@ async def test_writes_wait_for_those_who_wrote_with_them_before(
         await asyncio.gather(*some)
 
 
-async def test_who_is_alone_waits_once_at_most(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_single_writer_waits_at_most_once(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with busy(path, monkeypatch) as store:
         monkeypatch.setattr(sqlite_writer, "PATIENCE", 0.001)
         await store.create("/r/e", b"2")
@@ -432,7 +428,9 @@ async def test_who_is_alone_waits_once_at_most(path: str, monkeypatch: pytest.Mo
         await store.create("/r/f", b"2")
 
 
-async def test_a_transaction_begins_however_many_come(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_transaction_begins_while_writes_keep_arriving(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with busy(path, monkeypatch) as store:
         monkeypatch.setattr(sqlite_writer, "PATIENCE", 0.005)
         store._writer._company = 1_000_000
@@ -443,7 +441,9 @@ async def test_a_transaction_begins_however_many_come(path: str, monkeypatch: py
         await asyncio.gather(*writes)
 
 
-async def test_closing_and_compacting_wait_for_nobody(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_closing_and_compacting_do_not_wait_for_writers(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with busy(path, monkeypatch) as store:
         write = asyncio.ensure_future(store.create("/r/e", b"2"))
         await asyncio.sleep(0.01)

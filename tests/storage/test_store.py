@@ -1,4 +1,4 @@
-"""The contract of `kubist.storage.store`, sentence by sentence, on every store."""
+"""Contract of `kubist.storage.store`, tested on every store."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_absent_key_reads_as_none(store: Store) -> None:
     assert await store.get("/registry/pods/absent") is None
 
 
-async def test_creating_a_present_key_conflicts_with_what_it_holds(store: Store) -> None:
+async def test_creating_a_present_key_conflicts_with_its_value(store: Store) -> None:
     revision = await store.create("/registry/a", b"one")
     current = await conflict(store.create("/registry/a", b"two"))
     assert current == KeyValue("/registry/a", b"one", revision, revision)
@@ -123,7 +123,7 @@ async def test_get_at_an_earlier_revision(store: Store) -> None:
     assert await store.get("/registry/a", created - 1) is None
 
 
-async def test_reads_of_the_future_are_refused(store: Store) -> None:
+async def test_reads_of_a_future_revision_are_rejected(store: Store) -> None:
     revision = await store.create("/registry/a", b"one")
     with pytest.raises(FutureRevision) as caught:
         await store.get("/registry/a", revision + 1000)
@@ -152,7 +152,7 @@ async def test_scan_of_nothing_has_the_current_revision(store: Store) -> None:
     assert (scan.items, scan.more, scan.revision) == ([], False, revision)
 
 
-async def test_scan_of_the_empty_prefix_is_everything(store: Store) -> None:
+async def test_scan_of_the_empty_prefix_returns_all_keys(store: Store) -> None:
     await fill(store, "/r/a", "/s/b")
     assert [kv.key for kv in (await store.scan("")).items] == ["/r/a", "/s/b"]
 
@@ -165,7 +165,7 @@ async def test_scan_starts_at_its_start_inclusive(store: Store) -> None:
     assert (await store.scan("/r/", start="/s")).items == []
 
 
-async def test_pages_at_one_revision_make_the_whole(store: Store) -> None:
+async def test_pages_at_one_revision_make_the_whole_scan(store: Store) -> None:
     keys = [f"/r/{number:03}" for number in range(25)]
     revision = await fill(store, *keys)
     seen: list[str] = []
@@ -179,7 +179,7 @@ async def test_pages_at_one_revision_make_the_whole(store: Store) -> None:
     assert seen == keys
 
 
-async def test_page_that_ends_with_the_last_key_says_so(store: Store) -> None:
+async def test_page_that_ends_with_the_last_key_has_no_more(store: Store) -> None:
     await fill(store, "/r/a", "/r/b", "/s/c")
     assert not (await store.scan("/r/", limit=2)).more
     assert (await store.scan("/r/", limit=1)).more
@@ -249,7 +249,7 @@ async def test_concurrent_writers_get_revisions_of_their_own(store: Store) -> No
     assert await store.revision() == max(revisions)
 
 
-async def test_write_whose_caller_gave_up_disturbs_nobody(store: Store) -> None:
+async def test_cancelled_write_does_not_disturb_others(store: Store) -> None:
     given_up = [asyncio.ensure_future(store.create(f"/r/given-up-{number}", b"")) for number in range(10)]
     kept = [asyncio.ensure_future(store.create(f"/r/kept-{number}", b"")) for number in range(10)]
     await asyncio.sleep(0)
@@ -283,7 +283,7 @@ async def test_update_replaces_the_ttl(store: Store) -> None:
 # Compaction
 
 
-async def test_compaction_forgets_only_what_is_below(store: Store) -> None:
+async def test_compaction_deletes_only_history_below_its_revision(store: Store) -> None:
     first = await store.create("/r/a", b"one")
     second = await store.update("/r/a", b"two", first)
     third = await store.update("/r/a", b"three", second)
@@ -319,7 +319,7 @@ async def test_compacting_twice_is_harmless(store: Store) -> None:
     assert kv is not None and kv.value == b"two"
 
 
-async def test_the_future_cannot_be_compacted(store: Store) -> None:
+async def test_future_revision_cannot_be_compacted(store: Store) -> None:
     revision = await store.create("/r/a", b"one")
     with pytest.raises(FutureRevision):
         await store.compact(revision + 1000)

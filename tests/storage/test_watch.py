@@ -1,4 +1,4 @@
-"""The watch of the contract, on every store: every change, in order, none twice, resumed without a gap."""
+"""Watch contract, tested on every store: every change once, in order, resumed without a gap."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from kubist.storage.store import Batch, Compacted, Conflict, Event, KeyValue, St
 
 
 class Watcher:
-    """A watch read in the background, checked as it goes: revisions only rise, events are in their batch."""
+    """Watch that is read in the background. It checks that revisions rise and that events belong to their
+    batch."""
 
     def __init__(self, store: Store, prefix: str, after: int) -> None:
         self.events: list[Event] = []
@@ -38,7 +39,7 @@ class Watcher:
             self._news.set()
 
     async def reach(self, revision: int, seconds: float = 30) -> list[Event]:
-        """The events so far, once all up to `revision` are there."""
+        """Events up to `revision`; waits for them."""
         async with asyncio.timeout(seconds):
             while self.revision < revision or not self.batches:
                 if self._task.done():
@@ -59,7 +60,7 @@ class Watcher:
         await asyncio.gather(self._task, return_exceptions=True)
 
 
-async def test_changes_are_seen_with_what_was_before(store: Store) -> None:
+async def test_watched_changes_have_the_previous_value(store: Store) -> None:
     watcher = Watcher(store, "/r/", await store.revision())
     first = await store.create("/r/a", b"one")
     second = await store.update("/r/a", b"two", first)
@@ -73,14 +74,14 @@ async def test_changes_are_seen_with_what_was_before(store: Store) -> None:
     await watcher.stop()
 
 
-async def test_watch_begins_by_saying_how_far_it_is(store: Store) -> None:
+async def test_watch_starts_with_its_revision(store: Store) -> None:
     revision = await store.create("/r/a", b"one")
     watcher = Watcher(store, "/other/", revision)
     assert await watcher.reach(revision) == []
     await watcher.stop()
 
 
-async def test_history_is_replayed_and_then_live(store: Store) -> None:
+async def test_watch_replays_history_then_live_changes(store: Store) -> None:
     before = await store.revision()
     first = await store.create("/r/a", b"one")
     second = await store.update("/r/a", b"two", first)
@@ -94,7 +95,7 @@ async def test_history_is_replayed_and_then_live(store: Store) -> None:
     await later.stop()
 
 
-async def test_key_deleted_and_created_again_has_nothing_before(store: Store) -> None:
+async def test_recreated_key_has_no_previous_value(store: Store) -> None:
     before = await store.revision()
     first = await store.create("/r/a", b"one")
     second = await store.delete("/r/a", first)
@@ -106,7 +107,7 @@ async def test_key_deleted_and_created_again_has_nothing_before(store: Store) ->
     await watcher.stop()
 
 
-async def test_only_its_prefix_is_watched(store: Store) -> None:
+async def test_watch_reports_only_its_prefix(store: Store) -> None:
     after = await store.revision()
     prefixes = ["", "/r/", "/r/a", "/r/a/", "/s/"]
     watchers = {prefix: Watcher(store, prefix, after) for prefix in prefixes}
@@ -120,7 +121,7 @@ async def test_only_its_prefix_is_watched(store: Store) -> None:
         await watcher.stop()
 
 
-async def test_quiet_prefix_hears_of_the_revision(store: Store) -> None:
+async def test_watch_of_a_quiet_prefix_receives_progress(store: Store) -> None:
     watcher = Watcher(store, "/quiet/", await store.revision())
     await watcher.reach(0)
     for number in range(5):
@@ -141,7 +142,7 @@ async def test_expiry_is_seen_as_a_deletion(store: Store) -> None:
     await watcher.stop()
 
 
-async def test_watch_from_the_future_waits_for_it(store: Store) -> None:
+async def test_watch_from_a_future_revision_waits_for_it(store: Store) -> None:
     revision = await store.create("/r/a", b"")
     watcher = Watcher(store, "/r/", revision + 2)
     for number in range(4):
@@ -174,7 +175,7 @@ async def test_closing_the_store_ends_its_watches(store: Store) -> None:
 async def churn(
     store: Store, writer: int, changes: int, written: list[tuple[int, str, bytes | None]]
 ) -> None:
-    """Create, update and delete the keys of several writers at random; note what was answered."""
+    """Creates, updates and deletes keys with several writers at random, and records acknowledged changes."""
     dice = random.Random(writer)
     for number in range(changes):
         key = f"/r/{dice.randrange(20):02}"
@@ -214,7 +215,7 @@ async def test_watches_among_concurrent_writers_see_each_change_once_and_in_orde
         await watcher.stop()
 
 
-async def test_watch_that_stops_and_resumes_at_random_misses_nothing(store: Store) -> None:
+async def test_watch_resumed_at_random_misses_no_change(store: Store) -> None:
     written: list[tuple[int, str, bytes | None]] = []
     position = await store.revision()
     dice = random.Random(1)
@@ -236,7 +237,7 @@ async def test_watch_that_stops_and_resumes_at_random_misses_nothing(store: Stor
 
 
 @pytest.mark.parametrize("unread", [100, 6000])
-async def test_stalled_reader_continues_where_it_was(store: Store, unread: int) -> None:
+async def test_stalled_reader_continues_at_its_revision(store: Store, unread: int) -> None:
     watch = store.watch("/r/", await store.revision())
     await anext(watch)
     for page in range(0, unread, 100):

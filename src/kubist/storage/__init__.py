@@ -1,1 +1,2 @@
-"""Keys, bytes and revisions: the store contract, its two implementations, and the cache above them."""
+"""Storage of keys, bytes and revisions: the `Store` contract, its three implementations (SQLite, remote SQLite,
+etcd) and the watch cache above them."""

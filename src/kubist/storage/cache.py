@@ -1,7 +1,8 @@
-"""Every collection in memory, as bytes, with a window of recent changes. Feeds gets, lists and watches.
+"""Watch cache: every collection in memory as bytes, with a window of recent changes. Serves gets, lists and
+watches.
 
-One feed of the whole store, in revision order, moves all collections on together: at any moment the cache
-is the state of the store at `Cache.revision`. A collection is loaded when it is first asked for.
+One watch of the whole store updates all collections in revision order. The cache is therefore always the state
+of the store at `Cache.revision`. A collection is loaded when it is first requested.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ log = logging.getLogger("kubist.storage")
 ROOT = "/registry/"
 WINDOW_CHANGES = 10_000
 WINDOW_BYTES = 16 << 20
-"""How much history a collection keeps in memory; what is older is asked of the store."""
+"""Limits of the change window of one collection, in changes and in bytes. Older history is read from the store."""
 
 
 class Cache:
-    """All collections of a store, moved on by one feed."""
+    """All collections of a store, kept up to date by one watch of the store."""
 
     def __init__(
         self, store: Store, *, window_changes: int = WINDOW_CHANGES, window_bytes: int = WINDOW_BYTES
@@ -39,16 +40,16 @@ class Cache:
         self.collections: dict[str, Collection] = {}
         self.followers: set[Follower] = set()
         self.resets = 0
-        """How often changes were missed because the store's history was gone."""
+        """Number of full reloads because the store had compacted changes that the cache had not seen."""
         self.on_reset: Callable[[], None] = lambda: None
-        """Called then, before the new state is in place: watches must end."""
+        """Called on such a reload before the new state is in place, because open watches must end."""
         self.problem = ""
-        """Why the store cannot be followed at present."""
+        """Last error of the watch of the store. Empty while the watch works."""
         self._feed: asyncio.Task[None] | None = None
         self._waiting: dict[asyncio.Future[bool], int] = {}
 
     async def start(self, kinds: Iterable[StoredKind] = ()) -> None:
-        """Load these kinds in one go, then follow the store."""
+        """Loads these kinds with one scan, then watches the store."""
         for kind in kinds:
             self.collection(kind)
         await self._load()
@@ -57,13 +58,14 @@ class Cache:
         await live.wait()
 
     async def reload_unreadable(self) -> None:
-        """Read everything again if some of it could not be read: by now it may be."""
+        """Reloads all collections if any value was unreadable, because a new encryption configuration may
+        decrypt it."""
         if any(collection.unreadable for collection in self.collections.values()):
             await self.stop()
             self._feed = asyncio.ensure_future(self._follow(asyncio.Event(), lost=True))
 
     async def _load(self) -> None:
-        """One scan of everything, dealt out to the collections. What belongs to none (yet) is passed over."""
+        """Loads all known collections with one scan of the store. Keys of unknown collections are skipped."""
         found: dict[Collection, list[tuple[str, Entry]]] = {
             collection: [] for collection in self.collections.values()
         }
@@ -73,7 +75,7 @@ class Cache:
         while True:
             page = await self.store.scan(ROOT, start=start, limit=2000, revision=revision)
             revision = page.revision
-            # Keys come in order: those of a collection one after the other.
+            # The scan is in key order, so the keys of one collection are adjacent.
             for owner, kvs in groupby(page.items, self._owners()):
                 if owner is not None and owner in found:
                     found[owner] += owner.read(kvs)
@@ -113,18 +115,20 @@ class Cache:
                 async for batch in self.store.watch(ROOT, self.revision):
                     delay = 0.05
                     if self.problem:
-                        log.info("the store is followed again, from revision %d on", self.revision)
+                        log.info("watching the store again from revision %d", self.revision)
                         self.problem = ""
                     if batch.events:
                         self._apply(batch.events)
                     self._reached(batch.revision)
                     live.set()
             except Compacted:
-                log.warning("changes were missed: the store keeps none after revision %d", self.revision)
+                log.warning(
+                    "reloading all objects: the store has compacted changes after revision %d", self.revision
+                )
                 lost = True
             except Unavailable as error:
                 if not self.problem:
-                    log.error("the store cannot be followed: %s", error)
+                    log.error("cannot watch the store: %s", error)
                 self.problem = str(error)
                 await asyncio.sleep(delay)
                 delay = min(delay * 2, 2.0)
@@ -142,7 +146,8 @@ class Cache:
             owner.apply(run)
 
     def _owners(self) -> Callable[[KeyValue], Collection | None]:
-        """Whose a key is, quickly where it is in the same collection as the one before it."""
+        """Function that finds the collection of a key. It is fast if the key is in the same collection as the
+        previous key."""
         last: Collection | None = None
         prefix = ""
 
@@ -157,7 +162,8 @@ class Cache:
 
     @staticmethod
     def _owner(key: str, collections: dict[str, Collection]) -> Collection | None:
-        """The collection of a key: `/registry/<resource>/…`, or one part more (`services/specs`, groups)."""
+        """Collection of a key: `/registry/<resource>/…`, or with one more path segment (`services/specs`, API
+        groups)."""
         end = key.find("/", len(ROOT)) + 1
         found = collections.get(key[:end])
         if found is None:
@@ -172,7 +178,7 @@ class Cache:
             _settle(future, True)
 
     async def wait(self, revision: int, seconds: float = 3.0) -> bool:
-        """Until the cache has reached a revision; False if it did not in time."""
+        """Waits until the cache has reached a revision. False after `seconds` without reaching it."""
         if self.revision >= revision:
             return True
         loop = asyncio.get_running_loop()
@@ -186,11 +192,11 @@ class Cache:
             del self._waiting[future]
 
     async def catch_up(self) -> None:
-        """Until the cache is as new as the store is now: what a consistent read needs."""
+        """Waits until the cache has reached the current revision of the store, as a consistent read requires."""
         await self.reach(await self.store.revision())
 
     async def reach(self, target: int) -> None:
-        """Until the cache is as new as a revision of the store."""
+        """Waits until the cache has reached `target`. Raises `Unavailable` after 3 seconds."""
         if self.revision < target and not await self.wait(target):
             raise Unavailable("the cache did not catch up with the store in time")
 

@@ -1,6 +1,6 @@
-"""All objects of one kind in memory: today's state, a window of recent changes, indexes by label.
+"""Collection: all objects of one kind in memory, with a window of recent changes and label indexes.
 
-Moved on by the cache, which it belongs to.
+The cache that owns the collection applies the changes of the store to it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ if TYPE_CHECKING:
 log = logging.getLogger("kubist.storage")
 
 HISTORY_WINDOWS = 4
-"""How much history, in windows, a watch may ask of the store; beyond that it is quicker to list again."""
+"""Limit of the history that a watch may read from the store, in multiples of the window size. Beyond it a new
+list is faster."""
 
 PASTS = 4
-"""Earlier states of a collection that are kept at hand for whoever reads them page by page."""
+"""Number of earlier states of a collection that are cached for paginated lists."""
 
 Subscriber = Callable[[list[Change]], None]
 
 
 class Follower(Protocol):
-    """Told of everything in every loaded collection: what there is when it is loaded, then the changes."""
+    """Receives the content of every collection when it is loaded, then all its changes."""
 
     def filled(self, collection: Collection) -> None: ...
 
@@ -44,7 +45,7 @@ class Follower(Protocol):
 
 
 class Lost(NamedTuple):
-    """What became of a key whose value cannot be read: why, and the last version that could."""
+    """Key whose value is unreadable: the reason, and the last version that was readable."""
 
     reason: str
     last: Entry | None
@@ -59,12 +60,12 @@ class Collection:
         self.entries: SortedDict[str, Entry] = SortedDict()
         self.loaded = False
         self.unreadable: dict[str, Lost] = {}
-        """Keys whose value is no object. They must not stop the others, nor be taken for deleted."""
+        """Keys whose value is not a valid object. They do not block other objects and do not count as deleted."""
         self._unread: dict[str, Lost] = {}
-        """The same as of before the collection was last read anew."""
+        """`unreadable` as it was before the reload that is under way."""
         self.window: deque[Change] = deque()
         self.window_start = 0
-        """The revision from which on `window` is complete: changes after it are all there."""
+        """`window` holds all changes after this revision."""
         self._window_bytes = 0
         self._loading: asyncio.Task[None] | None = None
         self._held: list[Event] = []
@@ -94,7 +95,8 @@ class Collection:
                 items, revision = await self._scan()
             except Compacted:
                 continue
-            # The feed may be behind what was read; the collection joins the others when it is not.
+            # The cache may be older than the scan. The collection joins the others when the cache has caught
+            # up.
             await cache.catch_up()
             if resets == cache.resets:
                 self.fill(items, revision)
@@ -114,7 +116,7 @@ class Collection:
             await asyncio.sleep(0)
 
     def read_anew(self) -> None:
-        """All values are going to be read; what is unreadable will show."""
+        """Starts a reload: clears `unreadable` and keeps the old content until `fill`."""
         self._unread, self.unreadable = self.unreadable, {}
 
     def read(self, kvs: Iterable[KeyValue]) -> Iterator[tuple[str, Entry]]:
@@ -124,7 +126,7 @@ class Collection:
                 yield kv.key, entry
 
     def _entry(self, kv: KeyValue) -> Entry | None:
-        """A stored value as an entry; None, and remembered as unreadable, if it is no object."""
+        """Entry of a stored value. An invalid value is recorded in `unreadable` and gives None."""
         try:
             return self.kind.entry(kv.key, kv.value, kv.mod_revision)
         except Exception as error:
@@ -134,7 +136,8 @@ class Collection:
             return None
 
     def fill(self, items: list[tuple[str, Entry]], revision: int) -> None:
-        """Be the collection as of `revision`, with no history. Who knew an earlier one is told the difference."""
+        """Replaces the content by the state at `revision` and clears the window. Subscribers of a loaded
+        collection receive the difference."""
         before, known = self.entries, self.loaded
         for key, lost in self._unread.items():
             if lost.last is not None:
@@ -157,7 +160,7 @@ class Collection:
                 follower.filled(self)
 
     def apply(self, events: list[Event]) -> None:
-        """Move on by these changes, in order, and tell the subscribers."""
+        """Applies these changes in order and notifies the subscribers."""
         if not self.loaded:
             if self._loading is not None:
                 self._held += events
@@ -175,8 +178,8 @@ class Collection:
         for tell in listeners:
             try:
                 tell(changes)
-            except Exception:  # one that fails must not keep the others from hearing
-                log.exception("a change of %s was not taken up", self.kind.prefix)
+            except Exception:  # a failing listener must not block the others
+                log.exception("a subscriber failed on a change below %s", self.kind.prefix)
 
     def _apply(self, event: Event) -> Change | None:
         revision, key, kv, _ = event
@@ -203,7 +206,8 @@ class Collection:
         return change
 
     def _lose(self, key: str, old: Entry | None) -> None:
-        """An object is there and cannot be read: nobody is told until that changes."""
+        """Records a key whose new value is unreadable. Subscribers get no event until the value is readable or
+        deleted."""
         self.unreadable[key] = Lost(self.unreadable[key].reason, old)
         if self.entries.pop(key, None) is not None:
             self._indexes.move(old, None)
@@ -229,7 +233,7 @@ class Collection:
         return entry
 
     def below(self, prefix: str, start: str = "") -> Iterator[Entry]:
-        """Entries whose key begins with `prefix`, in key order, from `start` on."""
+        """Entries whose key starts with `prefix`, in key order, starting at `start`."""
         entries = self.entries
         if prefix == self.kind.prefix and not start:
             return iter(entries.values())
@@ -237,9 +241,10 @@ class Collection:
         return map(entries.__getitem__, keys)
 
     async def past(self, revision: int) -> SortedDict[str, Entry] | Past:
-        """The collection as it was at an earlier revision, until the next change. Raises Compacted."""
+        """Collection as it was at an earlier revision. The result is valid until the next change. Raises
+        `Compacted`."""
         if revision < self.window_start:
-            # What is kept at hand must not outlive the store's history.
+            # A cached past state must not outlive the history of the store.
             await self.cache.store.get(self.kind.prefix, revision)
         found = self.at(revision)
         if found is not None:
@@ -257,7 +262,8 @@ class Collection:
         return past
 
     def at(self, revision: int) -> SortedDict[str, Entry] | Past | None:
-        """`past`, if the window or what is kept at hand reaches back that far."""
+        """Same as `past`, but only from the window and the cached past states. None if these do not reach back
+        to `revision`."""
         past = self._pasts.get(revision) or Past(self.entries, revision)
         changes = self.since(past.seen)
         if changes is None:
@@ -276,7 +282,7 @@ class Collection:
                 del self._pasts[next(iter(self._pasts))]
 
     def since(self, revision: int) -> list[Change] | None:
-        """The changes after a revision. None: the window does not reach back that far."""
+        """Changes after a revision. None if the window does not reach back to it."""
         if revision < self.window_start:
             return None
         changes: list[Change] = []
@@ -288,7 +294,7 @@ class Collection:
         return changes
 
     async def history(self, revision: int) -> list[Change]:
-        """The changes after a revision that the window no longer holds, from the store. Raises Compacted."""
+        """Changes after a revision that the window no longer holds, read from the store. Raises `Compacted`."""
         target = self.cache.revision
         changes: list[Change] = []
         room = self.cache.window_bytes * HISTORY_WINDOWS
@@ -307,18 +313,19 @@ class Collection:
         return changes
 
     def _past(self, kv: KeyValue | None) -> Entry | None:
-        """A value of the past as an entry, if it is an object."""
+        """Entry of an earlier value. None if the value is not a valid object."""
         try:
             return self.kind.entry(kv.key, kv.value, kv.mod_revision) if kv is not None else None
         except Exception:
             return None
 
     async def examine(self, label: str | None) -> None:
-        """Until labels and fields can be asked for at once, and `labelled` too."""
+        """Reads the labels and fields of all entries in slices, and builds the index for `label`, without
+        blocking the loop."""
         await self._indexes.examine(self.entries, label)
 
     def labelled(self, label: str, value: str) -> list[Entry]:
-        """The objects that carry a label, in key order."""
+        """Entries that have `label` with `value`, in key order."""
         return self._indexes.find(self.entries, label, value)
 
 
@@ -332,7 +339,7 @@ def _weight(change: Change) -> int:
 
 
 def _difference(old: SortedDict[str, Entry], new: SortedDict[str, Entry], revision: int) -> list[Change]:
-    """What turns one state into another, as far as it can still be told."""
+    """Changes that turn state `old` into state `new`. Intermediate changes are lost."""
     gone = [Change(revision, entry, None) for key, entry in old.items() if key not in new]
     come = [
         Change(entry.revision, before, entry)

@@ -1,4 +1,4 @@
-"""One stored version of an object as bytes, the kind it is of, and the change that brought it."""
+"""Entry: one stored version of an object as bytes. Also its kind, and the change that a watch sends."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import orjson
 
 
 class Entry:
-    """One version of one object. `tail` is its JSON from `"metadata":{` on, with the resource version in it,
-    so that an object, an item of a list and a watch event are each a constant, the tail, and a constant."""
+    """One version of one object.
+
+    `tail` is its JSON from `"metadata":{` on, with the resource version. An object, a list item and a watch
+    event are each a constant, the tail and a constant.
+    """
 
     __slots__ = ("_fields", "_labels", "key", "kind", "reps", "revision", "tail")
 
@@ -22,13 +25,14 @@ class Entry:
         self._labels: dict[str, str] | None = None
         self._fields: dict[str, str] | None = None
         self.reps: dict[Any, Any] | None = None
-        """Other representations of this version, made at most once each."""
+        """Other representations of this version (protobuf, table row), each built at most once."""
 
     foreign = False
-    """Whether the stored value was not written in this form: to store the same object again is a change."""
+    """Whether the stored value has another form than this version writes. Storing the same object again is then
+    a change."""
 
     def object(self) -> dict[str, Any]:
-        """A fresh copy of the object."""
+        """Parsed object. Each call returns a new copy."""
         obj: dict[str, Any] = orjson.loads(b"".join((self.kind.head, self.tail)))
         return obj
 
@@ -53,7 +57,7 @@ class Entry:
 
     @property
     def fields(self) -> dict[str, str]:
-        """Selectable fields beyond name and namespace."""
+        """Selectable fields other than metadata.name and metadata.namespace."""
         if self._fields is None:
             self._examine()
         fields = self._fields
@@ -67,14 +71,14 @@ class Entry:
 
 
 class ForeignEntry(Entry):
-    """A version that another server, or another version of this one, has written."""
+    """Version written by kube-apiserver or by another version of Kubist."""
 
     __slots__ = ()
     foreign = True
 
 
 class StoredKind:
-    """What the cache must know of a kind to keep it: how stored values begin, and what can be selected by."""
+    """Storage properties of a kind: key prefix, first bytes of stored values, and selectable fields."""
 
     __slots__ = ("_start", "_stored_head", "api_version", "fields", "head", "normalize", "prefix")
 
@@ -93,11 +97,12 @@ class StoredKind:
         self._start = self._stored_head + _METADATA
         self.fields = fields
         self.normalize = normalize
-        """Makes an object in the stored version, with its defaults, out of a value that does not begin with `MARK`
-        and the head: one that another server, or another version of this one, has written."""
+        """Decodes a value that does not start with `MARK` and the head, and returns the object in the storage
+        version with defaults. Such values come from kube-apiserver or from another version of Kubist."""
 
     def encode(self, obj: dict[str, Any]) -> bytes:
-        """The stored form of an object: without resource version, metadata first."""
+        """Stored form of an object: without resourceVersion, metadata first. Removes resourceVersion from
+        `obj`."""
         metadata = obj["metadata"]
         metadata.pop("resourceVersion", None)
         stored = {"metadata": metadata}
@@ -116,11 +121,11 @@ class StoredKind:
         return made(key, revision, tail, self)
 
     def removed_versions(self) -> frozenset[str]:
-        """Versions in which objects are stored although the kind no longer has them."""
+        """Versions of stored objects that the kind no longer has. Only CRDs have any."""
         return frozenset()
 
     def written(self, entry: Entry, value: bytes) -> bool:
-        """Whether `value` is what is stored as this very entry."""
+        """Whether `value` equals the stored value of this entry."""
         if entry.foreign or entry.kind.head != self.head:
             return False
         start = len(self._start)
@@ -129,14 +134,16 @@ class StoredKind:
 
 
 MARK = b"{ "
-"""How values begin that this version writes: they have all defaults, and their fields in order. A blank is no part of
-JSON's meaning, so that other servers read them as well. A version with other defaults needs another mark."""
+"""First bytes of values that this version of Kubist writes. Such values have all defaults, and their fields are
+in order.
+
+The blank is valid JSON, so other servers can read the value. A version with other defaults needs another mark.
+"""
 _METADATA = b'"metadata":{'
 
 
 class Change:
-    """One change of one object as watchers see it. A deletion has no `new`; `last` is the old state carrying
-    the version at which it went."""
+    """One change of one object, as watchers see it. A deletion has no `new`."""
 
     __slots__ = ("encoded", "gone", "new", "old", "revision")
 
@@ -149,7 +156,7 @@ class Change:
         """Event bytes by representation and type, shared by all watchers."""
 
     def last(self) -> Entry:
-        """The old state with the version of this change: what a DELETED event shows."""
+        """Old state with the revision of this change as resourceVersion, as a DELETED event shows it."""
         if self.gone is None:
             old = self.old
             assert old is not None

@@ -1,7 +1,7 @@
-"""The store on several machines: etcd 3.4 or later.
+"""Store on etcd 3.4 or later, for several machines.
 
-One watch of the whole keyspace feeds every watch of this process, so each change tells all of them how far
-they are. Where others write to the same etcd, a key of our own is written to learn it.
+One etcd watch of the whole prefix feeds every watch of this process. If other programs write to the same etcd,
+the store writes a fence key of its own to learn that the watch has reached a revision.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ RETRY_SECONDS = 0.25
 
 
 class EtcdStore:
-    """`Store` below `prefix` in the etcd at `endpoints`; `ca`, `cert` and `key` are files for TLS.
+    """`Store` below `prefix` in the etcd at `endpoints`. `ca`, `cert` and `key` are paths of TLS files.
 
-    `prefix` takes the place of `root`, with which all keys begin: `/registry/pods/a` may be `/mine/pods/a` there.
+    `prefix` replaces `root`, with which all keys start: `/registry/pods/a` is stored as `/mine/pods/a`.
 
-    A watch survives the loss of etcd for as long as its history is kept; one whose reader stalls keeps a
-    bounded queue and then continues from etcd's history.
+    A watch survives an outage of etcd as long as etcd keeps the missed history. A watch with a slow reader has
+    a bounded queue; after an overflow it continues from etcd's history.
     """
 
     local = False
@@ -86,7 +86,7 @@ class EtcdStore:
         if self._compaction_interval:
             self._tasks.append(asyncio.create_task(compact_forever(self._client, self._compaction_interval)))
         try:
-            # It may be starting just now, like this process.
+            # etcd may be starting at the same time as this process.
             async with asyncio.timeout(OPEN_SECONDS):
                 await self._following.wait()
         except TimeoutError:
@@ -105,7 +105,8 @@ class EtcdStore:
         await self._client.close()
 
     async def revision(self) -> int:
-        """One request for all who ask while another is under way; watches hear of the answer promptly."""
+        """Current revision from etcd. Callers that arrive while a request is under way share the next request.
+        Watches then report progress soon."""
         self._check_open()
         if self._asking_next is None:
             self._asking_next = asyncio.create_task(self._ask(self._asking))
@@ -173,7 +174,7 @@ class EtcdStore:
             raise Compacted(await self._oldest(request.revision)) from None
 
     async def _oldest(self, refused: int) -> int:
-        """The oldest revision etcd has, which only a watch is told."""
+        """Oldest revision that etcd keeps. etcd reports it only to a watch."""
         await in_task()
         try:
             async with (
@@ -202,7 +203,7 @@ class EtcdStore:
             return await self._swap(key, expected, pb.RequestOp(request_put=put))
 
     async def _swap(self, key: str, expected: int, change: Any) -> int:
-        """Make `change` if the key's mod_revision is `expected` (0: absent, -1: no revision there is)."""
+        """Makes `change` if the key's mod_revision is `expected`. 0 means absent; -1 never matches."""
         self._check_open()
         encoded = self._encode(key)
         request = pb.TxnRequest(
@@ -223,7 +224,7 @@ class EtcdStore:
     # Watches
 
     async def _follow(self) -> None:
-        """Publish every change for as long as the store is open, across lost connections."""
+        """Publishes every change while the store is open, across lost connections."""
         position: int | None = None
         while True:
             try:
@@ -240,9 +241,9 @@ class EtcdStore:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _begin(self, revision: int) -> None:
-        """The hub knows nothing before `revision`; whoever relied on it has to read history.
+        """Restarts the hub at `revision` and ends all watches, which must read history.
 
-        The fence is a change after it, so that a replay can recognise where history ends.
+        The fence is written after `revision`, so that a replay recognises the end of history.
         """
         await self._write_fence()
         self._hub.revision = self._last_change = revision
@@ -261,10 +262,10 @@ class EtcdStore:
         await self._client.call("Put", pb.PutRequest(key=self._fence))
 
     async def _changes(self, after: int | None) -> AsyncGenerator[tuple[int, list[Event], bool], None]:
-        """(revision, events, whether anything changed at it) in order, for the range of this store.
+        """Tuples (revision, events, whether anything changed at it) in order, for the key range of this store.
 
-        The first says only where the watch begins: at `after`, or now if None. It asks etcd from `after` on,
-        not from the next revision, so as to be refused if what follows may be incomplete.
+        The first tuple only reports the start: `after`, or the current revision if `after` is None. The etcd
+        watch starts at `after`, not at the next revision, so that etcd rejects it if history may be incomplete.
         """
         changes: list[Any] = []
         start = 0 if after is None else max(after, 1)
@@ -301,7 +302,7 @@ class EtcdStore:
         yield Batch(target, ())
 
     def _want(self, revision: int) -> None:
-        """Somebody will wait for the watches to reach `revision`."""
+        """Requests progress of the watches up to `revision`, because a caller will wait for it."""
         if revision <= self._hub.revision:
             self._hub.expect_progress(PROGRESS_SECONDS)
             return
@@ -310,7 +311,8 @@ class EtcdStore:
             self._fencing = asyncio.create_task(self._reach(revision))
 
     async def _reach(self, revision: int) -> None:
-        """Make `revision` visible in the range of this store, if it was made by a change elsewhere."""
+        """Writes the fence if a change outside the range of this store made `revision`, so that the watch
+        reaches it."""
         await asyncio.sleep(LAG_SECONDS)
         if self._hub.revision < revision:
             with contextlib.suppress(Unavailable):
@@ -338,7 +340,7 @@ class EtcdStore:
 
 
 def _range(prefix: str) -> tuple[bytes, bytes]:
-    """First key and end of the keys with `prefix`, as etcd wants them: a zero byte for all keys there are."""
+    """First key and range end for `prefix` in etcd's form. A zero byte means all keys."""
     first = prefix.encode("utf-8", "surrogateescape")
     stem = first.rstrip(b"\xff")
     end = stem[:-1] + bytes([stem[-1] + 1]) if stem else b"\0"

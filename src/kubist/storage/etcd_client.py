@@ -1,7 +1,7 @@
-"""gRPC to etcd: several endpoints as one, with bounded waits, and its errors as the store's.
+"""gRPC client for etcd: several endpoints, bounded waits, and etcd's errors as `StoreError`s.
 
-A call goes out only on a connection that is up; one that was lost on the way is repeated elsewhere only if
-asking twice does no harm.
+A call is sent only on a ready connection. After a lost connection, a call is repeated on another endpoint only
+if it is safe to run twice.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ _OPTIONS = [
     ("grpc.enable_http_proxy", 0),
 ]
 
-# A member that has no leader then says so, instead of keeping silent.
+# With this metadata, a member without a leader reports an error instead of waiting.
 _HAS_LEADER = (("hasleader", "true"),)
 
 _LOST = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
 
 
 class LeaseNotFound(StoreError):
-    """The lease to attach a key to has expired."""
+    """The lease for a key has expired."""
 
 
 class TooLarge(StoreError):
-    """etcd takes no request of that size."""
+    """etcd rejects a request of this size."""
 
 
 class Connection:
-    """One endpoint."""
+    """gRPC channel to one endpoint."""
 
     def __init__(self, endpoint: str, credentials: grpc.ChannelCredentials | None) -> None:
         scheme, separator, address = endpoint.rpartition("://")
@@ -80,7 +80,7 @@ class Connection:
         )
 
     async def ready(self) -> bool:
-        """Whether a call can go out now, after a wait of at most CONNECT_SECONDS for the connection."""
+        """Whether a call can be sent now. Waits at most CONNECT_SECONDS for the connection."""
         state = self._channel.get_state(try_to_connect=True)
         waits = CONNECT_SECONDS / POLL_SECONDS
         while state is not grpc.ChannelConnectivity.READY:
@@ -97,7 +97,7 @@ class Connection:
 
 
 class EtcdClient:
-    """The endpoints of one cluster, of which one is used until it fails."""
+    """Endpoints of one etcd cluster. One endpoint is used until it fails."""
 
     def __init__(self, endpoints: list[str], credentials: grpc.ChannelCredentials | None) -> None:
         self._connections = [Connection(endpoint, credentials) for endpoint in endpoints]
@@ -108,7 +108,7 @@ class EtcdClient:
             await connection.close()
 
     async def call(self, method: str, request: Any, *, repeatable: bool = True) -> Any:
-        """One unary call. `repeatable` if it may be made again when its fate is unknown."""
+        """One unary call. `repeatable`: the call may be sent again if its outcome is unknown."""
         for _ in self._connections:
             connection = await self._connect()
             try:
@@ -123,7 +123,7 @@ class EtcdClient:
         raise failure
 
     async def watch(self, key: bytes, range_end: bytes, start: int) -> AsyncGenerator[Any, None]:
-        """The responses to one watch from the revision `start` on, until it breaks."""
+        """Responses of one watch that starts at revision `start`, until it breaks."""
         connection = await self._connect()
         create = pb.WatchCreateRequest(
             key=key,
@@ -148,7 +148,7 @@ class EtcdClient:
         except grpc.aio.AioRpcError as error:
             self._leave(connection)
             raise _translate(error, connection) from error
-        except asyncio.InvalidStateError as error:  # how grpc says that the stream is already over
+        except asyncio.InvalidStateError as error:  # grpc raises this when the stream is already closed
             self._leave(connection)
             raise Unavailable(f"etcd at {connection.endpoint} ended a watch") from error
         finally:
@@ -163,14 +163,14 @@ class EtcdClient:
         raise Unavailable(f"etcd does not answer at {', '.join(c.endpoint for c in self._connections)}")
 
     def _leave(self, connection: Connection) -> None:
-        """Use the next endpoint from now on, unless somebody has moved on already."""
+        """Switches to the next endpoint, unless another call has already switched."""
         if self._current is connection:
             place = self._connections.index(connection) + 1
             self._current = self._connections[place % len(self._connections)]
 
 
 def credentials(ca: str | None, cert: str | None, key: str | None) -> grpc.ChannelCredentials | None:
-    """What TLS needs, from files; None without any."""
+    """TLS credentials from files. None if no file is given."""
     if ca is None and cert is None and key is None:
         return None
     try:
@@ -192,14 +192,14 @@ def _serialize(message: Any) -> bytes:
 
 
 def _refused(error: grpc.aio.AioRpcError) -> bool:
-    """Whether the member did nothing with the request."""
+    """Whether the member rejected the request without executing it."""
     return "no leader" in (error.details() or "")
 
 
 def _translate(error: grpc.aio.AioRpcError, connection: Connection) -> StoreError:
     details = (error.details() or error.code().name).partition("\n")[0]
     if error.code() is grpc.StatusCode.OUT_OF_RANGE:
-        # etcd does not say which revision; whoever needs it asks.
+        # etcd does not report the revision here. Callers that need it ask for it.
         return Compacted(0) if "compacted" in details else FutureRevision(0)
     if "requested lease not found" in details:
         return LeaseNotFound(details)

@@ -1,6 +1,6 @@
-"""Compaction of etcd by one of all servers that share it: whoever first moves the clock in a common key.
+"""Compaction of etcd by one of the servers that share it: the first server to increment a common key.
 
-The key and its meaning are kube-apiserver's, so that both can run side by side.
+The key and its meaning are kube-apiserver's, so both can run side by side.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ CLOCK = b"compact_rev_key"
 
 
 async def compact_forever(client: EtcdClient, interval: float) -> None:
-    """Every `interval` forget what was history an interval ago.
+    """Compacts every `interval` seconds to the revision of one interval ago.
 
-    The version of the clock key is the time. It moves only for a server that knew it; that server compacts,
-    the others learn the new time and have their turn if it fails to come back.
+    The version of the clock key is the logical time. A server that knows the current version increments it and
+    compacts. The other servers learn the new version, and one of them compacts if the first server stops.
     """
     version = revision = 0
     while True:
@@ -40,7 +40,7 @@ async def compact(client: EtcdClient, revision: int) -> None:
 
 
 async def _move_clock(client: EtcdClient, version: int, revision: int) -> tuple[bool, int, int]:
-    """Whether the clock was at `version` and moved; where it is; the revision of the store."""
+    """Whether the clock key was at `version` and was incremented; its version now; the revision of the store."""
     request = pb.TxnRequest(
         compare=[pb.Compare(target=pb.TARGET_VERSION, key=CLOCK, version=version)],
         success=[pb.RequestOp(request_put=pb.PutRequest(key=CLOCK, value=str(revision).encode()))],

@@ -1,6 +1,6 @@
-"""Leases for keys that expire: one for all keys of a short time, as a lease costs etcd more than a key.
+"""etcd leases for expiring keys: keys with the same ttl written within a short time share a lease.
 
-May use the client only.
+A lease costs etcd more than a key. This module may import the client only.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from . import etcd_messages as pb
 from .etcd_client import EtcdClient
 
 SHARE = 20
-"""A key may live longer than its ttl by one part in so many, up to SHARE_SECONDS."""
+"""A key may live longer than its ttl by 1/SHARE of the ttl, at most SHARE_SECONDS."""
 
 SHARE_SECONDS = 60
 
@@ -23,7 +23,7 @@ class Leases:
         self._granted: dict[int, tuple[float, asyncio.Task[int]]] = {}
 
     async def get(self, ttl: int) -> int:
-        """A lease that ends `ttl` seconds from now or a little later."""
+        """ID of a lease that ends `ttl` seconds from now or slightly later."""
         shared = min(ttl // SHARE, SHARE_SECONDS)
         until, grant = self._granted.get(ttl, (0.0, None))
         if grant is None or time.monotonic() >= until or (grant.done() and _failed(grant)):
@@ -32,7 +32,7 @@ class Leases:
         return await asyncio.shield(grant)
 
     def forget(self) -> None:
-        """Some lease did not last as long as it should have: grant new ones."""
+        """Drops all known leases because one expired too early."""
         self._granted.clear()
 
     async def _grant(self, ttl: int) -> int:

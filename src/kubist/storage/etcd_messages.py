@@ -1,7 +1,6 @@
-"""The part of etcd's protocol buffers (etcdserverpb, mvccpb) that the store speaks, as message classes.
+"""Protobuf message classes for the part of etcd's API (etcdserverpb, mvccpb) that the store uses.
 
-A table of field numbers, from which the protobuf runtime makes the classes when this module is imported: no
-compiler, no generated code.
+The protobuf runtime builds the classes from a table of field numbers on import. There is no generated code.
 """
 
 from __future__ import annotations
@@ -87,11 +86,12 @@ DELETE = 1
 """`Event.type` of a deletion."""
 
 TARGET_VERSION, TARGET_MOD = 0, 2
-"""What a `Compare` looks at; its result is left at "equal"."""
+"""Targets of a `Compare`. Its result stays at the default, "equal"."""
 
 
 def _file() -> descriptor_pb2.FileDescriptorProto:
-    """The table as the file that a compiler would have made. `*` repeats; `?` is sent even if it is zero."""
+    """File descriptor of the table. `*` marks a repeated field; `?` marks a field that is sent even if it is
+    zero."""
     field_type = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="kubist/etcd.proto", package=_PACKAGE, syntax="proto3")
     for name, fields in _FIELDS.items():

@@ -1,6 +1,7 @@
-"""The hub: hands changes of a store, in revision order, to the watches of this process.
+"""Hub: distributes the changes of a store, in revision order, to the watches of this process.
 
-A store publishes each commit once; the hub sorts its events to the watches by prefix. May use `store` only.
+A store publishes each commit once. The hub assigns its events to watches by prefix. This module may import
+`store` only.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from .store import Batch, Event, Unavailable
 
 QUEUED_EVENTS = 4096
-"""What one watch may leave unread; past it the queue is dropped and the watch reads history instead."""
+"""Maximum unread events of one watch. On overflow the queue is dropped and the watch reads history instead."""
 
 PROGRESS_INTERVAL = 0.1
-"""How long a watch without events of its own may be left without news of the revision."""
+"""Seconds after which a watch without events receives the current revision."""
 
 Replay = Callable[[str, int, int], AsyncIterator[Batch]]
-"""`replay(prefix, after, target)`: history in (after, target], at least one Batch, the last one at `target`
+"""`replay(prefix, after, target)`: history in (after, target]. At least one Batch; the last one is at `target`
 or later."""
 
 
 class Subscription:
-    """One watch's place in the hub: the batches published and not yet read."""
+    """Queue of one watch: batches that are published and not yet read."""
 
     __slots__ = ("_batches", "_failure", "_limit", "_overflowed", "_queued", "_waiter", "revision")
 
@@ -56,7 +57,7 @@ class Subscription:
         self._wake()
 
     async def next(self) -> Batch | None:
-        """The next batch; None once if some were dropped because nobody read them."""
+        """Next batch. None if batches were dropped because the reader was too slow."""
         while True:
             if self._batches:
                 batch = self._batches.popleft()
@@ -75,7 +76,7 @@ class Subscription:
 
 
 class Hub:
-    """Every watch of a store in this process, and the revision up to which all of them have been served."""
+    """All watches of a store in this process. `revision` is the last published revision."""
 
     def __init__(self, *, limit: int = QUEUED_EVENTS) -> None:
         self.revision = 0
@@ -84,10 +85,10 @@ class Hub:
         self._lengths: list[int] = []
         self._timer: asyncio.Handle | None = None
         self._due = 0.0
-        """Loop time of the timer: uvloop's handle of a timer of 0 seconds does not know it."""
+        """Loop time at which the timer fires. uvloop's handle of a 0-second timer does not know it."""
 
     def publish(self, revision: int, events: Sequence[Event]) -> None:
-        """Everything that happened above `self.revision`, up to and including `revision`."""
+        """Publishes all changes after `self.revision` up to and including `revision`."""
         self.revision = revision
         by_prefix, lengths = self._by_prefix, self._lengths
         if not by_prefix:
@@ -108,7 +109,7 @@ class Hub:
         self.expect_progress(PROGRESS_INTERVAL)
 
     def expect_progress(self, within: float) -> None:
-        """Tell the watches without events of their own of the revision, in `within` seconds at the latest."""
+        """Sends the revision to watches without events of their own, within `within` seconds."""
         loop = asyncio.get_running_loop()
         due = loop.time() + within
         if self._timer is not None:
@@ -127,7 +128,7 @@ class Hub:
                     subscription.push(progress)
 
     def fail(self, reason: str) -> None:
-        """End every watch: it raises `Unavailable` for `reason`."""
+        """Ends every watch with `Unavailable(reason)`."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -136,7 +137,8 @@ class Hub:
                 subscription.fail(reason)
 
     async def watch(self, prefix: str, after: int, replay: Replay) -> AsyncIterator[Batch]:
-        """History by `replay`, then what is published, without a gap between; again if the reader stalled."""
+        """Yields history from `replay`, then published batches without a gap. Replays again if the reader was
+        too slow."""
         position = after
         while True:
             subscription = self._subscribe(prefix)

@@ -1,5 +1,5 @@
-"""Which entries of a collection carry a label, by its value. An index is made when it is first asked for, and then
-moved on with the collection."""
+"""Label indexes: entries of a collection by the value of a label. An index is built on first use and then
+updated with the collection."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from sortedcontainers import SortedDict
 from kubist.storage.entry import Entry
 
 INDEXES = 32
-"""Labels by which entries of a collection are found at once; of more, those that were asked for first go."""
+"""Maximum number of indexed labels of a collection. Beyond it, the oldest index is dropped."""
 SLICE = 200
-"""Entries that are looked into before others get a turn on the event loop."""
+"""Entries read before other tasks get a turn on the event loop."""
 
 
 class LabelIndex:
-    """One label. The entries of a value are put in key order when somebody asks for them, and stay so until one
-    of them changes: a question costs as much as its answer is long, however many entries there are."""
+    """Index of one label.
+
+    The entries of a value are sorted by key on first use and kept until one of them changes. A lookup therefore
+    costs as much as its result is long.
+    """
 
     __slots__ = ("_by_value", "_label", "_ordered", "complete")
 
@@ -52,12 +55,12 @@ class LabelIndex:
 
 
 class LabelIndexes:
-    """All of a collection, whose `entries` they are given."""
+    """All label indexes of one collection. The caller passes the `entries` of the collection."""
 
     def __init__(self) -> None:
         self._indexes: dict[str, LabelIndex] = {}
         self._examined = False
-        """Whether all labels and fields have been read."""
+        """Whether the labels and fields of all entries have been parsed."""
         self._examining: dict[str | None, asyncio.Task[None]] = {}
 
     def clear(self) -> None:
@@ -73,8 +76,8 @@ class LabelIndexes:
                 index.add(new)
 
     async def examine(self, entries: SortedDict[str, Entry], label: str | None) -> None:
-        """Read all labels and fields, and make the index of a label, in turns with others: long work the first
-        time, and then done."""
+        """Parses the labels and fields of all entries, and builds the index of `label`, in slices. The first
+        call takes long; later calls return at once."""
         index = self._indexes.get(label) if label is not None else None
         if index.complete if index is not None else self._examined and label is None:
             return
@@ -99,7 +102,7 @@ class LabelIndexes:
                 index.complete = True
 
     def find(self, entries: SortedDict[str, Entry], label: str, value: str) -> list[Entry]:
-        """The entries that carry a label, in key order."""
+        """Entries that have `label` with `value`, in key order."""
         index = self._indexes.get(label)
         if index is None or not index.complete:
             index = self._new(label)

@@ -1,4 +1,4 @@
-"""A collection as it was at an earlier revision: today's entries, with what has changed since undone."""
+"""Past: a collection at an earlier revision, as the current entries with later changes undone."""
 
 from __future__ import annotations
 
@@ -10,25 +10,28 @@ from kubist.storage.entry import Change, Entry
 
 
 class Past:
-    """Reads like a sorted dict of entries. It looks at today's, so it holds until the next change; told of that
-    by `undo`, it holds again."""
+    """Sorted mapping of the entries at an earlier revision.
+
+    It reads the current entries, so it is valid until the next change. Calling `undo` with that change makes it
+    valid again.
+    """
 
     __slots__ = ("_before", "_today", "seen", "size")
 
     def __init__(self, today: SortedDict[str, Entry], revision: int) -> None:
         self._today = today
         self._before: SortedDict[str, Entry | None] = SortedDict()
-        """What changed keys held then; None: nothing."""
+        """Entries of changed keys at the earlier revision. None: the key did not exist."""
         self.seen = revision
-        """The revision of the last change undone."""
+        """Revision of the last undone change."""
         self.size = 0
-        """Bytes of entries that may be kept for this alone."""
+        """Bytes of entries that only this object may keep alive."""
 
     def __len__(self) -> int:
         return len(self._before)
 
     def undo(self, changes: Iterable[Change]) -> None:
-        """Further changes, in order: the first of a key says what it held before all of them."""
+        """Undoes further changes, in order. The first change of a key has its earlier entry."""
         for change in changes:
             entry = change.old or change.new
             assert entry is not None
@@ -55,7 +58,7 @@ class Past:
         maximum: str | None = None,
         inclusive: tuple[bool, bool] = (True, True),
     ) -> Iterator[str]:
-        """Keys in order: two sorted runs as one, of which the changed one is right where they meet."""
+        """Keys in order: merges the changed and the current keys. A changed key wins over the current one."""
         before = self._before
         changed = before.irange(minimum, maximum, inclusive)
         other = next(changed, None)
@@ -87,7 +90,7 @@ class Past:
         return place + self._shift(key, inclusive=True)
 
     def _shift(self, key: str, *, inclusive: bool) -> int:
-        """How many more there were then, up to a key."""
+        """Number of keys up to `key` at the earlier revision minus the number now."""
         before, today = self._before, self._today
         changed = before.irange(None, key, (True, inclusive))
         return sum((before[other] is not None) - (other in today) for other in changed)

@@ -1,7 +1,7 @@
-"""The store of another process on this machine, which owns it: one of several workers sees it like this.
+"""Client for the store of the owner process on this machine. Each worker uses one.
 
-Every change comes by one feed and serves all watches of this process; the current revision is in shared memory. When
-the owner is started again, what it had not answered is in doubt and everything else goes on.
+One feed carries every change and serves all watches of this process. The current revision is in shared memory.
+After a restart of the owner, the outcome of unanswered writes is unknown; reads and watches continue.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from .store import Batch, KeyValue, OpenFailed, Scan, Unavailable
 
 OPEN_SECONDS = 10.0
 PATIENCE_SECONDS = 5.0
-"""How long a request waits for an owner that is being started again."""
+"""Seconds that a request waits while the owner process restarts."""
 RETRY_SECONDS = 0.02
-AWAY = "the process of the store does not answer"
+AWAY = "the store process does not respond"
 
 
 class _Lost(Exception):
-    """The connection ended before the answer came."""
+    """The connection ended before the response arrived."""
 
 
 class RemoteStore:
-    """`Store` by way of the Unix socket at `path`."""
+    """`Store` that sends requests over the Unix socket at `path`."""
 
     local = True
 
@@ -37,7 +37,8 @@ class RemoteStore:
         self._shared = shared
         self._hub = Hub()
         self._following = False
-        """Whether the hub has begun: it then asks for what it missed."""
+        """Whether the hub has received its first revision. After a reconnect it then requests the changes it
+        missed."""
         self._open = False
 
     async def open(self) -> None:
@@ -53,7 +54,7 @@ class RemoteStore:
                 await self._connected.wait()
         except TimeoutError:
             await self.close()
-            raise OpenFailed(f"nobody serves the store on {self._path}") from None
+            raise OpenFailed(f"no store process listens on {self._path}") from None
 
     async def close(self) -> None:
         if not self._open:
@@ -111,10 +112,10 @@ class RemoteStore:
         try:
             return await self._ask(*request)
         except _Lost:
-            raise Unavailable("the process of the store went away before it answered") from None
+            raise Unavailable("the store process ended before it responded") from None
 
     async def _repeat(self, *request: Any) -> Any:
-        """A request that may be put again if nobody answered it."""
+        """Sends a request again if the connection was lost, so it must be safe to run twice."""
         while True:
             try:
                 return await self._ask(*request)
@@ -164,12 +165,12 @@ class RemoteStore:
             self._patience = loop.call_later(PATIENCE_SECONDS, self._give_up)
 
     def _give_up(self) -> None:
-        """Tell the watches too that the owner is away. They go on where they were when it is back."""
+        """Ends the watches because the owner is away. They continue from their revision when it is back."""
         if not self._connected.is_set():
             self._hub.fail(AWAY)
 
     def _settle(self) -> None:
-        """Nobody will answer what was asked."""
+        """Fails all pending requests, because no response will come."""
         asked, self._asked = self._asked, {}
         for answer in asked.values():
             if not answer.done():
@@ -190,9 +191,9 @@ class RemoteStore:
 
     def _fed(self, kind: str, value: Any) -> None:
         if kind == "begin":
-            # What was before is known from reading only; whoever relied on the hub has to read again.
+            # History before this revision was not published here. Watches must read it again.
             if self._following:
-                self._hub.fail("the store was away for longer than it keeps history")
+                self._hub.fail("the store process was away for longer than it keeps history")
             self._hub.revision = value
             self._following = True
         else:

@@ -1,7 +1,7 @@
-"""A store served to other processes: each connection asks as it likes, and is told of every change.
+"""Server for a store: other processes send requests over a Unix socket and receive every change.
 
-What one transaction changed is encoded once for all connections. A change raises the shared revision before anybody
-hears of it, be it by an answer or by the feed.
+The changes of one transaction are encoded once for all connections. The shared revision is raised before any
+process learns of a change by a response or by the feed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class StoreServer:
         )
 
     async def stop(self, grace: float = 0.0) -> None:
-        """Take no more; who is connected has `grace` seconds to leave."""
+        """Stops accepting connections. Connected processes have `grace` seconds to disconnect."""
         if self._listener is not None:
             self._listener.close()
         with contextlib.suppress(TimeoutError):
@@ -64,7 +64,7 @@ class StoreServer:
 
 
 class _Connection:
-    """One process that uses the store."""
+    """Connection of one process that uses the store."""
 
     def __init__(self, server: StoreServer) -> None:
         self._server = server
@@ -87,7 +87,7 @@ class _Connection:
         task.add_done_callback(self._tasks.discard)
 
     def _lost(self) -> None:
-        """Writes that were asked for still happen; nobody waits for anything else."""
+        """Cancels the tasks of a lost connection. Writes that are already queued still happen."""
         for task in self._tasks:
             task.cancel()
         self._server.left(self)
@@ -127,14 +127,14 @@ class _Connection:
         await self._store.compact(revision)
 
     async def _replay(self, prefix: str, after: int) -> wire.Message:
-        """The next page of history."""
+        """Next page of history."""
         async with contextlib.aclosing(self._store.watch(prefix, after)) as batches:  # type: ignore[type-var]
             async for batch in batches:
                 return wire.batch(batch)
         raise Unavailable("the store is closed")
 
     async def _feed(self, after: int | None) -> None:
-        """Every change after a revision, or from now on."""
+        """Sends every change after a revision, or from now on if `after` is None."""
         shared = self._server.shared
         while self.frames.open:
             try:
@@ -148,5 +148,5 @@ class _Connection:
             except Compacted:
                 after = None
             except Unavailable as error:
-                log.info("the feed ends: %s", error)
+                log.info("the change feed of a worker ended: %s", error)
                 return

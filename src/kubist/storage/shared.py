@@ -1,6 +1,6 @@
-"""The newest revision of a store, in memory that processes share: a consistent read need not ask for it.
+"""Newest revision of a store in shared memory, so that a consistent read needs no request.
 
-The owner of the store raises it before anybody hears of a change; whoever reads it later cannot miss that change.
+The owner raises it before any process learns of a change. A later reader therefore cannot miss that change.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import mmap
 
 
 class SharedRevision:
-    """An aligned 64-bit number, read and written whole. Made before the processes that share it are forked."""
+    """Aligned 64-bit number, which is read and written atomically. Created before the processes that share it
+    are forked."""
 
     __slots__ = ("_cell", "_memory")
 

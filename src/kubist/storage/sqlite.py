@@ -1,7 +1,7 @@
-"""The store on one machine: a log of changes in one SQLite file, durable before the answer.
+"""SQLite store for one machine: a log of changes in one file. A write is durable before its response.
 
-This process owns the file, so every read and every watch is as of what `Writer` has published. A watch whose
-reader stalls keeps a bounded queue and then continues from the log.
+This process owns the file, so every read and watch is at the revision that `Writer` has published. A watch with
+a slow reader has a bounded queue; after an overflow it continues from the log.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from .sqlite_writer import Writer
 from .store import Batch, Compacted, FutureRevision, KeyValue, OpenFailed, Scan, Unavailable
 
 MARKS = 10
-"""How finely `history` is measured: the revision is noted so many times in that period."""
+"""Number of times per `history` period that the current revision is recorded for compaction."""
 
 
 class SqliteStore:
-    """`Store` in the file `path`, or in memory if None, with the last `history` seconds of changes. In memory it
-    may begin as the `image` of another."""
+    """`Store` in the file `path`, or in memory if None. Keeps `history` seconds of changes.
+
+    A store in memory may start from the `image` of another store.
+    """
 
     local = True
 
@@ -49,7 +51,7 @@ class SqliteStore:
         self._mark()
 
     async def close(self) -> None:
-        """Finish what was asked for, then let go of the file."""
+        """Finishes queued writes, then closes the file."""
         if not self._open:
             return
         self._open = False
@@ -59,7 +61,7 @@ class SqliteStore:
         self._file.close()
 
     def image(self) -> bytes:
-        """Everything committed, to begin another store with."""
+        """Serialized database with everything committed, to start another store from."""
         self._check_open()
         return self._reader.serialize()
 
@@ -84,7 +86,7 @@ class SqliteStore:
                 return Scan(at, items, more)
 
     async def _collect(self, prefix: str, start: str, limit: int, at: int) -> tuple[list[KeyValue], bool]:
-        """Page by page, so that the loop is never held for long; all as of the revision `at`."""
+        """Keys at revision `at`, read page by page so that the event loop is not blocked for long."""
         items: list[KeyValue] = []
         start, end = max(prefix, start), log.prefix_end(prefix)
         while True:
@@ -139,14 +141,14 @@ class SqliteStore:
         await self._writer.compact(revision)
 
     def _mark(self) -> None:
-        """Note the time of the current revision; forget what is older than `history`."""
+        """Records the time of the current revision and compacts history older than `history` seconds."""
         now = time.monotonic()
         marks = self._marks
         marks.append((now, self._hub.revision))
         while len(marks) > 1 and marks[1][0] <= now - self._history:
             marks.popleft()
         if marks[0][0] <= now - self._history and marks[0][1] > self._writer.compacted:
-            # A failure is not reported to anyone: the next mark tries again.
+            # A failure is not reported, because the next mark tries again.
             self._writer.compact(marks[0][1]).add_done_callback(asyncio.Future.exception)
         self._marker = asyncio.get_running_loop().call_later(self._history / MARKS, self._mark)
 

@@ -1,6 +1,6 @@
-"""A thread that commits: the only work of the SQLite store that waits for the disk.
+"""Commit thread: runs COMMIT, the only statement of the SQLite store that waits for the disk.
 
-It runs one COMMIT at a time and reports to the event loop; it never runs another statement.
+It runs one COMMIT at a time and reports to the event loop. It runs no other statement.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Done = Callable[[sqlite3.Error | None], None]
 
 
 def commit(connection: sqlite3.Connection) -> sqlite3.Error | None:
-    """Make the open transaction durable; what went wrong, if anything."""
+    """Commits the open transaction. The error, or None."""
     try:
         connection.execute("COMMIT")
     except sqlite3.Error as error:
@@ -32,7 +32,7 @@ class CommitThread:
         self._thread.start()
 
     def commit(self, done: Done) -> None:
-        """Commit, then call `done` on the loop."""
+        """Commits, then calls `done` on the event loop."""
         self._requests.put(done)
 
     def stop(self) -> None:

@@ -1,6 +1,6 @@
-"""The database file of the SQLite store: owned by one process, opened with durability, its failures in words.
+"""Database file of the SQLite store: exclusive lock, durable settings, and explanations of SQLite's errors.
 
-Knows where the tables are, not what they mean; may use `store`'s errors only.
+This module creates the tables and does not read them. It may import only the errors of `store`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ log = logging.getLogger("kubist.storage")
 APPLICATION_ID = 0x4B756273  # "Kubs"
 SCHEMA_VERSION = 1
 
-# `value` comes last so that the other columns are read without following its overflow pages. The index on key
-# ends, as every SQLite index does, with the row id, which is the revision.
+# `value` is the last column, so that the other columns are read without its overflow pages. Every SQLite
+# index ends with the row id, here the revision.
 SCHEMA = f"""
 CREATE TABLE changes (
     revision INTEGER PRIMARY KEY,
@@ -46,9 +46,9 @@ WAL_BYTES = 64 << 20
 
 
 class DatabaseFile:
-    """Both connections to one database: `writer` for transactions, `reader` for what is committed.
+    """Both connections to one database: `writer` for transactions, `reader` for committed data.
 
-    A private in-memory database has one connection that is both.
+    A database in memory has one connection for both.
     """
 
     def __init__(self, path: str | None, image: bytes | None = None) -> None:
@@ -63,7 +63,7 @@ class DatabaseFile:
                 self.writer.deserialize(image)
             self._prepare()
             self.reader = self.writer if path is None else self._connect()
-            # From now on statements run where others are waiting: who finds a lock comes again later.
+            # Statements now run on the event loop, so they must not wait for a lock. Callers retry later.
             for connection in self._connections:
                 connection.execute("PRAGMA busy_timeout = 0")
         except sqlite3.Error as error:
@@ -80,7 +80,7 @@ class DatabaseFile:
         return self.path or "the database in memory"
 
     def explain(self, error: sqlite3.Error) -> str:
-        """The problem, and the commands that help if the file is damaged."""
+        """SQLite's error message. For a damaged file also the commands that help."""
         return str(error) if self.path is None else explain(Path(self.path), error)
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ class DatabaseFile:
         return connection
 
     def _prepare(self) -> None:
-        """Check that the file is ours and can be written, and give a new one its tables."""
+        """Checks that the file is a writable Kubist database and creates the tables of a new one."""
         execute = self.writer.execute
         if self.path is not None:
             (mode,) = execute("PRAGMA journal_mode = WAL").fetchone()
@@ -128,24 +128,26 @@ class DatabaseFile:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether SQLite complains of the content of a database."""
+    """Whether SQLite reports a damaged or foreign file."""
     code: int = getattr(error, "sqlite_errorcode", 0)
     return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def explain(path: Path, error: sqlite3.Error) -> str:
-    """The problem with a database, and the commands that help if it is damaged."""
+    """SQLite's error message. For a damaged file also the commands that help."""
     if not is_damage(error):
         return str(error)
     where = shlex.quote(str(path.parent))
     restore = f"`kubist restore --data-dir {where} --file BACKUP` puts a backup in its place"
-    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:  # the doctor cannot open it either
+    # `kubist doctor` cannot open it either
+    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:
         return f"{error}: the file is damaged. {restore}"
     return f"{error}: the file is damaged. `kubist doctor --data-dir {where}` says more, {restore}"
 
 
 def _make_private(path: Path) -> None:
-    """Create the database with mode 0600 or give it that mode. SQLite gives its own files the database's mode."""
+    """Creates the database with mode 0600, or sets that mode. SQLite gives its -wal and -shm files the same
+    mode."""
     path = path.resolve()
     mode = path.parent.stat().st_mode
     if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & stat.S_ISVTX:
@@ -159,10 +161,10 @@ def _make_private(path: Path) -> None:
 
 
 def take_lock(path: str) -> int:
-    """Lock `path` against other processes for as long as the descriptor returned is open.
+    """Locks `path` against other processes while the returned descriptor is open.
 
-    The lock is on a file beside the database: closing a second descriptor of the database itself would drop
-    SQLite's own locks.
+    The lock is on a separate file, because closing a second descriptor of the database would drop SQLite's own
+    locks.
     """
     try:
         descriptor = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

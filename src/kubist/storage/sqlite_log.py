@@ -1,6 +1,6 @@
-"""The log of changes in SQL: one row a revision, from which every key at every kept revision can be read.
+"""Log of changes in SQL: one row per revision. Every key can be read at every kept revision.
 
-Plain functions over a connection, each a few microseconds or bounded by a page; no event loop here.
+Functions on a connection. Each takes some microseconds or reads one page. None uses the event loop.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sqlite3
 from .store import Event, KeyValue
 
 FIRST_REVISION = 1
-"""The revision of an empty store, as in etcd: resourceVersion "0" has a meaning of its own."""
+"""Revision of an empty store, as in etcd. resourceVersion "0" has a special meaning, so 0 is not used."""
 
 PAGE_ROWS = 256
 PAGE_BYTES = 1 << 20
@@ -63,7 +63,7 @@ def compacted_revision(connection: sqlite3.Connection) -> int:
 
 
 def read(connection: sqlite3.Connection, key: str, revision: int) -> KeyValue | None:
-    """What `key` held at `revision`."""
+    """Value of `key` at `revision`. None: absent."""
     row = connection.execute(_HELD, (key, revision)).fetchone()
     if row is None or row[0] is None:
         return None
@@ -73,7 +73,7 @@ def read(connection: sqlite3.Connection, key: str, revision: int) -> KeyValue | 
 def scan_page(
     connection: sqlite3.Connection, start: str, end: str | bytes, revision: int, limit: int
 ) -> tuple[list[KeyValue], bool]:
-    """Up to `limit` keys in [start, end) at `revision`, fewer if they are large; True if more follow."""
+    """Up to `limit` keys in [start, end) at `revision`, fewer if they are large. True: more keys follow."""
     limit = min(limit, PAGE_ROWS)
     items: list[KeyValue] = []
     size = 0
@@ -91,7 +91,7 @@ def scan_page(
 def replay_page(
     connection: sqlite3.Connection, start: str, end: str | bytes, after: int, target: int
 ) -> tuple[list[Event], int]:
-    """Changes to keys in [start, end) above `after`, and the revision up to which these are all."""
+    """Changes of keys in [start, end) after `after`, and the revision up to which the list is complete."""
     target = min(target, after + PAGE_ROWS)
     events: list[Event] = []
     size = 0
@@ -108,7 +108,7 @@ def replay_page(
 
 
 def read_latest(cursor: sqlite3.Cursor, key: str) -> KeyValue | None:
-    """What `key` holds, in an open transaction."""
+    """Current value of `key`, read inside the open transaction."""
     row = cursor.execute(_LATEST, (key,)).fetchone()
     if row is None or row[0] is None:
         return None
@@ -119,7 +119,7 @@ def read_latest(cursor: sqlite3.Cursor, key: str) -> KeyValue | None:
 def append(
     cursor: sqlite3.Cursor, revision: int, key: str, value: bytes | None, prev: KeyValue | None
 ) -> Event:
-    """Record at `revision` that `key`, which held `prev`, now holds `value` (None: is deleted)."""
+    """Records at `revision` that `key` changed from `prev` to `value`. None as value: deleted."""
     if prev is None:
         created, previous = revision, 0
     else:
@@ -129,7 +129,7 @@ def append(
 
 
 def expire_at(cursor: sqlite3.Cursor, revision: int, at: float) -> None:
-    """The version of a key that `revision` wrote, if still the latest then, expires at `at`."""
+    """Schedules the expiry at Unix time `at` of the version that `revision` wrote. A later write cancels it."""
     cursor.execute("INSERT INTO expiries (at, revision) VALUES (?, ?)", (at, revision))
 
 
@@ -139,7 +139,7 @@ def next_expiry(connection: sqlite3.Connection) -> float | None:
 
 
 def take_due(cursor: sqlite3.Cursor, now: float) -> list[KeyValue]:
-    """A page of the keys whose time has come, without those overwritten meanwhile."""
+    """Removes up to PAGE_ROWS due expiries and returns their keys. Overwritten keys are left out."""
     due: list[KeyValue] = []
     for at, revision, key in cursor.execute(_DUE, (now, PAGE_ROWS)).fetchall():
         cursor.execute("DELETE FROM expiries WHERE at = ? AND revision = ?", (at, revision))
@@ -150,9 +150,9 @@ def take_due(cursor: sqlite3.Cursor, now: float) -> list[KeyValue]:
 
 
 def sweep(connection: sqlite3.Connection, swept: int, target: int) -> int:
-    """Forget a page of history above `swept`, up to `target` at most; how far it went.
+    """Deletes a page of history above `swept`, at most up to `target`. The revision it reached.
 
-    A version goes when the change that replaced it is at or below the mark, a deletion when it is itself.
+    An old version is deleted when its successor is at or below that revision, and a deletion when it is itself.
     """
     mark = min(target, swept + PAGE_ROWS)
     connection.execute(_SWEEP_SUPERSEDED, (swept, mark))
@@ -162,7 +162,7 @@ def sweep(connection: sqlite3.Connection, swept: int, target: int) -> int:
 
 
 def prefix_end(prefix: str) -> str | bytes:
-    """The first key after all those with `prefix`. (To SQLite every blob is greater than every text.)"""
+    """First key after all keys with `prefix`. SQLite sorts every blob after every text."""
     while prefix:
         last = ord(prefix[-1])
         if last < 0x10FFFF:

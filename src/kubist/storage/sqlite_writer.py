@@ -1,7 +1,8 @@
-"""Group commit: writes of many callers, expired keys and forgotten history, one transaction after another.
+"""Group commit: one transaction after another with the queued writes, expired keys and compaction.
 
-Statements run on the event loop; only COMMIT runs in a thread (inline for a database in memory). What arrives
-meanwhile forms the next transaction. Watches hear of a transaction before its callers do.
+Statements run on the event loop. Only COMMIT runs in a thread (on the loop for a database in memory). Writes
+that arrive meanwhile form the next transaction. Watches receive a transaction before its callers get their
+responses.
 """
 
 from __future__ import annotations
@@ -17,24 +18,25 @@ from .sqlite_file import DatabaseFile
 from .store import Conflict, Event, Unavailable
 
 BATCH_WRITES = 512
-"""Writes in one transaction, so that the loop is not held longer than some milliseconds."""
+"""Maximum writes in one transaction, so that it blocks the event loop for a few milliseconds at most."""
 
 COMPANY = 4
 PATIENCE = 0.002
 LONGEST_PATIENCE = 0.01
-"""Where so many write at once, a transaction waits for all of them, as long as one comes every so many seconds: one
-large transaction costs much less than two small ones."""
+"""With at least COMPANY recent writers, BEGIN is delayed while a write arrives every PATIENCE seconds, for at
+most LONGEST_PATIENCE seconds. One large transaction costs much less than two small ones."""
 
 BUSY_RETRY = 0.02
 BUSY_SECONDS = 5.0
-"""How long writes wait for another process to let go of the file; after that they fail until it does."""
+"""Seconds that writes wait while another process locks the file. After that, writes fail until the lock is
+released."""
 
 EXPIRY_RETRY = 1.0
-"""Seconds until expired keys are tried again after a failed transaction."""
+"""Seconds between a failed transaction and the next attempt to delete expired keys."""
 
 
 class _Write:
-    """One change asked for: `value` None deletes, `expected` 0 creates."""
+    """One requested change: `value` None deletes, `expected` 0 creates."""
 
     __slots__ = ("answer", "expected", "key", "outcome", "ttl", "value")
 
@@ -50,7 +52,7 @@ class _Write:
 
 
 class Writer:
-    """The one that writes to a database; publishes what it wrote to `hub`."""
+    """The only writer of a database. Publishes its changes to `hub`."""
 
     def __init__(self, file: DatabaseFile, hub: Hub) -> None:
         self._file = file
@@ -61,20 +63,20 @@ class Writer:
         self._queue: list[_Write] = []
         self._stopping = False
 
-        # The transaction that is open, if `_busy`.
+        # State of the open transaction, valid if `_busy`.
         self._busy = False
         self._scheduled = False
         self._patience: asyncio.TimerHandle | None = None
-        """Ends the wait of a transaction for more writes."""
+        """Timer that ends the wait of a transaction for more writes."""
         self._company = 0
-        """How many have written lately: in the last transaction, and while it was committed."""
+        """Number of recent writers: writes in the last transaction plus writes that arrived during its commit."""
         self._come = 0
         self._waited = 0.0
-        """Who has come so far, and since when they wait."""
+        """Length of the queue at the last timer, and seconds waited so far."""
         self._in_doubt = False
-        """Whether the log may hold more than the hub knows: a commit that failed in words but not in fact."""
+        """Whether the log may be ahead of the hub, because a COMMIT reported an error but took effect."""
         self._blocked: float | None = None
-        """Since when another process holds the file."""
+        """Loop time since which another process locks the file."""
         self._batch: list[_Write] = []
         self._events: list[Event] = []
         self._sweep = 0
@@ -96,7 +98,7 @@ class Writer:
         return answer
 
     def compact(self, revision: int) -> asyncio.Future[None]:
-        """Refuse history below `revision` from now on, and sweep it away page by page."""
+        """Rejects reads below `revision` from now on, and deletes that history page by page."""
         self.compacted = max(self.compacted, revision)
         done: asyncio.Future[None] = self._loop.create_future()
         self._compactions.append((revision, done))
@@ -104,7 +106,7 @@ class Writer:
         return done
 
     async def stop(self) -> None:
-        """Commit what was asked for; the rest can wait for the next process."""
+        """Commits the queued writes. Compaction and expiry continue at the next start."""
         self._stopping = True
         if self._expiry is not None:
             self._expiry.cancel()
@@ -114,7 +116,7 @@ class Writer:
             self._thread.stop()
 
     def _schedule(self, *, patient: bool = False) -> None:
-        """Begin a transaction: not at once, as whoever else is ready to run may have a write for it."""
+        """Schedules a transaction after the current callbacks of the loop, because these may add writes to it."""
         if self._busy:
             return
         waits = patient and self._thread is not None and COMPANY <= self._company > len(self._queue)
@@ -131,7 +133,7 @@ class Writer:
             self._loop.call_soon(self._begin)
 
     def _wait_on(self) -> None:
-        """Some time has passed: wait on if somebody has come."""
+        """Waits further if more writes have arrived since the last timer."""
         self._waited += PATIENCE
         if len(self._queue) == self._come or self._waited >= LONGEST_PATIENCE:
             self._begin()
@@ -159,7 +161,7 @@ class Writer:
             self._thread.commit(self._end)
 
     def _come_again(self) -> bool:
-        """Another process holds the file: try later, with the same writes and more. False: for too long."""
+        """Retries later because another process locks the file. False after BUSY_SECONDS."""
         now = self._loop.time()
         self._blocked = self._blocked or now
         if now - self._blocked >= BUSY_SECONDS:
@@ -185,7 +187,7 @@ class Writer:
                     write.outcome = Conflict(current)
                     continue
                 event = log.append(cursor, revision + 1, write.key, write.value, current)
-            except ValueError as error:  # a key that is no text
+            except ValueError as error:  # the key is not valid text
                 write.outcome = error
                 continue
             write.outcome = revision = event.revision
@@ -235,10 +237,10 @@ class Writer:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         except sqlite3.Error:
-            return  # the next BEGIN will say so
+            return  # the next BEGIN reports the error
 
     def _catch_up(self, revision: int) -> None:
-        """Publish what is in the log and not in the hub."""
+        """Publishes the changes that the log has and the hub does not."""
         while self._hub.revision < revision:
             events, reached = log.replay_page(self._connection, "", b"", self._hub.revision, revision)
             self._hub.publish(reached, events)

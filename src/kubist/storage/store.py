@@ -1,8 +1,8 @@
-"""The contract every store answers: etcd's, on one page.
+"""The `Store` contract: etcd's data model on one page.
 
-A store knows keys, bytes and revisions; never an object. It has one global revision that rises by one or
-more with every change. Implementations: `sqlite` (one process), `remote` (several on one machine, one of which
-has the file) and `etcd` (several machines).
+A store holds keys, bytes and revisions; it does not know objects. It has one global revision that rises by one
+or more with every change. Implementations: `sqlite` (one process), `remote` (several processes on one machine,
+one of which owns the file) and `etcd` (several machines).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class KeyValue(NamedTuple):
 
 
 class Event(NamedTuple):
-    """One change. A deletion has `kv` None; `prev` is what the key held before the change, if anything."""
+    """One change. A deletion has `kv` None. `prev` is the earlier value, None if the key was absent."""
 
     revision: int
     key: str
@@ -30,9 +30,9 @@ class Event(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What a watch yields: changes in revision order, complete up to and including `revision`.
+    """Item of a watch: changes in revision order, complete up to and including `revision`.
 
-    No events means progress only: nothing else happened below the prefix up to `revision`.
+    A Batch without events reports progress: no other change happened below the prefix up to `revision`.
     """
 
     revision: int
@@ -40,7 +40,7 @@ class Batch(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """A page of keys in byte order, all as of `revision`. `more`: keys follow the last one returned."""
+    """Page of keys in byte order at `revision`. `more`: keys follow the last one returned."""
 
     revision: int
     items: list[KeyValue]
@@ -48,11 +48,11 @@ class Scan(NamedTuple):
 
 
 class StoreError(Exception):
-    """Base of what a store raises."""
+    """Base class of the errors of a store."""
 
 
 class Conflict(StoreError):
-    """The key is not at the expected revision; `current` is what it holds now (None: absent)."""
+    """The key is not at the expected revision. `current` is its current value (None: absent)."""
 
     def __init__(self, current: KeyValue | None) -> None:
         super().__init__("the key is not at the expected revision")
@@ -60,7 +60,7 @@ class Conflict(StoreError):
 
 
 class Compacted(StoreError):
-    """History at the asked revision is gone; `revision` is the oldest that can still be asked for."""
+    """The requested revision is compacted. `revision` is the oldest revision that is available."""
 
     def __init__(self, revision: int) -> None:
         super().__init__(f"required revision has been compacted; the oldest is {revision}")
@@ -68,7 +68,7 @@ class Compacted(StoreError):
 
 
 class FutureRevision(StoreError):
-    """The asked revision has not happened yet; `revision` is the current one."""
+    """The requested revision is in the future. `revision` is the current one."""
 
     def __init__(self, revision: int) -> None:
         super().__init__(f"required revision is a future revision; the current is {revision}")
@@ -76,57 +76,59 @@ class FutureRevision(StoreError):
 
 
 class Unavailable(StoreError):
-    """The store cannot answer now (disk full, etcd away). The change may or may not have happened."""
+    """The store cannot respond now (disk full, etcd unreachable). The change may or may not have happened."""
 
 
 class OpenFailed(StoreError):
-    """The store cannot be opened: locked by another process, corrupt, unwritable. The message says it all."""
+    """The store cannot be opened: locked by another process, corrupt, or not writable. The message is complete."""
 
 
 class Store(Protocol):
     """Durable, ordered, versioned keys. A change is durable before the call that made it returns."""
 
     local: bool
-    """True where one server, of however many processes, is all that writes: it need not agree with others."""
+    """True if one server, with any number of processes, is the only writer. It then needs no leader election."""
 
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...
 
     async def revision(self) -> int:
-        """The current revision, linearizable: not lower than that of any change answered anywhere."""
+        """Current revision, linearizable: not lower than the revision of any completed change."""
         ...
 
     async def request_progress(self) -> None:
-        """Have open watches yield a Batch soon that says how far they have come. Nothing to do where `local`."""
+        """Makes open watches yield a Batch with the current revision soon. Not needed if `local`."""
         ...
 
     async def get(self, key: str, revision: int = 0) -> KeyValue | None: ...
 
     async def scan(self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0) -> Scan:
-        """Keys below `prefix`, from `start` (a full key, inclusive) on, as of `revision` (0: now)."""
+        """Keys below `prefix` at `revision` (0: current), starting at `start` (a full key, inclusive)."""
         ...
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> int:
-        """Write an absent key; its revision. `Conflict` if present. `ttl`: seconds until it expires by itself."""
+        """Creates a key and returns its revision. `Conflict` if it exists. `ttl`: seconds until it expires."""
         ...
 
     async def update(self, key: str, value: bytes, expected: int, *, ttl: int = 0) -> int:
-        """Replace the key if its mod_revision is `expected`; the new revision. Otherwise `Conflict`."""
+        """Replaces the key if its mod_revision is `expected`, and returns the new revision. Otherwise
+        `Conflict`."""
         ...
 
     async def delete(self, key: str, expected: int) -> int:
-        """Remove the key if its mod_revision is `expected`; the deletion's revision. Otherwise `Conflict`."""
+        """Deletes the key if its mod_revision is `expected`, and returns the revision of the deletion.
+        Otherwise `Conflict`."""
         ...
 
     def watch(self, prefix: str, after: int) -> AsyncIterator[Batch]:
-        """Every change below `prefix` with a revision greater than `after`, forever, in order, none twice.
+        """All changes below `prefix` after revision `after`, without end, in order and without duplicates.
 
-        Starts with a Batch (empty if need be) that says how far history has been replayed. Raises
-        `Compacted` if that history is gone, `Unavailable` if the store went away (watch again to resume).
+        The first Batch, which may be empty, reports how far history was replayed. Raises `Compacted` if that
+        history is deleted, and `Unavailable` if the store is unreachable (watch again to resume).
         """
         ...
 
     async def compact(self, revision: int) -> None:
-        """Forget history below `revision`; reads at it and after stay possible."""
+        """Deletes history below `revision`. Reads at `revision` and later stay possible."""
         ...

@@ -1,7 +1,7 @@
-"""What a store and its remote users say to each other: frames on a Unix socket, each a length and a tuple.
+"""Protocol between a store and its remote clients: frames of a length and a tuple on a Unix socket.
 
-The two ends are always the same program on the same machine, so tuples are marshalled: nothing is quicker. Requests
-are `(id, verb, *arguments)`, answers `(id, kind, value)`; answers with the id FEED are changes nobody asked for.
+Both ends are the same program on the same machine, so tuples use `marshal`, which is the fastest. Requests are
+`(id, verb, *arguments)`, responses `(id, kind, value)`. Messages with the id FEED are changes, not responses.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def frame(*message: Any) -> bytes:
 
 
 class Frames(asyncio.Protocol):
-    """One end of a connection: hands whole messages on, and says when what was written has been taken.
+    """One end of a connection: delivers whole messages and applies backpressure.
 
-    What is sent in one turn of the loop goes out together: a system call costs more than all that is done for a frame.
+    Frames sent in one turn of the loop are written together, because a system call costs more than a frame.
     """
 
     def __init__(self, received: Callable[[Message], None], lost: Callable[[], None]) -> None:
@@ -87,7 +87,7 @@ class Frames(asyncio.Protocol):
             self._room = None
 
     async def drained(self) -> None:
-        """Until the other end has taken most of what was sent."""
+        """Waits until the peer has read most of the sent data."""
         if self._room is not None:
             await asyncio.shield(self._room)
 
@@ -137,7 +137,7 @@ def read_events(rows: Iterable[tuple[int, str, Pair | None, Pair | None]]) -> li
 
 
 def failure(error: Exception) -> tuple[str, Any]:
-    """An error of the store as kind and value."""
+    """Error of the store as kind and value."""
     if isinstance(error, Conflict):
         return "conflict", pair(error.current)
     if isinstance(error, Compacted):

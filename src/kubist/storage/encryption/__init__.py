@@ -1,1 +1,2 @@
-"""Encryption at rest: a store around the store, with kube-apiserver's configuration file and stored forms."""
+"""Encryption at rest: a `Store` that wraps another store, with kube-apiserver's configuration file and storage
+formats."""

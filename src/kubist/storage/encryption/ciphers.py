@@ -1,7 +1,7 @@
-"""The ciphers that values are kept under, each with one key: AES-CBC, AES-GCM, secretbox, and none.
+"""Ciphers with one key each: AES-CBC, AES-GCM, secretbox and identity (no encryption).
 
-Stored forms are kube-apiserver's. Libraries are loaded when a cipher is made, so that a server without
-encryption does not.
+The stored bytes have kube-apiserver's format. Each cipher imports its library in its constructor, so a server
+without encryption does not load it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TOO_SHORT = "the stored data was shorter than the required size"
 
 
 class Identity:
-    """Values as they are. What is encrypted is none of them."""
+    """Stores values in plain text. Rejects encrypted values."""
 
     def seal(self, data: bytes, context: DataContext) -> bytes:
         return data
@@ -31,7 +31,7 @@ class Identity:
 
 
 class AesCbc:
-    """A random IV, then the blocks with PKCS#7 padding. Nothing is authenticated."""
+    """AES-CBC: a random IV, then the blocks with PKCS#7 padding. The ciphertext is not authenticated."""
 
     def __init__(self, key: bytes) -> None:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -65,7 +65,8 @@ class AesCbc:
 
 
 class AesGcm:
-    """A random nonce, then ciphertext and tag. A value opens only under the key of the store it was sealed for."""
+    """AES-GCM: a random nonce, then ciphertext and tag. The storage key is authenticated, so a value copied to
+    another key is unreadable."""
 
     def __init__(self, key: bytes) -> None:
         from cryptography.exceptions import InvalidTag
@@ -88,7 +89,7 @@ class AesGcm:
 
 
 class Secretbox:
-    """A random nonce, then NaCl's box (XSalsa20 and Poly1305)."""
+    """Secretbox: a random nonce, then NaCl's box (XSalsa20 and Poly1305)."""
 
     def __init__(self, key: bytes) -> None:
         try:

@@ -1,6 +1,7 @@
-"""The EncryptionConfiguration file: which resources are kept under which providers and keys.
+"""EncryptionConfiguration file: the providers and keys of each resource.
 
-Read strictly and checked by kube-apiserver's rules; what is wrong is a ValueError of one line, without a key.
+Parsing is strict and follows kube-apiserver's validation. An error is a one-line ValueError that contains no
+key.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ NO_REST = ("apiserveripinfo", "serviceipallocations", "servicenodeportallocation
 
 
 class Provider(NamedTuple):
-    """A cipher with keys: how values under it begin, the key sizes it takes, what to call it in messages."""
+    """Cipher provider: prefix of stored values, cipher class, allowed key sizes in bytes, and the name used in
+    messages."""
 
     prefix: bytes
     cipher: type[AesCbc] | type[AesGcm] | type[Secretbox]
@@ -59,14 +61,14 @@ EVERYTHING = GroupResource("*", "*")
 
 
 class Encryption:
-    """What a configuration file says."""
+    """Parsed EncryptionConfiguration."""
 
     def __init__(self, transformers: Mapping[GroupResource, Choice], content_hash: str = "") -> None:
         self._transformers = transformers
         self.content_hash = content_hash
 
     def transformer(self, of: GroupResource) -> Transformer | None:
-        """How objects of a resource are kept: by the most specific of the names that cover it. None: plainly."""
+        """Transformer of a resource: the one of the most specific matching name. None: stored in plain text."""
         for name in (of, GroupResource(of.group, "*"), EVERYTHING):
             if (found := self._transformers.get(name)) is not None:
                 return found
@@ -74,7 +76,7 @@ class Encryption:
 
 
 def digest(path: str) -> str:
-    """Changes when the file does, and tells nothing of what is in it."""
+    """SHA-256 of the file. It changes with the file and reveals nothing about the keys."""
     return "sha256:" + hashlib.sha256(_content(path)).hexdigest()
 
 
@@ -83,8 +85,8 @@ def read(path: str) -> Encryption:
     try:
         config = yaml.safe_load(content)
     except (yaml.YAMLError, UnicodeDecodeError):
-        # The parser's own words would show the lines around.
-        raise ValueError(f"the encryption configuration {path} is no YAML") from None
+        # The parser's message would quote lines of the file, which may contain keys.
+        raise ValueError(f"the encryption configuration {path} is not valid YAML") from None
     try:
         encryption = parse(config)
     except ValueError as error:
@@ -101,7 +103,7 @@ def _content(path: str) -> bytes:
 
 
 def parse(config: Any) -> Encryption:
-    """An EncryptionConfiguration as its transformers."""
+    """Transformers by resource from a decoded EncryptionConfiguration."""
     if not isinstance(config, dict) or config.get("kind") != "EncryptionConfiguration":
         raise ValueError("its kind is not EncryptionConfiguration")
     if config.get("apiVersion") != API_VERSION:
@@ -136,7 +138,7 @@ def _option(provider: dict[str, Any]) -> tuple[bytes, Transformer]:
 
 
 def _shape(config: dict[str, Any]) -> Iterator[FieldError]:
-    """Fields that there are not, which a strict reader refuses."""
+    """Errors for unknown fields, because the file is decoded strictly."""
     yield from _unknown(config, "", ("kind", "apiVersion", "resources"))
     for i, entry in enumerate(_maps(config.get("resources"))):
         path = f"resources[{i}]"

@@ -1,18 +1,18 @@
-"""Values that cannot be read: what marks them, and the words for why."""
+"""Unreadable values: their marker and the error messages."""
 
 from __future__ import annotations
 
 ENCRYPTED = b"k8s:enc:"
-"""How every encrypted value begins, whatever the cipher; no other value does."""
+"""Prefix of every encrypted value, for all ciphers. No plain value starts with it."""
 NOT_PLAIN = "identity transformer tried to read encrypted data"
 
 
 class Unreadable(Exception):
-    """A stored value that does not open; the text says why, as the reference does."""
+    """Stored value that cannot be decrypted. The message is the reference's."""
 
 
 class Sealed(bytes):
-    """A value that does not open, as it is stored."""
+    """Stored bytes of a value that cannot be decrypted, with the reason."""
 
     reason: str
 
@@ -23,7 +23,7 @@ class Sealed(bytes):
 
 
 def reason(value: bytes, error: Exception) -> str:
-    """Why a value is no object: it does not open, or holds something else."""
+    """Reason why a stored value is not an object: decryption failed, or the plain value is invalid."""
     if isinstance(value, Sealed):
         return value.reason
     return NOT_PLAIN if value.startswith(ENCRYPTED) else str(error)

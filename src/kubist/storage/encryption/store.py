@@ -1,4 +1,4 @@
-"""A store that keeps chosen values encrypted in another one. Whoever uses it sees plain values only."""
+"""Store that encrypts the values of configured resources in an inner store. Callers see plain values only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RELOAD_SECONDS = 5.0
 
 
 class EncryptedStore:
-    """`Store` on top of `store`."""
+    """`Store` that encrypts the values of the inner store `store`."""
 
     def __init__(self, store: Store, values: Values) -> None:
         self.inner = store
@@ -25,12 +25,13 @@ class EncryptedStore:
         self.values = values
 
     async def stale(self, key: str) -> bool:
-        """Whether the value of a key should be written again though it has not changed."""
+        """Whether the value of a key must be rewritten although it is unchanged, because the key or provider
+        changed."""
         held = await self.inner.get(key)
         return held is not None and self.values.stale(held)
 
     async def follow(self, path: str, *, every: float = RELOAD_SECONDS) -> AsyncIterator[None]:
-        """Take up the configuration file whenever it changes; yields each time it has."""
+        """Reloads the configuration file when its content changes. Yields after each successful reload."""
         values, said = self.values, ""
         while True:
             await asyncio.sleep(every)
@@ -47,7 +48,7 @@ class EncryptedStore:
             said = ""
             values.use(encryption)
             values.tally.reloaded("success")
-            log.info("took up the new encryption configuration %s", path)
+            log.info("reloaded the encryption configuration %s", path)
             yield
 
     async def open(self) -> None:

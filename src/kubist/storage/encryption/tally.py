@@ -1,4 +1,4 @@
-"""What encryption is counted by: how many values of which resource went through which key, and how long it took."""
+"""Metrics of encryption: operations and durations by resource, direction and key prefix."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ Operation = tuple[str, str, str, str]
 
 @dataclass(slots=True)
 class Duration:
-    """How long values took in one direction under one prefix."""
+    """Histogram of durations in one direction under one prefix."""
 
     buckets: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
     sum: float = 0.0
 
 
 class Tally:
-    """The counters of one server."""
+    """Encryption counters of one server."""
 
     def __init__(self) -> None:
         self.operations: dict[Operation, int] = {}
         self.durations: dict[tuple[str, str], Duration] = {}
         self.reloads: dict[str, tuple[int, float]] = {}
-        """How often, and when last, the configuration was read again, by outcome."""
+        """Number and Unix time of the last reload of the configuration, by outcome."""
         self.config_hash = ""
 
     def add(self, resource: str, direction: str, prefix: str, began: float, ok: bool) -> None:
@@ -47,7 +47,7 @@ class Tally:
         self.reloads[outcome] = count + 1, time.time()
 
     def samples(self) -> Iterator[tuple[str, str, tuple[tuple[str, str], ...], float]]:
-        """Name, type, labels and value of each sample, those of one name together."""
+        """Name, type, labels and value of each sample. Samples of one name are adjacent."""
         name = "apiserver_storage_transformation_operations_total"
         for (resource, direction, prefix, status), count in sorted(self.operations.items()):
             labels = (
@@ -79,7 +79,7 @@ class Tally:
 
 @dataclass(slots=True, frozen=True)
 class DataContext:
-    """What a value belongs to: its key in the store, which is authenticated with it, and its resource."""
+    """Context of a value: its storage key, which AES-GCM authenticates, its resource, and the counters."""
 
     key: bytes
     resource: str

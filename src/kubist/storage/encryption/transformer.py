@@ -1,6 +1,6 @@
-"""Several ways to keep a value, told apart by what it begins with: the first one writes, all of them read.
+"""Transformers selected by the prefix of the stored value: the first writes, all of them read.
 
-Providers of a resource are chosen between in this way, and the keys of a provider in turn.
+Used twice: for the providers of a resource, and for the keys of a provider.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from kubist.storage.encryption.tally import DataContext
 
 
 class Transformer(Protocol):
-    """Plain values to stored ones and back."""
+    """Encrypts and decrypts values."""
 
     def seal(self, data: bytes, context: DataContext) -> bytes: ...
 
     def open(self, data: bytes, context: DataContext) -> tuple[bytes, bool]:
-        """The plain value, and whether it is stale: a write would store it in another way. Or `Unreadable`."""
+        """Plain value, and whether it is stale: a write would use another key or provider. Raises `Unreadable`."""
         ...
 
 
 class Choice:
-    """`options`: prefix and transformer each; `otherwise` says what is wrong with a value that has none of them."""
+    """Tries transformers by prefix. `otherwise` is the error message for a value that no prefix matches."""
 
     def __init__(self, options: Sequence[tuple[bytes, Transformer]], otherwise: str) -> None:
         self.options = list(options)
@@ -47,7 +47,8 @@ class Choice:
             try:
                 opened, stale = transformer.open(data[len(prefix) :], context)
             except Unreadable as error:
-                # Plain text is what no other option claims; and of one cipher there may be several providers.
+                # Identity has an empty prefix, so it also sees values of other providers. One cipher may have
+                # several providers.
                 if prefix:
                     context.tally.add(context.resource, "from_storage", shown, began, ok=False)
                     failures.append(str(error))

@@ -1,6 +1,7 @@
-"""Stored values and plain ones: which resource a key is of, and so how its value is kept.
+"""Encrypts and decrypts values by the resource of their key.
 
-A value that does not open comes out as it is stored, with the reason (`Sealed`): it must not stop the others.
+A value that cannot be decrypted is returned as stored, with the reason (`Sealed`), so that it does not block
+other values.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ ROOT = "/registry/"
 
 
 class Values:
-    """`resources` names the resource of each key prefix that is not simply `/registry/GROUP/RESOURCE/`; `prefix`
-    is what stands in the store for `/registry`, as keys are authenticated as they are there. Keys of no resource
-    are left alone."""
+    """`resources` maps key prefixes other than `/registry/GROUP/RESOURCE/` to their resource.
+
+    `prefix` replaces `/registry` in the authenticated key, because AES-GCM authenticates the key as it is in
+    etcd. Keys that belong to no resource are stored in plain text.
+    """
 
     def __init__(
         self, encryption: Encryption, resources: Mapping[str, GroupResource], *, prefix: str = "/registry"
@@ -30,7 +33,7 @@ class Values:
         self.use(encryption)
 
     def use(self, encryption: Encryption) -> None:
-        """Write and read by this configuration from now on."""
+        """Switches to this configuration for reads and writes."""
         self.encryption = encryption
         self._ways: dict[str, tuple[Transformer | None, str]] = {}
         self.tally.config_hash = encryption.content_hash
@@ -51,7 +54,7 @@ class Values:
         return KeyValue(kv.key, value, kv.create_revision, kv.mod_revision)
 
     def stale(self, kv: KeyValue) -> bool:
-        """Whether a write would keep the same value under another key or provider than it is now."""
+        """Whether a write would store the same value under another key or provider."""
         way = self._way(kv.key)
         try:
             return way is not None and way[0].open(kv.value, way[1])[1]
@@ -59,7 +62,7 @@ class Values:
             return False
 
     def _way(self, key: str) -> tuple[Transformer, DataContext] | None:
-        """How the value of a key is kept; None: plainly."""
+        """Transformer and context for a key. None: the value is stored in plain text."""
         end = key.find("/", len(ROOT)) + 1
         found = self._ways.get(key[:end])
         if found is None:
