@@ -13,10 +13,12 @@ from kubist.meta import objectmeta, status
 from kubist.meta.numerals import odd_number, rounded
 from kubist.patch import apply as ssa
 from kubist.resources.strategy import Scale, Update
+from kubist.schema.catalog import schema_for
 from kubist.schema.decode import restored
 from kubist.schema.leaves import WRAP
 from kubist.turns import away
 from kubist.verbs import body, create, guarded, managed, update
+from kubist.verbs import scale as scales
 from kubist.verbs.call import Call
 
 Object = dict[str, Any]
@@ -167,9 +169,6 @@ def _unscalable(what: str) -> status.APIError:
 
 async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Response:
     """Apply to the scale sub-resource: replicas are the one field there is to own."""
-    from kubist.schema.catalog import schema_for
-    from kubist.verbs import scale as scales
-
     configuration, complaints = await away(call.long, read, call)
     check_kind(configuration, managed.SCALE, "Scale")
     schema = schema_for("autoscaling", "v1", "Scale")

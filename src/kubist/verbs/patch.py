@@ -22,6 +22,7 @@ from kubist.schema.mistakes import first_mistake
 from kubist.schema.node import Schema
 from kubist.schema.order import in_declared_order, with_sorted_keys
 from kubist.turns import away
+from kubist.verbs import apply as apply_verb
 from kubist.verbs import body, create, guarded, managed, options, otherversion, scale, schemes, update
 from kubist.verbs.call import Call
 
@@ -141,13 +142,11 @@ async def patch(call: Call) -> Response:
     kind = patch_type(call)
     path = update.way_in(call)
     if isinstance(path, Scale):
-        return await scale.patch(call, path, kind)
+        return await _patch_scale(call, path, kind)
     shown = call.negotiate("object")
     apply = kind == APPLY
     force = _options(call, apply)
     if apply:
-        from kubist.verbs import apply as apply_verb
-
         return await apply_verb.apply(call, path, shown, force)
     change = Change(call, kind)
     wanted = body.expected(call.resource)
@@ -191,6 +190,31 @@ async def patch(call: Call) -> Response:
 
     outcome = await guarded.update(call, path, patched, lend=True)
     return await update.answer(call, outcome, shown)
+
+
+async def _patch_scale(call: Call, path: Scale, kind: str) -> Response:
+    shown = call.negotiate("object")
+    apply = kind == APPLY
+    chosen = options.write_options("PatchOptions", call.query, call.request.query, apply=apply)
+    context = call.context
+    context.dry_run, context.field_manager = chosen.dry_run, chosen.field_manager
+    context.field_validation = chosen.field_validation
+    wanted = scale.expected_scale()
+    if apply:
+        return await apply_verb.apply_scale(call, path, shown, bool(chosen.force))
+    change = Change(call, kind, wanted.schema)
+
+    async def patched(old: Object) -> Object:
+        live = scale.view(old, path)
+        if call.resource.custom and path.values(old)[0] is None:
+            live["spec"]["replicas"] = scale.UNSET
+        owners = managed.of_scale(call, old, path)
+        change.owners = {"managedFields": owners} if owners else {}
+        new = decode(change, wanted, change(live))
+        check_identity(call, new, old)
+        return new
+
+    return await scale.write(call, path, patched, shown, None)
 
 
 def patch_type(call: Call) -> str:

@@ -8,7 +8,7 @@ from kubist.http.messages import Response
 from kubist.meta import fields, names, objectmeta, status
 from kubist.resources.strategy import Scale
 from kubist.schema.catalog import schema_for
-from kubist.verbs import body, create, guarded, managed, options, schemes
+from kubist.verbs import body, guarded, managed
 from kubist.verbs.call import Call
 
 Object = dict[str, Any]
@@ -52,57 +52,6 @@ async def get(call: Call) -> Response:
     if call.resource.custom and path.values(obj)[0] is None:
         raise status.internal_error(f'the spec replicas field ".{path.spec_replicas}" does not exist')
     return await call.value(200, view(obj, path), shown)
-
-
-async def update(call: Call, path: Scale) -> Response:
-    from kubist.verbs.update import _options, check_name
-
-    shown = call.negotiate("object")
-    _options(call)
-    try:
-        scale = body.read(call, expected_scale())
-    except status.APIError as error:
-        if not call.resource.custom or error.code != 400:
-            raise
-        # The scheme of custom resources holds options alone.
-        why = f'no kind is registered for the type v1.Scale in scheme "{schemes.CUSTOM}"'
-        raise status.bad_request(why) from None
-    create.match_namespace(call, scale["metadata"])
-    check_name(call, scale["metadata"])
-
-    async def replaced(_old: Object) -> Object:
-        return scale
-
-    return await write(call, path, replaced, shown, scale["metadata"].get("uid"))
-
-
-async def patch(call: Call, path: Scale, kind: str) -> Response:
-    from kubist.verbs import patch as patch_verb
-
-    shown = call.negotiate("object")
-    apply = kind == patch_verb.APPLY
-    chosen = options.write_options("PatchOptions", call.query, call.request.query, apply=apply)
-    context = call.context
-    context.dry_run, context.field_manager = chosen.dry_run, chosen.field_manager
-    context.field_validation = chosen.field_validation
-    wanted = expected_scale()
-    if apply:
-        from kubist.verbs import apply as apply_verb
-
-        return await apply_verb.apply_scale(call, path, shown, bool(chosen.force))
-    change = patch_verb.Change(call, kind, wanted.schema)
-
-    async def patched(old: Object) -> Object:
-        live = view(old, path)
-        if call.resource.custom and path.values(old)[0] is None:
-            live["spec"]["replicas"] = UNSET
-        owners = managed.of_scale(call, old, path)
-        change.owners = {"managedFields": owners} if owners else {}
-        scale = patch_verb.decode(change, wanted, change(live))
-        patch_verb.check_identity(call, scale, old)
-        return scale
-
-    return await write(call, path, patched, shown, None)
 
 
 async def write(call: Call, path: Scale, transform: Any, shown: Any, uid: str | None) -> Response:

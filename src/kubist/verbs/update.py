@@ -11,7 +11,7 @@ from kubist.jsontext.errors import DecodeError
 from kubist.meta import objectmeta, status
 from kubist.resources.strategy import Scale, Update
 from kubist.turns import away
-from kubist.verbs import body, create, guarded, managed, options, scale
+from kubist.verbs import body, create, guarded, managed, options, scale, schemes
 from kubist.verbs.call import Call
 
 Object = dict[str, Any]
@@ -31,7 +31,7 @@ def way_in(call: Call) -> Update | Scale:
 async def update(call: Call) -> Response:
     path = way_in(call)
     if isinstance(path, Scale):
-        return await scale.update(call, path)
+        return await _update_scale(call, path)
     shown = call.negotiate("object")
     _options(call)
     obj, cleared = await away(call.long, _read, call)
@@ -57,6 +57,26 @@ async def update(call: Call) -> Response:
         precondition_uid=metadata.get("uid"),
     )
     return await answer(call, outcome, shown)
+
+
+async def _update_scale(call: Call, path: Scale) -> Response:
+    shown = call.negotiate("object")
+    _options(call)
+    try:
+        new = body.read(call, scale.expected_scale())
+    except status.APIError as error:
+        if not call.resource.custom or error.code != 400:
+            raise
+        # The scheme of custom resources holds options alone.
+        why = f'no kind is registered for the type v1.Scale in scheme "{schemes.CUSTOM}"'
+        raise status.bad_request(why) from None
+    create.match_namespace(call, new["metadata"])
+    check_name(call, new["metadata"])
+
+    async def replaced(_old: Object) -> Object:
+        return new
+
+    return await scale.write(call, path, replaced, shown, new["metadata"].get("uid"))
 
 
 def _read(call: Call) -> tuple[Object, bool]:
