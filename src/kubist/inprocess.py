@@ -12,6 +12,7 @@ Everything is as under `kubist serve`: certificates, tokens, control loops. Noth
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import secrets
 import ssl
@@ -26,6 +27,7 @@ from kubist import server as api_server
 from kubist.config import Config
 from kubist.runtime import kubeconfig
 from kubist.runtime.pki import prepare
+from kubist.runtime.run import new_event_loop
 from kubist.settings import Settings
 from kubist.storage.sqlite import SqliteStore
 from kubist.storage.store import Store
@@ -52,8 +54,6 @@ class LoopThread:
     """An event loop in a thread, which may carry any number of servers."""
 
     def __init__(self) -> None:
-        from kubist.runtime.run import new_event_loop
-
         self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._run, name="kubist", daemon=True)
         self._thread.start()
@@ -131,8 +131,6 @@ class Server:
         image: bytes | None = None,
         **settings: Unpack[Settings],
     ) -> None:
-        import dataclasses
-
         self.config = dataclasses.replace(config or DEFAULTS, **settings)
         self._given_identity = identity
         self._given_thread = thread
@@ -189,8 +187,6 @@ class Server:
             raise
 
     async def _start(self) -> None:
-        import dataclasses
-
         identity = self._given_identity
         if identity is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="kubist-")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import ipaddress
 import logging
 import socket
 import ssl
@@ -11,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kubist import files
+from kubist import bootstrap, files
 from kubist.admission.chain import Admission
 from kubist.admission.registry import build
 from kubist.application import API
@@ -153,8 +154,6 @@ class Server:
         self.ready = True
 
     async def _bootstrap(self, port: int) -> None:
-        from kubist import bootstrap
-
         config = dataclasses.replace(self.config, secure_port=port)
         await bootstrap.ensure(self.registry, config, endpoints=not leases_address(config))
 
@@ -318,8 +317,6 @@ def serving_context(config: Config) -> ssl.SSLContext:
 
 def serving_names(config: Config) -> list[str]:
     """What clients may call the server."""
-    import ipaddress
-
     first = str(next(ipaddress.ip_network(config.service_cluster_ip_range.split(",")[0]).hosts()))
     names = ["localhost", "127.0.0.1", "::1", socket.gethostname(), first]
     names += [

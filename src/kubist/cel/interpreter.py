@@ -22,6 +22,7 @@ from kubist.cel.ast import (
 from kubist.cel.checker import TYPE_NAMES
 from kubist.cel.convert import converter
 from kubist.cel.errors import CostExceeded, EvaluationError, NoSuchOverload
+from kubist.cel.escaping import unescape
 from kubist.cel.frames import Closure, Extra, Frame
 from kubist.cel.functions import FUNCTIONS
 from kubist.cel.libraries import LIBRARIES
@@ -126,8 +127,6 @@ def _field_type(type_: Type, name: str) -> Type | None:
 
 def field_name(type_: Type, name: str) -> str:
     """The key of a field in the object: names that CEL cannot spell are escaped."""
-    from kubist.cel.escaping import unescape
-
     if type_.kind == "opaque" and type_.params:
         type_ = type_.params[0]
     return unescape(name) if type_.kind == "object" else name

@@ -6,12 +6,13 @@ from typing import Any
 
 import orjson
 
-from kubist.codec import negotiate
+from kubist.codec import negotiate, protobuf, yaml
 from kubist.codec.representation import indented
 from kubist.http.messages import Request
 from kubist.jsontext.errors import DecodeError
 from kubist.meta import status
 from kubist.request import parse_query
+from kubist.schema.catalog import schema_for
 
 
 def render_status(request: Request, shown: dict[str, Any]) -> tuple[bytes, str]:
@@ -25,16 +26,11 @@ def render_status(request: Request, shown: dict[str, Any]) -> tuple[bytes, str]:
         media = negotiate.MediaType(negotiate.JSON, pretty=True)
     try:
         if media.serializer == negotiate.YAML:
-            from kubist.codec import yaml
-
             return yaml.dumps(shown), negotiate.YAML
         if media.serializer == negotiate.PROTOBUF:
-            from kubist.codec import protobuf
-            from kubist.schema.catalog import schema_for
-
             raw = protobuf.encode(schema_for("", "v1", "Status"), shown)
             return protobuf.wrap("v1", "Status", raw), negotiate.PROTOBUF
-    except (ImportError, DecodeError):
+    except DecodeError:
         pass
     if media.pretty:
         return indented(shown), negotiate.JSON

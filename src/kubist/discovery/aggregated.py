@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from kubist.aggregation.aggregation import Aggregation
-from kubist.codec import negotiate, protobuf
+from kubist.codec import negotiate, protobuf, yaml
 from kubist.discovery import documents
 from kubist.resources.resource import Resource, Resources
 from kubist.schema.catalog import by_name
@@ -122,8 +122,6 @@ def _kind(group: str, version: str, kind: str) -> Object:
 
 def _write(serializer: str, document: Object) -> bytes:
     if serializer == negotiate.YAML:
-        from kubist.codec import yaml
-
         return yaml.dumps(document)
     if serializer == negotiate.PROTOBUF:
         return protobuf.wrap(API_VERSION, KIND, protobuf.encode(_list_schema(), document))

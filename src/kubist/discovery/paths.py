@@ -10,8 +10,9 @@ from typing import Any
 import orjson
 
 from kubist.aggregation.aggregation import Aggregation
-from kubist.codec import negotiate
+from kubist.codec import negotiate, yaml
 from kubist.codec.representation import indented
+from kubist.codec.representation_protobuf import enveloped
 from kubist.config import KUBERNETES_VERSION, Config
 from kubist.discovery import documents
 from kubist.discovery.aggregated import SUFFIX, Aggregated, asked_for
@@ -181,12 +182,8 @@ class Paths:
 
 def _write(media: negotiate.MediaType, document: dict[str, Any]) -> bytes:
     if media.serializer == negotiate.YAML:
-        from kubist.codec import yaml
-
         return yaml.dumps(document)
     if media.serializer == negotiate.PROTOBUF:
-        from kubist.codec.representation_protobuf import enveloped
-
         return enveloped(document)
     if media.pretty:
         return indented(document)

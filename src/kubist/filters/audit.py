@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from kubist.codec import protobuf, yaml
 from kubist.filters.attributes import Attributes
 from kubist.filters.auditfile import AuditFile
 from kubist.filters.auditpolicy import LEVELS, AuditPolicy, Verdict
@@ -19,6 +20,7 @@ from kubist.http.messages import Answer, Request, Response
 from kubist.jsontext.errors import DecodeError
 from kubist.meta.times import format_micro_time
 from kubist.resources.context import User
+from kubist.schema.catalog import schema_for
 
 log = logging.getLogger("kubist.filters")
 
@@ -195,16 +197,11 @@ class Trail:
         """A body as the log shows it: JSON, whatever it was sent as."""
         try:
             if "protobuf" in content_type:
-                from kubist.codec import protobuf
-                from kubist.schema.catalog import schema_for
-
                 api_version, kind, raw = protobuf.unwrap(body)
                 group, _, version = api_version.rpartition("/")
                 value: Any = protobuf.decode(schema_for(group, version, kind), raw)
                 value = {"kind": kind, "apiVersion": api_version, **value}
             elif "yaml" in content_type:
-                from kubist.codec import yaml
-
                 value = yaml.parse(body).value
             else:
                 value = orjson.loads(body)

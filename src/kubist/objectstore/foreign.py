@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from kubist.codec import protobuf
 from kubist.resources.resource import Resource, Resources
 from kubist.schema.catalog import is_builtin, schema_for
 from kubist.schema.decode import decode
@@ -24,8 +25,6 @@ PROTOBUF = b"k8s\0"
 def read(resources: Resources, home: Resource, value: bytes) -> Object:
     """The object of a stored value, in the stored version of its kind."""
     if value.startswith(PROTOBUF):
-        from kubist.codec import protobuf
-
         api_version, kind, raw = protobuf.unwrap(value)
         api_version = SERVED_AS.get(f"{api_version}/{kind}", api_version)
         return _completed(resources, home, api_version, protobuf.decode(_schema(api_version, kind), raw))

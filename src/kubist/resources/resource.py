@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from kubist.caching import BoundedCache
 from kubist.meta.versions import priority
 from kubist.resources.strategy import Strategy
+from kubist.schema.catalog import schema_for
 
 if TYPE_CHECKING:
     from kubist.schema.node import Schema
@@ -92,8 +93,6 @@ class _Unread(Resource):
         if name == "strategy":
             self.strategy = _load_strategy(self.group, self.kind)
         elif name == "schema":
-            from kubist.schema.catalog import schema_for
-
             self.schema = schema_for(self.group, self.version, self.kind)
         else:
             raise AttributeError(name)

@@ -17,6 +17,7 @@ from kubist.jsontext.errors import DecodeError
 from kubist.jsontext.json import Literal
 from kubist.meta.quantity import FORMAT_WRONG, canonical_quantity
 from kubist.meta.times import canonical_micro_time, canonical_time
+from kubist.schema.catalog import by_name
 from kubist.schema.node import Schema
 
 Flags = list[str]
@@ -113,8 +114,6 @@ def leaf(schema: Schema, go_type: Callable[[Schema], str], struct: Callable[[Sch
 
 
 def _schema_props() -> Schema:
-    from kubist.schema.catalog import by_name
-
     return by_name("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps")
 
 

@@ -26,6 +26,7 @@ from kubist.codec.representation import (
 from kubist.meta.status import APIError, bad_request
 from kubist.storage.cache import Change, Entry
 from kubist.tables import ages, columns
+from kubist.tables.custom import SCALE, table
 
 if TYPE_CHECKING:
     from kubist.resources.resource import Resource
@@ -185,8 +186,6 @@ class Table(Representation):
         if obj.get("kind") in (self.resource.kind, None):
             return self.table
         if self.resource.custom:
-            from kubist.tables.custom import SCALE
-
             return SCALE
         group = obj["apiVersion"].rpartition("/")[0]
         return columns.table_of(group, obj["kind"])
@@ -285,8 +284,6 @@ def rows_of(resource: Resource, table: columns.Table) -> Rows:
 def table_of(resource: Resource) -> columns.Table:
     """The table of a resource, in the version that its cells are computed from."""
     if resource.custom:
-        from kubist.tables.custom import table
-
         return table(getattr(resource.strategy, "columns", ()))
     return columns.table_of(resource.stored_group, resource.kind)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from kubist.codec import negotiate
+from kubist.codec import negotiate, protobuf, yaml
 from kubist.jsontext import json
 from kubist.jsontext.complaints import Repeats
 from kubist.jsontext.errors import DecodeError
@@ -99,8 +99,6 @@ def note_empty(call: Call, wanted: Expected, decoded: Decoded, *, new: bool) -> 
 
 
 def parse_yaml(call: Call) -> Document:
-    from kubist.codec import yaml
-
     return yaml.parse(call.request.body)
 
 
@@ -354,8 +352,6 @@ def identified(obj: Object, wanted: Expected) -> Object:
 
 
 def _decode_protobuf(body: bytes, wanted: Expected) -> Decoded:
-    from kubist.codec import protobuf
-
     if wanted.custom is not None:
         raise status.APIError(415, "UnsupportedMediaType", "protobuf is not supported for custom resources")
     try:

@@ -11,6 +11,7 @@ from kubist.meta.fields import FieldError
 from kubist.meta.numerals import unsigned
 from kubist.meta.uids import new_uid
 from kubist.resources.strategy import Create, Strategy
+from kubist.schema.catalog import schema_for
 from kubist.storage.cache import Entry
 from kubist.turns import Lengthy, away, elsewhere
 from kubist.verbs import body, managed, options
@@ -62,8 +63,6 @@ async def _post(call: Call, poster: Create) -> Response:
     """A sub-resource or a kind that is answered rather than stored."""
     shown = call.negotiate("none")
     _options(call)
-    from kubist.schema.catalog import schema_for
-
     schema = schema_for(poster.group, poster.version, poster.kind)
     wanted = body.Expected(poster.group, poster.version, poster.kind, schema, accepts=poster.accepts)
 

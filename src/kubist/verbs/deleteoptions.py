@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.codec import negotiate
+from kubist.codec import negotiate, protobuf, yaml
 from kubist.jsontext import json
 from kubist.jsontext.errors import DecodeError
 from kubist.meta import status
@@ -27,8 +27,6 @@ def read(call: Call) -> Object | None:
     serializer = negotiate.content_type(call.request.headers.get("content-type", ""))
     try:
         if serializer == negotiate.PROTOBUF:
-            from kubist.codec import protobuf
-
             api_version, kind, raw = protobuf.unwrap(body)
             _check_kind(api_version, kind)
             obj: Object = protobuf.decode(schema, raw)
@@ -54,8 +52,6 @@ def _check_kind(api_version: str, kind: str) -> None:
 
 def _delete_options(schema: Schema, body: bytes, serializer: str) -> Object:
     if serializer == negotiate.YAML:
-        from kubist.codec import yaml
-
         value, known = yaml.parse(body).value, None
     else:
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from kubist.schema.catalog import is_builtin, retired
+from kubist.schema.catalog import is_builtin, kinds, retired
 
 LEGACY = "pkg/api/legacyscheme/scheme.go:30"
 CUSTOM = "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781"
@@ -55,8 +55,6 @@ def is_registered(scheme: str, group: str, version: str, kind: str) -> bool:
 
 @cache
 def _versions() -> frozenset[tuple[str, str]]:
-    from kubist.schema.catalog import kinds
-
     named = {tuple(name.split("/")[:2]) for name in kinds()}
     named |= {tuple(name.split("/")) for name in retired()}
     return frozenset((group, version) for group, version in named)

@@ -17,6 +17,7 @@ from kubist.meta import status
 from kubist.meta.quantity import ZERO
 from kubist.patch import apply as ssa
 from kubist.resources.context import Context
+from kubist.schema.catalog import schema_for
 
 if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry
@@ -148,8 +149,6 @@ async def _write(ctx: Context, quota: Object, used: Amounts) -> bool:
 
 
 def _schema() -> Any:
-    from kubist.schema.catalog import schema_for
-
     return schema_for("", "v1", "ResourceQuota")
 
 

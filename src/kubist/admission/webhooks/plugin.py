@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from kubist.admission.followed import Followed
 from kubist.admission.matching import exempt
 from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Object, Pending, Plugin
 from kubist.admission.webhooks.hooks import Hook, hooks_of
@@ -21,8 +22,6 @@ class WebhookPlugin(Plugin):
     _configured: Followed[list[Hook]] | None = None
 
     def start(self, registry: Registry) -> None:
-        from kubist.admission.followed import Followed
-
         group = "admissionregistration.k8s.io"
         self._configured = self.followed = Followed(registry, group, self.configurations, hooks_of)
         self._resources = registry.resources

@@ -41,8 +41,8 @@ class CronJobs(Managing):
         active = [job for job in jobs if not is_finished(job)]
         status: Object = dict(cronjob["status"])
         done = [job["status"].get("completionTime") for job in jobs if is_true(job, "Complete")]
-        if times := [when for when in done if when]:
-            status["lastSuccessfulTime"] = max([*times, status.get("lastSuccessfulTime", "")])
+        if completed := [when for when in done if when]:
+            status["lastSuccessfulTime"] = max([*completed, status.get("lastSuccessfulTime", "")])
         if not cronjob["spec"].get("suspend"):
             due = self._due(key, cronjob)
             if due is not None:

@@ -10,6 +10,7 @@ import orjson
 
 from kubist import cel
 from kubist.cel.convert import converter
+from kubist.cel.escaping import escape
 from kubist.crd.rules.program import CompiledRule
 from kubist.crd.rules.schematypes import SchemaType, schema_type
 from kubist.crd.validation.explain import NOWHERE, OldValue
@@ -84,8 +85,6 @@ def _compile(props: Props, schema: SchemaType | None) -> Rules | None:
         rules.items = _compile(items, element)
     if isinstance(additional, dict):
         rules.additional = _compile(additional, element)
-    from kubist.cel.escaping import escape
-
     for name, inner in (props.get("properties") or {}).items():
         escaped = escape(name)
         if schema is None:
