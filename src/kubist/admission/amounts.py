@@ -1,4 +1,4 @@
-"""Amounts of resources: lists of quantities, and what a pod asks for and is limited to in all."""
+"""Amounts of resources: arithmetic on resource lists, and the total requests and limits of a pod."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Object = dict[str, Any]
 Amounts = dict[str, Quantity]
 
 POD_LEVEL = ("cpu", "memory", "hugepages-")
-"""Resources (by the beginning of their names) that a pod may state as a whole."""
+"""Name prefixes of the resources that a pod may set in spec.resources."""
 
 
 def read(listed: Mapping[str, str] | None) -> Amounts:
@@ -29,7 +29,7 @@ def add(total: Amounts, more: Amounts) -> None:
 
 
 def raise_to(total: Amounts, floor: Amounts) -> None:
-    """Bring each amount up to that of `floor`."""
+    """Raises each amount in `total` to that of `floor`."""
     for name, amount in floor.items():
         held = total.get(name)
         if held is None or amount > held:
@@ -41,8 +41,8 @@ def mask(amounts: Amounts, names: Iterable[str]) -> Amounts:
 
 
 def pod_requests(pod: Object, *, running: bool = False, overhead: bool = True) -> Amounts:
-    """What a pod asks for: its containers together, or the greediest step of its initialisation. With
-    `running`, what it has been given counts as well."""
+    """Total requests of a pod: the sum of its containers, or the peak of its init containers if that is higher.
+    With `running`, resources allocated according to the status count as well."""
     total = _aggregate(pod, "requests", running)
     if overhead:
         add(total, read(pod["spec"].get("overhead")))
@@ -50,7 +50,7 @@ def pod_requests(pod: Object, *, running: bool = False, overhead: bool = True) -
 
 
 def pod_limits(pod: Object, *, running: bool = False, overhead: bool = True) -> Amounts:
-    """What a pod is limited to, likewise. Overhead raises the limits that there are."""
+    """Total limits of a pod, computed as `pod_requests`. Overhead is added only to limits that are set."""
     total = _aggregate(pod, "limits", running)
     if overhead:
         extra = read(pod["spec"].get("overhead"))

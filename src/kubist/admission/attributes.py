@@ -1,4 +1,4 @@
-"""A request as webhooks and policies see it: what is asked, of which kind, in every version that it may be seen."""
+"""Admission request as webhooks and policies see it: operation, objects, and equivalent resources and versions."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Kind(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A resource that a request is about, as itself or as an equivalent one, and the kind of its objects."""
+    """Resource that a request matches, as requested or as an equivalent resource, and the kind of its objects."""
 
     resource: Resource
     kind: Kind
 
 
 class Attributes:
-    """One request. `new` and `old` are in the stored version, as plugins see them."""
+    """One request. `new` and `old` are in the stored version, as in plugins."""
 
     def __init__(
         self,
@@ -48,7 +48,8 @@ class Attributes:
         *,
         settled: bool = False,
     ) -> None:
-        """`settled`: the object is as it will be stored, over the version that it was compared with."""
+        """`settled` means that `new` is in its final form. It then gets the resourceVersion of `old` if it has
+        none."""
         self.ctx = ctx
         self.old = _as_asked(ctx, old)
         self.new = _as_asked(ctx, new)
@@ -68,7 +69,7 @@ class Attributes:
         self._views: dict[tuple[int, str], Object] = {}
 
     def equivalents(self) -> list[Target]:
-        """The same objects served elsewhere."""
+        """Equivalent resources: other groups or versions that serve the same objects."""
         prefix = self.ctx.resource.prefix
         return [
             Target(found, kind_of(found, self.subresource))
@@ -79,7 +80,7 @@ class Attributes:
         ]
 
     async def see(self, target: Target) -> tuple[Object | None, Object | None]:
-        """The new and the old object in a target's version; not to be changed."""
+        """New and old object in the target's version. Callers must not change them."""
         return await self._view(self.new, target), await self._view(self.old, target)
 
     async def _view(self, obj: Object | None, target: Target) -> Object | None:
@@ -94,20 +95,20 @@ class Attributes:
         return found
 
     def schema(self, target: Target) -> Schema:
-        """The schema of a target's kind."""
+        """Schema of the target's kind."""
         if target.kind.kind == target.resource.kind:
             return target.resource.schema
         return schema_for(*target.kind)
 
     def namespace_object(self) -> Object | None:
-        """The namespace that the request is made in, if in any."""
+        """Namespace object of the request, None for a cluster-scoped request."""
         if not self.ctx.namespace:
             return None
         return self.ctx.objects.get("namespaces", self.ctx.namespace)
 
     async def replace(self, changed: Object, target: Target, *, strict: bool = False) -> bool:
-        """Take over a mutated object, given in a target's version: decoded (`strict`: without unknown fields),
-        defaulted and put in place of the new object. Whether that changed anything."""
+        """Replaces the new object by a mutated one in the target's version: decodes it (`strict`: rejects unknown
+        fields), sets the defaults, and converts it back. Returns whether the object changed."""
         assert self.new is not None
         resource, kind = target.resource, target.kind
         home = self.new["apiVersion"]
@@ -129,7 +130,7 @@ class Attributes:
         return True
 
     def check_namespace(self) -> None:
-        """A mutation may not move the object elsewhere."""
+        """Rejects a mutation that changed the object's namespace."""
         metadata = (self.new or {}).get("metadata") or {}
         if self.ctx.namespace and metadata.get("namespace", self.ctx.namespace) != self.ctx.namespace:
             raise status.bad_request(
@@ -137,7 +138,7 @@ class Attributes:
             )
 
     def request(self, target: Target) -> Object:
-        """The AdmissionRequest without its uid and objects."""
+        """AdmissionRequest without its uid and objects."""
         ctx = self.ctx
         request: Object = {
             "kind": target.kind._asdict(),
@@ -158,7 +159,7 @@ class Attributes:
         return request
 
     def options(self) -> Object | None:
-        """The options of the request, of the kind that belongs to the operation."""
+        """Options object of the request: CreateOptions, UpdateOptions or DeleteOptions; None for CONNECT."""
         ctx = self.ctx
         if self.operation == CONNECT:
             return None
@@ -174,7 +175,8 @@ class Attributes:
         return options
 
     def namespace_labels(self) -> dict[str, str] | None:
-        """The labels of the request's namespace; for namespaces themselves the new ones. None: no such one."""
+        """Labels of the request's namespace; for a Namespace object its new labels. None if the namespace does not
+        exist."""
         if self.of_namespaces and not self.subresource and self.operation != DELETE:
             labels: dict[str, str] = (self.new or {"metadata": {}})["metadata"].get("labels") or {}
             return labels
@@ -183,7 +185,7 @@ class Attributes:
 
 
 async def _converted(obj: Object, resource: Resource, api_version: str) -> Object:
-    """An object, taken over, in another version of its kind."""
+    """Object in another version of its kind. The given object may be changed."""
     conversion = resource.strategy.conversion
     if conversion is None:
         return resource.strategy.convert(obj, api_version)
@@ -192,7 +194,7 @@ async def _converted(obj: Object, resource: Resource, api_version: str) -> Objec
 
 
 def _as_asked(ctx: Context, obj: Object | None) -> Object | None:
-    """An object that is written through its scale as that."""
+    """Scale view of an object that is written through `/scale`; other objects unchanged."""
     if obj is None or ctx.subresource != "scale" or obj.get("kind") == "Scale":
         return obj
     path = ctx.resource.strategy.subresources.get("scale")
@@ -200,7 +202,7 @@ def _as_asked(ctx: Context, obj: Object | None) -> Object | None:
 
 
 def kind_of(resource: Resource, subresource: str) -> Kind:
-    """The kind of the objects that a request carries: of a sub-resource its own."""
+    """Kind of the objects in a request. A subresource may have its own kind."""
     found = resource.subresources.get(subresource) if subresource else None
     if found is None:
         return Kind(resource.group, resource.version, resource.kind)

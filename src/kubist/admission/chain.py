@@ -1,6 +1,6 @@
-"""The admission chain: mutating plugins in order, later validating ones.
+"""Admission chain: mutating plugins in order, then validating plugins.
 
-Which plugins care about a request is worked out once for each (resource, sub-resource, operation).
+The plugins for each (resource, subresource, operation) are determined once and cached.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 Step = tuple[Collection | None, Callable[[Context, Object | None, Object | None], Pending]]
-"""What a plugin does, and the collection without whose objects it does nothing."""
+"""Step of a plugin, and the collection that it acts on. The step is skipped while that collection is empty."""
 
 
 class Route:
-    """The steps of the plugins that care about one operation on one resource."""
+    """Steps of the plugins that handle one operation on one resource."""
 
     __slots__ = ("admit", "validate")
 
@@ -42,7 +42,7 @@ def _basis(plugin: Plugin) -> Collection | None:
 
 
 class Admission:
-    """The plugins of a server."""
+    """Admission plugins of a server."""
 
     def __init__(self, plugins: Sequence[Plugin] = ()) -> None:
         self.plugins = list(plugins)
@@ -68,8 +68,7 @@ class Admission:
         return route
 
     async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
-        """Let plugins change `new` in place, or refuse the request. `new` is None for a deletion, `old` for a
-        creation."""
+        """Lets plugins change `new` in place or reject the request. `new` is None for a delete, `old` for a create."""
         steps = self._route(ctx, operation_of(new, old)).admit
         ctx.reinvocation = None
         await _take(steps, ctx, new, old)
@@ -78,16 +77,16 @@ class Admission:
             await _take(steps, ctx, new, old)
 
     def validate(self, ctx: Context, new: Object | None, old: Object | None) -> Awaitable[None]:
-        """Let plugins refuse what the request came to."""
+        """Lets plugins reject the final object."""
         return _take(self._route(ctx, operation_of(new, old)).validate, ctx, new, old)
 
     def delete(self, ctx: Context, old: Object) -> Awaitable[None]:
-        """Both phases of a deletion, which has nothing to change."""
+        """Runs both phases for a delete, which has no object to mutate."""
         route = self._route(ctx, DELETE)
         return _take(route.admit + route.validate, ctx, None, old)
 
     def connect(self, ctx: Context, options: Object) -> Awaitable[None]:
-        """Both phases of a connection to a sub-resource; `options` is what the query says, as an object."""
+        """Runs both phases for a CONNECT to a subresource. `options` is the query as an object."""
         route = self._route(ctx, CONNECT)
         return _take(route.admit + route.validate, ctx, options, None)
 
@@ -99,7 +98,7 @@ async def _take(steps: list[Step], ctx: Context, new: Object | None, old: Object
             pending = step(ctx, new, old)
             if pending is not None:
                 await pending
-            if long:  # Others get a turn between two steps.
+            if long:  # Give other requests a turn between two steps.
                 await asyncio.sleep(0)
 
 

@@ -1,4 +1,4 @@
-"""The file that configures admission plugins: an AdmissionConfiguration, with their settings inline or in files."""
+"""AdmissionConfiguration file: settings of admission plugins, inline or in further files."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ GROUP = "apiserver.config.k8s.io"
 
 
 def load(file: str) -> dict[str, Object]:
-    """Settings by plugin; ValueError for a file that says something else."""
+    """Settings by plugin name. Raises ValueError for an invalid file."""
     if not file:
         return {}
     where = Path(file)
     document = _read(where)
     if document.get("kind") != "AdmissionConfiguration" or GROUP not in document.get("apiVersion", ""):
-        raise ValueError(f"{file} is no AdmissionConfiguration of {GROUP}")
+        raise ValueError(f"{file} is not an AdmissionConfiguration of {GROUP}: check its apiVersion and kind")
     found = {}
     for plugin in document.get("plugins") or ():
         inline = plugin.get("configuration")
@@ -34,5 +34,5 @@ def _read(file: Path) -> Object:
     except (OSError, yaml.YAMLError) as error:
         raise ValueError(f"unable to read admission control configuration from {file}: {error}") from None
     if not isinstance(document, dict):
-        raise ValueError(f"{file} holds no configuration")
+        raise ValueError(f"{file} is not a YAML mapping: it must contain one configuration object")
     return document

@@ -1,4 +1,4 @@
-"""Something made of the objects of a collection, once for each version of each: configurations, policies, limits."""
+"""Values derived from the objects of a collection, computed once for each object version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ T = TypeVar("T")
 
 
 class Followed(Generic[T]):
-    """What `make` makes of the objects of a resource. Costs nothing as long as nothing changes."""
+    """`make` applied to the objects of a resource, kept up to date by the change feed. Costs nothing between
+    changes."""
 
     def __init__(self, registry: Registry, group: str, resource: str, make: Callable[[Object], T]) -> None:
         found = registry.resources.stored(group, resource)
@@ -29,7 +30,7 @@ class Followed(Generic[T]):
         self._items: list[T] | None = None
         self._within: BoundedCache[str, list[T]] = BoundedCache(entries=4096, key_length=63)
         self.generation = 0
-        """Rises with every change."""
+        """Counter that increases with every change."""
         self.collection.subscribe(self, self._changed)
 
     def _changed(self, changes: list[Change]) -> None:
@@ -42,7 +43,7 @@ class Followed(Generic[T]):
         self.generation += 1
 
     def _refill(self) -> None:
-        """The whole collection was loaded anew."""
+        """Drops all values after the whole collection was reloaded."""
         self._entries, self._items = self.collection.entries, None
         self._made.clear()
         self._within.clear()
@@ -56,7 +57,7 @@ class Followed(Generic[T]):
 
     @property
     def items(self) -> list[T]:
-        """Of all objects, in the order of their names."""
+        """Values of all objects, in the order of the objects' names."""
         if self.collection.entries is not self._entries:
             self._refill()
         if self._items is None:
@@ -64,7 +65,7 @@ class Followed(Generic[T]):
         return self._items
 
     def within(self, namespace: str) -> list[T]:
-        """Of the objects of a namespace."""
+        """Values of the objects in a namespace."""
         if not self.collection.entries:
             return []
         if self.collection.entries is not self._entries:
@@ -76,7 +77,7 @@ class Followed(Generic[T]):
         return found
 
     def get(self, name: str, namespace: str = "") -> T | None:
-        """Of one object, if it exists."""
+        """Value of one object, None if the object does not exist."""
         if self.collection.entries is not self._entries:
             self._refill()
         key = self._resource.key(namespace, name)

@@ -1,4 +1,4 @@
-"""managedFields after mutation: what webhooks or policies left unreadable is put back."""
+"""managedFields after mutation. Invalid managedFields that a webhook or policy left are reverted, with a warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which requests a webhook or a policy is about: rules, selectors, and other versions of the same resource."""
+"""Matching of requests by webhooks and policies: rules, selectors, and equivalent resources."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXEMPT = frozenset(
         "MutatingAdmissionPolicyBinding",
     )
 )
-"""Kinds of admission itself: nothing can lock them up."""
+"""Kinds of admission itself. Webhooks and policies skip them, so that a bad configuration can always be removed."""
 
 
 def exempt(kind: str, group: str) -> bool:
@@ -28,19 +28,20 @@ def exempt(kind: str, group: str) -> bool:
 
 
 class Criteria:
-    """A webhook's rules and selectors, or a policy's match constraints, made ready."""
+    """Compiled rules and selectors of a webhook, or match constraints of a policy."""
 
     def __init__(self, spec: Object, rules: str = "rules") -> None:
         self.rules: list[Object] = spec.get(rules) or []
         self.excluded: list[Object] = spec.get("excludeResourceRules") or []
         self.all = rules != "rules" and not self.rules
-        """Constraints without rules are about everything; webhooks without rules about nothing."""
+        """Constraints without rules match every request; a webhook without rules matches none."""
         self.equivalent = spec.get("matchPolicy", "Equivalent") == "Equivalent"
         self.namespaces = label_selector(spec.get("namespaceSelector") or {})
         self.objects = label_selector(spec.get("objectSelector") or {})
 
     def match(self, request: Attributes) -> Target | None:
-        """As what the request is matched, if at all. 404 if that depends on a namespace that is not there."""
+        """Target that matches the request, or None. Raises 404 if the match depends on a namespace that does not
+        exist."""
         if not self.objects.empty and not self._selects(request):
             return None
         missing = False

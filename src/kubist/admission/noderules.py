@@ -1,4 +1,4 @@
-"""What nodes may say of themselves and of their pods: labels, references to the API, audiences of tokens."""
+"""Restrictions for nodes: labels that a node may change, API references of its pods, audiences of its tokens."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _within(domain: str, *parents: str) -> bool:
 
 
 def forbidden_labels(new: dict[str, str], old: dict[str, str]) -> list[str]:
-    """The changed labels that are not for a node to change."""
+    """Changed labels that a node must not change."""
     changed = {key for key in new.keys() | old.keys() if new.get(key) != old.get(key)}
     bad = set()
     for label in changed:
@@ -64,7 +64,7 @@ _PROJECTED = {
 
 
 def api_references(spec: Object) -> str:
-    """What of the API a pod refers to, in words; empty if nothing."""
+    """Kind of API object that a pod refers to, as shown in the error message; "" if it refers to none."""
     if spec.get("serviceAccountName"):
         return "serviceaccounts"
     if any(True for _ in secrets_of(spec)):
@@ -100,7 +100,7 @@ def _uses_config_maps(spec: Object) -> bool:
 
 
 def references_audience(ctx: Context, pod: Object, audience: str) -> bool:
-    """Whether a volume of the pod has tokens for an audience: projected, or asked for by a CSI driver."""
+    """Whether a volume of the pod provides tokens for the audience: projected, or requested by its CSI driver."""
     for volume in pod["spec"].get("volumes") or ():
         for source in at(volume, "projected.sources") or ():
             token = source.get("serviceAccountToken")
@@ -118,7 +118,7 @@ def references_audience(ctx: Context, pod: Object, audience: str) -> bool:
 
 
 def _driver(ctx: Context, pod: Object, volume: Object) -> str:
-    """The CSI driver behind a volume, directly or through a claim."""
+    """CSI driver of a volume, directly or through a claim; "" if it has none."""
     if volume.get("csi") is not None:
         return str(volume["csi"].get("driver", ""))
     claim = at(volume, "persistentVolumeClaim.claimName")

@@ -1,4 +1,4 @@
-"""What an admission plugin is: a name, what it cares about, and a mutating or validating step."""
+"""Base class of admission plugins: the resources and operations it handles, a mutating and a validating step."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 Pending = Awaitable[None] | None
-"""What is left of a step and has to be waited for; most steps are done when they return."""
+"""Awaitable rest of a step. None if the step is complete, as most steps are."""
 
 CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
 
 
 class Plugin:
-    """One admission plugin. `new` is None for a deletion, `old` for a creation; both are in the stored
-    version. Refusals are APIErrors."""
+    """Admission plugin. `new` is None for a delete, `old` for a create; both are in the stored version. A plugin
+    rejects a request by raising APIError."""
 
     resources: ClassVar[tuple[str, ...]] = ()
-    """What it cares about: `pods`, `pods/binding`, `ingresses.networking.k8s.io`; none: everything."""
+    """Handled resources: `pods`, `pods/binding`, `ingresses.networking.k8s.io`. Empty: all resources."""
     operations: ClassVar[tuple[str, ...]] = (CREATE, UPDATE, DELETE)
     followed: Followed[Any] | None = None
-    """What it acts on, from `start` on: as long as there are no such objects the plugin is not asked."""
+    """Objects that the plugin acts on, set by `start`. While the collection is empty, the plugin is skipped."""
 
     def __init__(self, configuration: Object | None = None) -> None:
-        """`configuration` is what the configuration file has for the plugin."""
+        """`configuration` is the plugin's section of the configuration file."""
 
     def handles(self, resource: str, operation: str) -> bool:
         return operation in self.operations and (not self.resources or resource in self.resources)
 
     def start(self, registry: Registry) -> None:
-        """The cache is filled: what follows collections can begin."""
+        """Called when the cache is filled. Plugins that follow collections subscribe here."""
 
     def admit(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:
-        """Change `new` in place, or refuse."""
+        """Changes `new` in place, or raises APIError."""
         return None
 
     def validate(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:
-        """Refuse, or not."""
+        """Raises APIError to reject the request."""
         return None
 
 
 def forbidden(ctx: Context, new: Object | None, why: str) -> status.APIError:
-    """403 of a plugin, naming the object as far as it has a name."""
+    """403 of a plugin, with the object's name if it has one."""
     return status.forbidden(ctx.resource.group, ctx.resource.resource, name_of(ctx, new), why)
 
 
 def name_of(ctx: Context, new: Object | None) -> str:
-    """The name in an error: of the request, or of the object, or what it would be generated from."""
+    """Name in an error: the request's, or the object's, or its generateName."""
     if ctx.name:
         return ctx.name
     metadata = new.get("metadata") or {} if new is not None else {}

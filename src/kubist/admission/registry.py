@@ -1,4 +1,4 @@
-"""Which admission plugins there are, in which order they run, and which of them a configuration turns on."""
+"""Order of the admission plugins, and the plugins that a configuration enables."""
 
 from __future__ import annotations
 
@@ -81,17 +81,17 @@ WITHOUT_EFFECT = frozenset(
         "PodGroupWorkloadExists",
     )
 )
-"""Names that are accepted: what they act on needs a feature that is off."""
+"""Names that are accepted without effect, because their feature gate is off."""
 
 MISSING = {
     "EventRateLimit": "limit requests with FlowSchemas and PriorityLevelConfigurations",
     "ImagePolicyWebhook": "use a ValidatingWebhookConfiguration or a ValidatingAdmissionPolicy for pods",
 }
-"""Plugins that restrict clients and do not exist here, with what to do in their place."""
+"""Plugins that restrict clients and are not implemented, with the recommended replacement."""
 
 
 def enabled(config: Config) -> list[str]:
-    """The plugins that are on, in order; ValueError for names that do not exist or contradict."""
+    """Names of the enabled plugins, in order. Raises ValueError for unknown or contradictory names."""
     on, off = set(config.enable_admission_plugins), set(config.disable_admission_plugins)
     for flag, names in (("enable", on), ("disable", off)):
         for name in sorted(names - set(ORDER)):
@@ -105,7 +105,7 @@ def enabled(config: Config) -> list[str]:
 
 
 def build(config: Config) -> list[Plugin]:
-    """The plugins that are on and do something."""
+    """Enabled plugins that have an effect."""
     settings = configuration.load(config.admission_control_config_file)
     return [_load(name, settings.get(name)) for name in enabled(config) if name not in WITHOUT_EFFECT]
 

@@ -1,4 +1,4 @@
-"""Tolerations of pods: whether one covers another, and two lists merged without covered ones."""
+"""Tolerations of pods: coverage of one by another, and the merge of two lists."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ Object = dict[str, Any]
 
 
 class Coverage:
-    """Index of tolerations that answers in constant time whether one of them covers another.
+    """Index of tolerations that tells in constant time whether one of them covers another.
 
-    Tolerations that differ in nothing but tolerationSeconds share a slot. A slot keeps the two with the most seconds,
-    so that there is a second one when the first is the toleration in question itself.
+    Tolerations that differ only in tolerationSeconds share a slot. A slot keeps the two with the most seconds, so
+    that a second one is left if the first is the given toleration itself.
     """
 
     def __init__(self, tolerations: Iterable[Object] = ()) -> None:
@@ -39,7 +39,7 @@ class Coverage:
         del best[2:]
 
     def covers(self, toleration: Object, *, others: bool = False) -> bool:
-        """Whether one of the tolerations, or one of those that differ from this one, covers it."""
+        """Whether a toleration in the index covers the given one. With `others`, equal tolerations do not count."""
         identity = _identity(toleration)
         if not others and identity in self._known:
             return True
@@ -67,7 +67,7 @@ def _identity(toleration: Object) -> _Identity:
 
 
 def merge(first: Sequence[Object], second: Sequence[Object]) -> list[Object]:
-    """Both lists in order, without tolerations that another one covers. The cost is linear."""
+    """Both lists in order, without tolerations that another one covers. Linear cost."""
     everything = [*first, *second]
     later = Coverage()
     needed: list[Object] = []

@@ -1,1 +1,1 @@
-"""The built-in admission plugins: one module a plugin, named as the flag names it, in lower case."""
+"""Built-in admission plugins: one module per plugin, with the plugin's name in lower case."""

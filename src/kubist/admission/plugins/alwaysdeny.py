@@ -1,4 +1,4 @@
-"""AlwaysDeny: nothing may be changed at all."""
+"""AlwaysDeny: rejects all changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""AlwaysPullImages: every container pulls its image anew, so that who runs it must be allowed to."""
+"""AlwaysPullImages: sets imagePullPolicy Always, so that a pod needs credentials for its images even if a node has
+them."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def _containers(pod: Object) -> Iterator[tuple[str, Object]]:
 
 
 def _new_images(new: Object, old: Object | None) -> bool:
-    """Whether a pod has an image that it had not before."""
+    """Whether the pod has an image that it did not have before."""
     if old is None:
         return True
     before = {container.get("image") for _, container in _containers(old)}

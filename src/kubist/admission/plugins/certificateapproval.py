@@ -1,4 +1,4 @@
-"""CertificateApproval: who approves or denies a signing request must be allowed to for its signer."""
+"""CertificateApproval: approving or denying a CertificateSigningRequest requires `approve` on its signer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CertificateApproval(Plugin):
 
 
 async def may(ctx: Context, verb: str, signer: str) -> bool:
-    """Whether the user has a right on a signer: by its name, or on all of its domain."""
+    """Whether the user has the verb on a signer, by the signer's name or on its domain (`domain/*`)."""
     for name in (signer, f"{signer.partition('/')[0]}/*"):
         allowed, _ = await ctx.authorize(verb, group="certificates.k8s.io", resource="signers", name=name)
         if allowed:

@@ -1,4 +1,4 @@
-"""CertificateSigning: who puts a certificate into a request must be allowed to sign for its signer."""
+"""CertificateSigning: issuing a certificate requires `sign` on the request's signer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CertificateSubjectRestriction: nobody becomes one of system:masters by a client certificate."""
+"""CertificateSubjectRestriction: rejects client certificates for the group system:masters."""
 
 from __future__ import annotations
 

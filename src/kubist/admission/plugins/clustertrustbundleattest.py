@@ -1,4 +1,4 @@
-"""ClusterTrustBundleAttest: who writes the trust bundle of a signer must be allowed to attest for it."""
+"""ClusterTrustBundleAttest: writing a signer's trust bundle requires `attest` on the signer."""
 
 from __future__ import annotations
 

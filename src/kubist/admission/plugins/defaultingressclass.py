@@ -1,4 +1,4 @@
-"""DefaultIngressClass: an ingress that names no class gets the default one."""
+"""DefaultIngressClass: sets the default class on an Ingress without a class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DefaultStorageClass: a claim that names no class gets the default one."""
+"""DefaultStorageClass: sets the default class on a claim without a class."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DefaultStorageClass(Plugin):
 
 
 def default_class(ctx: Context, resource: str, group: str, annotations: tuple[str, ...]) -> str:
-    """The class that one of the annotations marks as default: of several the newest; none: empty."""
+    """Name of the class that an annotation marks as default, the newest if several are marked; "" without one."""
     marked = []
     for found in ctx.objects.list(resource, group=group):
         metadata = found["metadata"]

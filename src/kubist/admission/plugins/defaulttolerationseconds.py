@@ -1,4 +1,4 @@
-"""DefaultTolerationSeconds: a pod stays five minutes on a node that is not ready or not reachable."""
+"""DefaultTolerationSeconds: pods tolerate nodes that are not ready or unreachable for 300 seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DenyServiceExternalIPs: no service gets an external address that it did not have."""
+"""DenyServiceExternalIPs: rejects external IPs that a service did not have before."""
 
 from __future__ import annotations
 

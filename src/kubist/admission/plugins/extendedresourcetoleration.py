@@ -1,4 +1,4 @@
-"""ExtendedResourceToleration: a pod that asks for an extended resource tolerates the taint of its nodes."""
+"""ExtendedResourceToleration: a pod that requests an extended resource tolerates the taint of that name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LimitPodHardAntiAffinityTopology: required anti-affinity of pods may only be about hosts."""
+"""LimitPodHardAntiAffinityTopology: required pod anti-affinity may only use the topology key of the hostname."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LimitRanger: containers get a namespace's default amounts; pods and claims stay within its bounds."""
+"""LimitRanger: sets a namespace's default amounts on containers; pods and claims must stay within its bounds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 MAX_MILLI = ((1 << 63) - 1) // 1000
-"""Above this, amounts are compared in units rather than in thousandths."""
+"""Value above which amounts are compared in whole units, because their milli value would overflow int64."""
 
 
 class LimitRanger(Plugin):
@@ -53,7 +53,7 @@ def _limits(found: Object) -> list[Object]:
 
 
 def set_defaults(pod: Object, limits: list[Object]) -> None:
-    """Give every container the amounts that it leaves out, and say so in an annotation."""
+    """Sets the amounts that containers leave out, and lists them in an annotation."""
     requests: dict[str, str] = {}
     ceilings: dict[str, str] = {}
     for limit in limits:
@@ -148,7 +148,7 @@ def _minimum(limit: Object, requests: Amounts, limits: Amounts) -> Iterator[str]
 
 
 def _greater(one: Quantity, other: Quantity) -> bool:
-    """Compared as finely as the reference does."""
+    """Whether `one` is greater, compared in milli units or in whole units, as in the reference."""
     if max(one.value(), other.value()) <= MAX_MILLI:
         return one.milli_value() > other.milli_value()
     return one.value() > other.value()

@@ -1,4 +1,4 @@
-"""MutatingAdmissionPolicy: policies change an object one after the other, in the server itself."""
+"""MutatingAdmissionPolicy: evaluates mutating policies one after the other."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class MutatingAdmissionPolicy(Plugin):
 
 
 class _Invocation:
-    """A policy, bound, with one of its parameters."""
+    """Policy with one binding and one parameter object."""
 
     def __init__(
         self, policy: MutatingPolicy, binding: Binding, target: Target, given: Object | None
@@ -74,7 +74,7 @@ class _Invocation:
 
 
 class _Pass:
-    """One request's way through all policies."""
+    """Evaluation of all policies for one request."""
 
     def __init__(self, request: Attributes, rounds: Reinvocation) -> None:
         self.request = request
@@ -84,10 +84,10 @@ class _Pass:
         self._decisions = Decisions(request.ctx)
         self._due: list[_Invocation] = []
         self._errors: list[tuple[str, str]] = []
-        """(message, reason) of what went wrong where the failure policy is to fail."""
+        """(message, reason) of errors of policies whose failurePolicy is Fail."""
 
     def collect(self, policy: MutatingPolicy, bindings: list[Binding]) -> None:
-        """Find out for which bindings and parameters a policy is to be invoked."""
+        """Adds an invocation of the policy for each matching binding and parameter."""
         try:
             target = policy.criteria.match(self.request)
             if target is None:
@@ -127,7 +127,7 @@ class _Pass:
                 held.called.add(invocation.key)
 
     async def _mutate(self, invocation: _Invocation) -> bool:
-        """Apply a policy's mutations in order; whether they changed the object."""
+        """Applies the policy's mutations in order. Returns whether the object changed."""
         changed = False
         target, request = invocation.target, self.request
         for mutation in invocation.policy.mutations:
@@ -162,7 +162,7 @@ class _Pass:
         self._errors.append((f"policy {who} denied request: {why}", reason))
 
     def settle(self) -> None:
-        """Refuse the request if anything went wrong."""
+        """Rejects the request if a policy failed."""
         if not self._errors:
             return
         message, reason = self._errors[0]

@@ -1,4 +1,4 @@
-"""MutatingAdmissionWebhook: webhooks change an object one after the other, each by a JSON patch."""
+"""MutatingAdmissionWebhook: calls webhooks one after the other. Each may change the object by a JSON patch."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
             held.output = orjson.loads(orjson.dumps(new))
 
     async def _ask(self, hook: Hook, request: Attributes, target: Target, where: str) -> bool:
-        """Call a webhook and apply its patch; whether that changed the object."""
+        """Calls a webhook and applies its patch. Returns whether the object changed."""
         annotations = request.ctx.audit_annotations
         changed = False
         try:
@@ -71,7 +71,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         except CallError as error:
             if not hook.ignores_failure:
                 raise status.internal_error(str(error)) from None
-            log.warning("went on without a webhook: %s", error)
+            log.warning("failurePolicy is Ignore, the request continues: %s", error)
             annotations[f"failed-open.{AUDIT}{where}"] = hook.name
         finally:
             said = {"configuration": hook.configuration, "webhook": hook.name, "mutated": changed}

@@ -1,4 +1,4 @@
-"""NamespaceAutoProvision: a namespace comes into being with the first object made in it."""
+"""NamespaceAutoProvision: creates the namespace of a created object if it does not exist."""
 
 from __future__ import annotations
 

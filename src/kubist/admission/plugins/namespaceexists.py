@@ -1,4 +1,4 @@
-"""NamespaceExists: nothing is written or deleted in a namespace that is absent."""
+"""NamespaceExists: rejects writes and deletes in a namespace that does not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NamespaceLifecycle: nothing is made in a namespace that is absent or going; some namespaces never go."""
+"""NamespaceLifecycle: rejects creates in an absent or terminating namespace, and the deletion of system namespaces."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class NamespaceLifecycle(Plugin):
         return None
 
     async def _look_again(self, ctx: Context, new: Object, old: Object | None) -> None:
-        """Another server on the same store may have made the namespace a moment ago."""
+        """Reads the phase again after the cache caught up, because another server may just have created the
+        namespace."""
         await self._registry.cache.catch_up()
         phase = self._phases.get(ctx.namespace)
         if phase is None:

@@ -1,4 +1,4 @@
-"""NodeRestriction: a node writes only what is its own: itself, its pods, its lease and what hangs on them."""
+"""NodeRestriction: limits a node's writes to its own Node, Lease, pods and related objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OF_CLAIM_STATUS = ("capacity", "conditions", "allocatedResourceStatuses", "alloc
 
 
 def node_of(user: User) -> str | None:
-    """The node that a user is; None for users that are none."""
+    """Name of the node that the user is; None if the user is not a node."""
     if not user.name.startswith(PREFIX) or GROUP not in user.groups:
         return None
     return user.name.removeprefix(PREFIX)
@@ -126,7 +126,7 @@ def _check_claim(ctx: Context, node: str, new: Object | None, old: Object | None
 
 
 def _rest_of_claim(claim: Object) -> Object:
-    """A claim without what a node may change of it."""
+    """Claim without the fields that a node may change."""
     unowned = ("resourceVersion", "managedFields")
     metadata = {key: value for key, value in claim["metadata"].items() if key not in unowned}
     held = {k: v for k, v in (claim.get("status") or {}).items() if k not in OF_CLAIM_STATUS}
@@ -189,7 +189,7 @@ def _check_request(_ctx: Context, node: str, new: Object | None, old: Object | N
 
 
 async def _check_token(ctx: Context, node: str, new: Object | None) -> None:
-    """A node asks for tokens of service accounts only for the pods that run on it."""
+    """Rejects a node's request for a service account token that is not bound to a pod on that node."""
     if ctx.subresource != "token" or new is None:
         return
     bound = at(new, "spec.boundObjectRef") or {}

@@ -1,5 +1,5 @@
-"""OwnerReferencesPermissionEnforcement: who gives an object owners must be allowed to delete it, and who lets
-it hold up their deletion to hold that up."""
+"""OwnerReferencesPermissionEnforcement: changing ownerReferences requires `delete` on the object. Setting
+blockOwnerDeletion requires `update` on the owner's finalizers."""
 
 from __future__ import annotations
 

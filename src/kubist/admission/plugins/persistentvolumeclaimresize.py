@@ -1,4 +1,4 @@
-"""PersistentVolumeClaimResize: a claim grows only once bound, and only if its class allows it."""
+"""PersistentVolumeClaimResize: only a bound claim may grow, and only if its StorageClass allows expansion."""
 
 from __future__ import annotations
 

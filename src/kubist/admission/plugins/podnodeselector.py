@@ -1,4 +1,4 @@
-"""PodNodeSelector: the pods of a namespace run only on nodes that an annotation of the namespace chooses."""
+"""PodNodeSelector: adds the node selector of the namespace's annotation to its pods."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PodNodeSelector(Plugin):
             raise forbidden(ctx, new, why)
 
     def _of_namespace(self, ctx: Context, pod: Object) -> dict[str, str]:
-        """The selector of the pod's namespace; 403 if the pod contradicts it."""
+        """Node selector of the pod's namespace. Raises 403 if the pod contradicts it."""
         namespace = ctx.objects.get("namespaces", ctx.namespace)
         if namespace is None:
             raise status.plain_error(f"namespace {ctx.namespace} does not exist")
@@ -47,7 +47,7 @@ class PodNodeSelector(Plugin):
 
 
 def _labels(text: str) -> dict[str, str]:
-    """`a=b,c=d` as labels."""
+    """Labels of the form `a=b,c=d`."""
     labels = {}
     for part in filter(None, text.split(",")):
         key, equals, value = part.partition("=")

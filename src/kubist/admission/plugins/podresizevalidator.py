@@ -1,4 +1,4 @@
-"""PodResizeValidator: a pod grows only on a Linux node, and only as far as the node can ever hold it."""
+"""PodResizeValidator: a pod may only be resized on a Linux node, and only up to the node's allocatable resources."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PodResizeValidator(Plugin):
 
 
 def _lacking(pod: Object, node: Object) -> list[str]:
-    """What the pod asks for beyond all that the node has."""
+    """Resources of the pod that exceed the node's allocatable resources."""
     allocatable = amounts.read(at(node, "status.allocatable"))
     requests = amounts.pod_requests(pod)
     found = []

@@ -1,4 +1,4 @@
-"""PodSecurity: pods keep to the standard that their namespace's labels ask for."""
+"""PodSecurity: checks pods against the Pod Security Standard in the namespace's labels."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ TEMPLATES = {
     "cronjobs.batch": "spec.jobTemplate.spec.template",
 }
 IGNORED = frozenset(("exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"))
-"""Sub-resources of pods through which nothing of a pod's making is written."""
+"""Subresources of pods that do not write the pod's spec."""
 UNRESTRICTED = str(Standard())
 ENFORCED = PREFIX + "enforce-policy"
 MOST_PODS, MOST_SECONDS = 3000, 1.0
-"""How many pods are looked at, and for how long, when a namespace becomes stricter."""
+"""Maximum number of existing pods, and of seconds, for the check when a namespace becomes stricter."""
 
 
 class PodSecurity(Plugin):
@@ -86,7 +86,7 @@ class PodSecurity(Plugin):
                 _note(ctx, policy, template)
 
     def _exemption(self, ctx: Context, obj: Object) -> str:
-        """By what the request is exempt from all checks, if it is."""
+        """Reason of the request's exemption (namespace, user or runtimeClass), "" if it is not exempt."""
         if not self._exempt:
             return ""
         if ctx.namespace in (self._exempt.get("namespaces") or ()):
@@ -119,7 +119,7 @@ class PodSecurity(Plugin):
 
 
 def _template(ctx: Context, obj: Object) -> Object | None:
-    """The template of pods in an object that makes pods."""
+    """Pod template of a workload."""
     resource = ctx.resource
     name = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
     template: Object | None = at(obj, TEMPLATES[name])
@@ -155,7 +155,7 @@ def _audit(ctx: Context, policy: Policy, pod: Object) -> None:
 
 
 def _note(ctx: Context, policy: Policy, pod: Object) -> None:
-    """Audit and warn about a pod, or a template of pods."""
+    """Audits and warns of violations of a pod or template."""
     _audit(ctx, policy, pod)
     found = violations(policy.warn, pod.get("metadata") or {}, pod.get("spec") or {})
     if found:
@@ -163,7 +163,7 @@ def _note(ctx: Context, policy: Policy, pod: Object) -> None:
 
 
 def _significant(new: Object, old: Object) -> bool:
-    """Whether an update of a pod brings in containers or images."""
+    """Whether an update adds or changes containers or images."""
     for field in ("containers", "initContainers"):
         images = [[c.get("image") for c in pod["spec"].get(field) or ()] for pod in (new, old)]
         if images[0] != images[1]:
@@ -174,7 +174,7 @@ def _significant(new: Object, old: Object) -> bool:
 
 
 def _existing(ctx: Context, namespace: str, standard: Standard, exempt: Container[str]) -> list[str]:
-    """What a new standard finds wrong with the pods that are there: each kind of violation once."""
+    """Warnings about existing pods that violate a new standard, grouped by violation."""
     there = ctx.objects.list("pods", namespace)
     pods = _one_of_each_owner_first(
         [pod for pod in there if pod["spec"].get("runtimeClassName") not in exempt]
@@ -207,7 +207,7 @@ def _who(names: list[str]) -> str:
 
 
 def _one_of_each_owner_first(pods: list[Object]) -> list[Object]:
-    """Pods of one controller are alike: the first of each goes before the rest."""
+    """Pods with one pod of each controller first, because the pods of a controller are alike."""
     seen: set[str] = set()
     first: list[Object] = []
     rest: list[Object] = []

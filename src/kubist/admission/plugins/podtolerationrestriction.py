@@ -1,4 +1,5 @@
-"""PodTolerationRestriction: a namespace gives its pods tolerations, and says which ones they may have."""
+"""PodTolerationRestriction: adds a namespace's default tolerations to its pods, and enforces its allowed
+tolerations."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ class PodTolerationRestriction(Plugin):
 
 
 def _annotated(ctx: Context, annotation: str) -> list[Object] | None:
-    """The tolerations in an annotation of the namespace; None if it has none."""
+    """Tolerations in an annotation of the namespace; None without the annotation."""
     namespace = ctx.objects.get("namespaces", ctx.namespace)
     text = ((namespace or {"metadata": {}})["metadata"].get("annotations") or {}).get(annotation)
     if not text:

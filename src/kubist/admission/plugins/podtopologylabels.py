@@ -1,4 +1,4 @@
-"""PodTopologyLabels: a pod on a node carries the zone and the region of that node as labels."""
+"""PodTopologyLabels: copies the zone and region labels of the node to its pods."""
 
 from __future__ import annotations
 

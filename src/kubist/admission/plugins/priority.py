@@ -1,4 +1,4 @@
-"""Priority: a pod gets the number and the preemption policy of its class, or of the global default."""
+"""Priority: sets the priority and preemptionPolicy of a pod from its PriorityClass or the global default."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Priority(Plugin):
             raise forbidden(ctx, new, why)
 
     def _resolve(self, ctx: Context, new: Object, name: str) -> tuple[str, int, str]:
-        """The class of a pod, its value and its preemption policy."""
+        """Name, value and preemption policy of the pod's PriorityClass."""
         found = self._classes.get(name) if name else self._default()
         if found is None:
             if name:
@@ -67,7 +67,7 @@ class Priority(Plugin):
         return found["metadata"]["name"], found.get("value", 0), found.get("preemptionPolicy", "")
 
     def _default(self) -> Object | None:
-        """The class for pods that name none: should there be several, the lowest."""
+        """PriorityClass of pods that name none. If several are marked as default, the lowest value."""
         classes = self._classes.items
         if self._classes.generation != self._seen:
             self._seen = self._classes.generation

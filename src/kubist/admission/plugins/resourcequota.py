@@ -1,4 +1,4 @@
-"""ResourceQuota: a namespace holds no more than its quotas allow."""
+"""ResourceQuota: rejects writes that exceed the quotas of the namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RuntimeClass: a pod takes the overhead, the node selector and the tolerations of its runtime class."""
+"""RuntimeClass: sets overhead, node selector and tolerations of the pod's RuntimeClass."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _mismatch(ctx: Context, new: Object) -> Exception:
 
 
 def _equal(one: dict[str, str], other: dict[str, str]) -> bool:
-    """Whether two lists of resources have the same amounts."""
+    """Whether two resource lists have the same amounts."""
     return one.keys() == other.keys() and all(
         parse_quantity(amount) == parse_quantity(other[name]) for name, amount in one.items()
     )

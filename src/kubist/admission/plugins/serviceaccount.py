@@ -1,4 +1,4 @@
-"""ServiceAccount: every pod runs as an account that exists, with its token mounted and its pull secrets."""
+"""ServiceAccount: assigns a service account to each pod, mounts its token and adds its image pull secrets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENFORCE = "kubernetes.io/enforce-mountable-secrets"
 TOKEN_SECONDS = 3607
 TRUE = ("1", "t", "T", "true", "TRUE", "True")
 ATTEMPTS, PAUSE = 10, 0.15
-"""How long the default account, which something makes for every namespace, is waited for."""
+"""Number of attempts and pause in seconds while waiting for the `default` account, which a controller creates."""
 
 
 class ServiceAccount(Plugin):
@@ -86,8 +86,8 @@ def _automounts(account: Object, spec: Object) -> bool:
 
 
 def mount_token(spec: Object) -> None:
-    """Mount a token, the cluster's root certificates and the namespace into every container that has nothing
-    else at that place."""
+    """Mounts a token, the cluster's root certificates and the namespace name into every container that has no other
+    mount at this path."""
     held = [v["name"] for v in spec.get("volumes") or () if v.get("name", "").startswith(VOLUME)]
     name = held[0] if held else names.generate(VOLUME)
     needed = False
@@ -111,7 +111,7 @@ def _projection() -> Object:
 
 
 def _check_mirror(ctx: Context, pod: Object) -> None:
-    """A pod that a node runs by itself may not use what is kept for accounts."""
+    """Rejects a mirror pod that uses a service account, secrets or tokens."""
     spec = pod["spec"]
     if spec.get("serviceAccountName"):
         raise forbidden(ctx, pod, "a mirror pod may not reference service accounts")
@@ -125,7 +125,7 @@ def _check_mirror(ctx: Context, pod: Object) -> None:
 
 
 def secrets_of(spec: Object) -> Iterator[str]:
-    """The names of all secrets that a pod refers to."""
+    """Names of all secrets that a pod refers to."""
     for reference in spec.get("imagePullSecrets") or ():
         yield reference.get("name", "")
     for field in ("initContainers", "containers", "ephemeralContainers"):
@@ -144,7 +144,7 @@ def secrets_of(spec: Object) -> Iterator[str]:
 
 
 def _container_secrets(container: Object) -> Iterator[tuple[str, str]]:
-    """(by what, the secret's name) of the secrets in a container's environment."""
+    """(source, secret name) of the secrets in a container's environment."""
     for variable in container.get("env") or ():
         reference = (variable.get("valueFrom") or {}).get("secretKeyRef")
         if reference is not None:
@@ -162,7 +162,7 @@ _WORDS = {
 
 
 def _unreferenced(account: Object, spec: Object, lists: tuple[str, ...]) -> str:
-    """What of a pod uses a secret that its account does not list, in words; empty if nothing."""
+    """Error message for the first secret that the pod uses and its account does not list; "" without one."""
     who = account["metadata"]["name"]
     mountable = {secret.get("name", "") for secret in account.get("secrets") or ()}
     tail = f"is not allowed because service account {who} does not reference that"

@@ -1,4 +1,4 @@
-"""StorageObjectInUseProtection: volumes, claims and volume attributes classes stay while they are used."""
+"""StorageObjectInUseProtection: adds the finalizer that keeps volumes, claims and volume attributes classes in use."""
 
 from __future__ import annotations
 

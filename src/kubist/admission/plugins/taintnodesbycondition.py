@@ -1,4 +1,4 @@
-"""TaintNodesByCondition: a new node takes no pods until something says that it is ready."""
+"""TaintNodesByCondition: taints a new node as not ready, until a controller removes the taint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicy: policies refuse requests, warn of them, or note them in the audit log."""
+"""ValidatingAdmissionPolicy: evaluates validating policies, which reject, warn or audit."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ValidatingAdmissionPolicy(Plugin):
 
 
 class _Trial:
-    """One request before all policies."""
+    """Evaluation of all policies for one request."""
 
     def __init__(self, request: Attributes) -> None:
         self._request = request

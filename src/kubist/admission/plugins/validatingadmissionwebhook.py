@@ -1,4 +1,4 @@
-"""ValidatingAdmissionWebhook: webhooks have their say on what a request came to, all at once."""
+"""ValidatingAdmissionWebhook: calls all matching webhooks concurrently. Each may reject the final object."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class ValidatingAdmissionWebhook(WebhookPlugin):
 
 
 async def _ask(hook: Hook, request: Attributes, target: Target, index: int) -> status.APIError | None:
-    """Why a webhook refuses the request, if it does."""
+    """Error with which the webhook rejects the request, or None."""
     try:
         answer = await hook.call(request, target, mutating=False)
     except CallError as error:
         if not hook.ignores_failure:
             return status.internal_error(str(error))
-        log.warning("went on without a webhook: %s", error)
+        log.warning("failurePolicy is Ignore, the request continues: %s", error)
         request.ctx.audit_annotations[f"{AUDIT}round_0_index_{index}"] = hook.name
         return None
     except status.APIError as error:

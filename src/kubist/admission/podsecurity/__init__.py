@@ -1,1 +1,1 @@
-"""Pod Security Standards: levels and versions, what each forbids, and what a namespace's labels ask for."""
+"""Pod Security Standards: levels and versions, their checks, and the policy of a namespace's labels."""

@@ -1,5 +1,4 @@
-"""What the baseline level forbids. A check gets a pod's metadata and spec, and says what is wrong: a reason
-and its details, or None."""
+"""Checks of the baseline level. A check gets a pod's metadata and spec. It returns a reason and details, or None."""
 
 from __future__ import annotations
 
@@ -53,12 +52,12 @@ def several(word: str, items: Collection[Any]) -> str:
 
 
 def named(bad: list[Object]) -> str:
-    """Containers by their names."""
+    """Containers by name, as shown in messages."""
     return f"{several('container', bad)} {listed(c.get('name', '') for c in bad)}"
 
 
 def setters(pod: bool, bad: list[Object]) -> str:
-    """Who sets something: the pod, some containers, or both."""
+    """Setters of a field as shown in messages: the pod, some containers, or both."""
     return " and ".join((["pod"] if pod else []) + ([named(bad)] if bad else []))
 
 
@@ -162,7 +161,7 @@ def proc_mount(_metadata: Object, spec: Object) -> Violation | None:
 
 
 def se_linux(*more: str) -> Check:
-    """The check for the options of SELinux, with the types that a later version allows as well."""
+    """Check of SELinux options. `more` are the types that a later version allows in addition."""
     allowed = ("", "container_t", "container_init_t", "container_kvm_t", *more)
 
     def check(_metadata: Object, spec: Object) -> Violation | None:

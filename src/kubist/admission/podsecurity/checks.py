@@ -1,4 +1,4 @@
-"""All checks: from which version each applies in which form, and which of the baseline it replaces."""
+"""Table of all checks: the version from which each form applies, and the baseline checks it replaces."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ OF_BASELINE: dict[str, Versions] = {
     ),
     "windowsHostProcess": ((0, baseline.windows_host_process),),
 }
-"""Minor versions from which on a check applies in a form, in the order in which violations are told."""
+"""Check → (minor version from which a form applies, form), in the order of the reported violations."""
 
 OF_RESTRICTED: dict[str, Versions] = {
     "allowPrivilegeEscalation": (
@@ -81,7 +81,7 @@ REPLACES = {
     "restrictedVolumes": "hostPathVolumes",
     "seccompProfile_restricted": "seccompProfile_baseline",
 }
-"""Checks of the restricted level that stand in for one of the baseline, once they apply."""
+"""Check of the restricted level → check of the baseline that it replaces."""
 
 
 @bounded_cache(entries=256, key_length=64)
@@ -97,7 +97,7 @@ def checks_of(standard: Standard) -> tuple[Check, ...]:
 
 
 def _as_of(table: dict[str, Versions], minor: int) -> dict[str, Check]:
-    """The newest form of each check that a version knows."""
+    """Newest form of each check up to a minor version."""
     found = {}
     for name, versions in table.items():
         for since, check in versions:

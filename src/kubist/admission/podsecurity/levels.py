@@ -1,4 +1,4 @@
-"""Levels and versions of the Pod Security Standards, and the policy that a namespace's labels make."""
+"""Levels and versions of the Pod Security Standards, and the policy of a namespace's labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VERSION = re.compile(r"v1\.([0-9]|[1-9][0-9]*)")
 
 @dataclass(slots=True, frozen=True)
 class Standard:
-    """A level as of a version: `minor` of Kubernetes 1, or LATEST."""
+    """Level at a version: `minor` is the minor version of Kubernetes 1, or LATEST."""
 
     level: str = PRIVILEGED
     minor: int = LATEST
@@ -31,7 +31,7 @@ class Standard:
 
 @dataclass(slots=True, frozen=True)
 class Policy:
-    """What is refused, what is noted in the audit log, and what is warned of."""
+    """Standards of a namespace for rejection (enforce), audit log and warnings."""
 
     enforce: Standard = Standard()
     audit: Standard = Standard()
@@ -45,8 +45,8 @@ class Policy:
 def policy_of(
     labels: Mapping[str, str], defaults: Policy, *, follow: bool = True
 ) -> tuple[Policy, list[FieldError]]:
-    """The policy of a namespace. Labels that cannot be read are errors; meanwhile enforcement is strict,
-    audit and warnings are silent. `follow`: what is not said about warnings follows enforcement."""
+    """Policy of a namespace, and errors of invalid labels. An invalid enforce level counts as restricted, an
+    invalid audit or warn level as privileged. With `follow`, an absent warn level follows a stricter enforce level."""
     errors: list[FieldError] = []
 
     def standard(mode: str, default: Standard, unreadable: str) -> Standard:

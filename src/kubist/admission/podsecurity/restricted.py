@@ -1,4 +1,4 @@
-"""What the restricted level forbids beyond the baseline."""
+"""Checks of the restricted level in addition to the baseline."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ VOLUMES = frozenset(
 
 
 def unless_windows(check: Check) -> Check:
-    """A check that has no meaning for pods of Windows."""
+    """Check that is skipped for Windows pods, where it has no meaning."""
     return lambda metadata, spec: (
         None if (spec.get("os") or {}).get("name") == "windows" else check(metadata, spec)
     )
 
 
 def unless_user_namespace(check: Check) -> Check:
-    """A check that is not needed where root of the pod is nobody on the host."""
+    """Check that is skipped for pods in a user namespace, where root in the pod is not root on the host."""
     return lambda metadata, spec: None if spec.get("hostUsers") is False else check(metadata, spec)
 
 

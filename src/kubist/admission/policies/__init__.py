@@ -1,1 +1,1 @@
-"""Policies in CEL: the values that expressions see, parameters, bindings, and mutations."""
+"""Admission policies in CEL: values of expressions, parameters, bindings and mutations."""

@@ -1,7 +1,7 @@
-"""The `authorizer` of CEL expressions: what may be asked of it, and the decisions it gives.
+"""CEL `authorizer`: checks and decisions.
 
-Expressions are evaluated without waiting. A decision that is not known yet interrupts the evaluation, is
-made, and the evaluation begins again.
+Evaluation is synchronous. An unknown decision interrupts the evaluation; the decision is then made, and the
+evaluation starts again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Question = tuple[tuple[str, Any], ...]
 
 
 class Undecided(Exception):
-    """A decision is needed that nobody has asked for yet."""
+    """Raised for a decision that has not been made yet."""
 
     def __init__(self, question: Question) -> None:
         super().__init__("undecided")
@@ -25,7 +25,7 @@ class Undecided(Exception):
 
 
 class Decisions:
-    """What the authorizers said, for one request."""
+    """Authorization decisions for one request."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -83,7 +83,7 @@ class ResourceCheck:
         return self._with(name=name)
 
     def field_selector(self, text: str) -> ResourceCheck:
-        """Selectors narrow what is asked for, for those who decide by them: nodes' rights, and webhooks."""
+        """Narrows the check by a selector. Only the node authorizer and webhook authorizers use selectors."""
         return self._with(field_selector=text)
 
     def label_selector(self, text: str) -> ResourceCheck:
@@ -118,7 +118,7 @@ class PathCheck:
 
 
 class Authorizer:
-    """Asks about a user's rights: the requester's, or a service account's."""
+    """Authorization checks for a user: the requesting user or a service account."""
 
     def __init__(self, decisions: Decisions, user: User, request: ResourceCheck | None = None) -> None:
         self._decisions = decisions

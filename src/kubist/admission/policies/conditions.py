@@ -1,4 +1,4 @@
-"""Match conditions: all must be true for a webhook or a policy to care."""
+"""Match conditions: a webhook or policy applies only if all are true."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Object = dict[str, Any]
 
 
 class Conditions:
-    """The match conditions of one webhook or policy."""
+    """Match conditions of one webhook or policy."""
 
     def __init__(self, conditions: list[Object], environment: Environment, *, ignores_failure: bool) -> None:
         self._expressions = [Expression(c.get("expression", ""), environment, "bool") for c in conditions]
@@ -21,8 +21,8 @@ class Conditions:
         return bool(self._expressions)
 
     async def hold(self, evaluation: Evaluation) -> bool:
-        """Whether all are true. One that is false settles it; else one without a value is Failed, or with the
-        failure policy Ignore a no."""
+        """Whether all conditions are true. A false condition decides at once. Otherwise an error raises Failed, or
+        counts as false with failurePolicy Ignore."""
         errors: list[str] = []
         for expression in self._expressions:
             try:

@@ -1,4 +1,4 @@
-"""Policies and bindings as configured, made ready once, and which bindings belong to which policy."""
+"""Compiled policies and bindings, and the bindings of each policy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GROUP = "admissionregistration.k8s.io"
 
 
 class Policy:
-    """What validating and mutating policies share."""
+    """Base of validating and mutating policies."""
 
     def __init__(self, policy: Object) -> None:
         spec = policy.get("spec") or {}
@@ -42,7 +42,7 @@ class Policy:
 
 
 class Binding:
-    """One use of a policy."""
+    """Binding of a policy to resources and parameters."""
 
     def __init__(self, binding: Object) -> None:
         spec = binding.get("spec") or {}
@@ -62,7 +62,7 @@ Bound = Iterable[tuple[P, list[Binding]]]
 
 
 class Definitions(Generic[P]):
-    """The policies of one kind that are bound, with their bindings."""
+    """Bound policies of one kind, with their bindings."""
 
     def __init__(self, registry: Registry, policies: str, bindings: str, make: Callable[[Object], P]) -> None:
         self._policies = Followed(registry, GROUP, policies, make)
@@ -71,7 +71,7 @@ class Definitions(Generic[P]):
         self._pairs: list[tuple[P, list[Binding]]] = []
 
     def bound(self) -> Bound[P]:
-        """By the policies' names."""
+        """Policies that have a binding, with their bindings, in the order of the policies' names."""
         bindings = self.bindings.items
         policies = self._policies.items
         seen = (self.bindings.generation, self._policies.generation)

@@ -1,5 +1,5 @@
-"""Expressions of one policy (or webhook) evaluated for one request: variables made when first used, a budget for
-all of them together."""
+"""Evaluation of the expressions of one policy (or webhook) for one request. Variables are evaluated on first use.
+All expressions share one cost budget."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _NAMESPACE_METADATA = (
 
 
 class Failed(Exception):
-    """An expression that has no value, in the words in which clients are told."""
+    """Error of an expression. The text is shown to the client."""
 
 
 class OutOfBudget(Failed):
-    """The expressions together cost more than they may."""
+    """The expressions together exceed the cost budget."""
 
     def __init__(self) -> None:
         super().__init__(OUT_OF_BUDGET)
 
 
 class Expression:
-    """One expression, compiled when it is first used."""
+    """CEL expression, compiled on first use."""
 
     __slots__ = ("_environment", "_program", "_result", "text")
 
@@ -62,7 +62,7 @@ class Expression:
 
 
 class _Variables(Object):
-    """`variables`: each is evaluated when it is first asked for."""
+    """`variables`: each variable is evaluated when an expression first uses it."""
 
     def __init__(self, evaluation: Evaluation, defined: dict[str, Expression]) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class _Variables(Object):
 
 
 class Evaluation:
-    """What the expressions see of a request, and what they may still cost."""
+    """Values that expressions see of a request, and the remaining cost budget."""
 
     def __init__(
         self, decisions: Decisions, known: Object, variables: dict[str, Expression] | None = None
@@ -104,7 +104,7 @@ class Evaluation:
         namespace: Object | None = None,
         variables: dict[str, Expression] | None = None,
     ) -> Evaluation:
-        """A request seen as `target`."""
+        """Evaluation of a request as `target`."""
         ctx, resource = request.ctx, target.resource
         new, old = await request.see(target)
         asked = {"subresource": request.subresource, "namespace": request.namespace, "name": request.name}
@@ -120,7 +120,7 @@ class Evaluation:
         return cls(decisions, known, variables)
 
     def spend(self, expression: Expression) -> Any:
-        """A value, charged to the budget."""
+        """Value of the expression. Its cost is charged to the budget."""
         try:
             value, cost = expression.evaluate(self._known, self.budget)
         except EvaluationError as error:
@@ -139,7 +139,7 @@ class Evaluation:
         return await elsewhere(self.spend, expression)
 
     async def value(self, expression: Expression) -> Any:
-        """A value, once all that is asked of the authorizer is decided; Failed if it has none."""
+        """Value of the expression, after all authorizer decisions are made. Raises Failed on an error."""
         while True:
             try:
                 return await self._spend_in_turns(expression)
@@ -154,7 +154,7 @@ class Evaluation:
 
 
 def _shown_namespace(namespace: Object | None) -> Object | None:
-    """A namespace without what expressions are not to see."""
+    """Namespace with the fields that expressions may see."""
     if namespace is None:
         return None
     metadata = {

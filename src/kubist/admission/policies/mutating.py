@@ -1,4 +1,4 @@
-"""A mutating policy: JSON patches and apply configurations that expressions make."""
+"""Mutating policy: JSON patches and apply configurations from CEL expressions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Object = dict[str, Any]
 
 
 class Mutation:
-    """One step of a policy."""
+    """One mutation of a policy."""
 
     strict = False
-    """Whether what it makes may have no fields that the kind does not know."""
+    """Whether unknown fields in the result are rejected."""
 
     def __init__(self, text: str, environment: Environment, result: Result) -> None:
         self._expression = Expression(text, environment, result)
@@ -38,7 +38,7 @@ class Mutation:
         return to_json(value)
 
     async def patched(self, evaluation: Evaluation, obj: Object, schema: Schema) -> Object:
-        raise AssertionError("every mutation says how")
+        raise AssertionError("subclasses must override patched")
 
 
 class JSONPatch(Mutation):
@@ -95,7 +95,7 @@ class MutatingPolicy(Policy):
 
 
 def to_json(value: Any) -> Any:
-    """A value of CEL as JSON has it."""
+    """CEL value as JSON."""
     if isinstance(value, dict):
         return {str(key): to_json(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -110,7 +110,7 @@ def to_json(value: Any) -> Any:
 
 
 def _atomics(kind: Type, value: Any, path: str) -> Any:
-    """The paths of maps and lists that would be replaced as a whole."""
+    """Paths of atomic maps and lists, which an apply would replace as a whole."""
     if isinstance(value, dict) and kind.map is not None:
         if kind.map.atomic:
             yield path
@@ -126,7 +126,7 @@ def _atomics(kind: Type, value: Any, path: str) -> Any:
 
 
 def _mismatch(text: str, environment: Environment, result: Result) -> str:
-    """An `Object` that is not named after the field it stands in."""
+    """Type errors of `Object` values whose type name does not match their field path; "" without one."""
     try:
         program: Program = expressions.compile(text, environment, result)
     except CompileError:
@@ -149,7 +149,7 @@ def _misnamed(node: Node) -> list[str]:
 
 
 def _structs(node: Node) -> list[StructNode]:
-    """The objects that a value is made of, without those inside of them."""
+    """Outermost structs in an expression, without the structs inside them."""
     if isinstance(node, StructNode):
         return [node]
     return [struct for child in children(node) for struct in _structs(child)]

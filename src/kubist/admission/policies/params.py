@@ -1,4 +1,4 @@
-"""The parameters that a binding gives its policy."""
+"""Parameters that a binding gives its policy."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ Object = dict[str, Any]
 
 
 class Misconfigured(Exception):
-    """A policy or binding that cannot be used as it is."""
+    """Policy or binding that cannot be evaluated because of its configuration."""
 
 
 def find_kind(ctx: Context, kind: Object | None) -> Any:
-    """The resource of a policy's parameters; None if it takes none."""
+    """Resource of the policy's paramKind; None if the policy has no parameters. Raises Misconfigured if it is not
+    served."""
     if kind is None:
         return None
     group, _, version = kind.get("apiVersion", "").rpartition("/")
@@ -29,7 +30,7 @@ def find_kind(ctx: Context, kind: Object | None) -> Any:
 
 
 def collect(ctx: Context, resource: Any, ref: Object | None, namespace: str) -> list[Object | None]:
-    """The objects to evaluate a policy with, one after the other. None: without any."""
+    """Parameter objects; the policy is evaluated once for each. `[None]` means one evaluation without parameters."""
     if resource is None or ref is None:
         return [None]
     where = ref.get("namespace", "")

@@ -1,4 +1,4 @@
-"""A validating policy: its validations with their messages and reasons, and what it notes in the audit log."""
+"""Validating policy: validations with messages and reasons, and audit annotations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST_MESSAGE = 5 * 1024
 
 @dataclass(slots=True, frozen=True)
 class Denial:
-    """One validation that is not met."""
+    """Failed validation."""
 
     index: int
     message: str
@@ -24,12 +24,12 @@ class Denial:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a policy makes of a request, with one of its parameters."""
+    """Result of a policy for one request and one parameter."""
 
     denials: list[Denial] = field(default_factory=list)
     annotations: list[tuple[str, str]] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    """Audit annotations without a value, which refuse the request whatever the binding's actions are."""
+    """Errors of audit annotations. They reject the request independent of the binding's validationActions."""
 
 
 class Validation:
@@ -43,7 +43,8 @@ class Validation:
         self.message_expression = Expression(text, message_environment, "string") if text else None
 
     async def told(self, evaluation: Evaluation) -> str:
-        """Why it is not met: as its message expression says, if it says one line, or its message."""
+        """Message of the failed validation: the value of messageExpression if it is a single line, else the
+        message."""
         if self.message_expression is not None:
             try:
                 said = await evaluation.value(self.message_expression)

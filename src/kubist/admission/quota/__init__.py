@@ -1,1 +1,1 @@
-"""Quota: what each kind of object uses, which quotas it counts against, and the books that are kept of it."""
+"""Resource quota: usage of each kind of object, scopes, and the accounting."""

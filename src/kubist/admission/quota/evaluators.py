@@ -1,6 +1,6 @@
-"""What an object uses of the resources that quotas limit, kind by kind.
+"""Usage of quota resources by objects, for each kind.
 
-`evaluator_for` knows every resource: those without a rule of their own are counted.
+`evaluator_for` returns an evaluator for every resource. Kinds without their own rules are only counted.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ OF_PODS = frozenset(
     )
 )
 STATED = frozenset(f"{side}{name}" for side in ("", "requests.", "limits.") for name in COMPUTE[:2])
-"""What every container must state if a quota limits it."""
+"""Resources that every container must set if a quota limits them."""
 MOST_DEVICES = 32
-"""What a request for all devices of a class may come to."""
+"""Number of devices that a request with allocationMode All counts as."""
 
 
 class Evaluator:
-    """Objects that only count: `count/<resource>`, and a shorter name for a few old kinds."""
+    """Evaluator of objects that only count: `count/<resource>`, and a short alias for some core kinds."""
 
     def __init__(self, resource: str, *aliases: str) -> None:
         self.names = (f"count/{resource}", *aliases)
 
     def handles(self, ctx: Context, new: Object, old: Object | None) -> bool:
-        """Whether the request may change what is used."""
+        """Whether the request may change the usage."""
         return not ctx.subresource and old is None
 
     def concerned(self, hard: Iterable[str]) -> list[str]:
-        """The limited resources that objects of this kind use."""
+        """Limited resources that objects of this kind use."""
         return sorted(name for name in hard if self.uses(name))
 
     def uses(self, name: str) -> bool:
@@ -64,14 +64,14 @@ class Evaluator:
         return False
 
     def matches(self, quota: Object, obj: Object) -> bool:
-        """Whether a quota is about the object: about a resource of its kind, and within its scopes."""
+        """Whether the quota applies to the object: it limits a resource of the kind, and its scopes match."""
         hard = at(quota, "status.hard") or {}
         if not any(self.uses(name) for name in hard):
             return False
         return all(self.in_scope(scope, obj) for scope in scopes.of(quota))
 
     def missing(self, required: Iterable[str], obj: Object) -> str:
-        """What the object must state for its use to be measured, if it does not."""
+        """Error message for resources that the object must set so that its usage can be measured; "" without one."""
         return ""
 
     def usage(self, obj: Object) -> Amounts:
@@ -121,7 +121,7 @@ class Pods(Evaluator):
 
 
 def _ended(pod: Object) -> bool:
-    """A pod that is done, or that should be gone by now, uses nothing but its place in the store."""
+    """Whether the pod is finished, or its grace period has passed. Such a pod uses only `count/pods`."""
     if at(pod, "status.phase") in ("Failed", "Succeeded"):
         return True
     metadata = pod["metadata"]
@@ -255,12 +255,12 @@ IGNORED = frozenset(
         "selfsubjectrulesreviews.authorization.k8s.io",
     )
 )
-"""What no quota counts: events, and what is not stored."""
+"""Resources that no quota counts: events and virtual resources."""
 
 OPERATIONS = (CREATE, UPDATE)
 
 
 @bounded_cache(entries=4096, key_length=512)
 def evaluator_for(resource: str) -> Evaluator:
-    """How objects of a resource (`deployments.apps`) are measured."""
+    """Evaluator of a resource such as `deployments.apps`."""
     return _SPECIAL.get(resource) or Evaluator(resource)

@@ -1,6 +1,7 @@
-"""The books of quotas: requests that wait for the same namespace are checked together and written at once.
+"""Quota accounting. Concurrent requests in one namespace are checked and written as one batch.
 
-Usage is written by compare-and-swap before the object is: several servers on one store never overspend.
+The usage is written by compare-and-swap before the object, so that several servers on one store never exceed a
+quota.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MANAGER = "kube-apiserver"
 
 
 class Request:
-    """One write that wants to be charged."""
+    """Write that waits to be charged."""
 
     __slots__ = ("ctx", "done", "evaluator", "new", "old")
 
@@ -48,7 +49,7 @@ class Request:
 
 
 class Ledger:
-    """The quotas of a server's namespaces."""
+    """Quota accounting of a server, by namespace."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -56,7 +57,7 @@ class Ledger:
         self._working: dict[str, asyncio.Task[None]] = {}
 
     async def charge(self, ctx: Context, evaluator: Evaluator, new: Object, old: Object | None) -> None:
-        """Charge a write to the quotas of its namespace, or refuse it."""
+        """Charges a write to the quotas of its namespace, or rejects it."""
         request = Request(ctx, evaluator, new, old)
         self._waiting.setdefault(ctx.namespace, []).append(request)
         if ctx.namespace not in self._working:
@@ -75,8 +76,8 @@ class Ledger:
             del self._working[namespace]
 
     async def _settle(self, namespace: str, batch: list[Request]) -> None:
-        """Check a batch against the quotas as they are, write what it changes, and begin again where a quota has
-        changed meanwhile: with those quotas only, since the others are already charged."""
+        """Checks a batch against the current quotas and writes the new usage. If a quota changed meanwhile, retries
+        with the lost quotas only, because the others are already charged."""
         objects = batch[0].ctx.objects
         names: set[str] | None = None
         for _ in range(RETRIES + 1):
@@ -117,7 +118,8 @@ class Ledger:
 
 
 async def _write(ctx: Context, quota: Object, used: Amounts) -> bool:
-    """Write a quota's usage, if it is still the version that was checked (or gone)."""
+    """Writes a quota's usage. Returns False if the quota is no longer the checked version. A deleted quota counts
+    as written."""
     metadata = quota["metadata"]
     stale = False
 
@@ -153,7 +155,7 @@ def _schema() -> Any:
 
 
 def check(request: Request, quotas: list[Object], used: list[Amounts]) -> dict[int, Amounts]:
-    """What each quota's usage would be after a request; a 403 if one does not suffice."""
+    """Usage of each quota after a request, by index. Raises 403 if the request exceeds a quota."""
     ctx, evaluator, new, old = request.ctx, request.evaluator, request.new, request.old
     interesting = []
     for index, quota in enumerate(quotas):

@@ -1,4 +1,4 @@
-"""Scopes of quotas: which pods and claims a quota is about."""
+"""Scopes of quotas: the pods and claims that a quota applies to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Object = dict[str, Any]
 
 
 def of(quota: Object) -> Iterator[Object]:
-    """A quota's scopes, all in the form of selectors."""
+    """Scopes of a quota, all in the form of scope selectors."""
     spec = quota.get("spec") or {}
     for name in spec.get("scopes") or ():
         yield {"scopeName": name, "operator": "Exists"}
@@ -44,7 +44,7 @@ def terminating(pod: Object) -> bool:
 
 
 def attributes_classes(claim: Object) -> set[str]:
-    """The volume attributes classes that a claim has, had or shall have."""
+    """Volume attributes classes that a claim requests, has, or is being changed to."""
     paths = (
         "spec.volumeAttributesClassName",
         "status.currentVolumeAttributesClassName",
@@ -54,7 +54,7 @@ def attributes_classes(claim: Object) -> set[str]:
 
 
 def _selected(scope: Object, held: set[str]) -> bool:
-    """Whether a selector takes one of the values (or their absence)."""
+    """Whether the scope selector matches one of the values, or their absence."""
     operator, values = scope.get("operator"), set(scope.get("values") or ())
     if operator == "Exists":
         return bool(held)

@@ -1,1 +1,1 @@
-"""Admission webhooks: which are called for a request, what they are sent, and what becomes of their answers."""
+"""Admission webhooks: matching, the AdmissionReview request, and the response."""

@@ -1,4 +1,4 @@
-"""Webhooks as configured: matching made ready once, and the call to their server."""
+"""Compiled webhooks of a configuration: matching, and the call to the webhook's server."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ USER_AGENT = "kube-apiserver-admission"
 
 
 class CallError(Exception):
-    """A webhook that could not be asked: its failure policy decides."""
+    """Webhook call that failed. The webhook's failurePolicy decides about the request."""
 
 
 class Hook:
-    """One webhook of one configuration."""
+    """One webhook of a configuration."""
 
     def __init__(self, configuration: str, spec: Object, uid: str) -> None:
         self.configuration = configuration
@@ -45,7 +45,7 @@ class Hook:
         self._client = WebhookClient(spec.get("clientConfig") or {})
 
     async def match(self, request: Attributes) -> Target | None:
-        """As what the webhook wants to see the request, if it does."""
+        """Target that the webhook matches, or None."""
         target = self.criteria.match(request)
         if target is None or not self.conditions:
             return target
@@ -57,7 +57,7 @@ class Hook:
             raise status.forbidden(resource.group, resource.resource, request.name, str(error)) from None
 
     async def call(self, request: Attributes, target: Target, *, mutating: bool) -> review.Answer:
-        """Ask the webhook. CallError if there is no answer to go by."""
+        """Calls the webhook. Raises CallError if the call fails or the response is invalid."""
         ctx = request.ctx
         if ctx.dry_run and self.side_effects not in ("None", "NoneOnDryRun"):
             raise status.bad_request(f'admission webhook "{self.name}" does not support dry run')
@@ -97,7 +97,7 @@ class Hook:
             ctx.warn(warning)
 
     def denied(self, answer: review.Answer) -> status.APIError:
-        """The refusal that a webhook answered, in its own words as far as it has any."""
+        """Error for a request that the webhook denied, with the webhook's message and code if it has any."""
         result = answer.status
         said = result.get("message") or result.get("reason")
         message = f'admission webhook "{self.name}" denied the request' + (
@@ -113,7 +113,7 @@ class Hook:
 
 
 def hooks_of(configuration: Object) -> list[Hook]:
-    """The webhooks of a configuration. Two of the same name are told apart by their number."""
+    """Webhooks of a configuration. Webhooks with the same name get different uids by number."""
     name = configuration["metadata"]["name"]
     seen: dict[str, int] = {}
     hooks = []
@@ -124,7 +124,7 @@ def hooks_of(configuration: Object) -> list[Hook]:
 
 
 def _server_error(code: int, body: bytes) -> str:
-    """How a client words an answer that is not a review."""
+    """Error message of client-go for a response that is not 200."""
     if code == 404:
         return "the server could not find the requested resource"
     if code >= 500:

@@ -1,4 +1,4 @@
-"""What the two plugins of webhooks have in common: their configurations, and whom they are not for."""
+"""Base of the two webhook plugins: the configurations, and the exempt kinds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class WebhookPlugin(Plugin):
     operations = (CREATE, UPDATE, DELETE, CONNECT)
     configurations: ClassVar[str]
-    """The resource that they are."""
+    """Resource name of the configurations."""
     _configured: Followed[list[Hook]] | None = None
 
     def start(self, registry: Registry) -> None:
@@ -27,7 +27,7 @@ class WebhookPlugin(Plugin):
         self._resources = registry.resources
 
     def ask(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:
-        """Ask all webhooks, unless the request is about what decides on webhooks."""
+        """Calls all webhooks, unless the request is for a kind of admission itself."""
         if self._configured is None or exempt(ctx.resource.kind, ctx.resource.group):
             return None
         return self._ask_all(self._configured.items, ctx, new, old)
@@ -35,4 +35,4 @@ class WebhookPlugin(Plugin):
     async def _ask_all(
         self, configurations: list[list[Hook]], ctx: Context, new: Object | None, old: Object | None
     ) -> None:
-        raise AssertionError("each asks in its own way")
+        raise AssertionError("subclasses must override _ask_all")

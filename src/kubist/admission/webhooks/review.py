@@ -1,4 +1,4 @@
-"""AdmissionReviews: what a webhook is sent, and what may come back."""
+"""AdmissionReview: the request for a webhook, and the validation of its response."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ GROUP = "admission.k8s.io"
 
 
 class Undecodable(ValueError):
-    """A body that is no AdmissionReview of the version that was sent."""
+    """Body that is not an AdmissionReview of the requested version."""
 
 
 class Answer:
-    """A webhook's answer, of either version."""
+    """Response of a webhook, v1 or v1beta1."""
 
     __slots__ = ("allowed", "audit_annotations", "patch", "patch_type", "status", "warnings")
 
@@ -40,7 +40,7 @@ async def create(request: Attributes, target: Target, version: str) -> Object:
 
 
 def verify(body: bytes, sent: Object, *, mutating: bool) -> Answer:
-    """The answer in a body; ValueError with what is wrong with it."""
+    """Response in a body. Raises ValueError if the body is invalid."""
     try:
         review = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -77,7 +77,7 @@ def verify(body: bytes, sent: Object, *, mutating: bool) -> Answer:
 
 
 def _check_kind(review: Object, sent: str) -> None:
-    """An answer that says what it is must be what was asked for; one that does not is looked at as it is."""
+    """Rejects a response of another kind or version. A response without apiVersion or kind is accepted here."""
     api_version, kind = review.get("apiVersion") or "", review.get("kind") or ""
     if not api_version or not kind:
         return

@@ -75,7 +75,7 @@ class _PolicyObject(Strategy):
 
     async def access_error(self, ctx: Context, spec: Object) -> str:
         """Message that the user may not read the parameters, or "" if allowed."""
-        raise AssertionError("every policy and binding says so")
+        raise AssertionError("subclasses must override access_error")
 
 
 def _resource_of(ctx: Context, kind: Object | None) -> tuple[str, str]:
