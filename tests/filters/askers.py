@@ -1,4 +1,4 @@
-"""Users to be, rights to give them, and a remote service to ask."""
+"""Users, permissions for them, and a remote webhook service."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Object = dict[str, Any]
 
 
 class Person(Client):
-    """A client with headers of its own."""
+    """Client with its own headers."""
 
     def __init__(self, live: Live, token: str = "", **headers: str) -> None:
         super().__init__(live.server.port, live.pki, token)
@@ -52,7 +52,7 @@ def rbac(kind: str) -> str:
 
 
 def grant(admin: Client, to: Object, *rules: Object, namespace: str = "") -> str:
-    """A role with these rules, bound to a subject; its name."""
+    """Creates a role with these rules and binds it to a subject. Returns its name."""
     name = f"test-{os.urandom(4).hex()}"
     where = f"namespaces/{namespace}/" if namespace else ""
     kind = "Role" if namespace else "ClusterRole"
@@ -78,7 +78,7 @@ def group(name: str) -> Object:
 
 
 def ask(live: Live, method: str, path: str, token: str = "", body: bytes = b"", **headers: str) -> Response:
-    """A request straight to the application, without a socket."""
+    """Sends a request directly to the application, without a socket."""
     raw, _, query = path.partition("?")
     told = {name.replace("_", "-"): value for name, value in headers.items()}
     if token:
@@ -89,7 +89,7 @@ def ask(live: Live, method: str, path: str, token: str = "", body: bytes = b"", 
 
 
 class Remote:
-    """An HTTPS service on a real socket: answers by path, remembers what it was asked."""
+    """HTTPS service on a real socket: responds by path and records the requests."""
 
     def __init__(self, pki: Pki) -> None:
         self.answers: dict[str, Callable[[Object], Object | int]] = {}

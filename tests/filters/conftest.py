@@ -1,4 +1,4 @@
-"""Servers with all ways to be known, and users without rights."""
+"""Servers with all authenticators, and users without permissions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def admin(cluster: Live) -> Client:
 
 @pytest.fixture
 def someone(cluster: Live) -> Person:
-    """A user whom nobody else is, without rights."""
+    """New user without permissions, with a name that no other test uses."""
     return Person(cluster, "admin-token", Impersonate_User=f"user-{os.urandom(4).hex()}")
 
 

@@ -1,4 +1,4 @@
-"""The audit log: levels, stages, who and whom, and what is never written."""
+"""Audit log: levels, stages, real and impersonated users, omitted parts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Run = Callable[..., list[Object]]
 
 @pytest.fixture
 def audited(server_pki: Pki, tmp_path: Path) -> Run:
-    """Run a server with audit rules, let somebody work, and return the events."""
+    """Runs a server with audit rules and the given requests, and returns the events."""
 
     def run(work: Callable[[Live, Client], Any], *rules: Object, **policy: Any) -> list[Object]:
         document = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": list(rules), **policy}
@@ -41,7 +41,7 @@ def audited(server_pki: Pki, tmp_path: Path) -> Run:
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
 
-def test_metadata_says_who_did_what_and_why_they_might(audited: Run) -> None:
+def test_metadata_event_has_user_object_and_decision(audited: Run) -> None:
     def work(live: Live, admin: Client) -> None:
         Person(live, "dev-token").ask("GET", f"{CONFIGMAPS}/x?pretty=true")
 
@@ -60,7 +60,7 @@ def test_metadata_says_who_did_what_and_why_they_might(audited: Run) -> None:
     assert "requestObject" not in complete and "responseObject" not in complete
 
 
-def test_levels_say_how_much_is_shown(audited: Run) -> None:
+def test_level_decides_which_bodies_are_recorded(audited: Run) -> None:
     def work(live: Live, admin: Client) -> None:
         for kind in ("configmaps", "secrets", "serviceaccounts", "endpoints"):
             admin.post(f"/api/v1/namespaces/default/{kind}", {"metadata": {"name": "x"}})
@@ -96,7 +96,7 @@ def test_watch_is_recorded_at_its_start_and_its_end(audited: Run) -> None:
     assert stages == ["RequestReceived", "ResponseStarted", "ResponseComplete"]
 
 
-def test_impersonated_user_is_named_beside_the_real_one(audited: Run) -> None:
+def test_event_names_real_and_impersonated_user(audited: Run) -> None:
     def work(live: Live, admin: Client) -> None:
         Person(live, "admin-token", Impersonate_User="jo").ask("GET", "/version")
 
@@ -105,7 +105,7 @@ def test_impersonated_user_is_named_beside_the_real_one(audited: Run) -> None:
     assert event["impersonatedUser"]["username"] == "jo"
 
 
-def test_unknown_users_are_recorded(audited: Run) -> None:
+def test_unauthenticated_requests_are_recorded(audited: Run) -> None:
     def work(live: Live, admin: Client) -> None:
         Person(live, "wrong", Audit_ID="mine").ask("GET", "/api/v1/secrets")
 
@@ -127,7 +127,7 @@ def test_long_headers_are_shortened(audited: Run) -> None:
     assert answers[0].headers["Audit-Id"] == event["auditID"]
 
 
-def test_reference_is_completed_by_the_object(audited: Run) -> None:
+def test_object_ref_is_completed_from_the_object(audited: Run) -> None:
     def work(live: Live, admin: Client) -> None:
         admin.post(CONFIGMAPS, {"metadata": {"name": "x"}})
 
@@ -136,7 +136,7 @@ def test_reference_is_completed_by_the_object(audited: Run) -> None:
     assert event["requestObject"] == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}}
 
 
-def test_full_file_is_put_aside(tmp_path: Path) -> None:
+def test_full_audit_log_is_rotated(tmp_path: Path) -> None:
     log = AuditLog(str(tmp_path / "audit.log"), max_size=1, max_backup=2)
     for _ in range(40):
         log.put({"text": "x" * 100_000})
@@ -167,7 +167,7 @@ def test_full_file_is_put_aside(tmp_path: Path) -> None:
         ({"nonResourceURLs": ["*"]}, False),
     ],
 )
-def test_rules_of_a_policy(rule: Object, matches: bool) -> None:
+def test_first_matching_policy_rule_decides(rule: Object, matches: bool) -> None:
     asked = Attributes(User("jo", groups=("g",)), "get", "", True, "", "v1", "pods", "log", "n", "x")
     policy = AuditPolicy({"rules": [{"level": "Request", **rule}]})
     assert policy.verdict(asked).level == (2 if matches else 0)
@@ -186,13 +186,13 @@ def test_rules_of_a_policy(rule: Object, matches: bool) -> None:
         },
     ],
 )
-def test_policy_that_makes_no_sense_is_refused(tmp_path: Path, document: Object) -> None:
+def test_invalid_policy_is_rejected(tmp_path: Path, document: Object) -> None:
     (tmp_path / "policy").write_text(yaml.safe_dump(document))
     with pytest.raises(ValueError, match=r"polic|level|stages|rules|Policy"):
         AuditPolicy.read(str(tmp_path / "policy"))
 
 
-def test_unusable_audit_log_path_is_found_at_the_start(tmp_path: Path) -> None:
+def test_unusable_audit_log_path_fails_at_start(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
         AuditLog(str(tmp_path / "file" / "audit.log"))

@@ -1,4 +1,4 @@
-"""The file of an audit log: rotation under several writers, pruning, file modes."""
+"""File of an audit log: rotation under several writers, pruning, file modes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _rotated(directory: Path) -> list[Path]:
 
 @pytest.fixture
 def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> float:
-    """All rotations happen at one moment."""
+    """All rotations happen in the same millisecond."""
     now = 1_794_816_000.25
     monkeypatch.setattr(auditfile.time, "time", lambda: now)
     return now
@@ -97,7 +97,7 @@ def test_rotation_does_not_overwrite_a_file_of_another_program(tmp_path: Path, s
     assert (tmp_path / "audit-2026-11-16T08-00-00.251.log").exists()
 
 
-def test_newest_backups_are_kept_also_of_one_millisecond(tmp_path: Path, stopped_clock: float) -> None:
+def test_newest_backups_are_kept_even_of_one_millisecond(tmp_path: Path, stopped_clock: float) -> None:
     file = AuditFile(tmp_path / "audit.log", max_size=10, max_backup=3)
     for number in range(10):
         file.write(f"line {number:4}\n".encode())
@@ -153,7 +153,7 @@ def test_log_and_backups_are_readable_by_their_owner_only(tmp_path: Path) -> Non
     assert _mode(path.parent) == 0o700
 
 
-def test_log_that_everybody_can_read_is_tightened(tmp_path: Path) -> None:
+def test_world_readable_log_is_tightened(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
     path.touch()
     path.chmod(0o644)
@@ -161,7 +161,7 @@ def test_log_that_everybody_can_read_is_tightened(tmp_path: Path) -> None:
     assert _mode(path) == 0o600
 
 
-def test_log_that_a_group_may_read_keeps_its_mode_after_a_rotation(tmp_path: Path) -> None:
+def test_group_readable_log_keeps_its_mode_after_rotation(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
     path.touch()
     path.chmod(0o640)

@@ -1,4 +1,4 @@
-"""Ways to be known: static tokens, certificates, front proxies, bootstrap tokens, browsers' WebSockets."""
+"""Authentication: static tokens, certificates, front proxies, bootstrap tokens, WebSockets of browsers."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
         ("", "", False),
     ],
 )
-def test_token_of_a_header(header: str, token: str, warned: bool) -> None:
+def test_bearer_token_of_header(header: str, token: str, warned: bool) -> None:
     warnings: list[str] = []
     assert bearer(header, warnings) == token
     assert bool(warnings) is warned
 
 
-def test_token_of_a_websocket() -> None:
+def test_bearer_token_of_websocket() -> None:
     protocol = "base64url.bearer.authorization.k8s.io." + base64.urlsafe_b64encode(b"abc").decode().rstrip(
         "="
     )
@@ -60,13 +60,13 @@ def test_token_of_a_websocket() -> None:
         (f"v5.channel.k8s.io,{TOKEN_PROTOCOL}_w", "invalid"),
     ],
 )
-def test_token_of_a_websocket_is_one_and_not_alone(protocols: str, why: str) -> None:
+def test_websocket_needs_one_token_and_another_protocol(protocols: str, why: str) -> None:
     with pytest.raises(TokenError, match=why):
         websocket_token({"upgrade": "websocket", "sec-websocket-protocol": protocols})
 
 
 @pytest.mark.parametrize("others", ["", f", v5.channel.k8s.io, {TOKEN_PROTOCOL}x"])
-def test_refused_token_of_a_websocket_is_not_anonymous(shared_live: Live, others: str) -> None:
+def test_invalid_websocket_token_is_not_anonymous(shared_live: Live, others: str) -> None:
     connection = shared_live.client.connect()
     try:
         token = base64.urlsafe_b64encode(TOKEN.encode()).decode().rstrip("=")
@@ -83,13 +83,13 @@ def test_refused_token_of_a_websocket_is_not_anonymous(shared_live: Live, others
         connection.close()
 
 
-def test_line_of_a_token_file_needs_three_columns(tmp_path: Path) -> None:
+def test_token_file_line_needs_three_columns(tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text("token,user\n")
     with pytest.raises(ValueError, match="at least token, user name and user uid"):
         TokenFile(str(tmp_path / "tokens"))
 
 
-def test_wrong_token_is_refused_even_for_health(cluster: Live) -> None:
+def test_wrong_token_is_rejected_even_for_health(cluster: Live) -> None:
     answer = ask(cluster, "GET", "/healthz", "wrong")
     assert answer.status == 401
     assert isinstance(answer.body, bytes)
@@ -97,7 +97,7 @@ def test_wrong_token_is_refused_even_for_health(cluster: Live) -> None:
     assert shown["reason"] == "Unauthorized" and "details" not in shown
 
 
-def test_no_anonymous_where_it_is_off(server_pki: Pki) -> None:
+def test_anonymous_requests_are_rejected_when_off(server_pki: Pki) -> None:
     with Live(server_pki, anonymous_auth=False) as live:
         assert ask(live, "GET", "/healthz").status == 401
         assert ask(live, "GET", "/healthz", "dev-token").status == 200
@@ -122,7 +122,7 @@ BOOTSTRAP: Object = {
         ({"auth-extra-groups": "system:masters"}, False),
     ],
 )
-def test_bootstrap_token_is_good_while_its_secret_is(
+def test_bootstrap_token_is_valid_while_its_secret_is(
     cluster: Live, admin: Client, change: Object, known: bool
 ) -> None:
     secret = {
@@ -148,7 +148,7 @@ def test_bootstrap_token_is_good_while_its_secret_is(
 
 
 class Proxied:
-    """A server that believes proxies of one authority and clients of another."""
+    """Server that trusts proxies of one CA and clients of another."""
 
     def __init__(self, live: Live, directory: Path) -> None:
         self.live, self.directory = live, directory
@@ -197,7 +197,7 @@ JO = [
 ]
 
 
-def test_proxy_says_for_whom_it_speaks(proxied: Proxied) -> None:
+def test_front_proxy_names_the_user_in_headers(proxied: Proxied) -> None:
     status, info = proxied.whoami("front", JO)
     assert status == 201
     assert info == {
@@ -207,17 +207,17 @@ def test_proxy_says_for_whom_it_speaks(proxied: Proxied) -> None:
     }
 
 
-def test_headers_of_others_are_not_believed(proxied: Proxied) -> None:
+def test_user_headers_of_other_clients_are_ignored(proxied: Proxied) -> None:
     _, info = proxied.whoami("admin", JO)
     assert info["username"] == "admin"
     assert proxied.whoami("other", JO)[0] == 401
 
 
-def test_proxy_certificate_is_no_user(proxied: Proxied) -> None:
+def test_proxy_certificate_alone_names_no_user(proxied: Proxied) -> None:
     assert proxied.whoami("front", [])[0] == 401
 
 
-def test_certificate_names_its_holder(proxied: Proxied) -> None:
+def test_client_certificate_names_the_user(proxied: Proxied) -> None:
     _, info = proxied.whoami("admin", [])
     assert info["groups"] == ["system:masters", "system:authenticated"]
     credential = info["extra"]["authentication.kubernetes.io/credential-id"][0]

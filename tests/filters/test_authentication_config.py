@@ -109,7 +109,7 @@ async def _user(jwt: Object, token: str) -> Any:
         ({"username": {"claim": "sub", "prefix": ""}}, {"jti": "j"}, "7", [], "", {"credential": "JTI=j"}),
     ],
 )
-def test_mappings_make_a_user(
+def test_claim_mappings_define_the_user(
     shared_live: Live,
     provider: Provider,
     mappings: Object,
@@ -201,7 +201,7 @@ def test_mappings_make_a_user(
         ({"claimMappings": {"username": {"claim": "name", "prefix": ""}}}, {}, "claim not present"),
     ],
 )
-def test_tokens_that_break_the_rules(
+def test_tokens_that_fail_validation_rules_are_rejected(
     shared_live: Live, provider: Provider, changes: Object, claims: Object, why: str
 ) -> None:
     issuer = changes.pop("issuer", None)
@@ -211,7 +211,7 @@ def test_tokens_that_break_the_rules(
     assert why in str(error.value)
 
 
-def test_discovery_url_is_asked_in_the_place_of_the_issuer(shared_live: Live, provider: Provider) -> None:
+def test_discovery_url_replaces_the_issuer_url(shared_live: Live, provider: Provider) -> None:
     answers = provider.remote.answers
     answers["/elsewhere"] = answers.pop("/.well-known/openid-configuration")
     jwt = provider.jwt({"discoveryURL": f"{provider.remote.url}/elsewhere"})
@@ -328,7 +328,7 @@ NAME = {"expression": "claims.sub"}
         ({"audiences": "me"}, {}, "jwt[0].issuer.audiences must be a list"),
     ],
 )
-def test_files_that_are_not_valid(issuer: Object, changes: Object, why: str) -> None:
+def test_invalid_fields_are_rejected_at_start(issuer: Object, changes: Object, why: str) -> None:
     spec = {
         "issuer": {"url": "https://a", "audiences": ["me"], **issuer},
         "claimMappings": {"username": {"claim": "sub", "prefix": ""}},
@@ -351,7 +351,7 @@ VALID = {
         (document(*[VALID] * 65), "jwt: Too many: 65: must have at most 64 items"),
         (document(version="v2"), 'is registered for version "apiserver.config.k8s.io/v2"'),
         ("kind: AuthorizationConfiguration", 'no kind "AuthorizationConfiguration" is registered'),
-        ("- a", "holds no object"),
+        ("- a", "does not contain a"),
         ("a: [", "yaml"),
         (document().replace("jwt: []", "jwt: []\njwt: []"), 'key "jwt" already set in map'),
         (
@@ -360,13 +360,13 @@ VALID = {
         ),
     ],
 )
-def test_documents_that_are_not_valid(text: str, why: str) -> None:
+def test_invalid_documents_are_rejected_at_start(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=re.escape(why)):
         authenticationconfig.parse(text.encode(), ())
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1", "v1alpha1"])
-def test_all_versions_are_read(version: str) -> None:
+def test_all_config_versions_are_accepted(version: str) -> None:
     found = authenticationconfig.parse(document(VALID, version=version, anonymous=None).encode(), ())
     assert [issuer.url for issuer in found.issuers] == ["https://a"] and found.anonymous is None
 
@@ -377,7 +377,7 @@ def test_verified_email_may_name_the_user() -> None:
     assert authenticationconfig.parse(document(spec).encode(), ()).issuers
 
 
-def test_anonymous_requests_get_in_by_path(server_pki: Pki, tmp_path: Path) -> None:
+def test_anonymous_requests_are_allowed_by_path(server_pki: Pki, tmp_path: Path) -> None:
     file = tmp_path / "authentication.yaml"
     file.write_text(document(anonymous={"enabled": True, "conditions": [{"path": "/livez"}]}))
     with Live(server_pki, authentication_config=str(file)) as live:
@@ -399,7 +399,7 @@ def wait_until(done: Any) -> None:
         time.sleep(0.02)
 
 
-def test_changes_of_the_file_are_taken_up(
+def test_file_changes_are_loaded(
     server_pki: Pki, provider: Provider, tmp_path: Path, monkeypatch: Any, caplog: Any
 ) -> None:
     monkeypatch.setattr(filechanges, "INTERVAL", 0.02)
@@ -443,8 +443,8 @@ def test_file_and_flags_exclude_each_other(server_pki: Pki, tmp_path: Path) -> N
         Live(server_pki, **flags)
 
 
-def test_claims_nested_to_the_limit_are_no_error(shared_live: Live, provider: Provider) -> None:
-    """Depths that the parser accepts may exceed those that Python's stack allows."""
+def test_deeply_nested_claims_are_accepted(shared_live: Live, provider: Provider) -> None:
+    """The JSON parser accepts deeper nesting than Python's stack."""
     jwt = provider.jwt(claimMappings={"username": {"expression": "claims.sub"}})
     for depth in (100, 1010, 1020):
         deep = "[" * depth + "]" * depth
@@ -460,7 +460,7 @@ def test_claims_nested_to_the_limit_are_no_error(shared_live: Live, provider: Pr
 
 
 def signed(signer: TokenSigner, like: str, claims: str) -> str:
-    """Claims given as text, with the header of another token."""
+    """Token with claims given as text, and the header of another token."""
     payload = base64.urlsafe_b64encode(claims.encode()).rstrip(b"=").decode()
     data = f"{like.partition('.')[0]}.{payload}"
     return f"{data}.{base64.urlsafe_b64encode(tokens._sign(signer.key, data.encode())).rstrip(b'=').decode()}"

@@ -104,7 +104,7 @@ def test_authorizers_decide_in_order(server_pki: Pki, service: Service) -> None:
         ),
     ],
 )
-def test_webhook_is_asked_where_its_conditions_hold(
+def test_webhook_is_called_only_if_its_match_conditions_hold(
     server_pki: Pki, service: Service, condition: str, asked: list[str] | None
 ) -> None:
     paths = [MAPS, "/apis/apps/v1/deployments", "/version", f"{MAPS}?labelSelector=a%3Db"]
@@ -135,14 +135,14 @@ def test_failure_policy(server_pki: Pki, service: Service, policy: str, allowed:
         live.client.close()
 
 
-def test_condition_that_is_false_outweighs_one_that_fails(server_pki: Pki, service: Service) -> None:
+def test_false_match_condition_outweighs_a_failing_one(server_pki: Pki, service: Service) -> None:
     conditions = ["request.resourceAttributes.name == 'a'", "request.user == 'nobody'"]
     with service.live(server_pki, service.webhook(*conditions, failurePolicy="Deny"), RBAC) as live:
         assert get(live, "/version") == 200
         live.client.close()
 
 
-def test_answers_are_cached_as_the_file_says(server_pki: Pki, service: Service) -> None:
+def test_webhook_responses_are_cached_for_the_configured_ttl(server_pki: Pki, service: Service) -> None:
     def asked(*authorizers: Object, allowed: bool) -> int:
         service.status = {"allowed": allowed}
         with service.live(server_pki, *authorizers, RBAC) as live:
@@ -216,7 +216,7 @@ def test_long_requests_are_not_cached(server_pki: Pki, service: Service) -> None
         ({"retries": 1}, 'strict decoding error: unknown field "authorizers[0].webhook.retries"'),
     ],
 )
-def test_webhooks_that_are_not_valid(service: Service, webhook: Object, why: str) -> None:
+def test_invalid_webhooks_are_rejected(service: Service, webhook: Object, why: str) -> None:
     with pytest.raises(ValueError, match=re.escape(why)):
         authorizationconfig.parse(document(service.webhook(**webhook)).encode())
 
@@ -241,19 +241,19 @@ def test_webhooks_that_are_not_valid(service: Service, webhook: Object, why: str
         ([RBAC | {"webhook": {}}], "may only be specified when type=Webhook"),
     ],
 )
-def test_authorizers_that_are_not_valid(authorizers: list[Object], why: str) -> None:
+def test_invalid_authorizers_are_rejected(authorizers: list[Object], why: str) -> None:
     with pytest.raises(ValueError, match=re.escape(why)):
         authorizationconfig.parse(document(*authorizers).encode())
 
 
-def test_kubeconfig_that_is_none_stops_the_start(server_pki: Pki, service: Service) -> None:
+def test_invalid_webhook_kubeconfig_fails_at_start(server_pki: Pki, service: Service) -> None:
     for content in ("a: [", "[]", "clusters: 5", "{}"):
         service.kubeconfig.write_text(content)
-        with pytest.raises(ValueError, match=r"webhook\.yaml is no kubeconfig"):
+        with pytest.raises(ValueError, match=r"webhook\.yaml is not a kubeconfig"):
             service.live(server_pki, service.webhook())
 
 
-def test_abac_of_the_file_needs_its_policies(server_pki: Pki, service: Service) -> None:
+def test_abac_authorizer_needs_a_policy_file(server_pki: Pki, service: Service) -> None:
     abac = {"type": "ABAC", "name": "abac"}
     with pytest.raises(ValueError, match="--authorization-policy-file"):
         service.live(server_pki, abac)
@@ -272,9 +272,7 @@ def wait_until(done: Any) -> None:
         time.sleep(0.02)
 
 
-def test_changes_of_the_file_are_taken_up(
-    server_pki: Pki, service: Service, monkeypatch: Any, caplog: Any
-) -> None:
+def test_file_changes_are_loaded(server_pki: Pki, service: Service, monkeypatch: Any, caplog: Any) -> None:
     monkeypatch.setattr(filechanges, "INTERVAL", 0.02)
     with service.live(server_pki, RBAC) as live:
         assert get(live, MAPS) == 403
@@ -306,6 +304,6 @@ def test_changes_of_the_file_are_taken_up(
         ({"authorization_webhook_config_file": "a"}, "without mode Webhook"),
     ],
 )
-def test_modes_that_contradict_each_other(server_pki: Pki, flags: Object, why: str) -> None:
+def test_contradicting_modes_are_rejected(server_pki: Pki, flags: Object, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         Live(server_pki, **flags)

@@ -1,4 +1,4 @@
-"""Headers for browsers, and what else flags say about connections: CORS, HSTS, TLS versions and ciphers, HTTP/2."""
+"""Headers for browsers, and connection flags: CORS, HSTS, TLS versions and ciphers, HTTP/2."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def live(server_pki: Pki) -> Any:
 @pytest.mark.parametrize(
     "origin", ["https://example.com", "https://www.example.com", "http://localhost:8080"]
 )
-def test_allowed_origin_is_named(live: Live, origin: str) -> None:
+def test_allowed_origin_gets_cors_headers(live: Live, origin: str) -> None:
     answer = ask(live, "GET", "/version", Origin=origin)
     assert answer.status == 200
     assert answer.getheader("Access-Control-Allow-Origin") == origin
@@ -48,7 +48,7 @@ def test_allowed_origin_is_named(live: Live, origin: str) -> None:
 
 
 @pytest.mark.parametrize("origin", ["https://example.com.attacker.org", "https://attacker.org", "", "null"])
-def test_other_origins_are_not_named(live: Live, origin: str) -> None:
+def test_other_origins_get_no_cors_headers(live: Live, origin: str) -> None:
     answer = ask(live, "GET", "/version", Origin=origin)
     assert answer.status == 200
     assert answer.getheader("Access-Control-Allow-Origin") is None
@@ -62,7 +62,7 @@ def test_preflight_needs_no_credentials_and_gives_no_access(live: Live) -> None:
     assert answer.status == 403 and answer.getheader("Access-Control-Allow-Origin") == "https://example.com"
 
 
-def test_transport_security_is_told_once_in_every_answer(live: Live) -> None:
+def test_hsts_header_is_in_every_response_once(live: Live) -> None:
     for path, status in (("/version", 200), ("/nothing", 403), ("/apis//", 403), ("/version", 200)):
         answer = ask(live, "GET", path)
         assert answer.status == status
@@ -77,7 +77,7 @@ def test_no_headers_without_the_flags(shared_live: Live) -> None:
 
 
 def handshake(live: Live, pki: Pki, version: ssl.TLSVersion, ciphers: str = "") -> tuple[str, str] | None:
-    """Version and cipher that were agreed on with a client that offers one version; None if none was."""
+    """Version and cipher negotiated with a client that offers one TLS version; None if the handshake fails."""
     context = ssl.create_default_context(cafile=str(pki.path("ca.crt")))
     context.minimum_version = context.maximum_version = version
     if ciphers:
@@ -105,7 +105,7 @@ def test_minimum_version(server_pki: Pki, shared_live: Live) -> None:
         assert agreed is not None and agreed[0] == "TLSv1.3"
 
 
-def test_only_the_listed_ciphers_are_taken(server_pki: Pki) -> None:
+def test_only_the_configured_ciphers_are_accepted(server_pki: Pki) -> None:
     names = ("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384")
     with Live(server_pki, tls_cipher_suites=names) as live:
         agreed = handshake(live, server_pki, TLS12)
@@ -124,7 +124,7 @@ def test_openssl_knows_every_suite() -> None:
         assert SUITES[name] in [cipher["name"] for cipher in context.get_ciphers()]
 
 
-def test_limit_of_streams_is_told_to_clients(server_pki: Pki) -> None:
+def test_stream_limit_is_sent_to_clients(server_pki: Pki) -> None:
     with Live(server_pki, http2_max_streams_per_connection=7) as live:
         context = ssl.create_default_context(cafile=str(server_pki.path("ca.crt")))
         context.set_alpn_protocols(["h2"])
@@ -152,12 +152,12 @@ def test_limit_of_streams_is_told_to_clients(server_pki: Pki) -> None:
         ({"external_hostname": "api.example.com:443"}, "https://api.example.com:443/openid/v1/jwks"),
     ],
 )
-def test_external_hostname_is_where_keys_are_found(server_pki: Pki, flags: Object, uri: str) -> None:
+def test_external_hostname_is_in_the_jwks_uri(server_pki: Pki, flags: Object, uri: str) -> None:
     with Live(server_pki, **flags) as live:
         assert live.client.get("/.well-known/openid-configuration")["jwks_uri"] == uri
 
 
-def test_one_authority_for_clients_and_proxies_needs_names(server_pki: Pki) -> None:
+def test_shared_client_and_proxy_ca_needs_allowed_names(server_pki: Pki) -> None:
     flags = {
         "requestheader_client_ca_file": str(server_pki.path("ca.crt")),
         "requestheader_username_headers": ("X-Remote-User",),

@@ -1,4 +1,4 @@
-"""Path validation of client certificates: which are trusted, and which are not."""
+"""Path validation of client certificates: trusted and rejected chains."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def openssl(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
 
 
 def issue_with_openssl(directory: Path, bits: int, digest: str) -> bytes:
-    """A client certificate as many guides make it, of X.509 version 1 (DER)."""
+    """Client certificate of X.509 version 1 (DER), as many guides create it."""
     (directory / "root.crt").write_bytes(ROOT.pem)
     (directory / "root.key").write_bytes(ROOT.pair.key_pem)
     request = f"req -new -nodes -newkey rsa:{bits} -keyout leaf.key -out leaf.csr -subj /CN=old"
@@ -191,7 +191,7 @@ def issue_with_openssl(directory: Path, bits: int, digest: str) -> bytes:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl")
-def test_certificates_of_version_1_are_trusted(tmp_path: Path) -> None:
+def test_x509_version_1_ca_is_trusted(tmp_path: Path) -> None:
     der = issue_with_openssl(tmp_path, 2048, "sha256")
     assert x509.load_der_x509_certificate(der).version is x509.Version.v1
     assert trusted([ROOT], [der]) == ""
@@ -219,7 +219,7 @@ def test_verdicts_agree_with_openssl(case: str, tmp_path: Path) -> None:
     assert (done.returncode == 0) is (case in ACCEPTED), done.stderr
 
 
-def test_damaged_certificates_are_rejected_not_errors() -> None:
+def test_malformed_certificates_are_rejected_without_other_errors() -> None:
     """Every byte of a certificate comes from the client."""
     der = make("jane", ROOT, extensions=[NAMES, (key_usage(digital_signature=True), True)]).der
     roots, chance = Roots([ROOT.der]), random.Random(1)
@@ -249,7 +249,7 @@ def test_signature_checks_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 < checks <= MAX_SIGNATURES
 
 
-def test_times_of_a_certificate_are_inclusive() -> None:
+def test_certificate_validity_times_are_inclusive() -> None:
     leaf = make("jane", ROOT)
     end = leaf.certificate.not_valid_after_utc
     roots = Roots([authority("root", key=ROOT.key, ends=10**6).der])

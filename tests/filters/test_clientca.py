@@ -30,7 +30,7 @@ REACHED = pytest.mark.skipif(openssl.library() is None, reason="this Python's Op
 
 
 class Site:
-    """A server whose client authorities a test can replace."""
+    """Server with a client CA file that a test can replace."""
 
     def __init__(self, pki: Pki, directory: Path, *, proxies: bool = True) -> None:
         self.pki, self.directory = pki, directory
@@ -77,7 +77,7 @@ def site(mode: str, server_pki: Pki, tmp_path: Path) -> Iterator[Site]:
 
 
 class Http1:
-    """A kept HTTP/1.1 connection."""
+    """Kept-alive HTTP/1.1 connection."""
 
     def __init__(self, site: Site, made: Made | None) -> None:
         port, context = site.live.server.port, site.context(made)
@@ -94,7 +94,7 @@ class Http1:
 
 
 class Http2:
-    """A kept HTTP/2 connection. The server ends it after a 401; the next request then connects anew."""
+    """Kept-alive HTTP/2 connection. The server ends it after a 401; the next request then connects again."""
 
     def __init__(self, site: Site, made: Made | None) -> None:
         self._site, self._made = site, made
@@ -152,7 +152,7 @@ def connect(request: pytest.FixtureRequest, site: Site) -> Iterator[Callable[[Ma
 Connect = Callable[[Made | None], Http1 | Http2]
 
 
-def test_removed_authority_ends_an_open_connection(site: Site, connect: Connect) -> None:
+def test_removed_ca_ends_an_open_connection(site: Site, connect: Connect) -> None:
     client = connect(make(MASTERS, site.users))
     assert client.whoami() == (201, "jane")
     assert client.whoami() == (201, "jane")
@@ -170,7 +170,7 @@ def test_expired_certificate_ends_an_open_connection(site: Site, connect: Connec
     assert client.whoami()[0] == 401
 
 
-def test_removed_proxy_authority_ends_an_open_connection(site: Site, connect: Connect) -> None:
+def test_removed_proxy_ca_ends_an_open_connection(site: Site, connect: Connect) -> None:
     proxy = connect(make("proxy", site.proxies))
     jo = {"X-Remote-User": "jo", "X-Remote-Group": "system:masters"}
     assert proxy.whoami(**jo) == (201, "jo")
@@ -180,7 +180,7 @@ def test_removed_proxy_authority_ends_an_open_connection(site: Site, connect: Co
     assert connect(make("proxy", other)).whoami(**jo) == (201, "jo")
 
 
-def test_unreadable_authority_file_keeps_the_old_authorities(site: Site, connect: Connect) -> None:
+def test_unreadable_ca_file_keeps_the_old_cas(site: Site, connect: Connect) -> None:
     client = connect(make(MASTERS, site.users))
     assert client.whoami() == (201, "jane")
     (site.directory / "users.crt").write_bytes(b"half written")
@@ -188,28 +188,28 @@ def test_unreadable_authority_file_keeps_the_old_authorities(site: Site, connect
     assert client.whoami() == (201, "jane")
 
 
-def test_intermediate_authority_is_enough(site: Site, connect: Connect) -> None:
+def test_intermediate_ca_is_accepted(site: Site, connect: Connect) -> None:
     middle = authority("middle", site.users)
     assert connect(make(MASTERS, middle)).whoami() == (201, "jane")
 
 
-def test_certificate_in_the_authority_file_is_trusted(site: Site, connect: Connect) -> None:
+def test_certificate_in_the_ca_file_is_trusted(site: Site, connect: Connect) -> None:
     leaf = make(MASTERS, authority("elsewhere"))
     site.replace("users", leaf)
     assert connect(leaf).whoami() == (201, "jane")
 
 
-def test_user_and_proxy_authorities_are_apart(site: Site, connect: Connect) -> None:
+def test_user_and_proxy_cas_are_separate(site: Site, connect: Connect) -> None:
     assert connect(make(MASTERS, site.proxies)).whoami()[0] == 401
     user = connect(make(MASTERS, site.users))
     assert user.whoami(**{"X-Remote-User": "jo"}) == (201, "jane")
 
 
 @pytest.mark.parametrize(("proxies", "status"), [(False, 403), (True, 401)])
-def test_certificate_without_a_common_name_names_nobody(
+def test_certificate_without_common_name_is_anonymous(
     server_pki: Pki, tmp_path: Path, proxies: bool, status: int
 ) -> None:
-    """It is no user's certificate, so the client is anonymous. But it is a wrong certificate for a proxy."""
+    """The certificate names no user, so the client is anonymous. For a proxy the certificate is an error."""
     site = Site(server_pki, tmp_path, proxies=proxies)
     with site.live:
         client = Http1(site, make([(NameOID.ORGANIZATION_NAME, "system:masters")], site.users))
@@ -227,7 +227,7 @@ def test_subject_has_at_most_one_uid(site: Site, connect: Connect, uids: list[st
 
 @REACHED
 @pytest.mark.parametrize("mode", ["openssl"], indirect=True)
-def test_certificate_of_an_unknown_authority_is_answered_401(site: Site, connect: Connect) -> None:
+def test_certificate_of_an_unknown_ca_gets_401(site: Site, connect: Connect) -> None:
     stranger = connect(make(MASTERS, authority("users")))
     assert stranger.whoami()[0] == 401
     assert stranger.whoami(**{"X-Remote-User": "jo"})[0] == 401
@@ -237,11 +237,11 @@ def test_certificate_of_an_unknown_authority_is_answered_401(site: Site, connect
 
 @REACHED
 @pytest.mark.parametrize("mode", ["openssl"], indirect=True)
-def test_expired_certificate_is_answered_401(site: Site, connect: Connect) -> None:
+def test_expired_certificate_gets_401(site: Site, connect: Connect) -> None:
     assert connect(make(MASTERS, site.users, ends=-1)).whoami()[0] == 401
 
 
-def test_resumed_session_does_not_survive_its_authority(site: Site) -> None:
+def test_resumed_tls_session_does_not_outlive_its_ca(site: Site) -> None:
     context = site.context(make(MASTERS, site.users))
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     body = b"POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}" % SELF.encode()

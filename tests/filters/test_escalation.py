@@ -1,4 +1,5 @@
-"""Nobody gives rights that they do not have, unless they may `escalate` or `bind`."""
+"""Privilege escalation check: users grant only permissions that they have, unless they may `escalate` or
+`bind`."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ READ = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["configmaps"]
 
 @pytest.fixture
 def manager(admin: Client, someone: Person, space: str) -> Person:
-    """Writes roles of a namespace, and reads config maps there."""
+    """User that may write roles and read config maps in a namespace."""
     rules: list[Object] = [
         {
             "verbs": ["create", "update", "patch", "get"],
@@ -44,14 +45,16 @@ def role(name: str, *rules: Object) -> Object:
          '{APIGroups:["*"], Resources:["*"], Verbs:["*"]}'),
     ],
 )  # fmt: skip
-def test_role_gives_what_its_author_has(manager: Person, space: str, rule: Object, missing: str) -> None:
+def test_role_may_grant_only_permissions_of_its_author(
+    manager: Person, space: str, rule: Object, missing: str
+) -> None:
     answer = manager.ask("POST", rbac(f"namespaces/{space}/roles"), role("new", rule))
     assert answer.status == (403 if missing else 201)
     if missing:
         assert answer.json["message"].endswith(f"permissions not currently held:\n{missing}")
 
 
-def test_any_change_of_a_stronger_role_is_refused(admin: Client, manager: Person, space: str) -> None:
+def test_any_change_of_a_stronger_role_is_rejected(admin: Client, manager: Person, space: str) -> None:
     path = rbac(f"namespaces/{space}/roles")
     admin.post(path, role("strong", READ | {"resources": ["secrets"]}))
     labels = {"metadata": {"labels": {"a": "b"}}}
@@ -61,7 +64,7 @@ def test_any_change_of_a_stronger_role_is_refused(admin: Client, manager: Person
     assert manager.ask("PATCH", f"{path}/strong", owners, merge).status == 200
 
 
-def test_escalate_lifts_the_check_on_roles_only(admin: Client, manager: Person, space: str) -> None:
+def test_escalate_verb_bypasses_the_check_for_roles_only(admin: Client, manager: Person, space: str) -> None:
     who = user(manager.more["Impersonate-User"])
     grant(admin, who, {"verbs": ["escalate"], "apiGroups": [GROUP], "resources": ["roles"]}, namespace=space)
     path = rbac(f"namespaces/{space}")
@@ -74,7 +77,7 @@ def binding(name: str, kind: str) -> Object:
     return {"metadata": {"name": f"to-{name}"}, "roleRef": ref, "subjects": [user("jo")]}
 
 
-def test_bind_lifts_the_check_on_the_named_role(admin: Client, manager: Person, space: str) -> None:
+def test_bind_verb_bypasses_the_check_for_the_named_role(admin: Client, manager: Person, space: str) -> None:
     path = rbac(f"namespaces/{space}/rolebindings")
     assert manager.ask("POST", path, binding("view", "ClusterRole")).status == 201
     assert manager.ask("POST", path, binding("system:node", "ClusterRole")).status == 403
@@ -91,7 +94,7 @@ def test_binding_a_missing_role_is_not_found(manager: Person, space: str) -> Non
     assert answer.json["details"] == {"name": "none", "group": GROUP, "kind": "rolebindings"}
 
 
-def test_gathering_roles_needs_all_rights(admin: Client, someone: Person) -> None:
+def test_aggregation_rule_needs_all_permissions(admin: Client, someone: Person) -> None:
     name = someone.more["Impersonate-User"]
     grant(admin, user(name), {"verbs": ["create"], "apiGroups": [GROUP], "resources": ["clusterroles"]})
     gathering = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
@@ -107,6 +110,6 @@ def test_gathering_roles_needs_all_rights(admin: Client, someone: Person) -> Non
     assert someone.ask("POST", rbac("clusterroles"), body).status == 201
 
 
-def test_dry_run_is_refused_as_well(manager: Person, space: str) -> None:
+def test_dry_run_escalation_is_rejected(manager: Person, space: str) -> None:
     path = rbac(f"namespaces/{space}/roles?dryRun=All")
     assert manager.ask("POST", path, role("x", MANAGE)).status == 403

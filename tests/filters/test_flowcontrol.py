@@ -1,4 +1,4 @@
-"""Priority and fairness: seats, queues, hands, turns; and the plain limits."""
+"""API Priority and Fairness: seats, queues, shuffle sharding, turns; and the in-flight limits."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ANY_RESOURCE = {
         ({"kind": "ServiceAccount", "serviceAccount": {"namespace": "n", "name": "*"}}, False),
     ],
 )
-def test_subjects_of_a_flow_schema(subject: Object, matches: bool) -> None:
+def test_flow_schema_matches_subjects(subject: Object, matches: bool) -> None:
     rules = [{"subjects": [subject], "resourceRules": [ANY_RESOURCE]}]
     assert schema(rules=rules).matches(asked()) is matches
 
@@ -73,13 +73,13 @@ def test_subjects_of_a_flow_schema(subject: Object, matches: bool) -> None:
         ({"namespaces": ["m"]}, False),
     ],
 )
-def test_rules_of_a_flow_schema(rule: Object, matches: bool) -> None:
+def test_flow_schema_matches_resource_rules(rule: Object, matches: bool) -> None:
     everybody = {"kind": "Group", "group": {"name": "*"}}
     rules = [{"subjects": [everybody], "resourceRules": [ANY_RESOURCE | rule]}]
     assert schema(rules=rules).matches(asked(namespace="n")) is matches
 
 
-def test_paths_of_a_flow_schema() -> None:
+def test_flow_schema_matches_paths() -> None:
     everybody = {"kind": "User", "user": {"name": "*"}}
     rule = {"verbs": ["*"], "nonResourceURLs": ["/healthz", "/apis/*"]}
     found = schema(rules=[{"subjects": [everybody], "nonResourceRules": [rule]}])
@@ -92,7 +92,7 @@ def level(**limited: Any) -> Level:
     return Level({"metadata": {"name": "l", "uid": "u"}, "spec": {"type": "Limited", "limited": limited}})
 
 
-def test_hand_of_a_flow_is_always_the_same_and_has_no_queue_twice() -> None:
+def test_flow_is_always_dealt_the_same_distinct_queues() -> None:
     one = level(
         nominalConcurrencyShares=1,
         limitResponse={"type": "Queue", "queuing": {"queues": 16, "handSize": 4, "queueLengthLimit": 2}},
@@ -113,7 +113,7 @@ LOOP.close()
 
 
 class Levels:
-    """Flow control over levels as a test wants them, without a server."""
+    """Flow control with the levels of a test, without a server."""
 
     def __init__(self, seats: int, patience: float = 30.0, **limited: Any) -> None:
         self.control = FlowControl(None, seats, patience=patience)  # type: ignore[arg-type]
@@ -166,7 +166,7 @@ def test_noisy_user_does_not_starve_another() -> None:
     assert max(index for index, user in enumerate(log) if user == "quiet") < 40
 
 
-def test_full_level_refuses_where_it_has_no_queues() -> None:
+def test_full_level_without_queues_rejects() -> None:
     async def main() -> list[str]:
         levels = Levels(2, nominalConcurrencyShares=1, limitResponse={"type": "Reject"})
         return await asyncio.gather(*(levels.request("jo", [], 0.01) for _ in range(5)))
@@ -174,7 +174,7 @@ def test_full_level_refuses_where_it_has_no_queues() -> None:
     assert sorted(run(main())) == ["refused"] * 3 + ["served"] * 2
 
 
-def test_full_queues_refuse() -> None:
+def test_full_queues_reject() -> None:
     async def main() -> list[str]:
         queuing = {"queues": 1, "handSize": 1, "queueLengthLimit": 2}
         response = {"type": "Queue", "queuing": queuing}
@@ -184,7 +184,7 @@ def test_full_queues_refuse() -> None:
     assert sorted(run(main())) == ["refused"] * 2 + ["served"] * 3
 
 
-def test_wait_that_is_too_long_is_refused_and_leaves_no_trace() -> None:
+def test_queue_timeout_rejects_and_frees_the_place() -> None:
     async def main() -> tuple[list[str], str]:
         levels = Levels(1, patience=0.1, **QUEUED)
         first = asyncio.ensure_future(levels.request("jo", [], 0.2))
@@ -196,7 +196,7 @@ def test_wait_that_is_too_long_is_refused_and_leaves_no_trace() -> None:
     assert run(main()) == (["served", "too long"], "served")
 
 
-def test_client_that_leaves_the_queue_gives_up_its_place() -> None:
+def test_disconnected_client_frees_its_place_in_the_queue() -> None:
     async def main() -> int:
         levels = Levels(1, **QUEUED)
         first = asyncio.ensure_future(levels.request("jo", [], 0.05))
@@ -211,7 +211,7 @@ def test_client_that_leaves_the_queue_gives_up_its_place() -> None:
     assert run(main()) == 0
 
 
-def test_unused_seats_are_lent() -> None:
+def test_unused_seats_are_borrowed() -> None:
     control = FlowControl(None, 20, 1)  # type: ignore[arg-type]
     spec = {"nominalConcurrencyShares": 1, "limitResponse": {"type": "Reject"}}
     control._configure(
@@ -230,7 +230,7 @@ def test_unused_seats_are_lent() -> None:
     assert not control._room(busy)
 
 
-def test_user_gets_a_few_turns_before_others_are_looked_at() -> None:
+def test_one_user_starts_few_requests_per_turn() -> None:
     async def main() -> tuple[int, bool]:
         levels = Levels(1000, **QUEUED)
         noisy = [levels.control.seat(asked("noisy")) for _ in range(20)]
@@ -242,7 +242,7 @@ def test_user_gets_a_few_turns_before_others_are_looked_at() -> None:
     assert run(main()) == (TURNS, True)
 
 
-def test_many_users_together_take_a_few_turns_at_a_time() -> None:
+def test_all_users_together_start_few_requests_per_turn() -> None:
     async def main() -> list[int]:
         flows = Levels(1000, **QUEUED).control
         seats = [flows.seat(asked(f"user-{number % 20}")) for number in range(40)]
@@ -266,7 +266,7 @@ def test_long_running_requests_take_no_seat() -> None:
     assert InFlight(1, 1).seat(asked(verb="watch")) is None
 
 
-def test_plain_limits_count_reads_and_writes_apart() -> None:
+def test_inflight_limits_count_reads_and_writes_separately() -> None:
     limits = InFlight(1, 1)
     reading, writing = limits.seat(asked()), limits.seat(asked(verb="create"))
     assert reading is not None and writing is not None
@@ -279,7 +279,7 @@ def test_plain_limits_count_reads_and_writes_apart() -> None:
     assert limits.seat(asked(verb="list")) is not None
 
 
-def test_answer_names_flow_schema_and_level(cluster: Live, admin: Client) -> None:
+def test_response_names_flow_schema_and_level(cluster: Live, admin: Client) -> None:
     headers = {name.lower(): value for name, value in ask(cluster, "GET", "/version", "dev-token").headers}
     flow = "/apis/flowcontrol.apiserver.k8s.io/v1"
     schema_ = admin.get(f"{flow}/flowschemas/global-default")
@@ -288,7 +288,7 @@ def test_answer_names_flow_schema_and_level(cluster: Live, admin: Client) -> Non
     assert headers[b"x-kubernetes-pf-prioritylevel-uid"].decode() == level_["metadata"]["uid"]
 
 
-def test_new_flow_schema_counts_at_once(cluster: Live, admin: Client) -> None:
+def test_new_flow_schema_takes_effect_at_once(cluster: Live, admin: Client) -> None:
     flow = "/apis/flowcontrol.apiserver.k8s.io/v1"
     limited = {"nominalConcurrencyShares": 1, "limitResponse": {"type": "Reject"}}
     spec = {"type": "Limited", "limited": limited}
@@ -305,7 +305,7 @@ def test_new_flow_schema_counts_at_once(cluster: Live, admin: Client) -> None:
     assert headers[b"X-Kubernetes-PF-FlowSchema-UID"].decode() == made["metadata"]["uid"]
 
 
-def test_too_many_requests_are_told_when_to_come_back(server_pki: Pki) -> None:
+def test_too_many_requests_get_retry_after(server_pki: Pki) -> None:
     flags = {"enable_priority_and_fairness": False, "max_requests_inflight": 1}
     with Live(server_pki, **flags) as live:
         limits = live.server.api.gate._limits

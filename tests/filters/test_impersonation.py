@@ -1,4 +1,4 @@
-"""Impersonation: as whom, with which rights, old and constrained."""
+"""Impersonation: headers and permissions, in legacy and constrained modes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def headers(**values: str) -> dict[str, str]:
     return {name.replace("_", "-"): value for name, value in values.items()}
 
 
-def test_headers_of_a_user() -> None:
+def test_headers_describe_the_impersonated_user() -> None:
     request = Request(
         "GET",
         "/",
@@ -37,13 +37,13 @@ def test_headers_of_a_user() -> None:
 
 
 @pytest.mark.parametrize("name", ["impersonate-group", "impersonate-uid", "impersonate-extra-scopes"])
-def test_groups_and_the_like_need_a_user(name: str) -> None:
+def test_groups_uid_and_extra_need_a_user_name(name: str) -> None:
     with pytest.raises(APIError) as refused:
         wanted_user(Request("GET", "/", "", {name: "x"}))
     assert refused.value.code == 400
 
 
-def test_impersonated_user_is_the_user(cluster: Live) -> None:
+def test_request_runs_as_the_impersonated_user(cluster: Live) -> None:
     jo = Person(cluster, "admin-token", Impersonate_User="jo", Impersonate_Group="a", Impersonate_Uid="7")
     assert jo.whoami() == {"username": "jo", "uid": "7", "groups": ["a", "system:authenticated"]}
     robot = Person(cluster, "admin-token", Impersonate_User="system:serviceaccount:default:robot")
@@ -59,7 +59,9 @@ def test_impersonated_user_is_the_user(cluster: Live) -> None:
         ({"Impersonate_User": "jo", "Impersonate_Uid": "1"}, False),
     ],
 )
-def test_rights_to_impersonate_are_by_name(cluster: Live, wanted: dict[str, str], allowed: bool) -> None:
+def test_permission_to_impersonate_may_name_users(
+    cluster: Live, wanted: dict[str, str], allowed: bool
+) -> None:
     admin = cluster.client
     rule = {"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users"], "resourceNames": ["jo"]}
     grant(admin, user("dev"), rule)
@@ -74,7 +76,7 @@ CONSTRAINED = "impersonate-on:user-info:list"
 
 @pytest.fixture
 def limited(cluster: Live, admin: Client, space: str) -> Person:
-    """An account that may list config maps of the space as jo, and nothing else."""
+    """Service account that may only list config maps of the namespace while impersonating jo."""
     admin.post(f"/api/v1/namespaces/{space}/serviceaccounts", {"metadata": {"name": "actor"}})
     made = admin.post(f"/api/v1/namespaces/{space}/serviceaccounts/actor/token", {"spec": {}})
     actor = {"kind": "ServiceAccount", "name": "actor", "namespace": space}
@@ -88,7 +90,7 @@ def limited(cluster: Live, admin: Client, space: str) -> Person:
     return Person(cluster, made["status"]["token"], Impersonate_User="jo")
 
 
-def test_constrained_impersonation_is_for_one_thing(limited: Person, space: str) -> None:
+def test_constrained_impersonation_allows_only_its_request(limited: Person, space: str) -> None:
     assert limited.ask("GET", f"/api/v1/namespaces/{space}/configmaps").status == 200
     refused: list[tuple[str, str]] = [
         (f"/api/v1/namespaces/{space}/configmaps/x", "impersonate-on:user-info:get"),
@@ -101,13 +103,13 @@ def test_constrained_impersonation_is_for_one_thing(limited: Person, space: str)
 
 
 @pytest.mark.parametrize("groups", ["system:masters", "g"])
-def test_constrained_impersonation_of_groups_needs_more(limited: Person, space: str, groups: str) -> None:
+def test_constrained_impersonation_checks_groups(limited: Person, space: str, groups: str) -> None:
     limited.more["Impersonate-Group"] = groups
     answer = limited.ask("GET", f"/api/v1/namespaces/{space}/configmaps")
     assert answer.status == 403
 
 
-def test_nodes_come_with_their_group(cluster: Live, admin: Client, space: str) -> None:
+def test_impersonated_node_has_the_nodes_group(cluster: Live, admin: Client, space: str) -> None:
     rules: list[Object] = [
         {
             "verbs": ["impersonate:arbitrary-node"],

@@ -1,4 +1,4 @@
-"""The other modes: nodes and what their pods need, policies of a file, always and never, in order."""
+"""Authorization modes Node, ABAC, AlwaysAllow and AlwaysDeny, and the order of modes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from live import Client, Live, Pki
 
 @pytest.fixture(scope="module")
 def nodes(server_pki: Pki) -> Iterator[Live]:
-    """A cluster of two nodes; on the first a pod that needs this and that."""
+    """Cluster of two nodes. The first runs a pod that refers to several objects."""
     with Live(server_pki, authorization_mode=("Node", "RBAC")) as live:
         admin = live.client
         for name in ("one", "two"):
@@ -80,12 +80,14 @@ DEFAULT = "/api/v1/namespaces/default"
         ("one", "GET", "/apis/apps/v1/deployments", False),
     ],
 )
-def test_node_reads_what_its_pods_need(nodes: Live, who: str, method: str, path: str, allowed: bool) -> None:
+def test_node_may_read_objects_of_its_pods(
+    nodes: Live, who: str, method: str, path: str, allowed: bool
+) -> None:
     answer = node(nodes, who).ask(method, path, {} if method == "POST" else None)
     assert (answer.status != 403) is allowed, answer
 
 
-def test_need_ends_with_the_pod(nodes: Live) -> None:
+def test_node_loses_access_when_the_pod_is_deleted(nodes: Live) -> None:
     admin = nodes.client
     spec: Any = {
         "nodeName": "two",
@@ -100,7 +102,7 @@ def test_need_ends_with_the_pod(nodes: Live) -> None:
     assert "no relationship found between node 'two' and this object" in refused.json["message"]
 
 
-def test_secret_of_a_volume_is_needed_by_who_mounts_its_claim(nodes: Live) -> None:
+def test_node_may_read_secrets_of_mounted_volumes(nodes: Live) -> None:
     admin: Client = nodes.client
     driver = {
         "driver": "d",
@@ -132,7 +134,7 @@ POLICIES = """
 """
 
 
-def test_policies_of_a_file(server_pki: Pki, tmp_path: Path) -> None:
+def test_abac_policies(server_pki: Pki, tmp_path: Path) -> None:
     (tmp_path / "abac").write_text(POLICIES)
     flags = {"authorization_mode": ("ABAC",), "authorization_policy_file": str(tmp_path / "abac")}
     with Live(server_pki, **flags) as live:
@@ -151,7 +153,7 @@ def test_policies_of_a_file(server_pki: Pki, tmp_path: Path) -> None:
         assert b"No policy matched." in bytes(refused.body)
 
 
-def test_broken_policy_file_is_refused(tmp_path: Path) -> None:
+def test_broken_abac_policy_file_is_rejected(tmp_path: Path) -> None:
     from kubist.filters.abac import ABAC
 
     (tmp_path / "abac").write_text(json.dumps({"apiVersion": "v1", "kind": "Pod"}))
@@ -168,14 +170,14 @@ def test_broken_policy_file_is_refused(tmp_path: Path) -> None:
         (("RBAC", "AlwaysAllow"), 200),
     ],
 )
-def test_first_mode_that_knows_decides(server_pki: Pki, modes: tuple[str, ...], status: int) -> None:
+def test_first_mode_with_an_opinion_decides(server_pki: Pki, modes: tuple[str, ...], status: int) -> None:
     with Live(server_pki, authorization_mode=modes) as live:
         assert ask(live, "GET", "/api/v1/secrets", "dev-token").status == status
         assert ask(live, "GET", "/api/v1/secrets", "admin-token").status == 200
         assert ask(live, "GET", "/api/v1/secrets").status == (401 if "AlwaysAllow" in modes else 403)
 
 
-def test_unknown_mode_is_refused(server_pki: Pki, shared_live: Live) -> None:
+def test_unknown_mode_is_rejected(server_pki: Pki, shared_live: Live) -> None:
     config = server_pki.config(authorization_mode=("Sometimes",))
     with pytest.raises(ValueError, match="Sometimes"):
         authorization(config, shared_live.server.registry)

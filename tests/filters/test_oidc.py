@@ -43,7 +43,7 @@ class Provider:
         return self.signer.sign(good | claims)
 
     def authenticator(self, **settings: Any) -> OIDC:
-        """What the flags make: `username_claim` stands for `--oidc-username-claim`."""
+        """Issuer of the flags: `username_claim` stands for `--oidc-username-claim`."""
         flags = {"issuer_url": self.remote.url, "client_id": "me", "ca_file": str(self.pki.path("ca.crt"))}
         named = {f"oidc_{name}": value for name, value in (flags | settings).items()}
         return OIDC(issuer_of_flags(Config(**named)), ())
@@ -86,7 +86,7 @@ def known(live: Live, authenticator: OIDC, token: str) -> Any:
         ({"username_prefix": "-"}, {"aud": ["other", "me"]}, "7", []),
     ],
 )
-def test_claims_make_a_user(
+def test_claims_map_to_a_user(
     shared_live: Live, provider: Provider, settings: Object, claims: Object, name: str, groups: list[str]
 ) -> None:
     user = known(shared_live, provider.authenticator(**settings), provider.token(**claims))
@@ -107,22 +107,24 @@ def test_claims_make_a_user(
         ({"signing_algs": ("ES256",)}, {}),
     ],
 )
-def test_refused_tokens(shared_live: Live, provider: Provider, settings: Object, claims: Object) -> None:
+def test_invalid_tokens_are_rejected(
+    shared_live: Live, provider: Provider, settings: Object, claims: Object
+) -> None:
     with pytest.raises(TokenError):
         known(shared_live, provider.authenticator(**settings), provider.token(**claims))
 
 
-def test_tokens_of_others_are_left_to_others(shared_live: Live, provider: Provider) -> None:
+def test_tokens_of_other_issuers_are_ignored(shared_live: Live, provider: Provider) -> None:
     assert known(shared_live, provider.authenticator(), provider.token(iss="https://elsewhere")) is None
     assert known(shared_live, provider.authenticator(), "opaque") is None
 
 
-def test_old_name_of_an_issuer_is_known(shared_live: Live, provider: Provider, monkeypatch: Any) -> None:
+def test_issuer_alias_is_accepted(shared_live: Live, provider: Provider, monkeypatch: Any) -> None:
     monkeypatch.setitem(oidc.ALIASES, "old.example.com", provider.remote.url)
     assert known(shared_live, provider.authenticator(), provider.token(iss="old.example.com"))
 
 
-def test_new_key_of_the_issuer_is_found(shared_live: Live, provider: Provider, monkeypatch: Any) -> None:
+def test_new_key_of_the_issuer_is_fetched(shared_live: Live, provider: Provider, monkeypatch: Any) -> None:
     monkeypatch.setattr("kubist.filters.issuerkeys.REFETCH_AFTER", -1.0)
     authenticator = provider.authenticator(signing_algs=("RS256", "ES256"))
     assert known(shared_live, authenticator, provider.token())
@@ -130,7 +132,7 @@ def test_new_key_of_the_issuer_is_found(shared_live: Live, provider: Provider, m
     assert known(shared_live, authenticator, provider.token())
 
 
-def test_unreachable_issuer_is_asked_again(shared_live: Live, provider: Provider, monkeypatch: Any) -> None:
+def test_unreachable_issuer_is_retried(shared_live: Live, provider: Provider, monkeypatch: Any) -> None:
     monkeypatch.setattr("kubist.filters.issuerkeys.REFETCH_AFTER", -1.0)
     answers = provider.remote.answers
     keys = answers.pop("/keys")
@@ -167,7 +169,7 @@ async def _outcome(authenticator: OIDC, token: str) -> str:
         return str(error)
 
 
-def test_hanging_issuer_holds_up_only_tokens_of_unknown_keys(
+def test_hanging_issuer_delays_only_tokens_of_unknown_keys(
     shared_live: Live, provider: Provider, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr("kubist.filters.issuerkeys.REFETCH_AFTER", -1.0)
@@ -195,7 +197,7 @@ def test_hanging_issuer_holds_up_only_tokens_of_unknown_keys(
     assert hang.asked == 1, "one fetch serves all"
 
 
-def test_waiting_for_a_hanging_issuer_ends(shared_live: Live, provider: Provider, monkeypatch: Any) -> None:
+def test_wait_for_a_hanging_issuer_times_out(shared_live: Live, provider: Provider, monkeypatch: Any) -> None:
     monkeypatch.setattr("kubist.filters.issuerkeys.WAIT", 0.05)
     hang = Hang(provider)
     authenticator = provider.authenticator()
@@ -208,9 +210,7 @@ def test_waiting_for_a_hanging_issuer_ends(shared_live: Live, provider: Provider
     assert hang.asked == 1, "the fetch goes on after those who waited have left"
 
 
-def test_failures_make_the_next_fetch_wait_longer(
-    shared_live: Live, provider: Provider, monkeypatch: Any
-) -> None:
+def test_failed_fetches_back_off(shared_live: Live, provider: Provider, monkeypatch: Any) -> None:
     now = [1000.0]
     monkeypatch.setattr("kubist.filters.issuerkeys.monotonic", lambda: now[0])
     provider.remote.answers["/keys"] = lambda _: 500
@@ -225,7 +225,7 @@ def test_failures_make_the_next_fetch_wait_longer(
     assert tried == [0, 10, 30, 70]
 
 
-def test_key_that_cannot_be_read_leaves_the_others(shared_live: Live, provider: Provider) -> None:
+def test_unreadable_key_is_skipped(shared_live: Live, provider: Provider) -> None:
     good = provider.signer.keys.jwks()["keys"]
     odd = [{"kty": "RSA", "kid": ["a"]}, {"kty": "RSA", "n": 1, "e": []}, 5, {"kty": "oct", "k": "AA"}]
     provider.remote.answers["/keys"] = lambda _: {"keys": [*odd, *good]}
@@ -241,7 +241,7 @@ def test_key_that_cannot_be_read_leaves_the_others(shared_live: Live, provider: 
         ({"algs": ("HS256",)}, 'unsupported signing alg: "HS256"'),
     ],
 )
-def test_flags_that_make_no_sense(flags: Object, why: str) -> None:
+def test_invalid_oidc_flags_are_rejected(flags: Object, why: str) -> None:
     config = Config(
         oidc_issuer_url=flags.get("url", "https://example.com"),
         oidc_client_id=flags.get("client", "me"),
@@ -252,7 +252,7 @@ def test_flags_that_make_no_sense(flags: Object, why: str) -> None:
         issuer_of_flags(config)
 
 
-def test_flags_make_a_server_believe_the_issuer(server_pki: Pki, provider: Provider) -> None:
+def test_oidc_flags_configure_the_server(server_pki: Pki, provider: Provider) -> None:
     flags = {
         "oidc_issuer_url": provider.remote.url,
         "oidc_client_id": "me",

@@ -1,4 +1,4 @@
-"""RBAC: what rules say, and that decisions follow the objects at once."""
+"""RBAC: rule matching, and decisions that follow changes of objects at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ READ = {"verbs": ["get", "list", "watch"], "apiGroups": [""], "resources": ["con
         (["pods/*"], ("pods", ""), False),
     ],
 )
-def test_resources_of_a_rule(resources: list[str], asked: tuple[str, str], allowed: bool) -> None:
+def test_rule_matches_resources(resources: list[str], asked: tuple[str, str], allowed: bool) -> None:
     rule = Rule({"verbs": ["*"], "apiGroups": ["*"], "resources": resources})
     assert rule.allows("get", "any", *asked) is allowed
 
@@ -42,12 +42,12 @@ def test_resources_of_a_rule(resources: list[str], asked: tuple[str, str], allow
         (["/a", "/b"], "/b", True),
     ],
 )
-def test_paths_of_a_rule(urls: list[str], path: str, allowed: bool) -> None:
+def test_rule_matches_paths(urls: list[str], path: str, allowed: bool) -> None:
     assert Rule({"verbs": ["get"], "nonResourceURLs": urls}).allows_path("get", path) is allowed
     assert not Rule({"verbs": ["get"], "nonResourceURLs": urls}).allows_path("post", path)
 
 
-def test_binding_works_and_ends_at_once(admin: Client, someone: Person, space: str) -> None:
+def test_binding_takes_effect_and_ends_at_once(admin: Client, someone: Person, space: str) -> None:
     name = someone.more["Impersonate-User"]
     path = f"/api/v1/namespaces/{space}/configmaps"
     assert someone.ask("GET", path).status == 403
@@ -61,14 +61,14 @@ def test_binding_works_and_ends_at_once(admin: Client, someone: Person, space: s
     assert refused.json["message"].endswith(f'RBAC: role.rbac.authorization.k8s.io "{role}" not found')
 
 
-def test_changed_role_counts_at_once(admin: Client, someone: Person) -> None:
+def test_changed_role_takes_effect_at_once(admin: Client, someone: Person) -> None:
     role = grant(admin, user(someone.more["Impersonate-User"]), READ)
     assert someone.may("list", "configmaps") and not someone.may("delete", "configmaps")
     admin.patch(rbac(f"clusterroles/{role}"), {"rules": [{**READ, "verbs": ["delete"]}]})
     assert not someone.may("list", "configmaps") and someone.may("delete", "configmaps")
 
 
-def test_groups_and_service_accounts_are_subjects(admin: Client, cluster: Live, space: str) -> None:
+def test_groups_and_service_accounts_can_be_bound(admin: Client, cluster: Live, space: str) -> None:
     grant(admin, group(f"team-{space}"), READ)
     member = Person(cluster, "admin-token", Impersonate_User="x", Impersonate_Group=f"team-{space}")
     assert member.may("get", "configmaps", namespace="anywhere")
@@ -79,14 +79,16 @@ def test_groups_and_service_accounts_are_subjects(admin: Client, cluster: Live, 
     assert not robot.may("get", "configmaps", namespace="default")
 
 
-def test_names_limit_a_rule(admin: Client, someone: Person) -> None:
+def test_resource_names_limit_a_rule(admin: Client, someone: Person) -> None:
     grant(admin, user(someone.more["Impersonate-User"]), {**READ, "resourceNames": ["one"]})
     assert someone.may("get", "configmaps", name="one")
     assert not someone.may("get", "configmaps", name="two")
     assert not someone.may("get", "configmaps")
 
 
-def test_cluster_role_in_a_namespace(admin: Client, someone: Person, space: str) -> None:
+def test_role_binding_limits_a_cluster_role_to_its_namespace(
+    admin: Client, someone: Person, space: str
+) -> None:
     bind(admin, user(someone.more["Impersonate-User"]), "ClusterRole", "cluster-admin", space)
     assert someone.may("create", "apps/deployments", namespace=space)
     assert not someone.may("create", "apps/deployments", namespace="default")

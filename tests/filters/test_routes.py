@@ -1,4 +1,4 @@
-"""Every way into the server asks for rights: a user without any is refused everywhere."""
+"""Every route is authorized: a user without permissions gets 403 everywhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ METHODS = {
     "watch": "GET",
 }
 OPEN = {"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"}
-"""What everybody may ask about themselves."""
+"""Reviews that every user may create about themselves."""
 PATHS = (
     "/",
     "/metrics",
@@ -61,7 +61,7 @@ def routes(live: Live) -> Iterator[tuple[str, str]]:
     yield "GET", "/api/v2/pods"
 
 
-def test_no_route_without_rights(cluster: Live) -> None:
+def test_every_route_rejects_users_without_permissions(cluster: Live) -> None:
     passed = [
         (method, path, answer.status)
         for method, path in routes(cluster)
@@ -70,7 +70,7 @@ def test_no_route_without_rights(cluster: Live) -> None:
     assert passed == []
 
 
-def test_no_route_without_being_known(cluster: Live) -> None:
+def test_every_route_rejects_unauthenticated_requests(cluster: Live) -> None:
     passed = [
         (method, path, answer.status)
         for method, path in routes(cluster)
@@ -79,7 +79,7 @@ def test_no_route_without_being_known(cluster: Live) -> None:
     assert passed == []
 
 
-def test_anonymous_may_ask_for_health_and_version_only(cluster: Live) -> None:
+def test_anonymous_requests_may_read_only_health_and_version(cluster: Live) -> None:
     for path in ("/healthz", "/livez", "/readyz", "/version"):
         assert ask(cluster, "GET", path).status == 200
     for path in ("/api", "/apis", "/openapi/v2", "/healthz/etcd"):

@@ -1,4 +1,4 @@
-"""Service accounts by their tokens: believed while what they are bound to exists."""
+"""Service-account tokens: valid while their bound objects exist."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def signer(cluster: Live) -> TokenSigner:
         ("someone", None),
     ],
 )
-def test_names_of_service_accounts(name: str, split: tuple[str, str] | None) -> None:
+def test_service_account_user_names(name: str, split: tuple[str, str] | None) -> None:
     assert split_username(name) == split
 
 
-def test_holder_is_the_account_and_has_its_rights_only(
+def test_token_has_only_the_permissions_of_its_service_account(
     admin: Client, cluster: Live, space: str, account: Object
 ) -> None:
     robot = Person(cluster, token(admin, space))
@@ -72,7 +72,7 @@ def test_holder_is_the_account_and_has_its_rights_only(
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["gone", "made anew"])
-def test_token_dies_with_its_account(
+def test_token_is_invalid_after_its_account_is_deleted(
     admin: Client, cluster: Live, space: str, account: Object, again: bool
 ) -> None:
     robot = Person(cluster, token(admin, space))
@@ -83,7 +83,7 @@ def test_token_dies_with_its_account(
     assert robot.ask("POST", SELF, {}).status == 401
 
 
-def test_token_dies_with_the_secret_that_it_is_bound_to(
+def test_token_is_invalid_after_its_bound_secret_is_deleted(
     admin: Client, cluster: Live, space: str, account: Object
 ) -> None:
     secrets = f"/api/v1/namespaces/{space}/secrets"
@@ -109,7 +109,7 @@ def test_token_dies_with_the_secret_that_it_is_bound_to(
         ({"exp": "soon"}, ""),
     ],
 )
-def test_signed_but_not_valid(
+def test_signed_tokens_with_invalid_claims_are_rejected(
     admin: Client, cluster: Live, space: str, account: Object, claims: Object, error: str
 ) -> None:
     now = int(time.time())
@@ -131,7 +131,7 @@ def test_signed_but_not_valid(
     assert told == (f"[invalid bearer token, {error}]" if error else "invalid bearer token")
 
 
-def test_foreign_signature_is_refused(admin: Client, cluster: Live, space: str, account: Object) -> None:
+def test_foreign_signature_is_rejected(admin: Client, cluster: Live, space: str, account: Object) -> None:
     good = token(admin, space)
     head, body, signature = good.split(".")
     for wrong in (
@@ -145,7 +145,7 @@ def test_foreign_signature_is_refused(admin: Client, cluster: Live, space: str, 
     assert Person(cluster, f"{unsigned}.{body}.").ask("POST", SELF, {}).status == 401
 
 
-def test_token_for_others_is_only_good_in_a_review(
+def test_token_for_other_audiences_is_valid_only_in_a_review(
     admin: Client, cluster: Live, space: str, account: Object
 ) -> None:
     vault = token(admin, space, audiences=["vault"])
@@ -154,7 +154,9 @@ def test_token_for_others_is_only_good_in_a_review(
     assert review["status"]["authenticated"] and review["status"]["audiences"] == ["vault"]
 
 
-def test_old_token_lives_in_its_secret(admin: Client, cluster: Live, space: str, account: Object) -> None:
+def test_legacy_token_is_valid_while_its_secret_exists(
+    admin: Client, cluster: Live, space: str, account: Object
+) -> None:
     prefix = "kubernetes.io/serviceaccount"
     old = signer(cluster).sign(
         {
@@ -182,7 +184,7 @@ def test_old_token_lives_in_its_secret(admin: Client, cluster: Live, space: str,
     assert robot.ask("POST", SELF, {}).status == 401
 
 
-def test_issuer_is_told_to_those_who_verify(admin: Client, cluster: Live) -> None:
+def test_openid_discovery_of_the_service_account_issuer(admin: Client, cluster: Live) -> None:
     found = admin.get("/.well-known/openid-configuration")
     assert found["issuer"] == "https://kubernetes.default.svc"
     assert found["jwks_uri"].endswith("/openid/v1/jwks")

@@ -1,4 +1,4 @@
-"""Asking a remote service, over real HTTPS, who somebody is and what they may do."""
+"""Authentication and authorization webhooks over real HTTPS."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def kubeconfig(remote: Remote, server_pki: Pki, tmp_path: Path) -> str:
     return str(tmp_path / "webhook.yaml")
 
 
-def test_remote_service_decides(server_pki: Pki, remote: Remote, kubeconfig: str) -> None:
+def test_authorization_webhook_decides(server_pki: Pki, remote: Remote, kubeconfig: str) -> None:
     def review(asked: Object) -> Object:
         spec = asked["spec"]
         attributes = spec.get("resourceAttributes") or {}
@@ -90,7 +90,7 @@ def test_failed_authorization_is_an_internal_error(server_pki: Pki, remote: Remo
         live.client.close()
 
 
-def test_review_is_asked_again_after_a_passing_failure(
+def test_review_is_retried_after_a_temporary_failure(
     server_pki: Pki, remote: Remote, kubeconfig: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webhooks, "FIRST_PAUSE", 0.01)
@@ -109,10 +109,8 @@ def test_review_is_asked_again_after_a_passing_failure(
         live.client.close()
 
 
-def test_selectors_narrow_what_the_remote_service_is_asked(
-    server_pki: Pki, remote: Remote, kubeconfig: str
-) -> None:
-    """Of requests, and of `authorizer` in expressions."""
+def test_subject_access_review_contains_selectors(server_pki: Pki, remote: Remote, kubeconfig: str) -> None:
+    """Selectors of requests, and of `authorizer` in CEL expressions."""
 
     def review(asked: Object) -> Object:
         attributes = asked["spec"].get("resourceAttributes") or {}
@@ -157,7 +155,7 @@ def test_selectors_narrow_what_the_remote_service_is_asked(
         dev.close()
 
 
-def test_remote_service_knows_tokens(server_pki: Pki, remote: Remote, kubeconfig: str) -> None:
+def test_token_webhook_authenticates(server_pki: Pki, remote: Remote, kubeconfig: str) -> None:
     def review(asked: Object) -> Object:
         if asked["spec"]["token"] != "remote-token":
             return {"status": {"authenticated": False}}

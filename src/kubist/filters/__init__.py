@@ -1,1 +1,1 @@
-"""What every request passes before its verb: who, as whom, may they, not too many, audit."""
+"""Handler chain before the verb: authentication, impersonation, flow control, authorization, audit."""

@@ -1,4 +1,4 @@
-"""The ABAC mode: one policy a line in a file, each a subject and what it may do. The old way."""
+"""ABAC authorization mode: one policy per line of a file, each with a subject and its permissions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Policy = dict[str, Any]
 
 
 class ABAC:
-    """The policies of `--authorization-policy-file`."""
+    """Policies of `--authorization-policy-file`."""
 
     def __init__(self, path: str) -> None:
         self._policies: list[Policy] = []
@@ -65,7 +65,8 @@ def _read(line: dict[str, Any]) -> Policy:
             raise ValueError(f"unrecognized object: {line.get('apiVersion')}, {line.get('kind')}")
         spec: Policy = line.get("spec") or {}
         return spec
-    # What had no version yet: a policy without a subject is for everybody, without a place for every place.
+    # Policy without apiVersion, the oldest format. No subject means all authenticated users; no namespace
+    # means all namespaces.
     policy = {**line, "apiGroup": "*", "namespace": line.get("namespace") or "*"}
     if not policy.get("user") and not policy.get("group"):
         policy["group"] = "system:authenticated"

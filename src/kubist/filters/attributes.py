@@ -1,4 +1,4 @@
-"""What is to be decided: a user and a verb on a resource, or on a path that is none."""
+"""Attributes of a request for authorization: user, verb, and a resource or a non-resource path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubist.resources.context import User
 
 @dataclass(slots=True)
 class Attributes:
-    """One question to the authorizers."""
+    """Attributes of one authorization decision."""
 
     user: User
     verb: str
@@ -31,7 +31,7 @@ class Attributes:
     label_selector: str = ""
 
     def forbidden(self, reason: str) -> status.APIError:
-        """403, in the reference's words."""
+        """403 error in the reference's words."""
         tail = f": {reason}" if reason else ""
         if not self.is_resource:
             why = f"User {quoted(self.user.name)} cannot {self.verb} path {quoted(self.path)}"
@@ -46,7 +46,8 @@ class Attributes:
 
 
 def _plain(error: status.APIError) -> status.APIError:
-    """A refusal repeats what the client sent; a browser must not take that for a page."""
+    """Adds a header against content sniffing, because the message repeats input of the client and a browser
+    must not render it as a page."""
     error.headers = (("X-Content-Type-Options", "nosniff"),)
     return error
 
@@ -56,7 +57,8 @@ _OPERATORS |= {"!": "DoesNotExist"}
 
 
 def selectors_asked(asked: Attributes) -> dict[str, Any]:
-    """The selectors of a question as a SubjectAccessReview has them; one that cannot be read does not narrow it."""
+    """Selectors of the request in the form of a SubjectAccessReview. A selector that cannot be parsed is
+    omitted."""
     found: dict[str, list[tuple[str, str, Sequence[str]]]] = {}
     with contextlib.suppress(ValueError):
         fields = selectors.parse_field_selector(asked.field_selector).requirements
@@ -77,7 +79,7 @@ def _requirement(key: str, operator: str, values: Sequence[str]) -> dict[str, An
 
 
 def attributes(user: User, info: RequestInfo) -> Attributes:
-    """The question that a request puts."""
+    """Authorization attributes of a request."""
     return Attributes(
         user,
         info.verb,
@@ -98,7 +100,7 @@ _SANITIZED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def aggregate(errors: Iterable[str]) -> str:
-    """Several errors as one text."""
+    """Several errors as one text, without duplicates, in the reference's format."""
     unique = list(dict.fromkeys(errors))
     return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]" if unique else ""
 

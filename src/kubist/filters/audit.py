@@ -1,4 +1,4 @@
-"""The audit log: who did what when, as lines of JSON (audit.k8s.io/v1 Event), written by a thread of its own."""
+"""Audit log: lines of JSON (audit.k8s.io/v1 Event), written by a separate thread."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ log = logging.getLogger("kubist.filters")
 
 REQUEST, RESPONSE = 2, 3
 BUFFERED = 10_000
-"""Events that may wait for the disk; beyond that they are dropped, and the server's log says so."""
+"""Maximum number of events that wait for the disk. Further events are dropped and the server logs an error."""
 AT_ONCE = 64 << 10
-"""Bytes that are written together."""
+"""Size in bytes from which on waiting lines are written."""
 USER_AGENT_LIMIT = 1024
 
 _REFERENCE = ("namespace", "name", "uid", "resourceVersion")
@@ -37,7 +37,7 @@ Object = dict[str, Any]
 
 
 class AuditLog:
-    """Where events go: a file, or `-` for standard output. Writing never delays a request."""
+    """Writes events to a file, or to standard output for `-`. Writing never delays a request."""
 
     def __init__(self, path: str, max_size: int = 100, max_backup: int = 0, max_age: int = 0) -> None:
         self._file = None if path == "-" else AuditFile(Path(path), max_size << 20, max_backup, max_age)
@@ -56,7 +56,7 @@ class AuditLog:
             self._dropped += 1
 
     def close(self) -> None:
-        """Write what there is, then stop."""
+        """Writes the waiting events, then stops the thread."""
         self._events.put(None)
         self._thread.join()
         if self._dropped:
@@ -79,7 +79,7 @@ class AuditLog:
             sys.stdout.buffer.flush()
 
     def _next_lines(self) -> bytes:
-        """What waits, within reason; nothing when it is over."""
+        """Waiting events as lines, about AT_ONCE bytes at most; empty after `close`."""
         lines = bytearray()
         while not self._over and (not lines or (len(lines) < AT_ONCE and not self._events.empty())):
             event = self._events.get()
@@ -91,7 +91,7 @@ class AuditLog:
 
 
 class Audit:
-    """Begins a trail for each request that the policy wants to hear of."""
+    """Starts an audit trail for each request with a level above None."""
 
     def __init__(self, policy: AuditPolicy, log: AuditLog) -> None:
         self._policy = policy
@@ -109,7 +109,7 @@ def _shortened(user_agent: str) -> str:
 
 
 class Trail:
-    """What is recorded of one request."""
+    """Audit event of one request, written at each stage."""
 
     def __init__(
         self, log: AuditLog, verdict: Verdict, request: Request, asked: Attributes, audit_id: str
@@ -119,7 +119,7 @@ class Trail:
         self._request = request
         self.annotations: dict[str, str] = {}
         self.type: Object = {}
-        """Kind and apiVersion of what a body is that does not say so itself."""
+        """kind and apiVersion for a body that does not contain them."""
         self._known = bool(asked.user.name)
         target = f"{request.path}?{request.query}" if request.query else request.path
         self._event: Object = {
@@ -150,11 +150,11 @@ class Trail:
         self.annotations["authorization.k8s.io/reason"] = reason
 
     def undecided(self) -> None:
-        """Authorization failed: there is no decision."""
+        """Records that authorization failed without a decision."""
         self.annotations["authorization.k8s.io/reason"] = "internal error"
 
     def started(self, answer: Answer) -> None:
-        """A long-running request was answered; its end comes later."""
+        """Records that a long-running request was answered. `complete` follows when it ends."""
         self._event["responseStatus"] = {"metadata": {}, "code": answer.status}
         self._stage("ResponseStarted")
 
@@ -166,7 +166,7 @@ class Trail:
         self._stage("ResponseComplete" if self._known else "ResponseStarted")
 
     def _sent(self, request: Request) -> None:
-        """The body of a request: an object, which also completes the reference to it, or a patch."""
+        """Records the request body: an object, which also completes objectRef, or a patch."""
         sent = self._object(request.body, request.headers.get("content-type", ""))
         if isinstance(sent, dict) and request.method != "PATCH":
             sent = {**self.type, **sent}
@@ -194,7 +194,7 @@ class Trail:
             self._event["responseObject"] = shown
 
     def _object(self, body: bytes, content_type: str) -> Any:
-        """A body as the log shows it: JSON, whatever it was sent as."""
+        """A body as the log shows it: JSON, regardless of the encoding it was sent in."""
         try:
             if "protobuf" in content_type:
                 api_version, kind, raw = protobuf.unwrap(body)

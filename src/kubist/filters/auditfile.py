@@ -1,4 +1,4 @@
-"""The file of an audit log. Several workers append whole lines to it; one of them rotates it."""
+"""File of an audit log. Several workers append whole lines to it; one of them rotates it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class AuditFile:
         self._open()
 
     def _open(self) -> None:
-        """Open or create the log. A successor has the mode of the file that was rotated."""
+        """Opens or creates the log. A new log gets the mode of the rotated file."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
         try:
             descriptor = os.open(self._path, flags | os.O_CREAT | os.O_EXCL, self._mode)
@@ -70,31 +70,33 @@ class AuditFile:
             self._reopen()
 
     def _reopen(self) -> None:
-        """Open the log anew, which also gives up the lock of the file before."""
+        """Opens the log again. Closing the old file releases its lock."""
         before = self._file
         self._open()
         before.close()
 
     def _moved(self) -> bool:
-        """Whether another process has rotated the file."""
+        """Whether another process rotated the file."""
         try:
             return not os.path.samestat(self._path.stat(), os.fstat(self._file.fileno()))
         except FileNotFoundError:
             return True
 
     def _rotate(self) -> None:
-        """Rename the log to a backup, then remove backups over the limits. The caller holds the file's lock."""
+        """Renames the log to a backup, then deletes backups over the limits. The caller holds the file's
+        lock."""
         now = time.time()
         self._path.rename(self._reserve(now))
         for index, (_, old) in enumerate(self._backups()):
-            with contextlib.suppress(FileNotFoundError):  # another process has removed it
+            with contextlib.suppress(FileNotFoundError):  # another process deleted it
                 too_old = self._max_age and old.stat().st_mtime < now - self._max_age * 86400
                 if too_old or (self._max_backup and index >= self._max_backup):
                     old.unlink()
 
     def _reserve(self, now: float) -> Path:
-        """An empty file under a free name, which the caller may replace. The name is later than that of every other
-        backup, also when the clock stands still or was set back: pruning goes by the names."""
+        """Creates an empty file under a free name, which the caller may replace. The name is later than that
+        of every other backup even if the clock stands still or was set back, because pruning goes by the
+        names."""
         newest, _ = next(self._backups(), (0, None))
         moment = max(int(now * 1000), newest + 1)
         while True:
@@ -108,7 +110,7 @@ class AuditFile:
                 return backup
 
     def _backups(self) -> Iterator[tuple[int, Path]]:
-        """Times in milliseconds and paths of the backups of this log, newest first."""
+        """Time in milliseconds and path of each backup of this log, newest first."""
         name = re.compile(
             f"{re.escape(self._path.stem)}-(.*)\\.(\\d{{3}}){re.escape(self._path.suffix)}", re.ASCII
         )

@@ -1,4 +1,4 @@
-"""The audit policy: how much is recorded of which requests. The first rule that matches decides."""
+"""Audit policy: audit level by request. The first matching rule decides."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Object = dict[str, Any]
 
 @dataclass(slots=True, frozen=True)
 class Verdict:
-    """What to record of one request."""
+    """Audit level and omitted parts for one request."""
 
     level: int
     """Index in LEVELS."""
@@ -27,7 +27,7 @@ class Verdict:
 
 
 class AuditPolicy:
-    """The rules of a policy file."""
+    """Rules of an audit policy file."""
 
     def __init__(self, policy: Object) -> None:
         omitted = policy.get("omitStages") or []
@@ -50,7 +50,7 @@ class AuditPolicy:
         if policy.get("kind") != "Policy" or not str(policy.get("apiVersion", "")).startswith(
             "audit.k8s.io/"
         ):
-            raise ValueError(f"{path} is no audit.k8s.io Policy")
+            raise ValueError(f"{path} is not an audit.k8s.io Policy")
         if not policy.get("rules"):
             raise ValueError(f"{path} has no rules")
         return cls(policy)

@@ -24,21 +24,21 @@ INVALID = "invalid bearer token"
 
 Audiences = tuple[str, ...]
 Known = tuple[User, Audiences]
-"""A user, and for which of the audiences that were asked for the token is."""
+"""The user, and those of the requested audiences that the token is valid for."""
 
 
 class TokenError(Exception):
-    """Why a token is not accepted."""
+    """Reason for which a token is not accepted."""
 
 
 class TokenAuthenticator(Protocol):
-    """Knows some bearer tokens. None: not one of mine. TokenError: one of mine, and not good."""
+    """Authenticates some bearer tokens. None: the token is of another type. TokenError: the token is invalid."""
 
     async def authenticate(self, token: str, audiences: Audiences) -> Known | None: ...
 
 
 class RequestAuthenticator(Protocol):
-    """Authenticates requests otherwise than by a bearer token.
+    """Authenticates requests by credentials other than a bearer token.
 
     None: the request has no such credential. Rejected: it has one that is not accepted.
     """
@@ -47,7 +47,8 @@ class RequestAuthenticator(Protocol):
 
 
 class Anonymous(NamedTuple):
-    """Whether requests without credentials get in as system:anonymous, and to which paths; no paths mean all."""
+    """Anonymous access: whether requests without credentials become system:anonymous, and for which paths
+    (none: all)."""
 
     enabled: bool
     paths: frozenset[str] = frozenset()
@@ -57,7 +58,7 @@ ANYWHERE = Anonymous(True)
 
 
 class Authentication:
-    """All ways to be known, in order. `audiences` are this server's own names for itself."""
+    """All authenticators in order. `audiences` are the audiences of this server."""
 
     def __init__(
         self,
@@ -76,7 +77,8 @@ class Authentication:
         """Token authenticators that fetch keys and follow a file."""
 
     async def authenticate(self, request: Request, warnings: list[str]) -> User:
-        """The user. 401 if a credential is not accepted, or if there is none and anonymous requests are off."""
+        """Authenticated user. Raises 401 if a credential is not accepted, or if there is none and anonymous
+        access is off."""
         rejected = False
         for authenticator in self.requests:
             user = authenticator.user(request)
@@ -101,9 +103,11 @@ class Authentication:
         raise status.unauthorized()
 
     async def review(self, token: str, audiences: Audiences) -> Known | str:
-        """Whose token this is, and for which of the audiences; or why it is nobody's.
+        """User and audiences of a token, or the error text.
 
-        It is read as a header would have it: what is no token there is anonymous here."""
+        The token is parsed like an Authorization header. An empty one is the anonymous user if anonymous
+        access is unlimited.
+        """
         token = bearer(f"Bearer {token}", [])
         if not token and self.anonymous == ANYWHERE:
             return ANONYMOUS, audiences or self.audiences
@@ -124,14 +128,15 @@ class Authentication:
 
 
 def with_groups(user: User) -> User:
-    """A known user is also one of the authenticated."""
+    """The user with the group system:authenticated, unless a token already put it in that or the opposite
+    group."""
     if AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
         return user
     return User(user.name, user.uid, (*user.groups, AUTHENTICATED), user.extra)
 
 
 def bearer(header: str, warnings: list[str]) -> str:
-    """The token of an Authorization header; empty if there is none in it."""
+    """Token of an Authorization header; empty if it has none."""
     parts = header.strip().split(" ", 2)
     if len(parts) < 2 or parts[0].lower() != "bearer":
         return ""
@@ -146,9 +151,11 @@ _PROTOCOL = "base64url.bearer.authorization.k8s.io."
 
 
 def websocket_token(headers: dict[str, str]) -> str:
-    """The token that a browser can only send as one of the protocols of its WebSocket.
+    """Token of a WebSocket request, which browsers can only send as a subprotocol; empty if there is none.
 
-    A `TokenError` if there are two, if one cannot be read, or if no other protocol is left to answer with."""
+    Raises `TokenError` if there are two tokens, if one cannot be decoded, or if no other subprotocol is
+    offered.
+    """
     protocols = headers.get("sec-websocket-protocol", "")
     if _PROTOCOL not in protocols or headers.get("upgrade", "").lower() != "websocket":
         return ""
@@ -168,7 +175,8 @@ def websocket_token(headers: dict[str, str]) -> str:
 
 
 class ClientCertificates:
-    """Client certificates of `--client-ca-file`: the common name is the user, organizations are the groups."""
+    """Client certificates of `--client-ca-file`: the common name is the user, the organizations are the
+    groups."""
 
     def __init__(self, authorities: ClientCA) -> None:
         self._authorities = authorities
@@ -193,14 +201,15 @@ def certificate_user(verified: Verified) -> User | Rejected | None:
 
 
 def accepted(own: Audiences, wanted: Audiences) -> Audiences | None:
-    """For whom a token is that names no audience: the server itself. None: the wanted ones are all others."""
+    """Audiences of a token that names none: it is valid for the server itself. None if no wanted audience is
+    the server's."""
     if not wanted:
         return ()
     return tuple(audience for audience in wanted if audience in own) or None
 
 
 class TokenFile:
-    """The static tokens of `--token-auth-file`: token,user,uid,"group,group"."""
+    """Static tokens of `--token-auth-file`, one per line: token,user,uid,"group,group"."""
 
     def __init__(self, path: str, audiences: Audiences = ()) -> None:
         self._audiences = audiences

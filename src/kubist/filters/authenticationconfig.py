@@ -1,4 +1,4 @@
-"""The AuthenticationConfiguration file of `--authentication-config`: JWT authenticators, and who may be anonymous."""
+"""AuthenticationConfiguration file of `--authentication-config`: JWT authenticators and anonymous access."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ log = logging.getLogger("kubist.filters")
 SHAPE = {"jwt": [JWT], "anonymous": {"enabled": bool, "conditions": [{"path": str}]}}
 LIMIT = 64
 READY_WITHIN = 60.0
-"""Seconds that the issuers of a changed file have to publish their keys."""
+"""Maximum seconds that the issuers of a changed file have to publish their keys."""
 
 Object = dict[str, Any]
 
 
 class AuthenticationConfiguration(NamedTuple):
-    """A valid configuration, and the file's content."""
+    """Valid configuration, and the content of its file."""
 
     issuers: Sequence[Issuer]
     anonymous: Anonymous | None
@@ -34,7 +34,8 @@ class AuthenticationConfiguration(NamedTuple):
 
 
 def load(path: str, disallowed: Collection[str]) -> AuthenticationConfiguration:
-    """Read and check a file; no authenticator may take a disallowed issuer. ValueError names the file."""
+    """Reads and validates a file. ValueError names the file. `disallowed`: issuers that no authenticator may
+    use."""
     try:
         return parse(configfile.read(path), disallowed)
     except ValueError as error:
@@ -42,7 +43,7 @@ def load(path: str, disallowed: Collection[str]) -> AuthenticationConfiguration:
 
 
 def parse(content: bytes, disallowed: Collection[str]) -> AuthenticationConfiguration:
-    """The configuration in a file's content. ValueError says everything that is wrong with it."""
+    """Parsed configuration. ValueError lists all errors."""
     try:
         config = configfile.decode(content, "AuthenticationConfiguration", SHAPE)
     except ValueError as error:
@@ -87,7 +88,7 @@ def _anonymous(config: Object | None) -> Anonymous | None:
 
 
 class JWTAuthenticators:
-    """The JWT authenticators of the file or the flags, in order. An error of one ends the search."""
+    """JWT authenticators of the file or the flags, in order. A TokenError of one ends the search."""
 
     def __init__(self, issuers: Sequence[Issuer], audiences: Audiences) -> None:
         self._audiences = audiences
@@ -95,11 +96,11 @@ class JWTAuthenticators:
         self._file: FileChanges | None = None
         self._disallowed: Collection[str] = ()
         self.anonymous: Anonymous | None = None
-        """Anonymous access as the file has it; it cannot change while the server runs."""
+        """Anonymous access in the file. It cannot change while the server runs."""
 
     @classmethod
     def of_file(cls, path: str, disallowed: Collection[str], audiences: Audiences) -> JWTAuthenticators:
-        """The authenticators of a file, for `follow` to take up its changes."""
+        """Authenticators of a file. `follow` loads its changes."""
         found = load(path, disallowed)
         made = cls(found.issuers, audiences)
         made._file, made._disallowed, made.anonymous = (
@@ -117,7 +118,8 @@ class JWTAuthenticators:
         return None
 
     async def follow(self) -> None:
-        """Take up changes of the file. Old authenticators stay until the new issuers have published their keys."""
+        """Loads changes of the file. The old authenticators stay in use until the new issuers have published
+        their keys."""
         while self._file is not None:
             content = await self._file.next()
             try:
@@ -135,7 +137,7 @@ class JWTAuthenticators:
                 )
                 self._file.forget()
             else:
-                log.info("took up the new authentication configuration %s", self._file.path)
+                log.info("loaded the new authentication configuration %s", self._file.path)
 
     async def close(self) -> None:
         await asyncio.gather(*(authenticator.keys.close() for authenticator in self._authenticators))
@@ -144,7 +146,8 @@ class JWTAuthenticators:
         return [OIDC(issuer, self._audiences) for issuer in issuers]
 
     async def _replace(self, issuers: Sequence[Issuer]) -> str:
-        """Authenticate by other issuers from now on; or the issuer whose keys are not to be had."""
+        """Replaces the authenticators once all issuers have keys. Otherwise returns the first issuer without
+        keys."""
         fresh = self._build(issuers)
         unused = fresh
         try:

@@ -1,4 +1,4 @@
-"""May they: a decision per request, by the authorizers of `--authorization-mode`, in order."""
+"""Authorization of requests by the authorizers of `--authorization-mode`, in order."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ EVERYTHING = Rules(
 
 
 class Verdict(NamedTuple):
-    """Whether a request is allowed, and why. `denied`: an authorizer said no, so that no other was asked. `error`: why
-    an authorizer could not tell; a request that is not allowed may have failed for that."""
+    """Result of authorization. `denied`: an authorizer denied the request, so no further authorizer was
+    asked. `error`: errors of authorizers that failed; a request that is not allowed may have failed because
+    of them."""
 
     allowed: bool
     reason: str = ""
@@ -33,7 +34,7 @@ ALLOWED = Verdict(True)
 
 
 class Undecided(Exception):
-    """An authorizer that failed. `denied`: it says no then."""
+    """An authorizer failed. `denied`: its failure policy is to deny the request."""
 
     def __init__(self, error: str, *, denied: bool = False, reason: str = "") -> None:
         super().__init__(error)
@@ -42,23 +43,23 @@ class Undecided(Exception):
 
 
 class AuthorizationFailed(Exception):
-    """A request that nobody allowed, and of which one authorizer could not tell."""
+    """No authorizer allowed the request, and at least one failed."""
 
 
 class Authorizer(Protocol):
-    """Says yes (True), no (False), or that it does not know (None); and why. `Undecided` if it fails."""
+    """Allows (True), denies (False) or has no opinion (None), with a reason. Raises `Undecided` if it fails."""
 
     async def decide(self, attributes: Attributes) -> tuple[bool | None, str]: ...
 
     def rules(self, user: User, namespace: str) -> Rules:
-        """What a user may do in a namespace, as far as rules can say."""
+        """Rules of a user in a namespace, for SelfSubjectRulesReview. May be incomplete."""
         ...
 
 
 class Authorization:
-    """The authorizers in order; the first that knows decides, and if none does the answer is no.
+    """The authorizers in order. The first with an opinion decides; without one the request is not allowed.
 
-    Members of system:masters may do everything, whatever the mode.
+    Members of system:masters are allowed everything in every mode.
     """
 
     def __init__(
@@ -66,9 +67,10 @@ class Authorization:
     ) -> None:
         self.authorizers = list(authorizers)
         self.file = file
-        """The file that the authorizers follow, if there is one."""
+        """The configuration file that the authorizers follow, or None."""
         self.rbac = rbac
-        """What roles give, also where others decide: it bounds what may be given on."""
+        """RBAC rules, also in other modes: they limit the permissions that a user may grant (escalation
+        check)."""
 
     async def authorize(self, attributes: Attributes) -> tuple[bool, str]:
         verdict = await self.verdict(attributes)

@@ -1,4 +1,5 @@
-"""The AuthorizationConfiguration file of `--authorization-config`: the authorizers in order, followed as it changes."""
+"""AuthorizationConfiguration file of `--authorization-config`: the authorizers in order. Changes are loaded
+while the server runs."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ Object = dict[str, Any]
 
 TYPES = ("ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook")
 STARTED = ("ABAC", "Node", "RBAC")
-"""Types that a changed file may only name if the file at start did."""
+"""Types that a changed file may only name if the file at start-up did."""
 CONDITIONS_LIMIT = 64
 SHAPE = {
     "authorizers": [
@@ -48,7 +49,7 @@ SHAPE = {
 
 
 class WebhookSettings(NamedTuple):
-    """One webhook. Times are seconds; a TTL of 0 means that answers are not cached."""
+    """Settings of one webhook. Times are seconds; a TTL of 0 means that responses are not cached."""
 
     kubeconfig: str
     version: str
@@ -66,7 +67,7 @@ class AuthorizerSettings(NamedTuple):
 
 
 class AuthorizationFile:
-    """A file at work: `settings` are those in force, `follow` takes up changes by calling `use`."""
+    """The configuration file. `settings` are in force; `follow` loads changes and calls `use`."""
 
     def __init__(self, path: str) -> None:
         content = Path(path).read_bytes()
@@ -93,11 +94,11 @@ class AuthorizationFile:
                 log.error("keeping the old authorization configuration: %s: %s", path, error)
                 continue
             self.settings = settings
-            log.info("took up the new authorization configuration %s", path)
+            log.info("loaded the new authorization configuration %s", path)
 
 
 def parse(content: bytes, required_types: Iterable[str] = ()) -> list[AuthorizerSettings]:
-    """The authorizers of a file. ValueError says everything that is wrong with it."""
+    """Authorizers of a file. ValueError lists all errors."""
     config: Object = {}
     if content:
         try:
@@ -125,7 +126,7 @@ def parse(content: bytes, required_types: Iterable[str] = ()) -> list[Authorizer
 
 
 class _Reader:
-    """Checks authorizers by kube-apiserver's rules."""
+    """Validates authorizers by kube-apiserver's rules."""
 
     def __init__(self, errors: list[FieldError]) -> None:
         self._errors = errors
@@ -253,7 +254,7 @@ class _Reader:
 
 
 def shown(seconds: float) -> str:
-    """A duration as Go writes it, such as 1m30s."""
+    """Duration in Go's format, for example 1m30s."""
     sign, rest = ("-", -seconds) if seconds < 0 else ("", seconds)
     if rest < 1:
         return f"{sign}{rest * 1000:g}ms"

@@ -1,4 +1,4 @@
-"""Bootstrap tokens: short secrets of kube-system with which new nodes introduce themselves."""
+"""Authentication by bootstrap token: short-lived secrets in kube-system with which new nodes join."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GROUP = re.compile(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]")
 
 
 class BootstrapTokens:
-    """Knows the tokens `id.secret` whose secret is `bootstrap-token-id`."""
+    """Authenticates tokens `id.secret` against the secret `bootstrap-token-<id>` in kube-system."""
 
     def __init__(self, registry: Registry, audiences: Audiences) -> None:
         self._registry = registry
@@ -39,7 +39,8 @@ class BootstrapTokens:
 
 
 def _user(secret: dict[str, Any], token_id: str, token_secret: str) -> User | None:
-    """The user of a token whose secret is in order; None if anything about it is not."""
+    """The user of a token; None if the secret has another type, does not match, has expired or has invalid
+    groups."""
     if secret["metadata"].get("deletionTimestamp") or secret.get("type") != TYPE:
         return None
     data = {key: base64.b64decode(value) for key, value in (secret.get("data") or {}).items()}

@@ -1,5 +1,5 @@
-"""Headers for browsers, around the whole application: CORS (`--cors-allowed-origins`) and HSTS
-(`--strict-transport-security-directives`)."""
+"""Response headers for browsers: CORS (`--cors-allowed-origins`) and HSTS
+(`--strict-transport-security-directives`). They wrap the whole application."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ ALLOWED = (
 def with_browser_headers(
     application: Application, origins: Sequence[str], directives: Sequence[str]
 ) -> Application:
-    """The application with the headers that the flags ask for; the same application if they ask for none."""
+    """The application with the headers that the flags configure; the application itself if the flags are
+    unset."""
     patterns = [_pattern(origin) for origin in origins]
     always = _transport_security(directives)
     if not patterns and not always:
@@ -44,13 +45,13 @@ def with_browser_headers(
 
 
 def _with_headers(answer: Answer, more: Headers) -> Answer:
-    """A copy, because many requests share one answer."""
+    """Returns a copy, because many requests may share one response."""
     return dataclasses.replace(answer, headers=[*answer.headers, *more]) if more else answer
 
 
 def _pattern(origin: str) -> Any:
-    """A pattern of `--cors-allowed-origins`, in RE2's syntax. One that is not anchored would also match the origins
-    of strangers, such as example.com.attacker.org."""
+    """Compiled pattern of `--cors-allowed-origins`, in RE2 syntax. The pattern must be anchored, because
+    otherwise it would also match foreign origins such as example.com.attacker.org."""
     from kubist.cel import regex
 
     try:

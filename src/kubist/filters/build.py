@@ -1,4 +1,4 @@
-"""Authentication and authorization as the flags describe them."""
+"""Builds authentication, authorization, flow control and audit from the flags."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ MODES = ("AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node")
 
 
 def audiences(config: Config) -> tuple[str, ...]:
-    """What the server calls itself in tokens."""
+    """Audiences of this server in tokens."""
     return config.api_audiences or config.service_account_issuer[:1]
 
 
 def authentication(config: Config, registry: Registry, connections: Pool | None = None) -> Authentication:
-    """Who is known. Where everything is allowed, at least nobody is anonymous."""
+    """Authentication of the flags. With the mode AlwaysAllow anonymous access is off."""
     anonymous = Anonymous(config.anonymous_auth and "AlwaysAllow" not in config.authorization_mode)
     jwt = _jwt(config)
     if jwt is not None and jwt.anonymous is not None:
@@ -59,7 +59,7 @@ def authentication(config: Config, registry: Registry, connections: Pool | None 
 
 
 def _jwt(config: Config) -> JWTAuthenticators | None:
-    """The JWT authenticators of `--authentication-config`, or of the `--oidc-*` flags."""
+    """JWT authenticators of `--authentication-config`, or of the `--oidc-*` flags."""
     if config.authentication_config:
         from kubist.filters.authenticationconfig import JWTAuthenticators
 
@@ -77,7 +77,7 @@ def _jwt(config: Config) -> JWTAuthenticators | None:
 
 
 def _requests(config: Config) -> list[RequestAuthenticator]:
-    """Authenticators by client certificate. Proxies and users each have authorities of their own."""
+    """Authenticators by client certificate. Proxies and users have separate CAs."""
     found: list[RequestAuthenticator] = []
     if config.requestheader_client_ca_file:
         from kubist.filters.requestheader import RequestHeaders
@@ -99,7 +99,7 @@ def _requests(config: Config) -> list[RequestAuthenticator]:
 
 
 def _check_overlap(clients: str, proxies: str) -> None:
-    """Refuse one authority for both: every client could then claim to be a front proxy."""
+    """Rejects a CA that is in both files, because every client could then act as a front proxy."""
     if set(read_certificates(clients)) & set(read_certificates(proxies)):
         raise ValueError(
             "--requestheader-client-ca-file and --client-ca-file contain overlapping certificates; "
@@ -138,7 +138,7 @@ def _tokens(
 
 
 def service_account_keys(config: Config) -> KeySet | None:
-    """What service account tokens are verified with; by default the key that signs them."""
+    """Keys that verify service-account tokens; by default the public part of the signing key."""
     files = config.service_account_key_file or (config.service_account_signing_key_file,)
     if not any(files):
         return None
@@ -148,7 +148,7 @@ def service_account_keys(config: Config) -> KeySet | None:
 
 
 def token_signer(config: Config) -> TokenSigner | None:
-    """What signs service account tokens; None without a signing key."""
+    """Signer of service-account tokens; None without a signing key."""
     if not config.service_account_signing_key_file:
         return None
     from kubist.filters.tokens import TokenSigner
@@ -157,7 +157,7 @@ def token_signer(config: Config) -> TokenSigner | None:
 
 
 def openid(config: Config) -> dict[str, Callable[[Request], Answer]]:
-    """The paths that tell of the issuer of service account tokens."""
+    """OpenID discovery paths of the service-account issuer."""
     keys = service_account_keys(config)
     if keys is None or not config.service_account_issuer:
         return {}
@@ -168,7 +168,7 @@ def openid(config: Config) -> dict[str, Callable[[Request], Answer]]:
 
 
 def authorization(config: Config, registry: Registry, connections: Pool | None = None) -> Authorization:
-    """The authorizers of `--authorization-config`, or of `--authorization-mode`."""
+    """Authorizers of `--authorization-config`, or of `--authorization-mode`."""
     rbac = RBAC(registry)
     if not config.authorization_config:
         _check_modes(config)
@@ -181,7 +181,7 @@ def authorization(config: Config, registry: Registry, connections: Pool | None =
     kept: dict[str, Authorizer] = {}
 
     def use(settings: list[AuthorizerSettings]) -> None:
-        """Take over authorizers with a state of their own; make webhooks anew."""
+        """Keeps authorizers other than webhooks, because they hold state; builds webhooks again."""
         found = []
         for each in settings:
             if each.webhook is None and each.type not in kept:
@@ -195,7 +195,7 @@ def authorization(config: Config, registry: Registry, connections: Pool | None =
 
 
 def _check_modes(config: Config) -> None:
-    """Refuse flags of authorization that contradict each other."""
+    """Rejects contradicting authorization flags."""
     modes = config.authorization_mode
     if not modes:
         raise ValueError("at least one authorization-mode must be passed")
@@ -204,7 +204,7 @@ def _check_modes(config: Config) -> None:
     for mode in modes:
         if mode not in MODES:
             raise ValueError(
-                f"authorization-mode {quoted(mode)} is not a valid mode; choose of {', '.join(MODES)}"
+                f"authorization-mode {quoted(mode)} is not a valid mode; choose one of {', '.join(MODES)}"
             )
     if "ABAC" in modes and not config.authorization_policy_file:
         raise ValueError("authorization-mode ABAC's authorization policy file not passed")
@@ -257,7 +257,7 @@ def _webhook(settings: WebhookSettings, connections: Pool | None) -> Authorizer:
 
 
 def limits(config: Config, registry: Registry) -> FlowControl | InFlight | None:
-    """How many requests may be under way. Without any limit: None."""
+    """Limits for concurrent requests; None without a limit."""
     reading, writing = config.max_requests_inflight, config.max_mutating_requests_inflight
     if config.enable_priority_and_fairness and reading + writing > 0:
         return FlowControl(registry, reading + writing, config.request_timeout / 4)
@@ -265,7 +265,7 @@ def limits(config: Config, registry: Registry) -> FlowControl | InFlight | None:
 
 
 def audit(config: Config) -> Audit | None:
-    """The audit log, if one is asked for and a policy says what goes into it."""
+    """Audit, if both the log path and the policy file are configured."""
     if not config.audit_log_path or not config.audit_policy_file:
         return None
     log = AuditLog(

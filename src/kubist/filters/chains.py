@@ -1,13 +1,15 @@
-"""X.509 path validation of client certificates, by the rules of Go's `Certificate.Verify` for client authentication.
+"""X.509 path validation of client certificates, by the rules of Go's `Certificate.Verify` for client
+authentication.
 
-OpenSSL and `cryptography.x509.verification` cannot be used here. Python does not offer OpenSSL's verification outside
-of a handshake. The verifier of `cryptography` follows the Web PKI: it rejects X.509 version 1, Ed25519 keys and trust
-anchors that are no authorities, and kube-apiserver accepts all of these.
+OpenSSL and `cryptography.x509.verification` cannot be used here. Python does not offer OpenSSL's verification
+outside of a handshake. The verifier of `cryptography` follows the Web PKI: it rejects X.509 version 1,
+Ed25519 keys and trust anchors that are not CAs. kube-apiserver accepts all of these.
 
-The rules: a path leads from the client's certificate to a trusted one. Every signature is good. Every certificate is
-valid now, allows client authentication if it restricts its purpose, and has no critical extension that is unknown.
-Every issuer is an authority that may sign certificates, and the path is no longer than its issuers allow. One rule is
-stricter than Go's: alternative names below an authority with name constraints are rejected, not compared.
+The rules: a path leads from the client certificate to a trust anchor. Every signature is valid. Every
+certificate is valid now, allows client authentication if it restricts its purpose, and has no unknown
+critical extension. Every issuer is a CA that may sign certificates, and the path is no longer than its
+issuers allow. One rule is stricter than Go's: alternative names below a CA with name constraints are
+rejected, not compared.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID
 
 MAX_SIGNATURES = 20
-"""Signatures that are checked for one client certificate. Real paths need one to three."""
+"""Maximum number of signature checks for one client certificate. Real paths need one to three."""
 MAX_INTERMEDIATES = 10
 MIN_RSA_BITS = 1024
 HASHES = frozenset(("sha256", "sha384", "sha512"))
@@ -43,7 +45,7 @@ _CLIENT = frozenset((ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EX
 
 
 class NotTrusted(Exception):
-    """Why a certificate is rejected."""
+    """Reason for which a certificate is rejected."""
 
 
 class Certificate:
@@ -59,7 +61,8 @@ class Certificate:
             self.parsed = x509.load_der_x509_certificate(der)
             self._read()
         except Exception as error:
-            # The bytes come from the client, and `cryptography` has many exceptions for malformed ones.
+            # The bytes come from the client, and `cryptography` raises many kinds of exceptions for malformed
+            # ones.
             raise NotTrusted(f"malformed certificate: {error!r}") from None
         self.der = der
 
@@ -88,7 +91,7 @@ class Certificate:
                 self.has_names = True
             elif isinstance(value, x509.NameConstraints):
                 self.is_constrained = True
-        # An authority of X.509 version 1 has no extensions and is trusted only as an anchor.
+        # A CA of X.509 version 1 has no extensions. It is trusted only as an anchor.
         self.is_ca = constraints is not None and constraints.ca
         unmarked = constraints is None and parsed.version is x509.Version.v1
         self.may_sign = (self.is_ca or unmarked) and (usage is None or usage.key_cert_sign)
@@ -98,14 +101,14 @@ class Certificate:
             self.problem = f"RSA key of {key.key_size} bits is too small"
 
     def check(self, now: float) -> None:
-        """Raise NotTrusted if the certificate cannot be part of any path at this time."""
+        """Raises NotTrusted if the certificate cannot be part of any path at this time."""
         if self.problem:
             raise NotTrusted(self.problem)
         if not self.not_before <= now <= self.not_after:
             raise NotTrusted("certificate has expired or is not yet valid")
 
     def signed_by(self, issuer: Certificate) -> bool:
-        """Whether the issuer's key has made the signature, with a hash that is still secure."""
+        """Whether the issuer's key made the signature, with a hash that is still secure."""
         try:
             algorithm = self.parsed.signature_hash_algorithm
             if algorithm is not None and algorithm.name not in HASHES:
@@ -131,9 +134,9 @@ class Roots:
             self._anchors.setdefault(anchor.subject, []).append(anchor)
 
     def verify(self, chain: Sequence[bytes], now: float) -> tuple[x509.Certificate, float]:
-        """Verify a chain of DER certificates, the client's first.
+        """Verifies a chain of DER certificates, the client's first.
 
-        Returns the client's certificate and the time at which a certificate of the path expires. Raises NotTrusted.
+        Returns the client certificate and the earliest expiry time of the path. Raises NotTrusted.
         """
         leaf = Certificate(chain[0])
         leaf.check(now)
@@ -176,7 +179,7 @@ class _Search:
         return None
 
     def _fits(self, path: list[Certificate], issuer: Certificate) -> bool:
-        """Whether a certificate may be the issuer of the last one in a path."""
+        """Whether a certificate may be the issuer of the last certificate in a path."""
         try:
             issuer.check(self._now)
         except NotTrusted:

@@ -1,4 +1,4 @@
-"""Claims of a verified JWT made into a user: by names of claims or by CEL expressions."""
+"""Mapping of the claims of a verified JWT to a user, by claim names or CEL expressions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ TEXTS = "expression must return a string or a list of strings"
 
 
 class Source(NamedTuple):
-    """Origin of one part of a user: a claim with a prefix, or an expression. Without both the part is empty."""
+    """Source of one attribute of a user: a claim with a prefix, or an expression. Without both the attribute
+    is empty."""
 
     claim: str = ""
     prefix: str = ""
@@ -28,7 +29,7 @@ NOTHING = Source()
 
 
 class Rule(NamedTuple):
-    """An expression that must be true, and the message for when it is not."""
+    """Expression that must be true, and the error message if it is not."""
 
     program: Program
     message: str
@@ -36,7 +37,7 @@ class Rule(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class ClaimMapping:
-    """The claim mappings and validation rules of one JWT authenticator."""
+    """Claim mappings and validation rules of one JWT authenticator."""
 
     username: Source
     groups: Source = NOTHING
@@ -47,7 +48,7 @@ class ClaimMapping:
     user_rules: Sequence[Rule] = ()
 
     async def user(self, claims: Claims) -> User:
-        """The user that claims describe. TokenError if they describe none, or break a rule."""
+        """The user that the claims describe. Raises TokenError if a claim is missing or a rule fails."""
         try:
             try:
                 found = self._user(claims)
@@ -127,7 +128,7 @@ class ClaimMapping:
 
 
 class _Map(dict[str, Any]):
-    """A map whose keys expressions may also write escaped: `claims.example__dot__org`."""
+    """Map with keys that expressions may also write escaped: `claims.example__dot__org`."""
 
     def __contains__(self, key: object) -> bool:
         return super().__contains__(unescape(key) if isinstance(key, str) else key)
@@ -143,7 +144,7 @@ class _Map(dict[str, Any]):
 
 
 def _cel_value(value: Any) -> Any:
-    """A JSON value as expressions see it: every number is a double."""
+    """JSON value as expressions see it: every number is a double."""
     if isinstance(value, dict):
         return _Map((name, _cel_value(item)) for name, item in value.items())
     if isinstance(value, list):
@@ -152,7 +153,7 @@ def _cel_value(value: Any) -> Any:
 
 
 def user_value(user: User) -> dict[str, Any]:
-    """A user as user validation rules see it."""
+    """The user as user validation rules see it."""
     extra = _Map((key, list(values)) for key, values in user.extra)
     return {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": extra}
 
@@ -185,7 +186,7 @@ def _one_text(program: Program, variables: dict[str, Any], part: str, *, empty: 
 
 
 def _texts(value: Any, what: str) -> tuple[str, ...]:
-    """One string or several; empty ones do not count."""
+    """A string or a list of strings; empty strings are dropped."""
     if value is None:
         return ()
     values = [value] if isinstance(value, str) else value

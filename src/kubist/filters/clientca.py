@@ -1,6 +1,6 @@
 """Verification of client certificates against a CA file, for each request.
 
-A verdict is kept with its connection. It holds as long as the CA file does not change and no certificate of the path
+A verdict is kept with its connection. It holds until the CA file changes or a certificate of the chain
 expires, so a request costs a few comparisons.
 """
 
@@ -26,13 +26,13 @@ COMMON_NAME = "2.5.4.3"
 ORGANIZATION = "2.5.4.10"
 UID = "1.3.6.1.4.1.57683.2"
 RETRY_SECONDS = 10.0
-"""How long a rejection holds. A certificate that is not yet valid becomes valid."""
+"""Seconds for which a rejection is cached. It is short because a certificate may become valid."""
 
 
 class Verified(NamedTuple):
-    """Subject of a verified certificate as Kubernetes reads it, and the SHA-256 digest of the certificate.
+    """Subject of a verified certificate in Kubernetes' reading, and the SHA-256 digest of the certificate.
 
-    `problem` says why the subject cannot name a user.
+    `problem` is the reason if the subject cannot name a user.
     """
 
     common_name: str
@@ -43,7 +43,7 @@ class Verified(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """Why a client's certificate is not accepted."""
+    """Reason for which a client certificate is not accepted."""
 
     reason: str
 
@@ -52,7 +52,7 @@ Verdict = Verified | Rejected
 
 
 class ClientCA:
-    """The authorities of a CA file. Reads the file again about a second after it was replaced."""
+    """CAs of a CA file. The file is read again about a second after it was replaced."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -62,7 +62,7 @@ class ClientCA:
         self._key = f"client-ca {id(self)}"
 
     def verify(self, request: Request) -> Verdict | None:
-        """Verdict on the certificate of a request's client; None if the client has presented none."""
+        """Verdict on the client certificate of a request; None if the client presented no certificate."""
         chain = request.peer_certificates
         if not chain:
             return None
@@ -92,7 +92,7 @@ class ClientCA:
 
 
 class Authorities:
-    """One version of a CA file. Keeps verdicts on accepted chains, so that a new connection is cheap."""
+    """One version of a CA file. Caches verdicts on accepted chains, so that a new connection is cheap."""
 
     def __init__(self, ders: list[bytes]) -> None:
         self._ders = ders

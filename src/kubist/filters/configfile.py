@@ -1,7 +1,7 @@
-"""Configuration files of the group apiserver.config.k8s.io, decoded strictly.
+"""Strict decoder for configuration files of the group apiserver.config.k8s.io.
 
-Shapes are plain data: `str`, `bool` and `DURATION` (seconds), `[shape]` for a list, `{field: shape}` for an object.
-A field that is absent or null is left out of the result.
+Shapes are plain data: `str`, `bool` and `DURATION` (seconds), `[shape]` for a list, `{field: shape}` for an
+object. A field that is absent or null is left out of the result.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Shape = Any
 
 
 def read(path: str) -> bytes:
-    """Content of a file; ValueError if it is empty."""
+    """Content of a file. Raises ValueError if it is empty."""
     content = Path(path).read_bytes()
     if not content.strip():
         raise ValueError("empty config data")
@@ -30,14 +30,14 @@ def read(path: str) -> bytes:
 
 
 def decode(content: bytes, kind: str, shape: Shape) -> Object:
-    """The object in a file, without kind and apiVersion. ValueError for everything that the shape does not have."""
+    """Decoded object without kind and apiVersion. Raises ValueError for unknown fields and wrong types."""
     try:
         document = yaml.parse(content)
     except DecodeError as error:
         raise ValueError(str(error)) from None
     value = document.value
     if not isinstance(value, dict):
-        raise ValueError(f"the file holds no object of the kind {kind}")
+        raise ValueError(f"the file does not contain a {kind} object")
     version = value.get("apiVersion")
     if value.get("kind") != kind or version not in [f"{GROUP}/{known}" for known in VERSIONS]:
         raise ValueError(

@@ -1,6 +1,6 @@
-"""Nobody gives rights that they do not have: the check on writes of roles and bindings.
+"""Privilege escalation check for roles and bindings: users may grant only permissions that they have.
 
-The verb `escalate` on the role, or `bind` on the role that a binding names, lifts it.
+The verb `escalate` on the role, or `bind` on the role that a binding refers to, bypasses the check.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kubist.turns import elsewhere
 
 GROUP = "rbac.authorization.k8s.io"
 LONG = 500
-"""Rules, or values in them, from which on comparing them takes too long for the event loop."""
+"""Number of rules, or of values in them, from which on the comparison runs in a worker thread."""
 _COLLECTED = ("ownerReferences", "finalizers", "selfLink", "managedFields", "resourceVersion")
 _FIELDS = (
     ("APIGroups", "apiGroups"),
@@ -31,7 +31,7 @@ Object = dict[str, Any]
 
 
 async def check_role(ctx: Context, new: Object, old: Object | None) -> None:
-    """A role may be written by those who have all that it gives."""
+    """Rejects a role with permissions that the user does not have. An aggregationRule needs all permissions."""
     if MASTERS in ctx.user.groups or _only_collected(new, old):
         return
     allowed, _ = await ctx.authorize(
@@ -51,7 +51,7 @@ async def check_role(ctx: Context, new: Object, old: Object | None) -> None:
 
 
 async def check_binding(ctx: Context, new: Object, old: Object | None) -> None:
-    """A binding may be written by those who have all that its role gives."""
+    """Rejects a binding to a role with permissions that the user does not have."""
     if MASTERS in ctx.user.groups or _only_collected(new, old):
         return
     ref = new.get("roleRef") or {}
@@ -104,7 +104,7 @@ def _aggregates(role: Object) -> bool:
 
 
 def _only_collected(new: Object, old: Object | None) -> bool:
-    """Whether nothing changes but what garbage collection needs to change."""
+    """Whether the update changes only metadata fields that the garbage collector writes."""
     return old is not None and _rest(new) == _rest(old)
 
 
@@ -114,7 +114,7 @@ def _rest(obj: Object) -> Object:
 
 
 def _compact(rules: list[Object]) -> list[Object]:
-    """Single permissions on the same thing as one rule."""
+    """Merges permissions on the same resource into one rule."""
     compacted: list[Object] = []
     merged: dict[tuple[str, ...], Object] = {}
     for rule in rules:

@@ -1,4 +1,4 @@
-"""Changes of a configuration file while the server runs."""
+"""Detection of changes to a configuration file while the server runs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 log = logging.getLogger("kubist.filters")
 
 INTERVAL = 1.0
-"""Seconds between two looks at a file."""
+"""Seconds between two checks of the file."""
 
 
 class FileChanges:
-    """Follows one file. It is read only when its inode, size or time of change differ."""
+    """Follows one file. The file is read only when its inode, size or modification time differs."""
 
     def __init__(self, path: str, content: bytes) -> None:
         self.path = path
@@ -22,7 +22,7 @@ class FileChanges:
         self._stamp: tuple[int, ...] = ()
 
     async def next(self) -> bytes:
-        """Wait for content that differs from the content before."""
+        """Waits until the content of the file changes, and returns it."""
         while True:
             await asyncio.sleep(INTERVAL)
             try:
@@ -44,5 +44,5 @@ class FileChanges:
                 return content
 
     def forget(self) -> None:
-        """Have `next` return the present content once more."""
+        """Makes `next` return the present content once more."""
         self._content, self._stamp = b"", ()

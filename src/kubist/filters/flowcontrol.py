@@ -1,7 +1,8 @@
-"""Not too many: seats per priority level, queues by shuffle sharding, and turns on the event loop.
+"""API Priority and Fairness: seats per priority level, queues by shuffle sharding, and turns on the event
+loop.
 
-A level's seats bound what is under way at once, as in the reference. Since one thread does all the work, a
-client with many connections is also kept from taking more than a few turns before others have had theirs.
+The seats of a level limit its concurrent requests, as in the reference. Because one thread does all the work,
+turns also keep a client with many connections from starting more than a few requests before other users.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry
 
 TURNS = 4
-"""Requests of one user that are begun before the event loop looks at other connections again."""
+"""Requests of one user that may start before the event loop looks at other connections again."""
 ALL_TURNS = 8
-"""Requests of all users: no more than these are between a health check and its answer."""
+"""Requests of all users that may start in one turn. It limits the delay of a health check."""
 LONG_RUNNING = frozenset(("attach", "exec", "log", "portforward", "proxy"))
 TOO_MANY = Response(
     429,
@@ -39,7 +40,7 @@ Object = dict[str, Any]
 
 
 class TooManyRequests(Exception):
-    """There is no seat, nor room to wait for one, or the wait was too long."""
+    """All seats are taken and the queue is full, or the wait in the queue timed out."""
 
 
 def long_running(asked: Attributes) -> bool:
@@ -47,7 +48,8 @@ def long_running(asked: Attributes) -> bool:
 
 
 class Queue:
-    """Requests of a few flows. `served` is its virtual time: how much it has had, in comparison to others."""
+    """Queue of a few flows. `served` is its virtual time: the number of requests it dispatched, relative to
+    other queues."""
 
     __slots__ = ("served", "waiting")
 
@@ -57,7 +59,7 @@ class Queue:
 
 
 class Level:
-    """A priority level: how many run at once, and what happens to the rest."""
+    """A priority level: its seats and queues."""
 
     def __init__(self, obj: Object) -> None:
         self.name: str = obj["metadata"]["name"]
@@ -92,13 +94,14 @@ class Level:
 
     @property
     def most(self) -> float:
-        """Seats with all that it may borrow."""
+        """Maximum number of seats including borrowed ones."""
         if self._borrowing is None:
             return math.inf
         return self.nominal + math.ceil(self.nominal * self._borrowing / 100)
 
     def deal(self, flow: str) -> Queue:
-        """The shortest of the few queues that a flow is dealt: a noisy one seldom shares all of another's."""
+        """The shortest of the queues dealt to a flow (shuffle sharding), so that a busy flow rarely blocks
+        all queues of another."""
         value = int.from_bytes(hashlib.sha256(flow.encode()).digest()[:8], "little")
         count = len(self.queues)
         hand: list[int] = []
@@ -111,7 +114,7 @@ class Level:
         return min((self.queues[card] for card in hand), key=lambda queue: len(queue.waiting))
 
     def next(self) -> asyncio.Future[None] | None:
-        """Who has waited longest in the queue that has had least."""
+        """The first request of the queue with the least virtual time; None if no request waits."""
         queue = min((queue for queue in self.queues if queue.waiting), key=lambda q: q.served, default=None)
         if queue is None:
             return None
@@ -122,7 +125,7 @@ class Level:
 
 
 class Seat:
-    """A request's place at its level, to be left when it is answered."""
+    """Seat of a request at its priority level. `leave` must be called when the request is answered."""
 
     __slots__ = ("_control", "headers", "level", "taken", "turn", "waiting")
 
@@ -132,12 +135,12 @@ class Seat:
         self.headers = headers
         self.taken = False
         self.waiting: asyncio.Future[None] | None = None
-        """For a seat of the level."""
+        """Wait for a seat of the level."""
         self.turn: asyncio.Future[None] | None = None
-        """For others to have had their turn."""
+        """Wait for a turn on the event loop."""
 
     async def ready(self) -> None:
-        """Until it is this request's turn; TooManyRequests if there is no seat in time."""
+        """Waits for the seat and the turn. Raises TooManyRequests if there is no seat in time."""
         if self.waiting is not None:
             try:
                 await asyncio.wait_for(self.waiting, self._control.patience)
@@ -155,23 +158,24 @@ class Seat:
 
 
 class FlowControl:
-    """All levels of a server."""
+    """All priority levels of a server."""
 
     def __init__(self, registry: Registry, seats: int, patience: float) -> None:
         self._seats = seats
         self.patience = patience
-        """Seconds that a request may wait in a queue."""
+        """Maximum seconds that a request waits in a queue."""
         self._schemas = FlowSchemas(registry, self._configure)
         self._levels: dict[str, Level] = {}
         self._headers: dict[tuple[str, str], Headers] = {}
         self._stools: dict[tuple[str, str], Seat] = {}
         self._begun: dict[str, int] = {}
         self._turns = 0
-        """Requests begun in this turn of the event loop: of each user, and in all."""
+        """Requests started in this turn of the event loop: `_begun` by user, `_turns` in total."""
         self._later: dict[str, deque[asyncio.Future[None]]] = {}
 
     def seat(self, asked: Attributes) -> Seat | None:
-        """A place for a request, perhaps after a wait; None where there is no limit."""
+        """Seat for a request, which may have to wait; None if the request is not limited. Raises
+        TooManyRequests."""
         schema = self._schemas.classify(asked)
         if schema is None or long_running(asked):
             return None
@@ -190,7 +194,7 @@ class FlowControl:
         return seat
 
     def _stool(self, schema: FlowSchema, level: Level) -> Seat:
-        """The place of all requests that are not limited."""
+        """Shared seat of all exempt requests of a FlowSchema."""
         key = (schema.uid, level.uid)
         found = self._stools.get(key)
         if found is None:
@@ -219,7 +223,7 @@ class FlowControl:
         level.queued += 1
 
     def _room(self, level: Level) -> bool:
-        """Whether a level has a seat of its own, or may borrow one that another lends and does not use."""
+        """Whether a level has a free seat, or may borrow a seat that another level lends and does not use."""
         if level.executing < level.nominal:
             return True
         if level.executing >= level.most:
@@ -247,7 +251,7 @@ class FlowControl:
                 waiting.set_result(None)
 
     def gave_up(self, seat: Seat) -> None:
-        """A waiting request goes: its client left, or it took too long."""
+        """Removes a waiting request after a timeout or a disconnect. Frees its seat if it got one meanwhile."""
         waiting, level = seat.waiting, seat.level
         if waiting is None:
             return
@@ -276,7 +280,7 @@ class FlowControl:
         self._stools.clear()
 
     def _turn(self, user: str) -> asyncio.Future[None] | None:
-        """None if a request of the user may go on at once; else what to wait for."""
+        """None if a request of the user may start at once; else a future to wait for."""
         begun = self._begun
         if not begun:
             asyncio.get_running_loop().call_soon(self._next_turn)
@@ -290,7 +294,7 @@ class FlowControl:
         return future
 
     def _next_turn(self) -> None:
-        """Let those who wait begin: one of each user after the other, where the last turn ended."""
+        """Starts waiting requests, one user after the other, continuing where the last turn ended."""
         self._begun, self._turns = {}, 0
         begun, later = self._begun, self._later
         if not later:
@@ -311,7 +315,7 @@ class FlowControl:
 
 
 class InFlight:
-    """The plain limits of a server without priorities: so many that read, so many that write."""
+    """Limits without priorities: `--max-requests-inflight` and `--max-mutating-requests-inflight`."""
 
     def __init__(self, reading: int, writing: int) -> None:
         self._limits = (reading, writing)
@@ -333,7 +337,7 @@ class InFlight:
 
 
 class Counted:
-    """A request that counts; it never waits."""
+    """Counts a request in `InFlight`; it never waits."""
 
     __slots__ = ("_kind", "_of")
     headers: ClassVar[Headers] = []

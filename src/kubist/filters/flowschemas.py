@@ -1,4 +1,4 @@
-"""FlowSchemas and PriorityLevelConfigurations, read once per change: of which flow a request is."""
+"""FlowSchemas and PriorityLevelConfigurations: classification of requests. Both are parsed once per change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Object = dict[str, Any]
 
 
 class FlowSchema:
-    """Which requests are of it, at which priority level, and what tells its flows apart."""
+    """A FlowSchema: its rules, priority level and flow distinguisher."""
 
     __slots__ = ("_rules", "distinguisher", "level", "name", "precedence", "uid")
 
@@ -45,7 +45,7 @@ class FlowSchema:
         )
 
     def flow(self, asked: Attributes) -> str:
-        """Requests with the same answer share a queue fairly with those of others."""
+        """Flow distinguisher of a request. Requests with the same value are one flow for fair queuing."""
         if self.distinguisher == "ByUser":
             return asked.user.name
         return asked.namespace if self.distinguisher == "ByNamespace" else ""
@@ -93,7 +93,8 @@ def _has(values: list[str] | None, value: str) -> bool:
 
 
 class FlowSchemas:
-    """All of a server's flow schemas in order of precedence; `changed` is told when anything is different."""
+    """FlowSchemas of the server in order of precedence. Calls `changed` with all priority levels on every
+    change."""
 
     def __init__(self, registry: Registry, changed: Callable[[list[Object]], None]) -> None:
         self._registry = registry
@@ -103,7 +104,7 @@ class FlowSchemas:
         self._known: BoundedCache[tuple[Any, ...], FlowSchema] = BoundedCache(entries=4096, key_length=2048)
 
     def classify(self, asked: Attributes) -> FlowSchema | None:
-        """The first schema that matches; None only while the server has none at all."""
+        """The first matching FlowSchema; None only while the server has no FlowSchemas."""
         for collection, entries in self._seen:
             if collection.entries is not entries:
                 self._load()
@@ -134,7 +135,7 @@ class FlowSchemas:
         self._on_change([])
 
     def _on_change(self, changes: list[Change]) -> None:
-        """Everything anew: there are a dozen of each, and they hardly ever change."""
+        """Rebuilds everything, because there are about a dozen of each and they rarely change."""
         schemas, levels = (
             [entry.object() for entry in collection.entries.values()] for collection, _ in self._seen
         )

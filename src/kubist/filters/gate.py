@@ -1,4 +1,5 @@
-"""The way in, for every request: who, as whom, not too many, may they; and the trail that it leaves."""
+"""Handler chain of every request: authentication, impersonation, flow control, authorization; and its audit
+events."""
 
 from __future__ import annotations
 
@@ -18,17 +19,17 @@ from kubist.resources.context import User
 
 NOBODY = User("")
 AUDIT_ID_LIMIT = 1024
-"""Characters of a client's Audit-Id that go into the audit log and the answer."""
+"""Maximum length in characters of a client's Audit-Id in the audit log and the response."""
 
 
 class Limits(Protocol):
-    """Says whether there is room for a request: `kubist.filters.flowcontrol`."""
+    """Flow control: `kubist.filters.flowcontrol`."""
 
     def seat(self, asked: Attributes) -> Seat | Counted | None: ...
 
 
 class Passage:
-    """One request on its way: what its answer will carry besides the answer."""
+    """State of one request in the handler chain: user, warnings, extra response headers, seat, audit trail."""
 
     __slots__ = ("audit_id", "done", "headers", "info", "request", "seat", "trail", "user", "warnings")
 
@@ -44,7 +45,7 @@ class Passage:
         self.trail: Trail | None = None
 
     def identify(self) -> str:
-        """The audit id, which the answer will carry as well."""
+        """The audit ID; generated on first use. The response carries it too."""
         self.audit_id = self.audit_id or new_uid()
         return self.audit_id
 
@@ -53,7 +54,7 @@ class Passage:
             self.seat.leave()
 
     def answered(self, answer: Answer) -> None:
-        """Finish the trail: now, or when a stream ends."""
+        """Completes the audit trail: now, or when the stream ends."""
         trail = self.trail
         if trail is None:
             return
@@ -71,7 +72,7 @@ class Passage:
 
 
 class Gate:
-    """What all requests pass, in this order."""
+    """Runs the filters in order."""
 
     def __init__(
         self,
@@ -87,7 +88,8 @@ class Gate:
         self.audit = audit
 
     async def enter(self, request: Request, info: RequestInfo, passage: Passage) -> User:
-        """The user that the request is made as; an APIError or TooManyRequests if it is not to be made."""
+        """Effective user of the request. Raises APIError, TooManyRequests or AuthorizationFailed if the
+        request is rejected."""
         try:
             user = await self._authentication.authenticate(request, passage.warnings)
         except status.APIError:
@@ -95,7 +97,8 @@ class Gate:
             if self.audit is not None:
                 self._begin_trail(request, attributes(NOBODY, info), passage)
             raise
-        # HTTP/2 costs the server more than the client: one request a connection is enough for strangers.
+        # HTTP/2 costs the server more than the client. Unauthenticated clients therefore get one request per
+        # connection.
         if request.http_version == "2" and (user.name == ANONYMOUS.name or UNAUTHENTICATED in user.groups):
             request.retires = True
         passage.user = user.name

@@ -1,7 +1,7 @@
-"""As whom: the Impersonate-* headers, and the rights that they need.
+"""Impersonation: the Impersonate-* headers, and the permissions that they need.
 
-Constrained modes ask two questions: may the one be impersonated in this mode, and may this very request be
-made while doing so. The old mode asks only the first, with the verb `impersonate`.
+Constrained modes check two permissions: to impersonate the user in this mode, and to make this request while
+impersonating. The legacy mode checks only the first, with the verb `impersonate`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AUTHENTICATION = "authentication.k8s.io"
 NODE_NAME = "authentication.kubernetes.io/node-name"
 NODE_KEYS = "authentication.kubernetes.io/associated-node-keys"
 MANY = 4
-"""From so many groups or extra values on, a right to all of them is looked for first."""
+"""Number of groups or extra values from which on a permission for all of them is checked first."""
 _PREFIX = "impersonate-"
 _EXTRA = "impersonate-extra-"
 
@@ -32,7 +32,8 @@ Authorize = Callable[[Attributes], Awaitable[tuple[bool, str]]]
 
 
 def wanted_user(request: Request) -> User | None:
-    """Who the headers ask to be; 400 for groups and the like without a user."""
+    """The user that the headers name; None if there are none. Raises 400 for uid, groups or extra without a
+    user name."""
     headers = request.headers
     if _PREFIX not in " ".join(headers):
         return None
@@ -60,21 +61,21 @@ def _described(user: User) -> str:
 
 
 class Mode:
-    """A way to impersonate. `constraint` is the verb that audit records; empty for the old way."""
+    """Impersonation mode. `constraint` is the verb; audit events record it except for the legacy mode."""
 
     constraint = "impersonate"
     group = ""
-    """The API group in which users and groups are asked for."""
+    """API group of the resources users, groups and serviceaccounts in the check."""
 
     def __init__(self, authorize: Authorize) -> None:
         self._authorize = authorize
 
     async def user(self, wanted: User, attributes: Attributes) -> User | None:
-        """The user to be; None if the mode is not for such users; APIError if it is not allowed."""
+        """The impersonated user; None if the mode does not apply; APIError if it is not allowed."""
         return await self._permitted(wanted, attributes.user)
 
     async def _permitted(self, wanted: User, requester: User) -> User:
-        """All checks of what the wanted user consists of."""
+        """Checks name, uid, groups and extra of the wanted user, and returns it with its final groups."""
         groups = await self._check_name(wanted, requester)
         if wanted.uid:
             await self._check(requester, AUTHENTICATION, "uids", wanted.uid)
@@ -88,7 +89,7 @@ class Mode:
         return User(wanted.name, wanted.uid, groups, wanted.extra)
 
     async def _check_name(self, wanted: User, requester: User) -> tuple[str, ...]:
-        """The groups that the user comes with, if it may be impersonated at all."""
+        """Checks the user name. Returns the requested groups, or those of a service account."""
         account = split_username(wanted.name)
         if account is None:
             await self._check(requester, self.group, "users", wanted.name)
@@ -122,7 +123,7 @@ class Mode:
 
 
 class ConstrainedMode(Mode):
-    """A mode that also asks whether the request itself may be made this way."""
+    """Mode that also checks whether the request itself may be made while impersonating."""
 
     name = ""
     group = AUTHENTICATION
@@ -132,7 +133,7 @@ class ConstrainedMode(Mode):
         self.constraint = f"impersonate:{self.name}"
 
     def applies(self, wanted: User, requester: User) -> bool:
-        raise AssertionError("every constrained mode says for whom it is")
+        raise AssertionError("subclasses must define applies()")
 
     async def user(self, wanted: User, attributes: Attributes) -> User | None:
         if not self.applies(wanted, attributes.user):
@@ -142,7 +143,7 @@ class ConstrainedMode(Mode):
 
 
 class UserInfo(ConstrainedMode):
-    """Users that are neither nodes nor service accounts, with all that can be said of them."""
+    """Mode for users that are neither nodes nor service accounts, with uid, groups and extra."""
 
     name = "user-info"
 
@@ -196,7 +197,8 @@ class ArbitraryNode(ConstrainedMode):
 
 
 class AssociatedNode(ArbitraryNode):
-    """A service account as the node on which its pod runs: the question is about all nodes at once."""
+    """Mode for a service account that impersonates the node of its own pod. The check covers all nodes at
+    once ("*")."""
 
     name = "associated-node"
 
@@ -219,7 +221,8 @@ class AssociatedNode(ArbitraryNode):
 
 
 class Impersonation:
-    """All modes. The one that last worked for a requester is tried first, and its refusal is the one told."""
+    """All modes. The mode that last worked for a requester is tried first. If all fail, the first error is
+    returned."""
 
     def __init__(self, authorize: Authorize) -> None:
         modes = (AssociatedNode, ArbitraryNode, ServiceAccount, UserInfo, Mode)
@@ -227,7 +230,8 @@ class Impersonation:
         self._last: BoundedCache[str, Mode] = BoundedCache(entries=10_000, key_length=256)
 
     async def impersonate(self, wanted: User, attributes: Attributes) -> tuple[User, str]:
-        """The user to be, and the constraint under which (empty: none); or the 403 of the first mode."""
+        """The impersonated user and the constraint of the mode (empty for the legacy mode). Raises the first
+        mode's 403."""
         refusal: status.APIError | None = None
         requester = attributes.user.name
         last = self._last.get(requester)
@@ -250,7 +254,7 @@ def _only_name(user: User) -> bool:
 
 
 def _refused_extra(user: User) -> str:
-    """What extra values the constrained mode does not take at all."""
+    """Error message for extra keys or values that constrained modes never allow; empty if there is none."""
     for key, values in user.extra:
         if not key:
             return "impersonating the empty string key in extra is not allowed"

@@ -1,4 +1,5 @@
-"""Keys of an OpenID Connect issuer: fetched once for all requests that need them, never waited for by the others."""
+"""Keys of an OpenID Connect issuer. Requests with an unknown key share one fetch; other requests never wait
+for it."""
 
 from __future__ import annotations
 
@@ -18,19 +19,19 @@ from kubist.http.client import CallFailed, get
 log = logging.getLogger("kubist.filters")
 
 TIMEOUT = 30.0
-"""Seconds that one call to the issuer may take."""
+"""Timeout in seconds of one call to the issuer."""
 REFETCH_AFTER = 10.0
 """Seconds after a fetch before an unknown key causes the next one. Doubles with every failure in a row."""
 BACKOFF_LIMIT = 300.0
 WAIT = 10.0
-"""Seconds that a request waits for a fetch under way."""
+"""Maximum seconds that a request waits for a running fetch."""
 WAITING_LIMIT = 64
-"""Requests that may wait at a time; further ones are refused at once."""
+"""Maximum number of waiting requests; further ones are rejected at once."""
 WELL_KNOWN = "/.well-known/openid-configuration"
 
 
 class IssuerKeys:
-    """The published keys of one issuer."""
+    """Published keys of one issuer."""
 
     def __init__(
         self, issuer: str, context: ssl.SSLContext, algorithms: Iterable[str], discovery_url: str = ""
@@ -46,8 +47,7 @@ class IssuerKeys:
         self._waiting = 0
 
     async def claims(self, token: str) -> Claims:
-        """Claims of a token that the issuer has signed. Only a token that no known key has signed may wait for a
-        fetch."""
+        """Claims of a token that the issuer signed. Only a token that no known key signed waits for a fetch."""
         if self._keys is not None:
             try:
                 return self._keys.claims(token)
@@ -61,7 +61,7 @@ class IssuerKeys:
         return self._keys.claims(token)
 
     async def ready_within(self, seconds: float) -> bool:
-        """Fetch keys, as often as it takes; whether there were some in time."""
+        """Fetches keys, with retries, for at most `seconds`. Returns whether keys are available."""
         deadline = monotonic() + seconds
         while self._keys is None:
             await self._refresh()
@@ -73,20 +73,20 @@ class IssuerKeys:
         return True
 
     def cancel(self) -> None:
-        """Give up a fetch that is under way."""
+        """Cancels a running fetch."""
         if self._fetching is not None:
             self._fetching.cancel()
 
     async def close(self) -> None:
-        """Give up a fetch, and wait until it has ended."""
+        """Cancels a running fetch and waits until it has ended."""
         fetching = self._fetching
         if fetching is not None:
             fetching.cancel()
             await asyncio.wait([fetching])
 
     async def _refresh(self) -> bool:
-        """Wait for a fetch, begun here or by another request. False: none is under way, and it is too early to
-        begin one, or too many wait for it already."""
+        """Waits for a fetch, its own or one of another request. False if it is too early for a fetch, or if
+        too many requests wait already."""
         if self._fetching is None:
             if monotonic() < self._next_fetch:
                 return False
@@ -106,7 +106,7 @@ class IssuerKeys:
             self._failures = 0
         except (CallFailed, ValueError, KeyError, TypeError) as error:
             self._failures += 1
-            log.error("the keys of the issuer %s cannot be fetched: %s", self._issuer, error)
+            log.error("cannot fetch the keys of the issuer %s: %s", self._issuer, error)
         finally:
             pause = REFETCH_AFTER * 2 ** min(max(self._failures - 1, 0), 10)
             self._next_fetch = monotonic() + min(pause, BACKOFF_LIMIT)
@@ -138,8 +138,8 @@ class IssuerKeys:
     async def _document(self, url: str) -> dict[str, Any]:
         code, body = await get(url, context=self._context, timeout=TIMEOUT)
         if code != 200:
-            raise CallFailed(f"{url} answered {code}")
+            raise CallFailed(f"{url} returned the status {code}")
         document = orjson.loads(body)
         if not isinstance(document, dict):
-            raise ValueError(f"{url} is no object")
+            raise ValueError(f"{url} did not return a JSON object")
         return document

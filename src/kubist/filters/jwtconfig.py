@@ -1,4 +1,4 @@
-"""JWT authenticators as an AuthenticationConfiguration or the `--oidc-*` flags describe them: checked and compiled."""
+"""Validates and compiles the JWT authenticators of an AuthenticationConfiguration or of the `--oidc-*` flags."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ UNVERIFIED = (
 
 
 def issuer_of_flags(config: Config) -> Issuer:
-    """The issuer that the `--oidc-*` flags describe; ValueError if they contradict the rules for issuers."""
+    """Issuer of the `--oidc-*` flags. Raises ValueError if they break the rules for issuers."""
     for name in config.oidc_signing_algs:
         if name not in ALGORITHMS:
             raise ValueError(
-                f'--oidc-signing-algs: oidc: unsupported signing alg: "{name}"; choose of {", ".join(ALGORITHMS)}'
+                f'--oidc-signing-algs: oidc: unsupported signing alg: "{name}"; choose one of {", ".join(ALGORITHMS)}'
             )
     prefix = config.oidc_username_prefix
     if not prefix and config.oidc_username_claim != "email":
@@ -81,7 +81,8 @@ def issuer_of_flags(config: Config) -> Issuer:
 
 
 class JWTReader:
-    """Checks one JWT authenticator; `errors` are the reference's. Without errors, `issuer()` is the result."""
+    """Validates one JWT authenticator. `errors` are in the reference's words. Without errors, `issuer()` is
+    the result."""
 
     def __init__(
         self, spec: Object, path: str, disallowed: Collection[str], algorithms: Collection[str] = ALGORITHMS

@@ -1,4 +1,4 @@
-"""A webhook that a kubeconfig file describes: where it is, whom to trust, and who the server is to it."""
+"""Webhook client configured by a kubeconfig file: server, CA and the API server's credentials."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Object = dict[str, Any]
 
 
 class RemoteReview:
-    """Posts reviews to the server of the current context, and returns them answered."""
+    """Posts reviews to the server of the current context and returns their status."""
 
     def __init__(self, path: str, connections: Pool | None = None, timeout: float = 30.0) -> None:
         self._connections = connections
@@ -39,15 +39,15 @@ class RemoteReview:
                 self._headers["Authorization"] = f"Bearer {token}"
         except (yaml.YAMLError, ValueError, TypeError, AttributeError, ssl.SSLError) as error:
             raise ValueError(
-                f"{path} is no kubeconfig of a webhook: {' '.join(str(error).split())}"
+                f"{path} is not a kubeconfig for a webhook: {' '.join(str(error).split())}"
             ) from None
         if not self._url:
             raise ValueError(
-                f"{path} is no kubeconfig of a webhook: its current context has no cluster with a server"
+                f"{path} is not a kubeconfig for a webhook: its current context has no cluster with a server"
             )
 
     async def ask(self, review: Object) -> Object:
-        """The review's status; CallFailed if there is no sensible answer."""
+        """Status of the review. Raises CallFailed if the call fails or the response is not a review."""
         code, body = await post(
             self._url,
             orjson.dumps(review),
@@ -71,7 +71,7 @@ class RemoteReview:
         return self._where.parent / name
 
     def _data(self, section: Object, field: str) -> bytes:
-        """What a field holds, given in place (`…-data`) or as the name of a file."""
+        """Content of a field, given inline (`…-data`) or as a file name relative to the kubeconfig."""
         if section.get(f"{field}-data"):
             return base64.b64decode(section[f"{field}-data"])
         return self._path(section[field]).read_bytes() if section.get(field) else b""
@@ -110,7 +110,7 @@ _MEANINGS = {
 
 
 def _meaning(code: int) -> str:
-    """A status code of a webhook in the words of the reference's client."""
+    """Message for a webhook's status code in the words of the reference's client."""
     if code in _MEANINGS:
         return _MEANINGS[code]
     if code >= 500:

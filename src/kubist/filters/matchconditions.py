@@ -1,4 +1,4 @@
-"""Match conditions of an authorization webhook: CEL expressions over the SubjectAccessReview that it would be sent."""
+"""Match conditions of an authorization webhook: CEL expressions over the SubjectAccessReview to be sent."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ ENVIRONMENT = cel.Environment({"request": object_type("kubernetes.SubjectAccessR
 
 
 class MatchFailed(Exception):
-    """A match condition has no value, and none is false."""
+    """At least one match condition failed to evaluate, and none is false."""
 
 
 def compile_condition(expression: str) -> Program:
-    """An expression ready for use; CompileError in the words of kube-apiserver."""
+    """Compiled expression. Raises CompileError in kube-apiserver's words."""
     try:
         program = cel.compile(expression, ENVIRONMENT)
     except CompileError as error:
@@ -60,13 +60,14 @@ def compile_condition(expression: str) -> Program:
 
 
 class MatchConditions:
-    """All conditions of one webhook."""
+    """All match conditions of one webhook."""
 
     def __init__(self, programs: Sequence[Program]) -> None:
         self._programs = programs
 
     async def hold(self, asked: Attributes) -> bool:
-        """Whether all are true. One that is false settles it; else one without a value is MatchFailed."""
+        """Whether all conditions are true. A false condition decides at once. Otherwise an evaluation error
+        raises MatchFailed."""
         if not self._programs:
             return True
         variables = {"request": _request(asked)}
@@ -90,7 +91,7 @@ class MatchConditions:
 
 
 def _request(asked: Attributes) -> dict[str, Any]:
-    """The spec of a SubjectAccessReview (v1) with all texts, also empty ones."""
+    """Spec of a SubjectAccessReview (v1) with all string fields, including empty ones."""
     user = asked.user
     spec: dict[str, Any] = {
         "user": user.name,

@@ -1,4 +1,5 @@
-"""Which node needs which object: an index of what pods refer to, kept up to date by the cache."""
+"""Index of the objects that the pods of each node refer to, kept up to date by the cache. Used by the Node
+authorizer."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry
 
 MIRROR = "kubernetes.io/config.mirror"
-"""Marks the picture of a pod that a node runs by itself: it must not give the node any rights."""
+"""Annotation of mirror pods. A node creates these itself, so they must not give it any permissions."""
 
 Object = dict[str, Any]
 Reference = tuple[str, str, str]
@@ -19,7 +20,7 @@ Reference = tuple[str, str, str]
 
 
 class Needs:
-    """What the pods on each node refer to, and the volumes of their claims."""
+    """Objects that the pods on each node refer to, and the persistent volumes of their claims."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry

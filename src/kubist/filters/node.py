@@ -1,4 +1,4 @@
-"""The Node mode: a node may read what its pods need, and write what is its own."""
+"""Node authorization mode: a node may read the objects that its pods need, and write its own objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Opinion = tuple[bool | None, str]
 
 
 class Nodes:
-    """The authorizer of nodes."""
+    """Authorizer for users of the group system:nodes."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry

@@ -1,4 +1,5 @@
-"""OpenID Connect: JWTs of issuers elsewhere, verified with the keys that these publish."""
+"""Authentication by OpenID Connect: JWTs of external issuers, verified with the keys that the issuer
+publishes."""
 
 from __future__ import annotations
 
@@ -15,21 +16,21 @@ from kubist.http.tls import client_context
 from kubist.meta.fields import quoted
 
 ALGORITHMS = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
-"""Signing algorithms that may be accepted."""
+"""Signing algorithms that can be configured."""
 ALIASES = {"accounts.google.com": "https://accounts.google.com"}
-"""Issuers that name themselves otherwise in old tokens."""
+"""Issuers with another `iss` claim in old tokens."""
 NOT_BEFORE_LEEWAY = 300
 
 
 @dataclass(slots=True, frozen=True)
 class Issuer:
-    """One issuer: where it is, the authorities that vouch for it, and the audiences its tokens must name."""
+    """One issuer: its URL, its CA, its keys' algorithms and the audiences that its tokens must name."""
 
     url: str
     audiences: Sequence[str]
     mapping: ClaimMapping
     certificate_authority: str = ""
-    """PEM; empty for the authorities of the system."""
+    """PEM; empty for the system's CAs."""
     discovery_url: str = ""
     algorithms: Sequence[str] = ALGORITHMS
 
@@ -58,7 +59,7 @@ class OIDC:
         return await self._issuer.mapping.user(claims), found
 
     def _check(self, claims: Claims) -> None:
-        """Audience and dates."""
+        """Checks audience, expiry and not-before time."""
         wanted = self._issuer.audiences
         meant = claims.get("aud", [])
         named = [meant] if isinstance(meant, str) else meant

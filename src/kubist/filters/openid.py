@@ -1,4 +1,5 @@
-"""The issuer of service account tokens as others see it: OpenID discovery and the keys to verify with."""
+"""OpenID discovery of the service-account token issuer: the configuration document and the public keys
+(JWKS)."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ MAX_AGE = 3600
 
 
 def openid_paths(issuer: str, jwks_uri: str, keys: KeySet) -> dict[str, Callable[[Request], Answer]]:
-    """What answers at which path; nothing if the issuer is not one that OpenID can discover."""
+    """Handlers by path. Empty unless the issuer is an https URL without query and fragment, as OpenID
+    requires."""
     url = urlsplit(issuer)
     if url.scheme != "https" or url.query or url.fragment:
         return {}

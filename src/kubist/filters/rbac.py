@@ -1,6 +1,7 @@
-"""RBAC: roles and bindings, indexed by subject and kept up to date by the cache. A decision reads no object.
+"""RBAC authorizer: roles and bindings, indexed by subject and kept up to date by the cache. A decision
+decodes no object.
 
-What a user may do in a namespace is gathered once (`Grants`) and forgotten when any role or binding changes.
+The rules of a user in a namespace are gathered once (`Grants`) and dropped when any role or binding changes.
 """
 
 from __future__ import annotations
@@ -20,21 +21,22 @@ if TYPE_CHECKING:
 
 GROUP = "rbac.authorization.k8s.io"
 GRANTS = 4096
-"""Pairs of user and namespace whose grants are cached."""
+"""Maximum number of cached grants (pairs of user and namespace)."""
 ANSWERS = 16_384
-"""Answers that are cached, of all grants together."""
+"""Maximum number of cached answers of all grants together."""
 
 Object = dict[str, Any]
 Subject = tuple[str, str, str]
-"""Kind (User or Group), name, and the namespace of the binding ("" for everywhere)."""
+"""Kind (User or Group), name, and the namespace of the binding ("" for cluster-wide)."""
 Answer = list[tuple[frozenset[str], str]]
-"""The names that a rule is limited to (none: all), and the reason to give, for each rule that allows a request."""
+"""For each rule that allows a request: the names that it is limited to (empty: all), and the reason."""
 Answers = dict[tuple[Any, ...], Answer]
-"""By grants, verb and either group, resource and subresource or path."""
+"""Key: grants, verb, and either group, resource and subresource, or the path."""
 
 
 class Rule:
-    """A PolicyRule, ready to be asked. What it `said` is kept for reviews and against escalation."""
+    """A PolicyRule in a form for fast checks. `said` is the original rule, for reviews and the escalation
+    check."""
 
     __slots__ = ("groups", "names", "resources", "said", "urls", "verbs")
 
@@ -47,7 +49,7 @@ class Rule:
         self.urls = tuple(said.get("nonResourceURLs") or ())
 
     def allows(self, verb: str, group: str, resource: str, subresource: str) -> bool:
-        """Whether the rule speaks of such a thing; which names of it is `names` (empty: all)."""
+        """Whether the rule covers the verb and resource. The caller checks `names` (empty: all)."""
         if not ("*" in self.verbs or verb in self.verbs):
             return False
         if not ("*" in self.groups or group in self.groups):
@@ -68,7 +70,7 @@ class Rule:
 
 
 class Binding:
-    """A RoleBinding or ClusterRoleBinding: to whom it gives which role."""
+    """A RoleBinding or ClusterRoleBinding: its subjects and its role."""
 
     __slots__ = ("name", "namespace", "role_kind", "role_name", "subjects")
 
@@ -81,7 +83,7 @@ class Binding:
         self.subjects = [self._subject(subject) for subject in obj.get("subjects") or ()]
 
     def _subject(self, subject: Object) -> tuple[Subject, str]:
-        """Whom a subject means, and how a reason calls it."""
+        """The subject as an index key, and its description in reasons."""
         kind, name = subject.get("kind", ""), subject.get("name", "")
         if kind != "ServiceAccount":
             return (kind, name, self.namespace), f"{kind} {quoted(name)}"
@@ -96,7 +98,7 @@ class Binding:
 
 
 class Grants:
-    """All rules that apply to one user in one namespace, each list with the reason that it gives."""
+    """All rules of one user in one namespace, grouped by the binding that gives them, with its reason."""
 
     __slots__ = ("answers", "denied", "errors", "sources")
 
@@ -147,7 +149,7 @@ _ANY: frozenset[str] = frozenset()
 
 
 class RBAC:
-    """The authorizer. It reads the four kinds of the group where the cache has them."""
+    """The authorizer. It reads roles and bindings from the cache."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -156,7 +158,7 @@ class RBAC:
         self._bindings: dict[str, Binding] = {}
         self._subjects: dict[Subject, set[str]] = {}
         self._roles: dict[str, tuple[Rule, ...]] = {}
-        """The rules of stored roles."""
+        """Rules of stored roles by key."""
         self._grants: BoundedCache[tuple[str, tuple[str, ...], str], Grants] = BoundedCache(
             entries=GRANTS, key_length=4096
         )
@@ -181,7 +183,7 @@ class RBAC:
         )
 
     def grants(self, user: User, namespace: str) -> Grants:
-        """What applies to a user, from bindings of the namespace (if any) and of the cluster."""
+        """Rules of a user from the bindings of the namespace (if any) and of the cluster."""
         for collection, entries in self._seen:
             if collection.entries is not entries or not collection.loaded:
                 self._load()
@@ -193,13 +195,13 @@ class RBAC:
         if found is None:
             found = self._grants[key] = self._gather(user, namespace)
             if key not in self._grants:
-                found.answers = {}  # Too long a key: nobody will ask these grants again.
+                found.answers = {}  # The key is too long for the cache, so these grants are used only once.
             elif len(self._grants) == 1:
-                self._answers.clear()  # The answers of grants that were dropped or have changed.
+                self._answers.clear()  # Drops the answers of grants that were dropped or have changed.
         return found
 
     def role(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
-        """The rules of a role; None if there is none."""
+        """Rules of a role; None if it does not exist."""
         resource = "roles" if kind == "Role" else "clusterroles"
         collection = self._collection(resource)
         key = (
@@ -241,7 +243,8 @@ class RBAC:
         return found
 
     def _load(self) -> None:
-        """Read all bindings. Again only when the cache has begun anew, having lost the store's history."""
+        """Reads all bindings. Happens again only when the cache was reloaded after it lost the store's
+        history."""
         self._bindings.clear()
         self._subjects.clear()
         self._roles.clear()
@@ -291,5 +294,5 @@ def _key(change: Change) -> str:
 
 
 def _shown(rule: Object, *fields: str) -> Object:
-    """A rule as a review shows it."""
+    """A rule as reviews show it."""
     return {name: rule[name] for name in ("verbs", *fields) if rule.get(name)}

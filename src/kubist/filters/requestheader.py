@@ -1,4 +1,4 @@
-"""Front proxies: a client with a certificate of the proxies' authority names the user in headers."""
+"""Authentication by front proxy: the client has a certificate of the proxy CA and names the user in headers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from kubist.resources.context import User
 
 
 class RequestHeaders:
-    """The headers of `--requestheader-*`, accepted from clients with a certificate of the proxies' authority."""
+    """The headers of the `--requestheader-*` flags, accepted only from clients with a certificate of the
+    proxy CA."""
 
     def __init__(
         self,

@@ -1,5 +1,6 @@
-"""Service accounts as users: their signed tokens are believed while the account, and what the token is bound
-to, exist. A token's signature is checked once; the existence of its objects every time, by identity."""
+"""Authentication by service-account token. A token is valid while its service account and its bound objects
+exist. The signature is verified once per token; the objects are checked on every request, by cache entry
+identity."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ _EXTRA = "authentication.kubernetes.io/"
 
 @dataclass(slots=True)
 class Bound:
-    """An object that a token dies with."""
+    """An object that a token is bound to. The token becomes invalid when the object is deleted."""
 
     resource: Resource
     namespace: str
@@ -40,12 +41,12 @@ class Bound:
     called: str
     gone: str
     seen: Entry | None = None
-    """The version that was last found to be alive and well."""
+    """The cache entry that was last checked and found valid."""
 
 
 @dataclass(slots=True)
 class Held:
-    """A token whose signature was found good."""
+    """A token with a verified signature."""
 
     claims: Claims
     user: User
@@ -55,7 +56,7 @@ class Held:
 
 
 class ServiceAccountTokens:
-    """Knows the tokens that TokenRequest signs, and the old ones that live in secrets."""
+    """Authenticates tokens of TokenRequest, and legacy tokens that are stored in secrets."""
 
     def __init__(self, registry: Registry, keys: KeySet, issuers: Audiences, audiences: Audiences) -> None:
         self._registry = registry
@@ -136,7 +137,8 @@ class ServiceAccountTokens:
         return found
 
     async def _check(self, bound: Bound) -> None:
-        """Whether what a token is bound to is there, is the same, and has not been deleted for a while."""
+        """Raises TokenError if the bound object is missing, has another UID, or was deleted more than LEEWAY
+        seconds ago."""
         entry = await self._registry.read(bound.resource, bound.namespace, bound.name)
         if entry is None:
             raise TokenError(bound.gone or f"{bound.resource.resource} {quoted(bound.name)} not found")
@@ -154,7 +156,7 @@ class ServiceAccountTokens:
             raise TokenError(bound.gone or gone)
 
     async def _legacy(self, token: str, audiences: Audiences) -> Known | None:
-        """A token without expiry, good as long as its secret holds it."""
+        """A legacy token without expiry. It is valid as long as its secret contains it."""
         claims = self._keys.claims(token)
         said = {
             field: claims.get(f"kubernetes.io/serviceaccount/{field}", "")
@@ -189,7 +191,8 @@ class ServiceAccountTokens:
         return User(username(namespace, name), uid, (*account_groups(namespace), AUTHENTICATED)), found
 
     async def _mark_used(self, namespace: str, secret: str, last: str) -> None:
-        """Once a day, on the secret: so that unused tokens can be found and removed."""
+        """Sets the last-used label of the secret, at most once a day, so that unused tokens can be found and
+        deleted."""
         today = time.strftime("%Y-%m-%d", time.gmtime())
         if last >= today:
             return
@@ -203,7 +206,7 @@ class ServiceAccountTokens:
 
 
 def _reference(private: Claims, kind: str) -> tuple[str, str] | None:
-    """Name and UID of an object that private claims refer to; None if they refer to none of the kind."""
+    """Name and UID of the bound object of a kind in the private claims; None if absent."""
     found = private.get(kind)
     if found is None:
         return None

@@ -1,5 +1,4 @@
-"""Service account tokens: signed JWTs. Who holds one is told by its claims; whether they still exist is asked
-elsewhere."""
+"""Signs and verifies service-account JWTs. serviceaccounts.py checks the bound objects."""
 
 from __future__ import annotations
 
@@ -40,15 +39,15 @@ _DIGESTS: dict[str, hashes.HashAlgorithm] = {
 }
 _PKCS1 = padding.PKCS1v15()
 ALGORITHMS = ("RS256", "ES256", "ES384", "ES512")
-"""What service account tokens are signed by."""
+"""Signing algorithms of service-account tokens."""
 
 
 class UnknownSigner(TokenError):
-    """A token that none of the known keys has signed."""
+    """None of the known keys signed the token."""
 
 
 class KeySet:
-    """Public keys by id. What any of them has signed is believed, if by one of the algorithms."""
+    """Public keys by ID, and the accepted signing algorithms."""
 
     def __init__(self, keys: dict[str, PublicKey], algorithms: Iterable[str] = ALGORITHMS) -> None:
         self._keys = keys
@@ -58,7 +57,7 @@ class KeySet:
         return key_id in self._keys
 
     def claims(self, token: str) -> Claims:
-        """What a token says, if one of the keys has signed it."""
+        """Claims of a token that one of the keys signed."""
         try:
             signed, _, signature = token.rpartition(".")
             first, second = signed.split(".")
@@ -72,7 +71,8 @@ class KeySet:
         return claims
 
     def _check(self, header: Claims, signed: bytes, signature: bytes) -> None:
-        """Raise InvalidSignature unless a key of the token's id, or without an id any key, has signed it."""
+        """Raises InvalidSignature unless the key with the token's key ID, or without an ID any key, signed
+        it."""
         kid, name = header.get("kid", ""), header.get("alg")
         if not isinstance(kid, str) or not isinstance(name, str) or name not in self._accepted:
             raise ValueError("kid is no text, or alg is not accepted")
@@ -85,7 +85,7 @@ class KeySet:
         raise InvalidSignature
 
     def jwks(self) -> dict[str, Any]:
-        """The keys, as /openid/v1/jwks shows them."""
+        """The keys as /openid/v1/jwks returns them."""
         return {"keys": [jwk(key) for key in self._keys.values()]}
 
     def algorithms(self) -> list[str]:
@@ -93,7 +93,7 @@ class KeySet:
 
 
 class TokenSigner:
-    """Signs with one key, accepts what any of its keys has signed for any of its issuers."""
+    """Signs with one key. Verifies tokens of any of its keys and issuers."""
 
     def __init__(
         self,
@@ -105,14 +105,14 @@ class TokenSigner:
         self.key = key
         self.issuers = tuple(issuers)
         self.audiences = tuple(audiences) or self.issuers[:1]
-        """For whom a token is if nothing is said: the API server itself."""
+        """Audiences of a token if the request names none: the API server itself."""
         self.keys = key_set(list(public_keys) or [key.public_key()])
         header = {"alg": algorithm(key.public_key()), "kid": key_id(key.public_key())}
         self._header = _encode_json(header)
 
     @classmethod
     def from_config(cls, config: Config) -> TokenSigner | None:
-        """The signer that the flags describe; None without a signing key."""
+        """Signer of the flags; None without a signing key."""
         path = config.service_account_signing_key_file
         if not path:
             return None
@@ -132,7 +132,7 @@ class TokenSigner:
         return f"{signed}.{_encode(_sign(self.key, signed.encode()))}"
 
     def verify(self, token: str) -> Claims:
-        """The claims of a token that was signed here, for one of the issuers, and is valid now."""
+        """Claims of a token that one of the keys signed, for one of the issuers, and that is valid now."""
         claims = self.keys.claims(token)
         if claims.get("iss") not in self.issuers:
             raise TokenError("invalid bearer token")
@@ -141,7 +141,7 @@ class TokenSigner:
 
 
 def check_types(claims: Claims) -> None:
-    """Refuse registered claims (RFC 7519) of wrong types; signed or not, they are input from outside."""
+    """Rejects registered claims (RFC 7519) of wrong types, because even signed claims are untrusted input."""
     audience = claims.get("aud", "")
     if not isinstance(audience, str) and not is_texts(audience):
         raise TokenError("invalid bearer token")
@@ -168,7 +168,7 @@ def check_dates(claims: Claims) -> None:
 
 
 def issuer_of(token: str) -> str:
-    """The issuer that a token claims to be from, unverified; empty if it is no such token at all."""
+    """Unverified issuer of a token; empty if the token is not a JWT."""
     parts = token.split(".")
     if len(parts) != 3:
         return ""
@@ -184,7 +184,7 @@ def key_set(keys: Iterable[PublicKey]) -> KeySet:
 
 
 def read_public_keys(path: str) -> list[PublicKey]:
-    """All keys of a PEM file: public ones, or private ones by their public part."""
+    """All keys of a PEM file: public keys, and the public parts of private keys."""
     keys: list[PublicKey] = []
     for block in Path(path).read_bytes().split(b"-----BEGIN ")[1:]:
         pem = b"-----BEGIN " + block
@@ -219,7 +219,7 @@ def jwk(key: PublicKey) -> dict[str, str]:
 
 
 def read_jwk(key: Claims) -> PublicKey | None:
-    """The public key that a JWK describes; None if it is of a kind not known here."""
+    """Public key of a JWK; None for unsupported key types and curves."""
     if key.get("kty") == "RSA":
         return rsa.RSAPublicNumbers(_decode_int(key["e"]), _decode_int(key["n"])).public_key()
     curves: dict[str, ec.EllipticCurve] = {
@@ -283,7 +283,8 @@ def _decode_int(text: str) -> int:
 
 
 def _decode_json(text: str) -> Claims:
-    """A part of a token. orjson limits the depth, and refuses NaN, infinite numbers and lone surrogates."""
+    """Decodes one part of a token. orjson limits the depth and rejects NaN, infinite numbers and lone
+    surrogates."""
     value = orjson.loads(decode(text))
     if not isinstance(value, dict):
         raise ValueError(text)

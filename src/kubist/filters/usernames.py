@@ -1,4 +1,4 @@
-"""Names of users that Kubernetes itself gives: service accounts and nodes."""
+"""User names that Kubernetes defines: service accounts and nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def account_groups(namespace: str) -> tuple[str, ...]:
 
 
 def split_username(user: str) -> tuple[str, str] | None:
-    """Namespace and name of the account that a user is; None if it is none."""
+    """Namespace and name of the service account with this user name; None for other users."""
     if not user.startswith(PREFIX):
         return None
     parts = user[len(PREFIX) :].split(":")
@@ -27,6 +27,6 @@ def split_username(user: str) -> tuple[str, str] | None:
 
 
 def node_name(user: str) -> str | None:
-    """The node that a user is; None if it is none."""
+    """Name of the node with this user name; None for other users."""
     name = user.removeprefix(NODE_PREFIX)
     return None if name == user or names.dns_subdomain(name) else name

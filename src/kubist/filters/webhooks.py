@@ -1,6 +1,6 @@
-"""Authentication and authorization by asking somebody else: TokenReview and SubjectAccessReview over HTTPS.
+"""Authentication and authorization webhooks: TokenReview and SubjectAccessReview over HTTPS.
 
-Answers are remembered for a while, as the flags say.
+Responses are cached for the TTLs of the flags or the configuration file.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ log = logging.getLogger("kubist.filters")
 
 REMEMBERED = 10_000
 CACHED_SIZE = 10_000
-"""Characters of a request's attributes from which on the answer of a webhook is not cached."""
+"""Responses for requests with attributes of this many characters or more are not cached."""
 MALFORMED = "the token webhook's answer is malformed"
 
 BOTH = "webhook subject access review returned both allow and deny response"
 TRIES = 5
 FIRST_PAUSE = 0.5
-"""Seconds until a failed review is asked again for the first time. Each pause is half as long again as the last, and
-up to a fifth longer than that, so that servers do not ask all at once."""
+"""Seconds before the first retry of a failed review. Each further pause is 1.5 times as long. A random factor
+of up to 1.2 keeps servers from retrying at the same time."""
 
 Object = dict[str, Any]
 
 
 async def patiently(remote: RemoteReview, review: Object) -> Object:
-    """The status of a review, asked again while the service fails for a moment."""
+    """Status of a review. Temporary failures are retried up to TRIES times in all."""
     pause = FIRST_PAUSE
     for _ in range(TRIES - 1):
         try:
@@ -55,7 +55,7 @@ async def patiently(remote: RemoteReview, review: Object) -> Object:
 
 
 class Remembered:
-    """Answers with the time until which they hold. Questions are kept as digests, so long ones take no more memory."""
+    """Cache of responses with expiry times. Keys are digests, so that long requests take no more memory."""
 
     def __init__(self) -> None:
         self._answers: BoundedCache[bytes, tuple[float, Any]] = BoundedCache(
@@ -76,7 +76,7 @@ def _digest(question: object) -> bytes:
 
 
 class WebhookTokens:
-    """Bearer tokens that a remote service knows."""
+    """Authenticates bearer tokens by a TokenReview webhook."""
 
     def __init__(self, remote: RemoteReview, version: str, audiences: Audiences, seconds: float) -> None:
         self._remote = remote
@@ -111,7 +111,7 @@ class WebhookTokens:
 
 
 def _user(info: Object) -> User:
-    """The user of an answered review; TokenError if the answer has other types than a UserInfo."""
+    """The user of a TokenReview response. Raises TokenError if a field has the wrong type."""
     if not isinstance(info, dict):
         raise TokenError(MALFORMED)
     name, uid, extra = info.get("username") or "", info.get("uid") or "", info.get("extra") or {}
@@ -130,7 +130,7 @@ def _texts(values: Any) -> tuple[str, ...]:
 
 
 class Webhook:
-    """An authorizer of the type Webhook."""
+    """Authorizer of the type Webhook."""
 
     def __init__(self, remote: RemoteReview, settings: WebhookSettings) -> None:
         self._remote = remote
@@ -171,7 +171,7 @@ class Webhook:
 
 
 def _size(asked: Attributes) -> int:
-    """Length of the attributes that a client chooses."""
+    """Length in characters of the attributes that a client chooses."""
     texts = (asked.namespace, asked.verb, asked.group, asked.version, asked.resource, asked.subresource)
     return sum(map(len, texts)) + len(asked.name) + len(asked.path)
 
