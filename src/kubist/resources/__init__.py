@@ -1,1 +1,1 @@
-"""Resources: their names and paths, the strategy of each kind, and the context that a strategy gets."""
+"""Resources: names and paths, the strategy of each kind, and the context of a request."""

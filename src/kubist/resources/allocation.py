@@ -1,4 +1,4 @@
-"""Numbers that the servers of one store allocate from one range, such as node ports."""
+"""Allocation of numbers, such as node ports, from a range that all servers on a store share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 
 class Snapshot(NamedTuple):
-    """The record as of a revision of the store. Bit N of `bits` stands for number N of the range."""
+    """Allocation record at a store revision. Bit N of `bits` is number N of the range."""
 
     revision: int
     range: str
@@ -15,35 +15,35 @@ class Snapshot(NamedTuple):
 
 
 class Allocation(Protocol):
-    """One range of numbers (`kubist.objectstore.rangeallocation`)."""
+    """Range of numbers. `kubist.objectstore.rangeallocation` implements it."""
 
     numbers: range
     range: str
 
     async def allocate(self, number: int) -> bool:
-        """Take a number of the range; False if it is allocated already."""
+        """Allocates a number of the range. Returns False if it is already allocated."""
         ...
 
     async def allocate_any(self) -> int | None:
-        """Take a random free number; None if none is free."""
+        """Allocates a random free number. Returns None if the range is full."""
         ...
 
     async def release(self, numbers: Iterable[int]) -> None:
-        """Give numbers back."""
+        """Releases numbers."""
         ...
 
     async def read(self) -> Snapshot:
-        """The record as the store has it now."""
+        """Current record in the store."""
         ...
 
     async def replace(self, old: Snapshot, bits: int) -> bool:
-        """Write a bitmap over `old`; False if `old` is no longer the newest."""
+        """Replaces the record `old` by a bitmap. Returns False if `old` is no longer the current record."""
         ...
 
     def bitmap(self, numbers: Iterable[int]) -> int:
-        """The bits of those numbers that are in the range."""
+        """Bits of the numbers that are in the range."""
         ...
 
     def allocated(self, snapshot: Snapshot) -> set[int]:
-        """The allocated numbers of a snapshot."""
+        """Allocated numbers of a snapshot."""
         ...

@@ -1,6 +1,6 @@
-"""What a request carries from the filters through the verbs to the kinds.
+"""Request context that is passed from the filters through the verbs to the kinds.
 
-Kinds and admission see the cluster through `Context.objects`; the verbs fill the rest in.
+Kinds and admission read and write other objects through `Context.objects`. The verbs fill in the other fields.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Object = dict[str, Any]
 
 @dataclass(slots=True, frozen=True)
 class User:
-    """Who asks. `extra` values are lists of strings, as in UserInfo."""
+    """Authenticated user. `extra` values are lists of strings, as in UserInfo."""
 
     name: str
     uid: str = ""
@@ -30,7 +30,7 @@ class User:
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def info(self) -> Object:
-        """The user as an authentication.k8s.io UserInfo."""
+        """User as an authentication.k8s.io UserInfo."""
         info: Object = {"username": self.name}
         if self.uid:
             info["uid"] = self.uid
@@ -42,11 +42,11 @@ class User:
 
 
 class Tokens(Protocol):
-    """Signs and verifies the tokens of service accounts (`kubist.filters.tokens`)."""
+    """Signs and verifies service account tokens. `kubist.filters.tokens` implements it."""
 
     @property
     def audiences(self) -> tuple[str, ...]:
-        """For whom a token is if nothing is said: the API server itself."""
+        """Default audiences of a token: those of the API server."""
         ...
 
     def sign(self, claims: dict[str, Any]) -> str: ...
@@ -56,7 +56,7 @@ class Tokens(Protocol):
 
 @dataclass(slots=True)
 class Rules:
-    """Everything that the rules of roles allow somebody, in the order in which it was found."""
+    """Permissions of a user from the rules of roles, in the order of evaluation."""
 
     resource_rules: list[Object]
     non_resource_rules: list[Object]
@@ -65,20 +65,22 @@ class Rules:
 
 
 class Objects(Protocol):
-    """The cluster's objects for code that needs others than its own. Reads are from the cache, as plain dicts
-    that the caller owns (a fresh parse; free to change). `group` "" is core; the stored version is given."""
+    """Client for other objects of the cluster, for kinds, admission and control loops. Reads come from the cache;
+    each returns a new dict that the caller may change. `group` "" is the core group. Objects are in the stored
+    version."""
 
     connections: Pool | None
-    """Idle connections to webhooks and backends; None keeps none."""
+    """Idle connections to webhooks and backends; None: connections are not kept."""
 
     def get(self, resource: str, name: str, namespace: str = "", *, group: str = "") -> Object | None: ...
 
     def list(self, resource: str, namespace: str | None = "", *, group: str = "") -> Iterator[Object]:
-        """All objects of a namespace, or with None (and for cluster-scoped kinds) all there are."""
+        """Objects of a namespace. None lists all namespaces; cluster-scoped kinds ignore it."""
         ...
 
     async def create(self, resource: str, obj: Object, namespace: str = "", *, group: str = "") -> Object:
-        """Create through the kind's strategy (defaults, preparation, validation), without admission or RBAC."""
+        """Creates an object through the kind's strategy (defaults, preparation, validation), without admission and
+        RBAC."""
         ...
 
     async def mutate(
@@ -90,49 +92,48 @@ class Objects(Protocol):
         *,
         group: str = "",
     ) -> Object:
-        """Read, change, write if unchanged meanwhile, else again. `change` edits the object in place and
-        returns it, or returns None to leave it. No strategy hooks run; the stored bytes are what `change`
-        returned. Raises not_found."""
+        """Compare-and-swap loop. `change` edits the object in place and returns it, or returns None to leave it. No
+        strategy hooks run; the result of `change` is stored as it is. Raises 404 if the object does not exist."""
         ...
 
     async def delete(
         self, resource: str, name: str, namespace: str = "", *, group: str = "", **options: Any
     ) -> Object | None:
-        """Delete as the delete verb does (grace, finalizers, propagation), without admission or RBAC. `options`
-        are DeleteOptions fields: gracePeriodSeconds, preconditions, propagationPolicy."""
+        """Deletes as the delete verb does (grace period, finalizers, propagation), without admission and RBAC.
+        `options` are DeleteOptions fields: gracePeriodSeconds, preconditions, propagationPolicy."""
         ...
 
     @property
     def node_ports(self) -> Allocation:
-        """The node ports of the cluster that are allocated."""
+        """Allocation of the cluster's node ports."""
         ...
 
     async def catch_up(self) -> None:
-        """Wait until reads show every write that was answered before this call, by whichever server."""
+        """Waits until reads show every write that any server acknowledged before this call."""
         ...
 
     def find_kind(self, group: str, version: str, kind: str) -> Resource | None:
-        """The resource, built-in or custom, whose objects are of a kind."""
+        """Resource, built-in or custom, of a kind; None if the kind is not served."""
         ...
 
     async def authenticate(
         self, token: str, audiences: tuple[str, ...]
     ) -> tuple[User, tuple[str, ...]] | str | None:
-        """Whose bearer token this is, and for which of the audiences. If it is nobody's, or for others: why,
-        where more can be said than that it is invalid."""
+        """Authenticates a bearer token: the user and the audiences that match. Returns an error message or None if
+        the token is invalid for these audiences."""
         ...
 
     async def rules_for(self, user: User, namespace: str) -> Rules:
-        """What a user may do in a namespace, as far as rules can say."""
+        """Permissions of a user in a namespace, as far as the authorizers can list them."""
         ...
 
     def granted(self, user: User, namespace: str) -> Rules:
-        """What roles and bindings alone give a user, whether or not they are what decides here."""
+        """Permissions of a user from roles and bindings alone, even if RBAC is not an authorizer here."""
         ...
 
     @property
     def tokens(self) -> Tokens | None:
-        """What signs service account tokens; None on a server without a signing key."""
+        """Signer of service account tokens; None on a server without a signing key."""
         ...
 
 
@@ -141,7 +142,7 @@ Authorize = Callable[..., Awaitable[tuple[bool, str]]]
 
 @dataclass(slots=True)
 class Context:
-    """One request on one resource."""
+    """Request for one resource."""
 
     resource: Resource
     verb: str
@@ -149,33 +150,33 @@ class Context:
     config: Config
     objects: Objects
     authorize: Authorize
-    """`await authorize(verb, group=, resource=, subresource=, namespace=, name=, user=)` → (allowed, reason);
-    `field_selector=` and `label_selector=` narrow what is asked for."""
+    """`await authorize(verb, group=, resource=, subresource=, namespace=, name=, user=)` → (allowed, reason).
+    `field_selector=` and `label_selector=` narrow the check."""
     request: Request | None = None
     namespace: str = ""
     name: str = ""
     subresource: str = ""
     query: dict[str, str] = field(default_factory=dict)
-    """Query parameters, decoded; of repeated ones the first."""
+    """Decoded query parameters; the first value of repeated ones."""
     dry_run: bool = False
     field_manager: str = ""
     field_validation: str = "Warn"
     user_agent: str = ""
     warnings: list[str] = field(default_factory=list)
     now: str = ""
-    """The request's time, RFC 3339 with whole seconds."""
+    """Time of the request, RFC 3339 in whole seconds."""
     audit_annotations: dict[str, str] = field(default_factory=dict)
     operation: str = ""
-    """What admission is asked about: CREATE, UPDATE, DELETE or CONNECT; set by the chain."""
+    """Admission operation: CREATE, UPDATE, DELETE or CONNECT. Set by the admission chain."""
     options: Object = field(default_factory=dict)
-    """The DeleteOptions of a deletion, as far as they were given."""
+    """DeleteOptions of a delete, as far as the client set them."""
     reinvocation: Reinvocation | None = None
-    """What mutating admission remembers between its two rounds."""
+    """State of mutating admission between its two rounds."""
     _warned: set[str] | None = None
-    """The texts of `warnings`, once there is one."""
+    """Texts of `warnings`, created with the first warning."""
 
     def warn(self, text: str) -> None:
-        """Add a warning to the answer, unless it is there already."""
+        """Adds a warning to the response, unless it is already there."""
         warned = self._warned
         if warned is None:
             warned = self._warned = set(self.warnings)

@@ -1,4 +1,5 @@
-"""The second round of mutating admission: once something changed an object, those before it may look again."""
+"""Reinvocation of mutating admission: a second round for webhooks and policies, after a later one changed the
+object."""
 
 from __future__ import annotations
 
@@ -8,26 +9,26 @@ Object = dict[str, Any]
 
 
 class Round:
-    """What one plugin remembers of its first round."""
+    """State of one plugin from the first round."""
 
     __slots__ = ("called", "due", "output")
 
     def __init__(self) -> None:
         self.called: set[str] = set()
-        """Webhooks or policies that want to be asked again, and were asked since the last change."""
+        """Reinvocable webhooks or policies that were called since the last change."""
         self.due: set[str] = set()
-        """Those that something changed after."""
+        """Webhooks or policies to call again, because the object changed after their call."""
         self.output: Object | None = None
-        """The object as the plugin left it."""
+        """Object as the plugin left it."""
 
     def changed(self) -> None:
-        """The object is no longer what those who were called have seen."""
+        """Marks all called webhooks or policies as due, because the object changed."""
         self.due |= self.called
         self.called.clear()
 
 
 class Reinvocation:
-    """One request's rounds."""
+    """Rounds of mutating admission for one request."""
 
     __slots__ = ("again", "rounds", "wanted")
 

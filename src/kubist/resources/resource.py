@@ -1,6 +1,6 @@
-"""Resources: what is served where. The built-in ones are static and shared; a server adds custom ones.
+"""Served resources. The built-in resources are static and shared by all servers; a server adds custom resources.
 
-A `Resource` is one (group, version, plural); several versions of one kind share a `collection`.
+A `Resource` is one (group, version, plural). The versions of a kind share one `prefix` in the store.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, frozen=True)
 class SubresourceInfo:
-    """A sub-resource as discovery tells it."""
+    """Subresource, as discovery lists it."""
 
     name: str
     kind: str
@@ -38,7 +38,7 @@ class SubresourceInfo:
 
 @dataclass(slots=True, eq=False)
 class Resource:
-    """One plural of one group-version."""
+    """Resource of one group-version, for example apps/v1 deployments."""
 
     group: str
     version: str
@@ -53,20 +53,20 @@ class Resource:
     preferred: bool = True
     list_kind: str = ""
     custom: bool = False
-    """Defined by a CustomResourceDefinition: lists say more, patches less."""
+    """Whether a CRD defines the resource. Lists and patches of custom resources differ from built-in ones."""
     storage_version: str = ""
-    """The apiVersion that is stored, for every version of the kind."""
+    """apiVersion of stored objects, the same for all versions of the kind."""
     prefix: str = ""
-    """Key prefix of the collection, with a trailing slash: `/registry/pods/`."""
+    """Key prefix of the collection in the store, with a trailing slash: `/registry/pods/`."""
     storage_version_hash: str = ""
     since: int = 0
-    """The revision before which there was no such resource; watches cannot start earlier."""
+    """Store revision at which the resource was first served. Watches cannot start earlier."""
     representations: dict[Any, Any] = field(default_factory=dict)
-    """Made by `verbs.representations`, kept as long as the resource."""
+    """Cache of `verbs.representations` and `tables.table`, kept as long as the resource."""
     negotiated: BoundedCache[tuple[Any, ...], tuple[Any, Any]] = field(
         default_factory=partial(BoundedCache, entries=64, key_length=512)
     )
-    """What `Call.negotiate` chose for whom."""
+    """Cache of `Call.negotiate`: Accept header and options → media type and representation."""
     api_version: str = field(init=False)
     strategy: Strategy = field(init=False, repr=False)
     schema: Schema = field(init=False, repr=False)
@@ -76,7 +76,7 @@ class Resource:
 
     @property
     def stored_group(self) -> str:
-        """The group that refusals name: the stored version's, which is another one for events only."""
+        """Group of the stored version, as errors show it. Only for events it differs from `group`."""
         return self.storage_version.rpartition("/")[0]
 
     def key(self, namespace: str, name: str) -> str:
@@ -84,8 +84,8 @@ class Resource:
 
 
 class _Unread(Resource):
-    """A built-in resource whose strategy or schema nobody has asked for yet. Once both are there it is a plain
-    `Resource`, whose attributes are found without a detour."""
+    """Built-in resource whose strategy or schema is not loaded yet. It becomes a plain `Resource` once both are
+    loaded, so that attribute access is direct."""
 
     __slots__ = ()
 
@@ -108,7 +108,7 @@ GROUP_ROOMS = {
     "internal.apiserver.k8s.io": "apiserverinternal",
     "rbac.authorization.k8s.io": "rbac",
 }
-"""Where the kinds of a group live if not in the folder named by the first part of the group's name."""
+"""Group → folder of its kinds, if that is not the first part of the group's name."""
 
 
 def _load_strategy(group: str, kind: str) -> Strategy:
@@ -134,18 +134,18 @@ KEY_NAMES = {
     ("apiextensions.k8s.io", "customresourcedefinitions"): "apiextensions.k8s.io/customresourcedefinitions",
     ("apiregistration.k8s.io", "apiservices"): "apiregistration.k8s.io/apiservices",
 }
-"""Collections whose keys are not simply named by the resource."""
+"""(group, plural) → key name in the store, if that is not the plural."""
 
 STORED_ELSEWHERE = {
     ("events.k8s.io", "events"): ("v1", "/registry/events/"),
     ("autoscaling", "horizontalpodautoscalers"): ("autoscaling/v2", "/registry/horizontalpodautoscalers/"),
 }
-"""Kinds with several versions: the version that is stored, and where."""
+"""Kinds stored in another group or version → stored apiVersion and key prefix."""
 
 
 @functools.cache
 def builtin() -> tuple[Resource, ...]:
-    """The built-in resources in discovery order. Shared by all servers; strategies and schemas load on use."""
+    """Built-in resources in discovery order, shared by all servers. Strategies and schemas are loaded on first use."""
     rows = json.loads(Path(__file__).with_name("resources.json").read_bytes())
     return tuple(_builtin(row) for row in rows)
 
@@ -179,12 +179,12 @@ def _builtin_versions() -> frozenset[tuple[str, str]]:
 
 
 class Resources:
-    """What one server serves: the built-in resources and the custom ones that come and go."""
+    """Resources of one server: the built-in resources, and custom resources that are added and removed."""
 
     def __init__(self) -> None:
         self._served: dict[tuple[str, str], dict[str, Resource]] = {}
         self.generation = 0
-        """Rises with every change: what is derived from the whole (discovery, OpenAPI) compares it."""
+        """Counter of changes. Discovery and OpenAPI compare it to see whether to rebuild their documents."""
         for resource in builtin():
             self._served.setdefault((resource.group, resource.version), {})[resource.resource] = resource
 
@@ -199,11 +199,11 @@ class Resources:
         return [version for known, version in self._served if known == group]
 
     def of(self, group: str, version: str) -> dict[str, Resource] | None:
-        """The resources of a group-version by plural; None if it is not served."""
+        """Resources of a group-version by plural; None if the group-version is not served."""
         return self._served.get((group, version))
 
     def is_custom(self, group: str, version: str) -> bool:
-        """Whether a group-version holds nothing but custom resources."""
+        """Whether the group-version has only custom resources."""
         return (group, version) not in _builtin_versions()
 
     def get(self, group: str, version: str, resource: str) -> Resource | None:
@@ -211,7 +211,7 @@ class Resources:
         return found.get(resource) if found is not None else None
 
     def stored(self, group: str, resource: str) -> Resource | None:
-        """The resource in its stored version."""
+        """Resource in its stored version, else in any served version; None if it is not served."""
         fallback = None
         for known, version in self._served:
             if known == group:
@@ -227,7 +227,7 @@ class Resources:
         self.generation += 1
 
     def _arrange(self) -> None:
-        """Groups of custom resources follow the built-in ones by name, the versions of each as preferred."""
+        """Orders groups: built-in groups first, then custom groups by name, with the versions of each by priority."""
         fixed = {key: found for key, found in self._served.items() if key in _builtin_versions()}
         added = {key: found for key, found in self._served.items() if key not in fixed}
         for key in sorted(added, key=lambda key: (key[0], priority(key[1]))):

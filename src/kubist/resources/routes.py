@@ -1,4 +1,4 @@
-"""Which paths and methods a resource has. A path that it does not have is 404, a method that the path does not 405."""
+"""Routes of a resource: its paths and methods. An unknown path is 404, an unsupported method 405."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from kubist.resources.resource import Resource
 OBJECT_ROUTE = (("GET", "get"), ("PUT", "update"), ("PATCH", "patch"), ("DELETE", "delete"))
 SUBRESOURCE_ROUTE = (*OBJECT_ROUTE, ("POST", "create"))
 PROXIED = frozenset(("HEAD", "OPTIONS"))
-"""Methods that a proxy passes on beyond those that have a verb."""
+"""Methods that a proxy forwards although they have no verb."""
 COLLECTION_ROUTE = (("GET", "list"), ("POST", "create"), ("DELETE", "deletecollection"))
 
 
 def check(info: RequestInfo, resource: Resource, method: str) -> None:
-    """Refuse a request that no route of the resource takes, or whose name could be no path segment."""
+    """Rejects a request that matches no route of the resource, or whose name is not a valid path segment."""
     if info.verb == "proxy":
         raise status.no_such_path()
     parts = info.parts[1:] if info.watch_path else info.parts
@@ -41,7 +41,7 @@ def check(info: RequestInfo, resource: Resource, method: str) -> None:
 
 
 def _methods(resource: Resource, scoped: bool, below: tuple[str, ...]) -> AbstractSet[str]:
-    """The methods of a path: below a namespace or not, with its parts from the resource on. None: no such path."""
+    """Methods of a path, empty if the path does not exist. `below` are the path's parts from the resource on."""
     if scoped and not resource.namespaced:
         return set()
     if len(below) == 1:

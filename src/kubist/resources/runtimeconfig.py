@@ -1,4 +1,4 @@
-"""`--runtime-config`: which API versions to serve. Kubist serves a fixed set; a wish for another set is an error."""
+"""`--runtime-config`: API versions to serve. Kubist serves a fixed set and rejects a request for another set."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ log = logging.getLogger("kubist")
 
 
 def check_runtime_config(wanted: Mapping[str, str], resources: Resources) -> None:
-    """ValueError for a version that is to be served and is not, or the other way round."""
+    """Raises ValueError if a version is enabled but not served, or disabled but served."""
     if not wanted:
         return
     served = set()

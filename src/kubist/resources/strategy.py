@@ -1,7 +1,7 @@
-"""What a kind may add to the generic verbs. A kind with nothing special has no module and gets `Strategy()`.
+"""Strategies: the hooks and data that a kind adds to the generic verbs. A kind without a module gets `Strategy()`.
 
-A kind's module is `kinds/<group>/<kind in lower case>.py` and names its strategy `strategy`. Hooks get plain
-dicts in the stored version, already decoded and canonical, and change them in place; they never see HTTP.
+The module of a kind is `kinds/<group>/<kind in lower case>.py`; its strategy is named `strategy`. Hooks get dicts
+in the stored version, decoded and canonical, and change them in place. They never see HTTP.
 """
 
 from __future__ import annotations
@@ -21,40 +21,39 @@ Errors = list[FieldError]
 
 
 class Update:
-    """How an existing object may change through one path: the object itself or a sub-resource such as status.
+    """Rules for updates through one path: the object itself, or a subresource such as status.
 
-    The verb has already carried over the system's metadata (uid, creationTimestamp, deletionTimestamp, …).
+    The verb has already restored the system's metadata (uid, creationTimestamp, deletionTimestamp, …).
     """
 
     reset_fields: ClassVar[tuple[str, ...]] = ()
-    """Dotted paths that this way of writing never changes: undone by `prepare_for_update`, never owned."""
+    """Dotted paths that this path never changes. `prepare_for_update` restores them, and no manager owns them."""
     creates: ClassVar[bool] = False
-    """Of a sub-resource: whether an object that is absent is made when this is applied to."""
+    """Whether an apply to this subresource creates an absent object."""
 
     def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        """Undo what may not change this way; set what the system sets (generation)."""
+        """Restores fields that must not change through this path, and sets system fields (generation)."""
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        """All that is wrong with the change, metadata excluded (the verb checks that)."""
+        """Errors of the change. The verb validates metadata."""
         return []
 
     def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
         return ()
 
     def before_update(self, ctx: Context, new: Object, old: Object) -> Awaitable[Undo | None] | None:
-        """First step of a write, before preparation and validation: take what lies outside the object
-        (addresses, ports), possibly setting fields. The returned function gives it back if the write fails.
-        Also called in a dry run: the context says `dry_run`, and nothing must be kept then. None: there is
-        nothing to wait for."""
+        """Allocates resources outside the object (addresses, ports) and may set fields. Runs first, before
+        preparation and validation. Returns a function that releases them if the write fails. In a dry run
+        (`ctx.dry_run`) nothing may be allocated. A hook without awaitable work returns None."""
         return None
 
     def after_update(self, ctx: Context, new: Object, old: Object) -> Awaitable[None] | None:
-        """The write succeeded (never called in a dry run): release what the change no longer needs."""
+        """Releases resources that the object no longer needs. Runs after the write; never in a dry run."""
         return None
 
 
 class Status(Update):
-    """The usual `/status`: spec and most metadata stay; what is special overrides."""
+    """Usual `/status`: restores spec. Kinds with other rules override it."""
 
     reset_fields: ClassVar[tuple[str, ...]] = ("spec",)
 
@@ -63,17 +62,17 @@ class Status(Update):
 
 
 class Scale:
-    """A `/scale` sub-resource: the replicas of a workload seen as an autoscaling/v1 Scale."""
+    """`/scale` subresource: replicas of a workload as an autoscaling/v1 Scale."""
 
     spec_replicas = "spec.replicas"
     status_replicas = "status.replicas"
     selector = "spec.selector"
-    """A label selector in the object (or its text); its text form is the scale's status.selector."""
+    """Dotted path of the label selector, an object or its text form. The text form is the scale's status.selector."""
     plain_selector = False
-    """The selector is a plain map of labels."""
+    """Whether the selector is a plain map of labels."""
 
     def values(self, obj: Object) -> tuple[int | None, int, str]:
-        """The replicas that an object should have (None if it says nothing) and has, and their selector."""
+        """Desired replicas (None if unset), actual replicas, and the selector's text."""
         chosen = at(obj, self.selector)
         if isinstance(chosen, str):
             text = chosen
@@ -85,107 +84,110 @@ class Scale:
 
 
 class Create:
-    """A sub-resource or a virtual resource that is only POSTed to: binding, eviction, token, reviews."""
+    """Subresource or virtual resource that only accepts POST: binding, eviction, token, reviews."""
 
     group = ""
     version = "v1"
     kind = ""
-    """What the body is decoded as."""
+    """Kind of the request body."""
     accepts: ClassVar[tuple[tuple[str, str], ...]] = ()
-    """Further (group, version) pairs of the same kind that are taken as well."""
+    """Further (group, version) pairs of the kind that are accepted."""
     managed = False
-    """Whether the answer carries managedFields."""
+    """Whether the response has managedFields."""
 
     def default(self, body: Object) -> None:
-        """Fill in what a client may leave out of the body."""
+        """Sets the defaults of the body."""
 
     async def create(self, ctx: Context, body: Object) -> Object:
-        """Act on the parent `ctx.name`; the answer (201): a Status or an object."""
-        raise AssertionError("every Create says what it does")
+        """Performs the operation on the parent `ctx.name`. Returns the body of the 201 response: a Status or an
+        object."""
+        raise AssertionError("subclasses must override create")
 
 
 class Connect:
-    """A sub-resource that is not an object: log, exec, attach, portforward, proxy."""
+    """Subresource that is not an object: log, exec, attach, portforward, proxy."""
 
     methods: ClassVar[tuple[str, ...]] = ("GET", "POST")
     negotiated = False
-    """Whether the client must accept one of the usual representations, though none is sent."""
+    """Whether the Accept header must match a supported media type, although the response does not use it."""
 
     async def connect(self, ctx: Context) -> tuple[int, str, bytes]:
-        """Status, content type, body; or an APIError."""
-        raise AssertionError("every Connect says what it does")
+        """Status code, content type and body of the response. Raises APIError on failure."""
+        raise AssertionError("subclasses must override connect")
 
 
 class Strategy(Update):
-    """A kind. Attributes are data; methods are for rules that are code."""
+    """Strategy of a kind. Attributes are data; methods are rules that need code."""
 
     create_on_update = False
-    """PUT of an absent object creates it."""
+    """Whether PUT of an absent object creates it."""
     unconditional_update = True
-    """PUT without a resourceVersion overwrites."""
+    """Whether PUT without a resourceVersion overwrites the object."""
     returns_deleted = False
-    """DELETE answers with the object rather than with a Status."""
+    """Whether DELETE returns the object instead of a Status."""
     default_propagation: Literal["Background", "Orphan", "Unsupported"] = "Background"
-    """What a delete without a policy does to dependents. Unsupported: policies are ignored (events)."""
+    """Propagation policy of a delete without a policy. Unsupported: policies are ignored (events)."""
     keeps_propagation = False
-    """With `mark_deleted`: the finalizers of the policy are set all the same (namespaces)."""
+    """Whether a kind with `mark_deleted` also gets the finalizers of the propagation policy (namespaces)."""
     generation: ClassVar[tuple[str, ...]] = ()
-    """Top-level fields whose change raises metadata.generation (which then starts at 1). Empty: no generation."""
+    """Top-level fields whose change raises metadata.generation, which starts at 1. Empty: no generation."""
     empty_is_change: ClassVar[bool] = False
-    """To send something empty in these fields is a change, though it is not stored."""
+    """Whether an empty value sent in the generation fields counts as a change, although it is not stored."""
     precondition_kind = ""
-    """What a failed precondition of a delete names, if not the Kind."""
+    """Resource name in the conflict of a failed delete precondition, if it is not the Kind."""
     qualified_finalizers = True
-    """Finalizers must belong to a domain. Not so for custom resources and a few other kinds."""
+    """Whether finalizers must have a domain. False for custom resources and a few other kinds."""
     lenient_metadata = False
-    """True for kinds whose own rules come first (events, budgets, claims): beyond what these say of metadata,
-    it is held to no more than every object's is."""
+    """Whether the kind's own validation comes first (events, budgets, claims). Metadata then gets only the minimal
+    validation, and only if the kind finds no errors."""
     ttl_flag = ""
-    """Name of the configuration value (seconds) after which objects of the kind expire: `event_ttl`."""
+    """Name of the configuration value with the lifetime of objects in seconds: `event_ttl`."""
 
     field_labels: ClassVar[dict[str, str]] = {}
-    """Selectable fields beyond metadata.name and metadata.namespace: label → dotted path in the object."""
+    """Selectable fields besides metadata.name and metadata.namespace: label → dotted path in the object."""
     stored_labels: ClassVar[dict[str, str]] = {}
-    """Of these, what the stored kind calls otherwise (events.k8s.io): label → its label."""
+    """Label → label of the stored kind, if objects are stored as another kind (events.k8s.io)."""
     converted_annotations: ClassVar[tuple[str, ...]] = ()
-    """Annotations that stand for fields of older versions: metadata that is shown alone goes without them."""
+    """Annotations that represent fields of older versions. PartialObjectMetadata does not show them."""
     deprecation: ClassVar[str] = ""
-    """A warning that every answer about the kind carries, errors included."""
+    """Warning in every response for the kind, errors included."""
     indexed_fields: ClassVar[tuple[str, ...]] = ()
-    """Those of them by which the reference keeps an index."""
+    """Selectable fields that the reference indexes. A limited list by an exact value of such a field has a continue
+    token only if more objects match."""
     namespace_selectable = True
-    """Whether `metadata.namespace` is a selectable field (all but a few cluster-scoped kinds)."""
+    """Whether `metadata.namespace` is a selectable field. False for a few cluster-scoped kinds."""
 
     cached = True
-    """False for events: the reference keeps no cache of them, and answers odd versions accordingly."""
+    """Whether the reference caches the kind. False for events; resourceVersion options then behave differently."""
 
     subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {}
     virtual: ClassVar[Create | None] = None
-    """A kind that is never stored: its POST is answered by this."""
+    """Handler of POST for a kind that is never stored."""
 
     def virtual_objects(self) -> Iterable[Object] | None:
-        """All objects of a kind that is computed rather than stored; None for the kinds that are stored."""
+        """Objects of a kind that is computed; None for stored kinds."""
         return None
 
     def validate_name(self, name: str, prefix: bool) -> list[str]:
-        """What is wrong with a name (or, with `prefix`, a generateName)."""
+        """Error messages for a name, or with `prefix` for a generateName."""
         return names.dns_subdomain(name, prefix)
 
     def name_rule(self, obj: Object) -> Callable[[str, bool], list[str]]:
-        """`validate_name` for one object: a rule may depend on the rest of it."""
+        """`validate_name` for one object, for rules that depend on its other fields."""
         return self.validate_name
 
     def generate_name(self, base: str) -> str:
         return names.generate(base)
 
     def default(self, obj: Object) -> None:
-        """Fill in what a client may leave out. Runs after every decode, in the version that was sent."""
+        """Sets the defaults. Runs after every decode, in the version that the client sent."""
 
     def default_stored(self, obj: Object) -> None:
-        """Fill in what an older version did not store, beyond the defaults. Only for values of other servers."""
+        """Sets fields that older versions did not store, in addition to the defaults. Only for values that another
+        server wrote."""
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        """Drop what may not be set on creation (status), set what the system sets."""
+        """Drops fields that clients must not set on create (status), and sets system fields."""
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
         return []
@@ -194,65 +196,65 @@ class Strategy(Update):
         return ()
 
     def complete_bookmark(self, obj: Object) -> None:
-        """Add to the empty object of a bookmark what it has beyond the zeros of its schema."""
+        """Completes the empty object of a bookmark with fields besides the zero values of its schema."""
 
     def before_create(self, ctx: Context, obj: Object) -> Awaitable[Undo | None] | None:
         """As `before_update`, for a new object."""
         return None
 
     def before_delete(self, ctx: Context, name: str, propagation: str) -> None:
-        """A delete of `name` (empty: of a collection) is asked for: refuse it or warn. `propagation` is the
-        policy that was asked for, if any."""
+        """Rejects a delete, or warns. `name` is empty for deletecollection. `propagation` is the requested policy,
+        or ""."""
 
     async def after_delete(self, ctx: Context, obj: Object) -> None:
-        """The object is gone: release what it held."""
+        """Releases resources of a deleted object."""
 
     def grace_period(self, ctx: Context, obj: Object, requested: int | None) -> int | None:
-        """Seconds between a delete and the removal; None: this kind knows no graceful deletion."""
+        """Seconds between a delete and the removal; None if the kind has no graceful deletion."""
         return None
 
     def mark_deleted(self, ctx: Context, obj: Object) -> bool | None:
-        """For kinds that mark their objects for deletion in a way of their own (namespaces, definitions): True if
-        it was marked now, False if it was already. None: the usual way."""
+        """Marks an object of a kind with its own deletion rules (namespaces, CRDs). True: marked now. False:
+        already marked. None: the usual deletion applies."""
         return None
 
     def held(self, obj: Object) -> bool:
-        """Whether a marked object of such a kind must still wait."""
+        """Whether a marked object of such a kind must not be removed yet."""
         return bool(obj["metadata"].get("finalizers"))
 
     def selectable_fields(self, obj: Object) -> dict[str, str]:
-        """The values of `field_labels`; overridden where a value is more than the text at a path."""
+        """Values of `field_labels`. Kinds override it for values that are not the text at a path."""
         return {label: text_at(obj, path) for label, path in self.field_labels.items()}
 
     def unsupported_field_label(self, api_version: str, kind: str, label: str) -> str:
-        """The message for a field selector that this kind does not know."""
+        """Error message for an unsupported field selector."""
         if self.field_labels:
             return f"field label not supported: {label}"
         return f'"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
     conversion: Any = None
-    """How versions of a custom resource become each other (`crd.conversion.Conversion`): its objects are handled
-    in the version of the request. None for built-in kinds, which are handled in the stored one."""
+    """Conversion between versions of a custom resource (`crd.conversion.Conversion`), whose objects are handled in
+    the request's version. None for built-in kinds, which are handled in the stored version."""
 
     def decode(self, value: Object) -> tuple[Object, list[str]]:
-        """A parsed body of a custom resource as an object, and a complaint for each unknown field."""
+        """Object and unknown-field messages from the parsed body of a custom resource."""
         raise AssertionError("built-in kinds are decoded by their schema")
 
     def prune(self, obj: Object) -> None:
-        """Drop what the schema of a custom resource does not declare."""
+        """Drops fields that the schema of a custom resource does not declare."""
 
     def adopt(self, merged: Object) -> Object:
-        """What an apply made of a custom resource as an object."""
+        """Object from the result of an apply to a custom resource."""
         raise AssertionError("built-in kinds are decoded by their schema")
 
     def convert(self, obj: Object, api_version: str) -> Object:
-        """`obj` in another served version of the kind. Only kinds with several versions override this."""
+        """`obj` in another served version. Only kinds with several versions override it."""
         obj["apiVersion"] = api_version
         return obj
 
 
 def at(obj: Any, path: str) -> Any:
-    """The value at a dotted path of plain field names, or None."""
+    """Value at a dotted path of plain field names, or None."""
     for part in path.split("."):
         if not isinstance(obj, dict):
             return None
@@ -270,7 +272,7 @@ def text_at(obj: Object, path: str) -> str:
 
 
 def keep(new: Object, old: Object, *fields: str) -> None:
-    """Put the old value of each dotted path back into `new` (removing it where the old has none)."""
+    """Restores the old value of each dotted path in `new`; removes it if `old` has none."""
     for path in fields:
         if "." not in path:
             if path in old:
