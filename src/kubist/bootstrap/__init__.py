@@ -1,4 +1,4 @@
-"""The objects that a server has from its first moment: roles, priorities, namespaces, its own service."""
+"""Bootstrap objects of a new cluster: roles, priorities, namespaces, the service `kubernetes`."""
 
 from kubist.bootstrap.builtin import builtin
 from kubist.bootstrap.ensure import ensure

@@ -1,7 +1,7 @@
-"""Objects that are the same in every cluster, expanded from `objects.json`.
+"""Bootstrap objects that are the same in every cluster, expanded from `objects.json`.
 
-There a rule of a role is a row (verbs, API groups, resources, names; or verbs and URLs), words separated by
-spaces and the core group called `core`; a subject is its kind and name; a label is the end of its name.
+In the file a rule of a role is a row: verbs, API groups, resources, names; or verbs and URLs. Words are separated
+by spaces, and the core group is `core`. A subject is its kind and name. A label is the suffix of its name.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def _data() -> Any:
 
 
 def builtin(kind: str, name: str) -> Object:
-    """A flow schema or priority level as it must be: the two mandatory ones of each cannot be changed."""
+    """Fixed FlowSchema or PriorityLevelConfiguration. The mandatory ones, `exempt` and `catch-all`, cannot be
+    changed."""
     return _mandatory()[kind, name]
 
 
@@ -56,7 +57,7 @@ def _mandatory() -> dict[tuple[str, str], Object]:
 
 
 def fixed_objects(now: str) -> Iterator[Object]:
-    """All of them, complete but for uid and creationTimestamp."""
+    """All fixed objects, without uid and creationTimestamp."""
     data = _data()
     yield from _api_services(data, now)
     yield from flow_control(data, now)

@@ -1,4 +1,4 @@
-"""Whether the priority level of a flow schema exists: a condition that the server itself keeps."""
+"""Condition `Dangling` of FlowSchemas: whether the referenced priority level is missing. The server sets it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from kubist.meta.conditions import set_condition
 Object = dict[str, Any]
 API_VERSION = "flowcontrol.apiserver.k8s.io/v1"
 MANAGER = "api-priority-and-fairness-config-consumer-v1"
-"""Under which name the server applies the condition."""
+"""Field manager of the condition."""
 
 
 def mark(schema: Object, *, level_exists: bool, now: str) -> bool:
-    """Set the condition `Dangling`; False if it said so already."""
+    """Sets the condition `Dangling`. Returns False if it is unchanged."""
     level = schema["spec"]["priorityLevelConfiguration"].get("name", "")
     found = "and it exists" if level_exists else "but there is no such object"
     condition = {
@@ -29,7 +29,7 @@ def mark(schema: Object, *, level_exists: bool, now: str) -> bool:
 
 
 def apply(schema: Object, *, level_exists: bool, now: str) -> bool:
-    """Set the condition as the server's own apply does, with its ownership; False if nothing changed."""
+    """Sets the condition with the ownership of the server's apply. Returns False if it is unchanged."""
     if not mark(schema, level_exists=level_exists, now=now):
         return False
     condition = next(each for each in schema["status"]["conditions"] if each["type"] == "Dangling")

@@ -1,4 +1,4 @@
-"""Start-up: what is missing is created, what is there is updated where that is the server's to say."""
+"""Start-up: creates missing bootstrap objects, and updates existing ones as far as the server manages them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 Revise = Callable[[Object, Object], Object | None]
-"""(what there is, what is wanted) → what to write, or None to leave it."""
+"""(stored object, wanted object) → object to write, or None to keep the stored object."""
 
 _RBAC_AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 _FLOW_AUTOUPDATE = "apf.kubernetes.io/autoupdate-spec"
@@ -28,8 +28,8 @@ _AUTOMANAGED = "kube-aggregator.kubernetes.io/automanaged"
 
 
 async def ensure(registry: Registry, config: Config, *, endpoints: bool = True) -> None:
-    """Create and update, all at once: the writes share their way to the disk. `endpoints`: existing endpoints of the
-    service `kubernetes` become those of this server alone."""
+    """Creates and updates all objects concurrently, so that the writes share commits. With `endpoints`, existing
+    endpoints of the service `kubernetes` are replaced by this server's address."""
     kinds = {(resource.api_version, resource.kind): resource for resource in registry.resources}
     writes = []
     for wanted in objects(config):
@@ -49,9 +49,10 @@ async def ensure(registry: Registry, config: Config, *, endpoints: bool = True) 
 
 
 async def _create(registry: Registry, resource: Resource, namespace: str, wanted: Object) -> None:
-    """Straight into the store: the object is complete, and starting need not load the rules of its kind."""
+    """Writes the object directly to the store, because it is complete and the strategy of its kind need not be
+    loaded."""
     key = resource.key(namespace, wanted["metadata"]["name"])
-    with contextlib.suppress(Conflict):  # another server was faster
+    with contextlib.suppress(Conflict):  # another server created it first
         await registry.store.create(key, registry.kind(resource).encode(wanted))
 
 
@@ -68,7 +69,7 @@ async def _update(
 
 
 def _merge_marks(found: Object, wanted: Object) -> bool:
-    """Add labels and annotations that are missing; whether any was."""
+    """Adds missing labels and annotations. Returns whether any were missing."""
     missing = False
     for name in ("labels", "annotations"):
         there = found["metadata"].get(name) or {}
@@ -84,7 +85,7 @@ def _protected(found: Object) -> bool:
 
 
 def _revise_role(found: Object, wanted: Object) -> Object | None:
-    """Permissions that were taken away come back, additional ones stay; unless the role is marked."""
+    """Restores removed permissions and keeps additional ones, unless the annotation turns autoupdate off."""
     if _protected(found):
         return None
     changed = _merge_marks(found, wanted)
@@ -104,7 +105,7 @@ def _revise_role(found: Object, wanted: Object) -> Object | None:
 
 
 def _revise_binding(found: Object, wanted: Object) -> Object | None:
-    """Subjects come back as permissions do. A binding of another role is replaced."""
+    """Restores removed subjects and keeps additional ones. A binding to another role is replaced."""
     if _protected(found):
         return None
     if found["roleRef"] != wanted["roleRef"]:
@@ -119,8 +120,8 @@ def _revise_binding(found: Object, wanted: Object) -> Object | None:
 
 
 def _revise_flow(found: Object, wanted: Object) -> Object | None:
-    """Suggested configuration follows the server until somebody edits it or says otherwise; the mandatory
-    one always."""
+    """Updates suggested configuration until a user edits it or turns autoupdate off. Mandatory configuration is
+    always updated."""
     metadata = found["metadata"]
     said = (metadata.get("annotations") or {}).get(_FLOW_AUTOUPDATE, "").lower()
     follows = said in ("1", "t", "true") if said else metadata.get("generation") == 1
@@ -150,12 +151,12 @@ def _revise_api_service(found: Object, wanted: Object) -> Object | None:
 
 
 def _revise_own_endpoints(found: Object, wanted: Object) -> Object | None:
-    """The endpoints of the service `kubernetes` are those of the server that runs."""
+    """Sets the endpoints of the service `kubernetes` to this server's address."""
     names = ("subsets",) if wanted["kind"] == "Endpoints" else ("endpoints", "ports")
     if all(found.get(name) == wanted[name] for name in names):
         return None
     if _loopback(wanted) and not _loopback(found):
-        return None  # this server can be reached on this machine only: others are of more use
+        return None  # this server is reachable on this machine only, so the stored addresses are more useful
     found.update((name, wanted[name]) for name in names)
     if "generation" in found["metadata"]:
         found["metadata"]["generation"] += 1
@@ -171,7 +172,7 @@ def _loopback(endpoints: Object) -> bool:
 
 
 def _revise_trust(found: Object, wanted: Object) -> Object | None:
-    """Servers may trust different authorities: the published bundle is all of them."""
+    """Adds this server's client CAs to the published bundle, because servers may trust different authorities."""
     bundle = wanted["data"].get("client-ca-file", "").strip()
     published = (found.get("data") or {}).get("client-ca-file", "")
     if not bundle or bundle in published:

@@ -1,4 +1,4 @@
-"""All objects of a new cluster: the fixed ones, and those that follow from the server's configuration."""
+"""Bootstrap objects: the fixed ones, and those that depend on the server's configuration."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CIDR_CONTROLLER = "kubernetes-service-cidr-controller"
 
 
 def objects(config: Config) -> list[Object]:
-    """What a server with this configuration creates where it is missing, complete as it is stored."""
+    """Objects that a server with this configuration creates if they are missing, complete as stored."""
     now = times.now()
     found = [*_namespaces(now), *_configured(config, now), *fixed_objects(now)]
     found = [_complete(obj, now) for obj in found]
@@ -50,14 +50,15 @@ def _complete(obj: Object, now: str) -> Object:
 
 
 def advertise_address(config: Config) -> str:
-    """The address under which others reach this server: configured, bound to, or that of the machine."""
+    """Address at which other machines reach this server: --advertise-address, --bind-address, or the machine's
+    address."""
     for address in (config.advertise_address, config.bind_address):
         if address and not (ip := ipaddress.ip_address(address)).is_unspecified and not ip.is_loopback:
             return address
     family = socket.AF_INET6 if ":" in config.bind_address.strip("[]").lstrip(":") else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
-            # Nothing is sent: connecting a datagram socket only asks for the way.
+            # Connecting a datagram socket sends no packet; it only selects the route.
             probe.connect(("192.0.2.1" if family == socket.AF_INET else "2001:db8::1", 9))
             return str(probe.getsockname()[0])
         except OSError:
@@ -125,7 +126,7 @@ def _service_cidr(cidrs: list[str], now: str) -> Object:
 def _own_service(
     network: ipaddress.IPv4Network | ipaddress.IPv6Network, port: int, now: str
 ) -> Iterator[Object]:
-    """The service `kubernetes` has the first address of the range, and holds it like any other service."""
+    """Service `kubernetes` with the first address of the range, and the IPAddress object that holds it."""
     ip = str(network[1])
     family = f"IPv{network.version}"
     yield owned(

@@ -1,4 +1,4 @@
-"""managedFields of what the server itself writes, without schemas: these objects have only a few shapes."""
+"""managedFields of bootstrap objects, computed without schemas because these objects have few shapes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 Object = dict[str, Any]
 
 _ALWAYS_THERE = frozenset(("spec", "priorityLevelConfiguration"))
-"""Structs that exist even when empty: nobody owns them as such, only their fields."""
+"""Structs that are always present. Managers own only their fields, not the structs."""
 _ATOMIC = frozenset(("roleRef",))
 _NOT_OWNED = frozenset(("apiVersion", "kind", "metadata", "status"))
 _METADATA = ("annotations", "labels")
 
 
 def owned(obj: Object, now: str, manager: str = "kube-apiserver", *, skip: tuple[str, ...] = ()) -> Object:
-    """`obj`, with everything in it but status (and `skip`, dotted paths) owned by `manager`."""
+    """`obj` with `manager` as owner of all its fields except status and `skip` (dotted paths)."""
     fields = {
         f"f:{name}": _fields(name, value, name, skip)
         for name, value in obj.items()
@@ -46,7 +46,7 @@ def _fields(name: str, value: Any, path: str, skip: tuple[str, ...]) -> Object:
             if f"{path}.{key}" not in skip
         }
         return inside if name in _ALWAYS_THERE else {".": {}, **inside}
-    if path == "spec.ports":  # of a Service: items are owned one by one, those of other lists together
+    if path == "spec.ports":  # Service ports are owned item by item, other lists as a whole.
         found: Object = {".": {}}
         for item in value:
             key = f'k:{{"port":{item["port"]},"protocol":"{item["protocol"]}"}}'
