@@ -1,1 +1,1 @@
-"""Rules of roles: what one rule allows, and which rules cover others."""
+"""RBAC rules: the permissions of a rule, and coverage of rules by other rules."""

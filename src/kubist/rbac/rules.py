@@ -1,6 +1,6 @@
-"""Rules as sets of permissions: which of some rules are not covered by others.
+"""RBAC rules as sets of permissions: computes the permissions that other rules do not cover.
 
-The bootstrap adds what its roles lack; the check against escalation refuses what the caller lacks.
+Bootstrap adds the permissions that its roles lack. The escalation check rejects permissions that the user lacks.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any
 from kubist.resources.strategy import Object
 
 MOST = 5_000
-"""Missing permissions that are listed. A role of 3 MB can give more than a million million permissions."""
+"""Maximum number of missing permissions listed. A role of 3 MB can grant more than 10^12 permissions."""
 STEPS = 50_000
-"""Permissions of a rule that are looked at one by one. A rule that takes more to be found covered counts as not."""
+"""Maximum number of combinations checked for a rule. A rule that needs more counts as not covered."""
 MOST_HELD = 4_096
-"""Rules of the caller that count, once rules that differ in one field are joined."""
+"""Maximum number of the user's rules that count, after rules that differ in one field are merged."""
 FIELDS = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
 
 
 def uncovered(owner: list[Object], wanted: list[Object]) -> list[Object]:
-    """Permissions of `wanted`, each a rule of one verb on one thing, that no rule of `owner` gives. Empty only if
-    all are given; of very many the first are listed."""
+    """Permissions of `wanted` that no rule of `owner` grants, each as a rule with single values. Empty only if all
+    are granted. At most MOST are listed."""
     held = Held(owner)
     found: list[Object] = []
     for rule in wanted:
@@ -38,7 +38,7 @@ def uncovered(owner: list[Object], wanted: list[Object]) -> list[Object]:
 
 
 def permissions(rule: Object) -> Iterator[Object]:
-    """A rule as rules that allow one thing each."""
+    """Rules with single values that together equal the rule."""
     verbs = rule.get("verbs") or ()
     for group in rule.get("apiGroups") or ():
         for resource in rule.get("resources") or ():
@@ -54,7 +54,7 @@ def permissions(rule: Object) -> Iterator[Object]:
 
 
 class Held:
-    """Rules that somebody has, indexed by what they name. A set of rules is an integer with a bit for each rule."""
+    """Rules of a user, indexed by their values. A set of rules is an integer with one bit per rule."""
 
     def __init__(self, rules: Iterable[Object]) -> None:
         self._masks: dict[str, dict[str, int]] = {field: {} for field in FIELDS}
@@ -74,7 +74,7 @@ class Held:
         self._prefix_lengths = sorted({len(prefix) for prefix in self._url_prefixes})
 
     def lacks(self, rule: Object) -> Object | None:
-        """A permission of `rule` that no rule gives; None if all are given."""
+        """A permission of `rule` that no held rule grants; None if all are granted."""
         verbs = self._alike(rule, "verbs", self._named)
         names = self._alike(rule, "resourceNames", self._name) or {self._unnamed: None}
         resources = self._alike(rule, "resources", self._resource)
@@ -94,7 +94,7 @@ class Held:
         return _Search([("nonResourceURLs", urls), ("verbs", verbs), ("", {self._unnamed: None})]).missing()
 
     def _alike(self, rule: Object, field: str, mask: Callable[[str, str], int]) -> dict[int, str | None]:
-        """One value for each set of rules that name it: values that the same rules name need no second look."""
+        """One value for each set of rules that match it. Values that match the same rules need no second check."""
         found: dict[int, str | None] = {}
         for value in rule.get(field) or ():
             found.setdefault(mask(field, value), value)
@@ -122,7 +122,7 @@ class Held:
 
 
 class _Search:
-    """Looks for a combination of values, one of each field, that no rule names together."""
+    """Search for a combination of values, one of each field, that no rule matches as a whole."""
 
     def __init__(self, fields: list[tuple[str, dict[int, str | None]]]) -> None:
         self._fields = fields
@@ -133,7 +133,7 @@ class _Search:
         self._always.reverse()
 
     def missing(self, level: int = 0, rules: int = -1) -> Object | None:
-        """The combination as a rule. `rules` name the values that were chosen before."""
+        """Missing combination as a rule. `rules` match the values chosen at earlier levels."""
         if rules & self._always[level]:
             return None
         if level == len(self._fields):
@@ -148,12 +148,12 @@ class _Search:
 
 
 def _merged(rules: Iterable[Object]) -> list[Object]:
-    """Fewer rules that allow the same: those that differ in one field become one."""
+    """Fewer rules with the same permissions: rules that differ in one field are merged."""
     merged = [{field: tuple(dict.fromkeys(rule.get(field) or ())) for field in FIELDS} for rule in rules]
     for field in FIELDS:
         joined: dict[tuple[Any, ...], dict[str, None]] = {}
         for rule in merged:
-            # A rule without names is for all names: it is not joined with one that has some.
+            # A rule without names applies to all names, so it is not merged with a rule that has names.
             key = tuple(rule[other] for other in FIELDS if other != field), bool(rule[field])
             joined.setdefault(key, {}).update(dict.fromkeys(rule[field]))
         merged = []

@@ -1,1 +1,1 @@
-"""Webhooks: the client that posts reviews to them, and the rules of a clientConfig."""
+"""Webhooks: the client that posts reviews, and the validation of a clientConfig."""

@@ -1,4 +1,4 @@
-"""Calls to webhooks as WebhookClientConfigs describe them: a URL, or a service of the cluster, and whom to trust."""
+"""Webhook client for a WebhookClientConfig: a URL or a service of the cluster, and a CA bundle."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 LONGEST_BUNDLE = 1 << 18
-"""Characters of a CA bundle that is kept parsed: more than the authorities of a whole system take."""
+"""Maximum length in characters of a CA bundle whose SSL context is cached. All authorities of a system are shorter."""
 
 
 class WebhookClient:
-    """The server of one webhook."""
+    """Client of one webhook's server."""
 
     def __init__(self, config: Object) -> None:
         self._url: str = config.get("url") or ""
@@ -30,7 +30,7 @@ class WebhookClient:
     async def post(
         self, objects: Objects, body: bytes, *, timeout: float, query: str = "", user_agent: str = ""
     ) -> tuple[int, bytes]:
-        """Status and body of the answer to a JSON body; CallFailed if there is none."""
+        """Posts a JSON body. Returns status and body of the response. Raises CallFailed without a response."""
         url = self._url or self._service_url()
         if query:
             url = f"{url}{'&' if '?' in url else '?'}{query}"
@@ -67,7 +67,7 @@ class WebhookClient:
 
 @bounded_cache(entries=32, key_length=LONGEST_BUNDLE)
 def trust(bundle: str) -> ssl.SSLContext:
-    """Whom a CA bundle (base64 of PEM) makes trusted: those in it, or with none those of the system."""
+    """SSL context that trusts a CA bundle (base64 of PEM), or the system's authorities if the bundle is empty."""
     if not bundle:
         return client_context()
     text = base64.b64decode(bundle, validate=True).decode("ascii")
@@ -77,7 +77,7 @@ def trust(bundle: str) -> ssl.SSLContext:
 
 
 def resolve(objects: Objects, namespace: str, name: str, port: int) -> tuple[str, int]:
-    """Where a service is reached: at one of its endpoints if it has any, else at its cluster address."""
+    """Address and port of a service: a ready endpoint if there is one, else the cluster IP."""
     service = objects.get("services", name, namespace)
     if service is None:
         raise CallFailed(f'service "{name}" not found')

@@ -1,4 +1,4 @@
-"""How a webhook is reached: by URL or as a service of the cluster. Of admission, and of custom resources."""
+"""Validation of a webhook's clientConfig: URL or service. Used by admission and by CRD conversion."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Url(NamedTuple):
 
 
 def _parse(url: str) -> _Url:
-    """The parts that matter here; `ValueError` for what is no URL."""
+    """Parts of a URL. Raises `ValueError` with Go's message if the URL is invalid."""
     if any(char < " " or char == "\x7f" for char in url):
         raise ValueError("net/url: invalid control character in URL")
     rest, _, fragment = url.partition("#")
@@ -56,7 +56,7 @@ def _parse(url: str) -> _Url:
 
 
 def validate_url(url: str, path: str) -> Errors:
-    """An https URL of a host and perhaps a path, nothing more."""
+    """Validates an https URL with a host and an optional path, without user, query and fragment."""
     try:
         parts = _parse(url)
     except ValueError as error:
