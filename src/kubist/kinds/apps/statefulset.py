@@ -14,14 +14,14 @@ from kubist.kinds.apps.replicated import (
     validate_runs_forever,
     validate_selected_labels,
 )
-from kubist.kinds.core.persistentvolumeclaim import (
+from kubist.kinds.core.podspec import default_pod_template
+from kubist.kinds.core.podspec.annotations import validate_pod_annotations
+from kubist.kinds.core.podspec.options import Options
+from kubist.kinds.core.podspec.volumeclaims import (
     claim_spec_warnings,
     default_claim_spec,
     validate_claim_spec,
 )
-from kubist.kinds.core.podspec import default_pod_template
-from kubist.kinds.core.podspec.annotations import validate_pod_annotations
-from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.shared.intstr import (
     int_or_percent_value,
     validate_at_most_100_percent,

@@ -10,10 +10,11 @@ from kubist.kinds.core.persistentvolume_sources import KINDS, validate_source
 from kubist.kinds.core.podspec.affinity import validate_node_selector
 from kubist.kinds.core.podspec.defaults import default_volume
 from kubist.kinds.core.podspec.resources import round_up_to_milli
+from kubist.kinds.core.podspec.volumeclaims import VOLUME_MODES, validate_access_modes, validate_class_name
 from kubist.kinds.shared.nodelabels import selector_warnings
 from kubist.kinds.shared.resourcenames import validate_positive_quantity
 from kubist.kinds.shared.update import immutable
-from kubist.meta import names, objectmeta
+from kubist.meta import objectmeta
 from kubist.meta.fields import forbidden, invalid, not_supported, required
 from kubist.meta.quantity import parse_quantity
 from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
@@ -22,9 +23,7 @@ from kubist.schema.internals import difference, internal_form
 if TYPE_CHECKING:
     from kubist.resources.context import Context
 
-ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
-VOLUME_MODES = ("Block", "Filesystem")
 STORAGE_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 MOUNT_OPTIONS_ANNOTATION = "volume.beta.kubernetes.io/mount-options"
 _TAKES_MOUNT_OPTIONS = frozenset(
@@ -130,15 +129,6 @@ class PersistentVolumeStrategy(Strategy):
         return _warnings(new)
 
 
-def validate_access_modes(spec: dict[str, Any], path: str) -> Errors:
-    modes = spec.get("accessModes") or ()
-    errors: Errors = [not_supported(path, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
-    known = set(modes).intersection(ACCESS_MODES)
-    if "ReadWriteOncePod" in known and len(known) > 1:
-        errors.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
-    return errors
-
-
 def validate_spec(
     spec: dict[str, Any], name: str, path: str, *, inline: bool = False, allow_invalid_values: bool = False
 ) -> Errors:
@@ -205,10 +195,6 @@ def _validate_capacity(capacity: dict[str, str] | None, path: str) -> Errors:
             errors.append(invalid(f"{path}[{name}]", value, "must be a valid resource quantity"))
         errors += validate_positive_quantity(amount, f"{path}[{name}]")
     return errors
-
-
-def validate_class_name(name: str, path: str) -> Errors:
-    return [invalid(path, name, message) for message in names.dns_subdomain(name)]
 
 
 def _validate_classes(spec: dict[str, Any], path: str, inline: bool) -> Errors:

@@ -10,6 +10,7 @@ from typing import Any
 from kubist.kinds.core.podspec.images import pull_policy
 from kubist.kinds.core.podspec.resources import round_up_to_milli
 from kubist.kinds.core.podspec.visit import FIELDS
+from kubist.kinds.core.podspec.volumeclaims import default_claim_spec
 
 Object = dict[str, Any]
 
@@ -102,8 +103,6 @@ def default_volume(volume: Object) -> None:
             if "serviceAccountToken" in source:
                 source["serviceAccountToken"].setdefault("expirationSeconds", _HOUR)
     if "ephemeral" in volume and "volumeClaimTemplate" in volume["ephemeral"]:
-        from kubist.kinds.core.persistentvolumeclaim import default_claim_spec
-
         default_claim_spec(volume["ephemeral"]["volumeClaimTemplate"].setdefault("spec", {}))
 
 

@@ -14,6 +14,7 @@ from kubist.kinds.core.podspec.projected import (
     validate_mode,
     validate_projected,
 )
+from kubist.kinds.core.podspec.volumeclaims import validate_claim_template
 from kubist.kinds.storage.common import validate_driver_name
 from kubist.meta import names
 from kubist.meta.fields import FieldError, forbidden, invalid, not_supported, required
@@ -249,8 +250,6 @@ def _csi(source: Object, path: str, _options: Options) -> Errors:
 def _ephemeral(source: Object, path: str, _options: Options) -> Errors:
     if "volumeClaimTemplate" not in source:
         return [required(f"{path}.volumeClaimTemplate")]
-    from kubist.kinds.core.persistentvolumeclaim import validate_claim_template
-
     return validate_claim_template(source["volumeClaimTemplate"], f"{path}.volumeClaimTemplate")
 
 

@@ -20,6 +20,7 @@ from kubist.kinds.core.podspec.profiles import (
     speak_of_profiles,
 )
 from kubist.kinds.core.podspec.visit import FIELDS, with_paths
+from kubist.kinds.core.podspec.volumeclaims import claim_spec_warnings
 from kubist.kinds.shared.ip import ip_warnings
 from kubist.kinds.shared.nodelabels import DEPRECATED
 from kubist.kinds.shared.resourcenames import is_whole
@@ -172,8 +173,6 @@ def _annotations(annotations: dict[str, str], path: str) -> list[str]:
 
 
 def _volumes(volumes: list[Object], path: str) -> list[str]:
-    from kubist.kinds.core.persistentvolumeclaim import claim_spec_warnings
-
     warnings = []
     for index, volume in enumerate(volumes):
         warnings += [
