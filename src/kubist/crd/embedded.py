@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubist.crd.metadata import typed_metadata
 from kubist.jsontext.errors import DecodeError
 from kubist.meta import fields, names, objectmeta
 from kubist.meta.fields import FieldError
@@ -48,8 +49,6 @@ def _child(schema: Schema, key: str) -> Schema | None:
 
 
 def _coerce_resource(value: dict[str, Any], path: str, lenient: bool, unknown: list[str]) -> None:
-    from kubist.crd.version import typed_metadata
-
     for name in ("apiVersion", "kind"):
         if name in value and not isinstance(value[name], str):
             if not lenient:

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from kubist.crd import definition
+from kubist.crd.webhook import valid_ca_bundle
 from kubist.meta import times
 
 Object = dict[str, Any]
@@ -94,8 +95,6 @@ def _conflict(field: str, asked: Any, accepted: Object, taken: set[str]) -> str:
 def establish(crd: Object, _taken: list[Object]) -> Object | None:
     """Sets the Established condition once the names are accepted and the caBundle of a conversion webhook is
     valid."""
-    from kubist.crd.webhook import valid_ca_bundle
-
     if not definition.is_true(crd, "NamesAccepted") or definition.established(crd):
         return None
     client = ((crd["spec"].get("conversion") or {}).get("webhook") or {}).get("clientConfig") or {}

@@ -11,17 +11,15 @@ from typing import Any
 import orjson
 
 from kubist.crd import definition, embedded, listtypes, node
+from kubist.crd.metadata import typed_metadata
 from kubist.crd.rules.objects import Rules, compile_rules
 from kubist.crd.validation.schema import Validator, compile_schema
-from kubist.jsontext.errors import DecodeError
 from kubist.meta import fields, status
 from kubist.meta.fields import FieldError
 from kubist.meta.numerals import odd_number, rounded
-from kubist.schema.catalog import by_name
 from kubist.schema.defaulting import Fill, compile_defaults, drop_nulls
 from kubist.schema.node import Schema
 from kubist.schema.pruning import prune
-from kubist.schema.strict import decode_value
 
 Object = dict[str, Any]
 
@@ -146,38 +144,6 @@ def _collect_keywords(props: Object, found: set[str]) -> None:
             _collect_keywords(props[name], found)
 
 
-_OBJECT_META = by_name(node.OBJECT_META)
-
-
-def typed_metadata(value: Any, *, lenient: bool = False) -> tuple[Object, list[str]]:
-    """Decoded ObjectMeta, and the paths of its unknown fields. `lenient` drops mistyped fields instead of
-    raising."""
-    if value is None:
-        return {}, []
-    try:
-        decoded = decode_value(_OBJECT_META, value)
-    except DecodeError:
-        if not lenient or not isinstance(value, dict):
-            raise
-        return _fitting(value), []
-    return decoded.object, [_path(complaint) for complaint in decoded.complaints]
-
-
 def _exact(value: Object) -> Object:
     """The value with numbers rounded as typed decoding rounds them."""
     return rounded(value) if odd_number(orjson.dumps(value, default=str)) else value
-
-
-def _path(complaint: str) -> str:
-    return "metadata." + complaint.partition('"')[2][:-1]
-
-
-def _fitting(value: Object) -> Object:
-    """The metadata fields that decode without error."""
-    kept: Object = {}
-    for name, field in value.items():
-        try:
-            kept |= decode_value(_OBJECT_META, {name: field}).object
-        except DecodeError:
-            continue
-    return kept

@@ -1,0 +1,43 @@
+"""ObjectMeta of custom resources and of objects embedded in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.crd import node
+from kubist.jsontext.errors import DecodeError
+from kubist.schema.catalog import by_name
+from kubist.schema.strict import decode_value
+
+Object = dict[str, Any]
+
+_OBJECT_META = by_name(node.OBJECT_META)
+
+
+def typed_metadata(value: Any, *, lenient: bool = False) -> tuple[Object, list[str]]:
+    """Decoded ObjectMeta, and the paths of its unknown fields. `lenient` drops mistyped fields instead of
+    raising."""
+    if value is None:
+        return {}, []
+    try:
+        decoded = decode_value(_OBJECT_META, value)
+    except DecodeError:
+        if not lenient or not isinstance(value, dict):
+            raise
+        return _fitting(value), []
+    return decoded.object, [_path(complaint) for complaint in decoded.complaints]
+
+
+def _path(complaint: str) -> str:
+    return "metadata." + complaint.partition('"')[2][:-1]
+
+
+def _fitting(value: Object) -> Object:
+    """The metadata fields that decode without error."""
+    kept: Object = {}
+    for name, field in value.items():
+        try:
+            kept |= decode_value(_OBJECT_META, {name: field}).object
+        except DecodeError:
+            continue
+    return kept
