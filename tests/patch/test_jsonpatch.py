@@ -1,4 +1,4 @@
-"""JSON Patch, case by case."""
+"""JSON Patch: table of cases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .tables import table
 
 
 @pytest.mark.parametrize("case", table("jsonpatch"))
-def test_operations(case: dict[str, Any]) -> None:
+def test_json_patch_operations(case: dict[str, Any]) -> None:
     before = copy.deepcopy(case["object"])
     patch = jsonpatch.operations(case["patch"])
     if case.get("fails"):
@@ -26,13 +26,13 @@ def test_operations(case: dict[str, Any]) -> None:
     assert case["object"] == before, "the object itself is left alone"
 
 
-def test_what_is_not_touched_is_shared() -> None:
+def test_json_patch_shares_untouched_parts() -> None:
     live = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a"}]}}
     patched = jsonpatch.apply(live, [{"op": "add", "path": "/metadata/labels/c", "value": "d"}])
     assert patched["spec"] is live["spec"]
 
 
-def test_values_of_the_patch_are_not_written_to() -> None:
+def test_json_patch_does_not_modify_its_values() -> None:
     patch = [
         {"op": "add", "path": "/data", "value": {}},
         {"op": "add", "path": "/data/k", "value": "v"},
@@ -41,26 +41,26 @@ def test_values_of_the_patch_are_not_written_to() -> None:
     assert patch[0]["value"] == {}
 
 
-def test_null_is_an_empty_patch() -> None:
+def test_null_is_an_empty_json_patch() -> None:
     assert jsonpatch.operations(None) == []
 
 
 @pytest.mark.parametrize("document", [{"data": {}}, ["add"], "text", [{"op": "add", "path": 5}]])
-def test_other_documents_are_malformed(document: Any) -> None:
+def test_json_patch_must_be_a_list_of_objects(document: Any) -> None:
     with pytest.raises(MalformedPatch) as refused:
         jsonpatch.operations(document)
     assert refused.value.code == 400
     assert refused.value.message.startswith("error decoding patch: json: cannot unmarshal")
 
 
-def test_without_field_validation_types_of_members_are_found_late() -> None:
+def test_ignore_validation_defers_type_errors_of_members() -> None:
     patch = jsonpatch.operations([{"op": "add", "path": 5}], checked=False)
     with pytest.raises(PatchFailed) as refused:
         jsonpatch.apply({}, patch)
     assert (refused.value.code, refused.value.reason, refused.value.details) == (422, "Invalid", {})
 
 
-def test_ten_thousand_operations_are_the_limit() -> None:
+def test_json_patch_is_limited_to_ten_thousand_operations() -> None:
     assert len(jsonpatch.operations([{}] * 10_000)) == 10_000
     with pytest.raises(TooManyOperations) as refused:
         jsonpatch.operations([{}] * 10_001)
@@ -68,13 +68,13 @@ def test_ten_thousand_operations_are_the_limit() -> None:
     assert refused.value.message.endswith("operations in a JSON patch is 10000, got 10001")
 
 
-def test_copies_cannot_grow_an_object_without_end() -> None:
+def test_copy_operations_are_limited_in_bytes() -> None:
     live = {"data": {"a": "x" * 1_000_000}}
     patch = [{"op": "copy", "from": "/data/a", "path": f"/data/{n}"} for n in range(4)]
     with pytest.raises(PatchFailed):
         jsonpatch.apply(live, patch)
 
 
-def test_unknown_members_are_named_with_their_place() -> None:
+def test_unknown_members_are_reported_with_their_index() -> None:
     patch = [{"op": "test", "path": "/a"}, {"op": "test", "path": "/a", "comment": "why"}]
     assert jsonpatch.unknown_members(patch) == ['json patch unknown field "[1].comment"']

@@ -1,4 +1,4 @@
-"""JSON Merge Patch, and the patch between two objects."""
+"""JSON merge patch, and the patch between two objects."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def test_merge(case: dict[str, Any]) -> None:
 
 
 @given(_objects, _objects)
-def test_the_patch_of_a_diff_gives_the_target(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_merge_patch_of_a_diff_gives_the_target(old: dict[str, Any], new: dict[str, Any]) -> None:
     assert equal(merge.apply(old, merge.diff(old, new)), new)
 
 
 @given(_objects)
-def test_an_object_does_not_differ_from_itself(value: dict[str, Any]) -> None:
+def test_diff_of_an_object_with_itself_is_empty(value: dict[str, Any]) -> None:
     assert merge.diff(value, copy.deepcopy(value)) == {}
 
 
@@ -54,7 +54,7 @@ def test_an_object_does_not_differ_from_itself(value: dict[str, Any]) -> None:
         (None, True, "Invalid JSON Patch"),
     ],
 )
-def test_what_is_no_object_is_no_merge_patch(document: Any, checked: bool, message: str) -> None:
+def test_merge_patch_must_be_an_object(document: Any, checked: bool, message: str) -> None:
     with pytest.raises(MalformedPatch) as refused:
         merge.check(document, checked=checked)
     assert refused.value.message == message

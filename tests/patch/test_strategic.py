@@ -1,4 +1,4 @@
-"""Strategic merge patch, case by case."""
+"""Strategic merge patch: table of cases."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def test_strategic_merge(case: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_refusals_name_what_they_met(patch: dict[str, Any], message: str) -> None:
+def test_rejected_strategic_patches_name_the_cause(patch: dict[str, Any], message: str) -> None:
     with pytest.raises(APIError) as refused:
         strategic.apply({"labels": {"a": "1"}, "containers": [{"name": "a"}]}, patch, _workload)
     assert refused.value.message == message
 
 
-def test_a_patch_is_an_object_or_null() -> None:
+def test_strategic_patch_must_be_an_object_or_null() -> None:
     assert strategic.check(None) == {}
     with pytest.raises(MalformedPatch, match="cannot unmarshal array into Go value of type map"):
         strategic.check([{"op": "remove"}])

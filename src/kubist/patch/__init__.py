@@ -1,1 +1,2 @@
-"""Object + patch to object: JSON Patch, merge patch, strategic merge patch, server-side apply."""
+"""Patch types: JSON Patch, JSON merge patch, strategic merge patch and server-side apply. Each takes an object
+and a patch and returns an object."""

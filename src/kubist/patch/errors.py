@@ -1,6 +1,6 @@
-"""Why a patch was refused, each refusal as the API error that clients see.
+"""Errors of patches, as the API errors that clients receive.
 
-The rest of `patch` raises only these; it knows nothing of requests.
+The rest of `patch` raises only these errors and does not know requests.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from kubist.meta.status import APIError
 
 
 class MalformedPatch(APIError):
-    """The document is no patch of its type."""
+    """The document is not a valid patch of its type."""
 
     def __init__(self, message: str) -> None:
         super().__init__(400, "BadRequest", message)
 
 
 class PatchFailed(APIError):
-    """A well-formed patch that does not apply to this object. Clients are not told which part of it."""
+    """The patch is valid but does not apply to this object. As in the reference, the message does not say why."""
 
     def __init__(self, why: str) -> None:
         message = "the server rejected our request due to an error in our request"
@@ -33,14 +33,14 @@ class TooManyOperations(APIError):
 
 
 class UnclassifiedError(APIError):
-    """What the reference does not classify: 500 without a reason."""
+    """Error without a class in the reference: 500 without a reason."""
 
     def __init__(self, message: str) -> None:
         super().__init__(500, "", message)
 
 
 class ApplyConflict(APIError):
-    """Fields of the applied configuration belong to other managers, with other values."""
+    """Other managers own fields of the applied configuration with other values."""
 
     def __init__(self, message: str, causes: Sequence[dict[str, str]]) -> None:
         super().__init__(409, "Conflict", message, {"causes": list(causes)})

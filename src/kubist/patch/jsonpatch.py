@@ -1,7 +1,7 @@
-"""JSON Patch (RFC 6902), as lenient as clients of Kubernetes know it. Only what the patch touches is copied.
+"""JSON Patch (RFC 6902) with the extensions of kube-apiserver's library. Only touched containers are copied.
 
-Beyond the RFC: negative indices count from the end, `replace` of a missing member creates it, and `test`
-takes a missing member for null.
+Extensions: negative indices count from the end, `replace` of a missing member creates it, and `test` treats a
+missing member as null.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _INDEX = re.compile(r"[+-]?[0-9]+")
 
 
 def operations(document: Any, *, checked: bool = True, repeats: Repeats | None = None) -> list[Operation]:
-    """The operations of a parsed document. `checked`: field validation is not Ignore, types are looked at.
-    `repeats` are the objects of the document that name a key more than once."""
+    """Operations of a parsed document. `checked`: field validation is not Ignore, so member types are
+    validated. `repeats` has the objects with duplicate keys."""
     into = ("error decoding patch: ", "handlers.jsonPatchOp", "[]handlers.jsonPatchOp")
     prefix, element, whole = into if checked else ("", "jsonpatch.Operation", "jsonpatch.Patch")
     if document is None:
@@ -57,7 +57,7 @@ def _check_members(members: Iterable[tuple[str, Any]]) -> None:
 
 
 def unknown_members(patch: list[Operation]) -> list[str]:
-    """What field validation finds in the operations themselves."""
+    """Unknown members of the operations, as field validation reports them."""
     return [
         f'json patch unknown field "[{index}].{member}"'
         for index, operation in enumerate(patch)
@@ -67,10 +67,11 @@ def unknown_members(patch: list[Operation]) -> list[str]:
 
 
 def apply(document: Any, patch: list[Operation], repeats: Repeats | None = None) -> Any:
-    """`document` after all operations; itself unchanged. The result shares what was not touched.
+    """`document` after all operations. The argument is not modified; the result shares untouched parts.
 
-    `repeats` are the objects of the patch that name a key more than once. Those that an operation looks into
-    are taken out of it: the text of the others becomes part of the document."""
+    `repeats` has the objects of the patch with duplicate keys. Objects that an operation reads are removed from
+    it, because the text of the others becomes part of the document.
+    """
     target = _Target(document, repeats if repeats is not None else Repeats())
     for operation in patch:
         kind = operation.get("op")
@@ -86,7 +87,7 @@ def apply(document: Any, patch: list[Operation], repeats: Repeats | None = None)
 
 
 class MissingPath(PatchFailed):
-    """A path through something that is not there."""
+    """Path through a missing member."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"doc is missing path: {path}: missing value")
@@ -105,7 +106,7 @@ _MISSING_FROM = "{} operation does not apply: doc is missing from path: {}: miss
 
 
 class _Target:
-    """The document in work: containers are copied when first written to, and then are ours."""
+    """Document being patched. A container is copied on its first write and then belongs to the patch."""
 
     __slots__ = ("copied_bytes", "ours", "read_through", "repeats", "root")
 
@@ -114,7 +115,7 @@ class _Target:
         self.repeats = repeats
         self.ours: set[int] = set()
         self.read_through: set[int] = set()
-        """Containers that were read and not copied: their text is written again, too."""
+        """Containers that were read but not copied. The reference writes their text again, too."""
         self.copied_bytes = 0
 
     def _own(self, container: Any) -> Any:
@@ -125,7 +126,7 @@ class _Target:
         return mine
 
     def writable(self, path: str) -> tuple[Any, str]:
-        """The container that holds the last segment of `path`, safe to write to, and that segment."""
+        """Container of the last segment of `path`, safe to modify, and that segment."""
         segments = _segments(path)
         node = self.root = self._own(self.root)
         for segment in segments[:-1]:
@@ -149,7 +150,7 @@ class _Target:
         return _get(node, segments[-1])
 
     def read_all(self, value: Any) -> None:
-        """Note that a value was read and everything in it."""
+        """Records that a value and everything in it was read."""
         if isinstance(value, (dict, list)):
             self.read_through.add(id(value))
             for inner in value.values() if isinstance(value, dict) else value:
@@ -166,7 +167,7 @@ def _segments(path: str) -> list[str]:
 
 
 def _index(segment: str, length: int) -> int:
-    """The place of an existing element of a list of `length`."""
+    """Index of an existing element in a list of `length` elements."""
     if not _INDEX.fullmatch(segment):
         raise PatchFailed(f"value was not a proper array index: {segment}")
     index = int(segment)
@@ -244,7 +245,7 @@ def _do_copy(target: _Target, operation: Operation) -> None:
     except MissingPath:
         raise PatchFailed(_MISSING_FROM.format("copy", source)) from None
     target.writable(path)
-    value = target.read(source)  # again: containers on the way to the copy have become ours
+    value = target.read(source)  # read again, because containers on the path may now be copies
     target.copied_bytes += len(orjson.dumps(value))
     if target.copied_bytes > MAX_COPIED_BYTES:
         raise PatchFailed("the accumulated size of copies exceeds the limit")

@@ -1,4 +1,4 @@
-"""JSON Merge Patch (RFC 7386): maps merge, null deletes, anything else replaces. Knows only plain JSON."""
+"""JSON merge patch (RFC 7386): maps merge, null deletes, other values replace. Works on plain JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubist.patch.values import equal, json_type
 
 
 def check(document: Any, *, checked: bool = True) -> None:
-    """Refuse what is no merge patch. `checked` is field validation other than Ignore."""
+    """Rejects documents that are not merge patches. `checked`: field validation is not Ignore."""
     if isinstance(document, dict):
         return
     if document is None:
@@ -22,8 +22,8 @@ def check(document: Any, *, checked: bool = True) -> None:
 
 
 def apply(document: Any, patch: Any) -> Any:
-    """`document` merged with `patch`; both unchanged. The result shares what was not touched; the keys of what was
-    touched are sorted."""
+    """`document` merged with `patch`. Arguments are not modified. The result shares untouched parts and sorts
+    the keys of touched maps."""
     if not isinstance(patch, dict) or not isinstance(document, dict):
         return _without_nulls(patch)
     merged = document.copy()
@@ -46,7 +46,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def diff(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """The smallest merge patch that turns `old` into `new`, which must hold no nulls."""
+    """Smallest merge patch from `old` to `new`. Neither may contain nulls."""
     patch: dict[str, Any] = {key: None for key in old if key not in new}
     for key, value in new.items():
         current = old.get(key)

@@ -1,7 +1,6 @@
-"""Strategic merge patch: a merge patch that knows from the schema which lists merge, and by which key.
+"""Strategic merge patch: a merge patch that takes list merge keys from the schema.
 
-Directives in the patch (`$patch`, `$retainKeys`, `$setElementOrder/x`, `$deleteFromPrimitiveList/x`) say what
-plain data cannot.
+Directives in the patch: `$patch`, `$retainKeys`, `$setElementOrder/x`, `$deleteFromPrimitiveList/x`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _DELETE_FROM_LIST = "$deleteFromPrimitiveList"
 
 
 def check(document: Any) -> Object:
-    """The patch of a parsed document; null is an empty one."""
+    """Patch of a parsed document. Null is an empty patch."""
     if document is None:
         return {}
     if not isinstance(document, dict):
@@ -33,7 +32,7 @@ def check(document: Any) -> Object:
 
 
 def apply(original: Object, patch: Object, schema: Schema) -> Object:
-    """`original` merged with `patch`; both unchanged. The result shares what was not touched."""
+    """`original` merged with `patch`. Arguments are not modified. The result shares untouched parts."""
     return _merge_map(original, patch, schema)
 
 
@@ -88,7 +87,7 @@ def _unknown_directive(directive: Any, patch: Object) -> UnclassifiedError:
 
 
 def _retain_keys(merged: Object, patch: Object) -> None:
-    """Clear what is not to be retained. Whatever the patch sets must be among the retained."""
+    """Deletes all keys that are not in `$retainKeys`. All keys that the patch sets must be in it."""
     keys = patch[_RETAIN_KEYS]
     if not isinstance(keys, list):
         raise MalformedPatch("invalid patch format of retainKeys")
@@ -105,7 +104,7 @@ _DROPPED: Any = object()
 
 
 def _plain(value: Any) -> Any:
-    """A value for a place where nothing was: without nulls, and without maps that only direct."""
+    """Value for a place without a current value: without nulls and without directive maps."""
     if isinstance(value, dict):
         if _DIRECTIVE in value:
             return _DROPPED
@@ -117,11 +116,11 @@ def _plain(value: Any) -> Any:
     return value
 
 
-# ── what the schema says ──
+# ── schema ──
 
 
 _STRUCTS = {"raw": "RawExtension", "json": "JSON", "fields-v1": "FieldsV1"}
-"""Structs that hold arbitrary JSON, none of whose fields has a name in JSON."""
+"""Structs that hold arbitrary JSON. None of their Go fields has a JSON name."""
 
 
 def _field(schema: Schema, name: str) -> Schema:
@@ -152,7 +151,7 @@ def _strategy(schema: Schema) -> str:
 
 
 def _target(key: str, prefix: str, what: str) -> str:
-    """The field that a directive such as `$setElementOrder/containers` is about."""
+    """Field that a directive such as `$setElementOrder/containers` names."""
     directive, slash, name = key.partition("/")
     if directive != prefix or not slash:
         raise MalformedPatch(f"invalid patch format of {what}")
@@ -181,7 +180,7 @@ def _merge_list(original: list[Any], patch: list[Any], schema: Schema, deletion:
 
 
 def _of_maps(*lists: list[Any]) -> bool:
-    """Whether the lists hold maps. All elements must be of one type, which is not list."""
+    """Whether the lists contain maps. All elements must have one type, which must not be list."""
     kinds = dict.fromkeys(type(value) for values in lists for value in values)
     if next(iter(kinds), None) is list:
         raise PatchFailed("lists of lists are not supported")
@@ -193,7 +192,7 @@ def _of_maps(*lists: list[Any]) -> bool:
 
 
 def _identity(value: Any) -> Any:
-    """A hashable stand-in for a value, different for 1, 1.0 and true."""
+    """Hashable form of a value. It differs for 1, 1.0 and true."""
     return value if isinstance(value, str) else orjson.dumps(value)
 
 
@@ -206,7 +205,7 @@ def _key_of(element: Any, key: str) -> Any:
 
 
 def _without_directives(original: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
-    """Carry out the elements of the patch that are directives: delete an element, replace the list."""
+    """Executes the directive elements of the patch: delete an element, replace the list."""
     plain, unwanted, replace = [], set(), False
     for element in patch:
         if _DIRECTIVE not in element:
@@ -246,11 +245,11 @@ def _merge_elements(original: list[Any], patch: list[Any], key: str, schema: Sch
     return merged
 
 
-# ── order: that of the patch, with the live elements that it does not name put in between by live order ──
+# ── order: that of the patch; live elements that the patch does not name keep their live order in between ──
 
 
 def _ordered(merged: list[Any], wanted: list[Any], live: list[Any], key: str) -> list[Any]:
-    """`wanted` orders the elements that it names; the others keep the order of `live`."""
+    """Elements in the order of `wanted`. Elements that `wanted` does not name keep the order of `live`."""
     if key:
         identities = [_key_of(element, key) for element in merged]
         wanted_at = _places([_key_of(element, key) for element in wanted])
@@ -285,12 +284,13 @@ def _before(left: Any, right: Any, places: dict[Any, int]) -> bool:
 
 
 def _sorted(pairs: list[tuple[Any, Any]], places: dict[Any, int]) -> list[tuple[Any, Any]]:
-    """By place; what has none comes last."""
+    """Pairs sorted by place. Pairs without a place come last."""
     return sorted(pairs, key=lambda pair: places.get(pair[0], len(places)))
 
 
 def _set_element_order(merged: Object, patch: Object, directive: str, schema: Schema) -> str:
-    """Merge and order the list that the directive names. The answer is that name: the list is then done."""
+    """Merges and orders the list that the directive names. Returns the name of the list, which needs no further
+    merge."""
     order = patch[directive]
     if not isinstance(order, list):
         raise UnclassifiedError(f"expected a {go_type([])}, but received a {go_type(order)}")
@@ -316,7 +316,7 @@ def _set_element_order(merged: Object, patch: Object, directive: str, schema: Sc
 
 
 def _check_order(elements: list[Any], order: list[Any], key: str) -> None:
-    """The elements of the patch must be among those ordered, and in that order."""
+    """Checks that the elements of the patch are in `$setElementOrder`, in that order."""
     if not elements or not order:
         return
     places = _places([_key_of(element, key) if key else _identity(element) for element in order])

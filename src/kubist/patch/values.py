@@ -1,4 +1,4 @@
-"""Plain JSON values: when two are the same, and how messages speak of them."""
+"""Plain JSON values: equality, and their form in error messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubist.meta.numerals import go_float
 
 
 def equal(left: Any, right: Any) -> bool:
-    """Equal as JSON texts: 1, 1.0 and true are three values."""
+    """Whether two values are equal as JSON texts. 1, 1.0 and true differ."""
     if type(left) is not type(right):
         return False
     if isinstance(left, dict):
@@ -31,7 +31,7 @@ _JSON_TYPES = {dict: "object", list: "array", str: "string", bool: "bool", int: 
 
 
 def go_type(value: Any) -> str:
-    """The type of a value in the words of messages."""
+    """Go type of a value, as error messages name it."""
     return _GO_TYPES.get(type(value), "%!s(<nil>)")
 
 
@@ -40,7 +40,7 @@ def json_type(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as messages show it: maps as `map[a:1 b:2]`, lists as `[1 2]`."""
+    """Value in Go's %v form: maps as `map[a:1 b:2]`, lists as `[1 2]`."""
     if isinstance(value, dict):
         return f"map[{' '.join(f'{key}:{shown(value[key])}' for key in sorted(value))}]"
     if isinstance(value, list):
@@ -55,7 +55,7 @@ def shown(value: Any) -> str:
 
 
 def go_syntax(value: Any) -> str:
-    """A value as messages show it that spell types out: `map[string]interface {}{"a":1}`."""
+    """Value in Go's %#v form: `map[string]interface {}{"a":1}`."""
     if isinstance(value, dict):
         inner = ", ".join(f"{quoted(key)}:{go_syntax(value[key])}" for key in sorted(value))
         return f"{_GO_TYPES[dict]}{{{inner}}}"

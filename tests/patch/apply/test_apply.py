@@ -1,4 +1,4 @@
-"""Server-side apply, case by case, and what must hold of any apply."""
+"""Server-side apply: table of cases, and properties of every apply."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_apply(case: dict[str, Any]) -> None:
         assert world.owners == case["owners"]
 
 
-def test_a_conflict_names_manager_and_field() -> None:
+def test_apply_conflict_names_manager_and_field() -> None:
     world = World()
     world.apply({"a": "x"}, "one")
     with pytest.raises(ApplyConflict) as refused:
@@ -63,7 +63,7 @@ def test_several_conflicts_are_grouped_by_manager() -> None:
     )
 
 
-def test_time_moves_only_when_something_changes() -> None:
+def test_entry_time_changes_only_with_the_object() -> None:
     world = World()
     world.apply({"a": "x"}, "one")
     before = world.object
@@ -74,7 +74,7 @@ def test_time_moves_only_when_something_changes() -> None:
     assert world.object["metadata"]["managedFields"][0]["time"] == "2026-01-01T00:00:03Z"
 
 
-def test_ownership_that_changes_nothing_has_no_time() -> None:
+def test_apply_without_changes_adds_an_entry_without_time() -> None:
     world = World()
     world.apply({"a": "x"}, "one")
     world.apply({"a": "x"}, "two")
@@ -84,7 +84,7 @@ def test_ownership_that_changes_nothing_has_no_time() -> None:
     assert [entry["manager"] for entry in world.object["metadata"]["managedFields"]] == ["two", "one"]
 
 
-def test_neither_argument_is_written_to() -> None:
+def test_apply_does_not_modify_its_arguments() -> None:
     live = {"apiVersion": API_VERSION, "kind": "Thing", "metadata": {"name": "x"}, "map": {"k": "v"}}
     applied = {"apiVersion": API_VERSION, "kind": "Thing", "metadata": {"name": "x"}, "map": {"l": "w"}}
     before = repr((live, applied))

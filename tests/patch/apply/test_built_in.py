@@ -1,4 +1,4 @@
-"""Built-in kinds: what a create owns, versions of a kind, the annotation of client-side apply, scale."""
+"""Server-side apply on built-in kinds: creators, versions, client-side apply annotation, scale."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def kind_of(obj: dict[str, Any]) -> Schema:
 
 
 @pytest.mark.parametrize("case", table("created"))
-def test_what_a_create_owns(case: dict[str, Any]) -> None:
+def test_create_owns_its_fields(case: dict[str, Any]) -> None:
     sent = case["object"]
     new = decode(kind_of(sent), sent)
     options: dict[str, Any] = {"manager": "m", "api_version": sent["apiVersion"], "now": NOW}
@@ -45,7 +45,7 @@ def deployment(**spec: Any) -> dict[str, Any]:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
 
 
-def test_a_defaulted_key_is_part_of_the_path() -> None:
+def test_defaulted_list_key_is_part_of_the_path() -> None:
     config = {
         "apiVersion": "v1",
         "kind": "Service",
@@ -58,7 +58,7 @@ def test_a_defaulted_key_is_part_of_the_path() -> None:
     }
 
 
-def test_an_apply_of_an_unknown_field_says_where() -> None:
+def test_apply_of_an_unknown_field_names_its_path() -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cm", "colour": "red"}}
     with pytest.raises(UnclassifiedError) as refused:
         apply(schema_for("", "v1", "ConfigMap"), None, config, manager="m", api_version="v1", now=NOW)
@@ -73,7 +73,7 @@ def test_an_apply_of_an_unknown_field_says_where() -> None:
 
 
 def convert(obj: dict[str, Any], api_version: str) -> tuple[dict[str, Any], Schema] | None:
-    """Between the versions of an autoscaler, as far as the tests go."""
+    """Converts between versions of a HorizontalPodAutoscaler, as far as these tests need."""
     if api_version not in ("autoscaling/v1", "autoscaling/v2"):
         return None
     schema = schema_for("autoscaling", api_version.partition("/")[2], "HorizontalPodAutoscaler")
@@ -118,7 +118,7 @@ def test_conflicts_are_found_in_the_version_of_the_owner() -> None:
     assert [cause["field"] for cause in refused.value.causes] == [".spec.maxReplicas"]
 
 
-def test_what_is_let_go_in_another_version_goes() -> None:
+def test_field_given_up_in_another_version_is_removed() -> None:
     made = applied_in("v1", None, "one", maxReplicas=3, targetCPUUtilizationPercentage=50)
     made = applied_in("v2", in_version(made, "v2"), "one", maxReplicas=3)
     assert "metrics" not in made["spec"]
@@ -143,7 +143,7 @@ def client_side(config: dict[str, Any]) -> dict[str, Any]:
     return new
 
 
-def test_kubectl_takes_over_what_it_applied_from_the_client() -> None:
+def test_kubectl_takes_over_fields_of_client_side_apply() -> None:
     live = client_side(deployment(replicas=1))
     options: dict[str, Any] = {"api_version": "apps/v1", "now": NOW}
     with pytest.raises(ApplyConflict):
@@ -154,7 +154,7 @@ def test_kubectl_takes_over_what_it_applied_from_the_client() -> None:
     assert made["metadata"]["annotations"][LAST_APPLIED].endswith("}\n")
 
 
-def test_kubectl_does_not_take_over_what_others_changed_since() -> None:
+def test_kubectl_does_not_take_over_fields_changed_by_others() -> None:
     live = client_side(deployment(replicas=1, paused=True))
     live["spec"]["replicas"] = 5
     with pytest.raises(ApplyConflict) as refused:

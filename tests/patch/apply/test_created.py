@@ -1,4 +1,4 @@
-"""What a creator owns is what a comparison with an empty object finds, whatever the kind and the object."""
+"""The creator's field set equals a comparison with an empty object, for all kinds and objects."""
 
 from __future__ import annotations
 
@@ -60,13 +60,15 @@ def agree(schema: Schema, obj: dict[str, Any], reset: tuple[str, ...]) -> None:
 
 
 def spelled(fields: Set) -> bytes:
-    """With its order, which clients see."""
+    """JSON text, because clients see the order of a set."""
     return orjson.dumps(fields)
 
 
 @given(st.data(), st.sampled_from(BUILT_IN), st.sampled_from(RESETS))
 @MANY
-def test_of_built_in_kinds(data: st.DataObject, schema: Schema, reset: tuple[str, ...]) -> None:
+def test_creator_of_built_in_kinds_equals_a_comparison(
+    data: st.DataObject, schema: Schema, reset: tuple[str, ...]
+) -> None:
     obj = decode(schema, {"metadata": {"name": "x"}, **data.draw(fitting(schema))})
     agree(schema, obj, reset)
     agree(schema, dict(reversed(obj.items())), reset)
@@ -74,23 +76,27 @@ def test_of_built_in_kinds(data: st.DataObject, schema: Schema, reset: tuple[str
 
 @given(st.data(), st.sampled_from(BUILT_IN), st.sampled_from(RESETS))
 @MANY
-def test_of_what_does_not_fit_its_kind(data: st.DataObject, schema: Schema, reset: tuple[str, ...]) -> None:
+def test_creator_of_mistyped_objects_equals_a_comparison(
+    data: st.DataObject, schema: Schema, reset: tuple[str, ...]
+) -> None:
     agree(schema, {**empty(schema), **data.draw(nearly_fitting(schema))}, reset)
 
 
 @given(things, st.sampled_from(RESETS))
 @MANY
-def test_of_custom_kinds(thing: dict[str, Any], reset: tuple[str, ...]) -> None:
+def test_creator_of_custom_resources_equals_a_comparison(
+    thing: dict[str, Any], reset: tuple[str, ...]
+) -> None:
     agree(THING, thing, reset)
 
 
 @given(st.lists(things, min_size=2, max_size=4))
 @MANY
-def test_shapes_that_are_known_already(many: list[dict[str, Any]]) -> None:
+def test_cached_shapes_equal_a_comparison(many: list[dict[str, Any]]) -> None:
     for thing in [*many, *reversed(many)]:
         agree(THING, thing, ("status",))
 
 
 @pytest.mark.parametrize("schema", BUILT_IN)
-def test_of_an_empty_object_nothing_is_owned(schema: Schema) -> None:
+def test_empty_object_has_no_owned_fields(schema: Schema) -> None:
     assert creator(schema, ())(empty(schema)) is None

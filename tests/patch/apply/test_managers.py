@@ -1,4 +1,4 @@
-"""managedFields: entries kept over updates, sent by clients, capped, and sorted."""
+"""managedFields entries: updates, entries sent by clients, the cap on updaters, and sorting."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ def test_an_entry_is_written_in_full() -> None:
     ]
 
 
-def test_no_manager_is_unknown() -> None:
+def test_empty_manager_name_becomes_unknown() -> None:
     made = written(config_map(data={"k": "v"}), manager="")
     assert made["metadata"]["managedFields"][0]["manager"] == "unknown"
 
 
-def test_an_empty_object_is_not_tracked_then_or_later() -> None:
+def test_object_created_without_fields_stays_untracked() -> None:
     live = written(config_map())
     assert "managedFields" not in live["metadata"]
     assert "managedFields" not in written(config_map(data={"k": "v"}), live)["metadata"]
 
 
 @pytest.mark.parametrize("reset", [[{}], [{"manager": ""}]])
-def test_clients_can_make_the_server_forget(reset: Any) -> None:
+def test_client_can_reset_managed_fields(reset: Any) -> None:
     live = written(config_map(data={"k": "v"}))
     new = config_map(data={"k": "w"})
     new["metadata"]["managedFields"] = reset
@@ -71,7 +71,7 @@ def test_clients_can_make_the_server_forget(reset: Any) -> None:
     assert "managedFields" not in written(config_map(data={"k": "w"}), live, cleared=True)["metadata"]
 
 
-def test_through_a_subresource_what_is_sent_does_not_count() -> None:
+def test_managed_fields_sent_to_a_subresource_are_ignored() -> None:
     live = written(config_map(data={"k": "v"}))
     new = config_map(data={"k": "v"})
     new["metadata"]["managedFields"] = [{}]
@@ -105,7 +105,7 @@ def test_malformed_entries_are_ignored(bad: dict[str, Any]) -> None:
     assert written(new, live)["metadata"]["managedFields"] == live["metadata"]["managedFields"]
 
 
-def test_entries_that_own_nothing_or_are_of_no_version_vanish() -> None:
+def test_entries_without_fields_or_of_unknown_versions_are_dropped() -> None:
     live = written(config_map(data={"k": "v"}))
     new = config_map(data={"k": "v"})
     new["metadata"]["managedFields"] = [
@@ -115,7 +115,7 @@ def test_entries_that_own_nothing_or_are_of_no_version_vanish() -> None:
     assert "managedFields" not in written(new, live)["metadata"]
 
 
-def test_entries_sent_with_a_create_lose_what_it_sets() -> None:
+def test_entries_sent_with_a_create_lose_fields_that_it_sets() -> None:
     new = config_map(data={"k": "v"})
     new["metadata"]["managedFields"] = [
         entry("forged", {"f:data": {"f:k": {}}}),
@@ -138,7 +138,7 @@ def test_entries_are_sorted_by_operation_time_manager_version_and_subresource() 
     assert managers.encode(managers.decode(reversed(entries), trusted=True)) == entries
 
 
-def test_the_oldest_of_many_updaters_become_one() -> None:
+def test_oldest_updaters_are_merged_into_ancient_changes() -> None:
     world = World()
     data = {}
     for n in range(13):
@@ -158,7 +158,7 @@ def test_appliers_are_not_capped() -> None:
     assert len(world.owners) == 12
 
 
-def test_one_manager_has_an_entry_for_each_way_of_writing() -> None:
+def test_manager_has_an_entry_per_operation_version_and_subresource() -> None:
     world = World()
     world.apply({"a": "x"}, "m")
     world.update({"a": "x", "b": "y"}, "m")
@@ -168,7 +168,7 @@ def test_one_manager_has_an_entry_for_each_way_of_writing() -> None:
     assert ways == [("Apply", None), ("Update", None), ("Update", "status")]
 
 
-def test_an_update_that_changes_nothing_leaves_entries_alone() -> None:
+def test_unchanged_update_leaves_entries_unchanged() -> None:
     world = World()
     world.update({"a": "x"}, "one")
     assert world.object is not None
@@ -177,7 +177,7 @@ def test_an_update_that_changes_nothing_leaves_entries_alone() -> None:
     assert world.object["metadata"]["managedFields"] == before
 
 
-def test_what_no_longer_fits_its_schema_loses_its_owners() -> None:
+def test_object_that_no_longer_fits_its_schema_loses_its_entries() -> None:
     world = World()
     world.update({"a": "x", "count": 1}, "one")
     assert world.object is not None
@@ -186,7 +186,7 @@ def test_what_no_longer_fits_its_schema_loses_its_owners() -> None:
     assert world.owners == {}
 
 
-def test_duplicates_are_owned_as_one() -> None:
+def test_duplicate_list_items_are_owned_as_one() -> None:
     world = World()
     world.update({"set": ["x", "x", "y"], "parts": [{"name": "p"}, {"name": "p", "size": 1}]}, "one")
     assert world.owners == {

@@ -1,4 +1,4 @@
-"""What must hold of apply whatever is applied."""
+"""Properties that hold for every apply."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_appliers_of_disjoint_fields_commute(config: dict[str, Any], mine: set[s
 
 @given(st.lists(st.tuples(_managers, _configurations, st.booleans()), min_size=1, max_size=5))
 @FEW
-def test_all_that_is_there_is_owned(history: list[Any]) -> None:
+def test_every_field_of_the_object_is_owned(history: list[Any]) -> None:
     world = World()
     for manager, content, by_update in history:
         if by_update and world.object is not None:
@@ -123,14 +123,14 @@ def test_all_that_is_there_is_owned(history: list[Any]) -> None:
 
 
 @given(_configurations)
-def test_a_configuration_taken_out_of_itself_leaves_nothing(config: dict[str, Any]) -> None:
+def test_removing_a_configuration_from_itself_leaves_nothing(config: dict[str, Any]) -> None:
     fields = with_structs(KIND, claimed(KIND, config))
     assert remove(KIND, config, fields) is None
 
 
 @given(_configurations, _configurations)
 @FEW
-def test_a_merge_holds_what_both_say(live: dict[str, Any], config: dict[str, Any]) -> None:
+def test_merge_contains_both_configurations(live: dict[str, Any], config: dict[str, Any]) -> None:
     merged = merge(KIND, live, config)
     assert not problems(KIND, merged)
     fields = claimed(KIND, merged)
@@ -139,5 +139,5 @@ def test_a_merge_holds_what_both_say(live: dict[str, Any], config: dict[str, Any
 
 
 @given(_configurations)
-def test_what_is_claimed_is_there(config: dict[str, Any]) -> None:
+def test_claimed_fields_exist_in_the_configuration(config: dict[str, Any]) -> None:
     assert not sets.difference(claimed(KIND, config), everything(KIND, config))

@@ -21,7 +21,7 @@ def members(fields: Set) -> set[tuple[str, ...]]:
 
 
 def assert_well_formed(node: Set, root: bool = True) -> None:
-    """Sorted everywhere, and no node without a member."""
+    """Checks that a set is sorted everywhere and that every node has a member."""
     assert list(node) == sorted(node, key=paths.order)
     assert root or set(node) != {"."}
     for element, inner in node.items():
@@ -30,7 +30,7 @@ def assert_well_formed(node: Set, root: bool = True) -> None:
 
 
 @given(_paths, _paths)
-def test_algebra_is_that_of_the_members(left: list[Any], right: list[Any]) -> None:
+def test_set_operations_equal_operations_on_members(left: list[Any], right: list[Any]) -> None:
     a, b = sets.of_paths(*left), sets.of_paths(*right)
     assert members(a) == set(left)
     for made, expected in (
@@ -49,7 +49,7 @@ def test_algebra_is_that_of_the_members(left: list[Any], right: list[Any]) -> No
 
 
 @given(_paths)
-def test_reading_what_was_written_changes_nothing(of: list[Any]) -> None:
+def test_fieldsv1_round_trip(of: list[Any]) -> None:
     fields = sets.of_paths(*of)
     assert json.dumps(fieldsv1.parse(json.loads(json.dumps(fields)))) == json.dumps(fields)
 
@@ -85,7 +85,7 @@ def test_elements_sort_by_kind_and_content() -> None:
         (["f:x", "v:true", "i:3"], ".x[=true][3]"),
     ],
 )
-def test_paths_as_messages_show_them(path: list[str], shown: str) -> None:
+def test_paths_are_formatted_for_messages(path: list[str], shown: str) -> None:
     assert paths.shown(path) == shown
 
 
@@ -94,7 +94,7 @@ def test_markup_is_escaped_in_elements() -> None:
     assert paths.canonical('v:"a<b"') == 'v:"a\\u003cb"'
 
 
-def test_one_spelling_for_what_clients_send() -> None:
+def test_path_elements_from_clients_are_canonicalized() -> None:
     sent = {"f:b": {'k:{ "z": 1, "a": "x" }': {"f:c": None, ".": {}}}, "f:a": {}, "x:future": {"f:d": {}}}
     assert json.dumps(fieldsv1.parse(sent)) == json.dumps(
         {"f:a": {}, "f:b": {'k:{"a":"x","z":1}': {".": {}, "f:c": {}}}}
@@ -104,6 +104,6 @@ def test_one_spelling_for_what_clients_send() -> None:
 @pytest.mark.parametrize(
     "bad", [{"f": {}}, {"ff": {}}, {"k:[1]": {}}, {"v:{": {}}, {"i:x": {}}, {"f:a": 1}, []]
 )
-def test_what_is_no_field_set(bad: Any) -> None:
+def test_invalid_field_sets_are_rejected(bad: Any) -> None:
     with pytest.raises(ValueError, match=r"."):
         fieldsv1.parse(bad)

@@ -1,4 +1,4 @@
-"""All that a value holds: what the functions made for each type find is what a plain walk finds."""
+"""Field sets of whole values: the compiled functions equal a plain walk."""
 
 from __future__ import annotations
 
@@ -98,13 +98,13 @@ def _node(children: Set) -> Set:
 
 
 def spelled(fields: Set) -> bytes:
-    """With its order, which clients see."""
+    """JSON text, because clients see the order of a set."""
     return orjson.dumps(fields)
 
 
 @given(pods)
 @SOME
-def test_what_a_pod_holds_is_what_a_plain_walk_finds(pod: dict[str, Any]) -> None:
+def test_field_set_of_a_pod_equals_a_plain_walk(pod: dict[str, Any]) -> None:
     try:
         expected = plainly(KIND, pod)
     except BadValue:
@@ -116,7 +116,7 @@ def test_what_a_pod_holds_is_what_a_plain_walk_finds(pod: dict[str, Any]) -> Non
 
 @given(st.lists(things, min_size=1, max_size=3))
 @SOME
-def test_what_a_thing_holds_is_what_a_plain_walk_finds(many: list[dict[str, Any]]) -> None:
+def test_field_set_of_a_thing_equals_a_plain_walk(many: list[dict[str, Any]]) -> None:
     kind = type_of(THING)
     for thing in [*many, *many]:
         try:
@@ -130,7 +130,7 @@ def test_what_a_thing_holds_is_what_a_plain_walk_finds(many: list[dict[str, Any]
 
 @given(pods)
 @SOME
-def test_who_creates_a_pod_owns_all_that_nothing_has_not(pod: dict[str, Any]) -> None:
+def test_creator_of_a_pod_owns_all_fields_but_zero_values(pod: dict[str, Any]) -> None:
     pod["metadata"].pop("managedFields", None)
     try:
         held = sets.difference(plainly(KIND, pod), plainly(KIND, empty(POD)))
@@ -144,17 +144,17 @@ def test_who_creates_a_pod_owns_all_that_nothing_has_not(pod: dict[str, Any]) ->
 
 
 @given(st.recursive(TEXT, lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner), max_leaves=10))
-def test_what_has_no_schema_is_split_where_it_holds_maps(value: Any) -> None:
+def test_value_without_schema_is_split_at_maps(value: Any) -> None:
     assert spelled(everything(FREE, value)) == spelled(plainly(FREE, value))
 
 
-def test_keys_of_other_types_have_their_order() -> None:
+def test_list_keys_of_other_types_are_ordered() -> None:
     parts = type_of(THING)
     value = {"set": ["b", "a", "b"], "ports": [{"port": 10}, {"port": 9, "protocol": "UDP"}, {"port": 9}]}
     assert spelled(everything(parts, value)) == spelled(plainly(parts, value))
 
 
-def test_shapes_are_forgotten_when_there_are_many() -> None:
+def test_shape_cache_is_bounded() -> None:
     labels = KIND.map.child("metadata")[1].map.child("labels")[1]  # type: ignore[union-attr, index]
     assert labels.map is not None
     for number in range(2 * labels.map.shapes.entries):

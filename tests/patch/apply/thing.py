@@ -1,4 +1,4 @@
-"""A kind with one field for each way in which values can be split, and a world with one object of it."""
+"""Test kind with a field for each way to split values, and a helper with one object of it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ things = st.fixed_dictionaries(
 
 
 class World:
-    """One object, written by many."""
+    """One object with many writers."""
 
     def __init__(self, schema: Schema = THING) -> None:
         self.schema = schema
@@ -100,7 +100,7 @@ class World:
 
     @property
     def content(self) -> dict[str, Any]:
-        """The object without what all objects have."""
+        """Object without the fields that all objects have."""
         assert self.object is not None
         metadata = {k: v for k, v in self.object["metadata"].items() if k not in ("name", "managedFields")}
         content = {k: v for k, v in self.object.items() if k not in ("apiVersion", "kind", "metadata")}
@@ -118,7 +118,7 @@ class World:
 
 
 def without_nulls(value: Any) -> Any:
-    """What decoding does to nulls."""
+    """Value without nulls, as decoding gives it."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""Tables of cases in YAML, read as the specification of what they are named after."""
+"""YAML tables of test cases, which serve as specification."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Server-side apply and managedFields, in layers that only look down.
+"""Server-side apply and managedFields, in layers that import only lower layers.
 
-`paths` and `sets` (where), `typed` (of which type), `fields`, `whole`, `compare`, `merge` (values with their types),
-`managers`, `created` and `ownership` (who), and on top what the verbs call: `update_managed_fields` and `apply`.
+`paths` and `sets` are field sets. `typed` has the types. `fields`, `whole`, `compare` and `merge` work on
+values and their types. `managers`, `created` and `ownership` track the owners. The verbs call
+`update_managed_fields` and `apply`.
 """
 
 from kubist.patch.apply.requests import apply, restore_times, update_managed_fields

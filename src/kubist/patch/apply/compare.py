@@ -1,4 +1,4 @@
-"""What changed between two values of one type: the fields added, those modified and those removed."""
+"""Comparison of two values of one type: sets of added, modified and removed fields."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Comparison:
         self._changed: Set | None = None
 
     def without(self, fields: Set) -> Comparison:
-        """Leave out `fields` and all below them."""
+        """Comparison without `fields` and everything below them."""
         if not any(part.keys() & fields.keys() for part in (self.added, self.modified, self.removed)):
             return self
         return Comparison(
@@ -44,7 +44,7 @@ def compare(kind: Type, old: dict[str, Any], new: dict[str, Any]) -> Comparison:
 
 
 def changed(kind: Type, old: Any, new: Any) -> Set | None:
-    """The node of what is changed or added in a value that was there before; None: nothing is."""
+    """Field set node of the added and modified fields of an existing value. None: unchanged."""
     if old == new:
         return None
     into: Parts = {}, {}, {}
@@ -53,7 +53,7 @@ def changed(kind: Type, old: Any, new: Any) -> Set | None:
 
 
 def _compare(kind: Type, element: str, old: Any, new: Any, into: Parts) -> None:
-    """Two values, both there and not equal. Null stands for an empty container if the other is one."""
+    """Compares two present, unequal values. Null counts as an empty container if the other value is a container."""
     if type(old) is type(new) is str:
         into[1][element] = LEAF
         return
@@ -165,7 +165,7 @@ def _ordered(parts: Parts) -> Parts:
 
 
 def _named(items: ListType, values: list[Any]) -> dict[str, list[Any]]:
-    """Items by name. Those that share one are taken together."""
+    """Items by path element. Items with the same path element are in one list."""
     named: dict[str, list[Any]] = {}
     for item in values:
         named.setdefault(items.name(item), []).append(item)

@@ -1,4 +1,4 @@
-"""Fields that an apply would take from other managers, and how a client is told."""
+"""Apply conflicts: fields owned by other managers, and the error message for the client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Conflicts = dict[Identity, Set]
 
 
 def without(conflicts: Conflicts, allowed: Set) -> Conflicts:
-    """The conflicts that are left when those about `allowed` do not count."""
+    """Conflicts without the fields in `allowed`."""
     rest = {identity: sets.difference(fields, allowed) for identity, fields in conflicts.items()}
     return {identity: fields for identity, fields in rest.items() if fields}
 

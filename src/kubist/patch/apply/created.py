@@ -1,6 +1,7 @@
-"""What the creator of an object owns: all that it holds, but for what an empty one has and what nobody owns.
+"""Field set of the creator: all fields of the object except zero values and never-owned fields.
 
-It is what comparing with an empty object finds. Every kind gets a function that knows the outcome for each shape.
+The result is the same as a comparison with an empty object. Each schema gets a function that caches the result
+by shape.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ from kubist.patch.apply.whole import made, of_leaf
 from kubist.schema.node import UNSET, Schema
 
 Walk = Callable[[Any], Set | None]
-"""The node of a value; None: neither it nor anything below is owned."""
+"""Function from a value to its field set node. None: neither the value nor any field below it is owned."""
 Shape = tuple[Set, list[tuple[str, str, Walk]]]
-"""As in `whole.py`."""
+"""Same as in `whole.py`."""
 
 
 @lru_cache(maxsize=512)
 def creator(schema: Schema, reset: tuple[str, ...]) -> Walk:
-    """What the creator owns of an object; `reset` are the fields that this way of creating never sets."""
+    """Function for the creator's field set. `reset` has the fields that this endpoint never sets (resetFields)."""
     split = type_of(schema).map
     assert split is not None
     return _of_maps(split, empty(schema), dotted(*reset), NEVER_OWNED)
 
 
 def _walk(kind: Type, before: Any, reset: Set | None, never: Set | None) -> Walk:
-    """For values that an empty object has as `before` (UNSET: not at all), with what both sets have of them."""
+    """Function for values whose zero value is `before` (UNSET: absent), with the nodes of both sets for this value."""
     whole, split = kind.whole or made(kind), kind.map
     if reset is never is None:
         if before is UNSET:
@@ -56,7 +57,7 @@ def _walk(kind: Type, before: Any, reset: Set | None, never: Set | None) -> Walk
 
 
 def _inside(node: Set) -> Set | None:
-    """What there is below a value that took the place of null."""
+    """Node of the fields below a value that replaced null."""
     if node:
         node = node.copy()
         del node[SELF]
@@ -67,7 +68,7 @@ def _inside(node: Set) -> Set | None:
 def _of_maps(
     split: MapType, before: Any, reset: Set, never: Set | None, otherwise: Walk | None = None
 ) -> Walk:
-    """For maps of a type; values that are none go the other way."""
+    """Function for maps of a type. `otherwise` handles values that are not maps."""
     member = before is UNSET and (never is None or not is_member(never))
     least = 1 if member else 0
     nothing = LEAF if member else None

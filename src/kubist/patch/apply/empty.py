@@ -1,4 +1,4 @@
-"""The object of a kind before anything is set: what a create is compared with, and an apply starts from."""
+"""Empty object of a kind: a create is compared with it, and an apply that creates starts from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubist.schema.node import Schema
 
 @lru_cache(maxsize=512)
 def empty(schema: Schema) -> dict[str, Any]:
-    """Not to be written to. Only built-in types have fields that are there although nobody set them."""
+    """Empty object with its zero values. Callers must not modify it. Only built-in types have zero values."""
     if not schema.name:
         return {}
     obj: dict[str, Any] = decode(schema, {})

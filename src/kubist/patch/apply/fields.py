@@ -1,4 +1,5 @@
-"""The fields that an applied configuration claims, and what schemas make of sets. All that a value holds: `whole`."""
+"""Field set that an applied configuration claims, and adaptation of sets to schemas. The set of a whole value
+is in `whole`."""
 
 from __future__ import annotations
 
@@ -9,12 +10,12 @@ from kubist.patch.apply.typed import FREE, MapType, Type
 
 
 def claimed(kind: Type, obj: dict[str, Any]) -> Set:
-    """What applying `obj` claims: leaves, elements of lists, keys of maps; not the structs around them."""
+    """Field set that applying `obj` claims: leaves, list elements and map keys, but not the structs around them."""
     return _claimed(kind, obj, member=False) or LEAF if obj else LEAF
 
 
 def _claimed(kind: Type, value: Any, member: bool) -> Set | None:
-    """The node of a value, which is a member anyway or only if nothing else can be. None: no node."""
+    """Node of a value. `member`: the value itself is a member. None: no node."""
     if isinstance(value, dict):
         split = kind.map
         if not value or split is None or split.atomic:
@@ -48,7 +49,7 @@ def _claimed(kind: Type, value: Any, member: bool) -> Set | None:
 
 
 def with_structs(kind: Type | None, fields: Set) -> Set:
-    """`fields` and the structs that lead to them."""
+    """`fields` plus the structs that contain them."""
     split = kind.map if kind is not None else None
     made: Set = {}
     for element, node in fields.items():
@@ -69,7 +70,7 @@ def with_structs(kind: Type | None, fields: Set) -> Set:
 
 
 def reconciled(kind: Type, fields: Set) -> Set:
-    """`fields`, which may come from an older schema: what has become atomic since is owned as a whole."""
+    """`fields` adapted to the schema: an atomic value is owned as a whole, even if an older schema split it."""
     made: Set | None = None
     for element, node in fields.items():
         if not node:
@@ -93,7 +94,7 @@ def _inner(kind: Type, element: str) -> Type | None:
 
 
 def below(fields: Set, element: str) -> Set:
-    """What a set holds inside an element."""
+    """Members of a set below an element."""
     node: Set = fields.get(element, LEAF)
     return node
 

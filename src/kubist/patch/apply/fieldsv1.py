@@ -1,4 +1,4 @@
-"""FieldsV1 as clients send it: read into a set, or refused. What the server itself wrote needs no reading."""
+"""FieldsV1 from clients, parsed and validated. Sets that the server wrote need no parsing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubist.patch.apply.sets import LEAF, SELF, Set, ordered, union_all
 
 
 def parse(raw: Any) -> Set:
-    """The set; a `ValueError` if there is none in it. Elements of unknown kinds are left out."""
+    """Parsed field set. ValueError if `raw` is invalid. Path elements of unknown types are dropped."""
     if raw is None:
         return LEAF
     node, _ = _parse(raw)
@@ -17,7 +17,7 @@ def parse(raw: Any) -> Set:
 
 
 def _parse(raw: Any) -> tuple[Set, bool]:
-    """What is below a node, and whether the node says itself to be a member."""
+    """Node below an element, and whether the element itself is a member."""
     if raw is None:
         return LEAF, True
     if not isinstance(raw, dict):

@@ -1,6 +1,6 @@
-"""Objects that `kubectl apply` managed from the client's side, by an annotation with what it last applied.
+"""Client-side apply: objects with the annotation kubectl.kubernetes.io/last-applied-configuration.
 
-When the manager `kubectl` comes to apply on the server's side, what the annotation covers is its own already.
+When the field manager `kubectl` first applies on the server, it owns the fields that the annotation covers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_ANNOTATIONS_BYTES = 256 * 1024
 
 
 def covered(kind: Type, live: dict[str, Any], api_version: str) -> Set:
-    """The fields that the annotation of `live` covers: said there, and still as said."""
+    """Fields that the annotation of `live` covers: in the annotation, and unchanged since."""
     text = _annotations(live).get(ANNOTATION)
     if not text:
         return LEAF
@@ -45,7 +45,7 @@ def covered(kind: Type, live: dict[str, Any], api_version: str) -> Set:
 
 
 def renew(obj: dict[str, Any], applied: dict[str, Any]) -> dict[str, Any]:
-    """`obj` with its annotation, if it has one, saying what was applied now."""
+    """`obj` with its last-applied annotation, if present, set to the configuration applied now."""
     annotations = _annotations(obj)
     if not annotations.get(ANNOTATION):
         return obj

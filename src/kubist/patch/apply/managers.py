@@ -1,4 +1,4 @@
-"""managedFields: who owns which fields. Entries are read into `Managed` and written back in their order."""
+"""managedFields entries: decoding to `Managed`, and encoding in their order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NEVER_OWNED = dotted(
 
 
 class Identity(NamedTuple):
-    """Who: a manager is another one for each operation and sub-resource, an updater also for each version."""
+    """Identity of a field manager: manager, operation and subresource; for updates also the apiVersion."""
 
     manager: str
     operation: str
@@ -38,7 +38,7 @@ class Identity(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What managers sort by where nothing else decides."""
+        """JSON form. The last sort criterion for managers."""
         parts = {
             "manager": self.manager,
             "operation": self.operation,
@@ -57,7 +57,7 @@ def updater(manager: str, api_version: str, subresource: str) -> Identity:
 
 
 class Owned(NamedTuple):
-    """What a manager owns, in the version in which it wrote."""
+    """Field set of a manager, in the version in which the manager wrote."""
 
     api_version: str
     fields: Set
@@ -68,7 +68,8 @@ Managed = dict[Identity, Owned]
 
 
 def decode(entries: Any, *, trusted: bool) -> Managed:
-    """The entries; a `ValueError` if one is not valid. `trusted` ones the server has written."""
+    """Parsed entries. ValueError if an entry is invalid. `trusted`: the server wrote them, so field sets need
+    no parsing."""
     managed: Managed = {}
     for index, entry in enumerate(entries or ()):
         operation = entry.get("operation")
@@ -95,7 +96,7 @@ def decode(entries: Any, *, trusted: bool) -> Managed:
 
 
 def encode(managed: Managed) -> list[dict[str, Any]]:
-    """The entries in order: by operation, time, manager, version and sub-resource."""
+    """Entries sorted by operation, time, manager, version and subresource."""
     items = managed.items() if len(managed) == 1 else sorted(managed.items(), key=_order)
     return [_entry(identity, owned) for identity, owned in items]
 
@@ -123,8 +124,8 @@ def _entry(identity: Identity, owned: Owned) -> dict[str, Any]:
 
 
 def is_reset(entries: Any) -> bool:
-    """Whether the entries ask to forget all owners: an empty list, or one of nothing but an empty entry. An entry
-    with a set of fields, even of none, is not empty."""
+    """Whether the entries reset all owners: an empty list, or a list with one empty entry. An entry with
+    fieldsV1, even an empty one, is not empty."""
     if not isinstance(entries, list):
         return False
     if len(entries) != 1:
@@ -133,7 +134,7 @@ def is_reset(entries: Any) -> bool:
 
 
 def validate(entries: Any) -> str:
-    """What is wrong with entries that came back from admission; empty if nothing is."""
+    """Validation error of entries that admission changed. Empty if they are valid."""
     try:
         decode(entries, trusted=False)
     except ValueError as bad:
@@ -146,7 +147,8 @@ def tracked(fields: Set) -> Set:
 
 
 def cap_updaters(managed: Managed) -> None:
-    """Let the oldest updaters of a version be one, `ancient-changes`, until not too many are left."""
+    """Merges the oldest updaters of a version into `ancient-changes` until at most MAX_UPDATE_MANAGERS updaters
+    are left."""
     if len(managed) <= MAX_UPDATE_MANAGERS:
         return
     updaters = [item for item in managed.items() if item[0].operation == "Update"]
@@ -176,6 +178,6 @@ def cap_updaters(managed: Managed) -> None:
 
 
 def differ_only_in_time(old: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]) -> bool:
-    """Whether two lists of entries say the same but for when."""
+    """Whether two lists of entries are equal except for their times."""
     pairs = list(zip(old, new, strict=True))
     return all({**a, "time": None} == {**b, "time": None} for a, b in pairs)

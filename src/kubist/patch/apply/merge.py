@@ -1,4 +1,4 @@
-"""An applied configuration merged into an object, and fields taken out of one. Arguments are left alone."""
+"""Merges an applied configuration into an object, and removes fields from an object. Arguments are not modified."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubist.patch.apply.typed import ListType, Type
 
 
 def merge(kind: Type, live: Any, applied: Any) -> Any:
-    """`live` with all that `applied` says. Null empties what is atomic and leaves the rest as it is."""
+    """`live` merged with `applied`. Null clears an atomic value and leaves other values unchanged."""
     if isinstance(live, dict) and (isinstance(applied, dict) or applied is None):
         split = kind.map
         if split is None or split.atomic or not (live or applied):
@@ -33,7 +33,7 @@ def merge(kind: Type, live: Any, applied: Any) -> Any:
 
 
 def _merge_lists(items: ListType, live: list[Any], applied: list[Any]) -> list[Any]:
-    """The order is that of `applied`; what only `live` has stays where it is among the others."""
+    """Merges keyed lists or sets. The order is that of `applied`; elements only in `live` keep their place."""
     live_names = [items.name(item) for item in live]
     applied_names = [items.name(item) for item in applied]
     wanted = dict(zip(applied_names, applied, strict=True))
@@ -60,7 +60,7 @@ def _merge_lists(items: ListType, live: list[Any], applied: list[Any]) -> list[A
                 left, right, expected = left + 1, right + 1, next(shared, None)
                 continue
             if name in wanted and expected is not None and name != expected:
-                left += 1  # Its turn comes where `applied` has it.
+                left += 1  # The item is placed where `applied` has it.
                 continue
         if left < len(live):
             name = live_names[left]
@@ -80,7 +80,7 @@ def _merge_lists(items: ListType, live: list[Any], applied: list[Any]) -> list[A
 
 
 def remove(kind: Type, value: Any, fields: Set) -> Any:
-    """`value` without the members of `fields`. What nothing is left of becomes null."""
+    """`value` without the members of `fields`. An emptied container becomes null."""
     if isinstance(value, dict):
         split = kind.map
         if not value or split is None or split.atomic:

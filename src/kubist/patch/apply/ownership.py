@@ -1,5 +1,8 @@
-"""Who owns what after a write. An update takes what it changes; an apply claims what it says, may meet
-conflicts, and lets go of what it no longer says."""
+"""Field ownership after a write.
+
+An update owns the fields that it changes. An apply owns the fields in its configuration, may cause conflicts,
+and gives up fields that it no longer contains.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from kubist.patch.apply.versions import Changes, Object, Versions
 
 
 class Conflicting(Exception):
-    """An apply met fields of others, and was not to force them."""
+    """An apply without force changed fields of other managers."""
 
     def __init__(self, conflicts: Conflicts) -> None:
         super().__init__()
@@ -27,7 +30,7 @@ class Conflicting(Exception):
 def update(
     versions: Versions, old: Object, new: Object, managed: Managed, who: Identity, reset: Set, now: str
 ) -> Managed:
-    """The owners after `who` has made `new` out of `old`."""
+    """Owners after `who` updated `old` to `new`."""
     changes = Changes(versions, old, new, reset)
     managed = _reconciled(versions, old, managed)
     own = managed.pop(who, None)
@@ -55,7 +58,7 @@ def apply(
     now: str,
     force: bool,
 ) -> tuple[Object, Managed]:
-    """The object, not yet defaulted, and its owners after `who` has applied; `live` if nothing changed."""
+    """Object, not yet defaulted, and its owners after `who` applied. Returns `live` itself if nothing changed."""
     managed = _reconciled(versions, live, managed)
     last = managed.get(who)
     claim = sets.recursive_difference(claimed(versions.kind, applied), reset)
@@ -73,7 +76,7 @@ def apply(
 
 
 def _reconciled(versions: Versions, obj: Object, managed: Managed) -> Managed:
-    """The owners that count: of versions that exist, with fields that the schema still splits."""
+    """Owners without those of unknown versions, with field sets adapted to the current schema."""
     result: Managed = {}
     kinds: dict[str, Type | None] = {versions.api_version: versions.kind}
     for identity, owned in managed.items():
@@ -90,13 +93,13 @@ def _reconciled(versions: Versions, obj: Object, managed: Managed) -> Managed:
 
 @bounded_cache(entries=1024, key_length=4096)
 def _as_the_schema_splits(kind: Type, fields: bytes) -> bool:
-    """Whether there is nothing to reconcile. Many objects are owned alike, and each is written more than once."""
+    """Whether the field set needs no adaptation. Cached, because many objects have the same field sets."""
     held = orjson.loads(fields)
     return reconciled(kind, held) is held
 
 
 def _taken(managed: Managed, changes: Changes) -> tuple[Managed, Conflicts]:
-    """What is left to the owners without changed and removed fields, and which of the changed were theirs."""
+    """Owners without the changed and removed fields, and the changed fields they owned (conflicts)."""
     left: Managed = {}
     conflicts: Conflicts = {}
     for identity, owned in managed.items():
@@ -115,7 +118,7 @@ def _taken(managed: Managed, changes: Changes) -> tuple[Managed, Conflicts]:
 
 
 def _pruned(versions: Versions, merged: Object, managed: Managed, last: Owned | None, claim: Set) -> Object:
-    """`merged` without what was applied last time, is not now, and belongs to nobody else."""
+    """`merged` without fields that `last` applied, this apply omits, and no other manager owns."""
     if last is None or not last.fields:
         return merged
     if last.api_version == versions.api_version and not sets.difference(last.fields, claim):
@@ -139,7 +142,7 @@ def _pruned(versions: Versions, merged: Object, managed: Managed, last: Owned | 
 def _with_owned(
     versions: Versions, whole: Object, rest: Object, api_version: str, managed: Managed
 ) -> Object:
-    """`rest`, which lacks something of `whole`, with what any manager owns put back."""
+    """`rest`, a part of `whole`, with all fields that any manager owns put back."""
     owned: dict[str, list[Set]] = {api_version: []}
     for entry in managed.values():
         owned.setdefault(entry.api_version, []).append(entry.fields)

@@ -1,5 +1,8 @@
-"""Path elements, spelled as in FieldsV1: `f:name` a field, `k:{"name":"a"}` an element of a keyed list,
-`v:"a"` an element of a set, `i:0` an index. Equal elements have equal spellings, so plain strings do."""
+"""Path elements in FieldsV1 form.
+
+`f:name` is a field, `k:{"name":"a"}` an element of a keyed list, `v:"a"` an element of a set and `i:0` an
+index. Equal elements have equal strings.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def field(name: str) -> Element:
 
 
 def key(pairs: Iterable[tuple[str, Any]]) -> Element:
-    """An element by its key fields, which must come sorted by name."""
+    """Element of a keyed list from its key fields, which must be sorted by name."""
     return "k:{" + ",".join(f"{_json(name)}:{_json(value)}" for name, value in pairs) + "}"
 
 
@@ -29,7 +32,7 @@ def value(of: Any) -> Element:
 
 
 def _json(of: Any) -> str:
-    """A value as it is written: 1.0 is 1."""
+    """JSON text of a value. 1.0 is written as 1."""
     text = orjson.dumps(of).decode() if isinstance(of, (str, int)) else written(of, exponent_digits=2)
     if "<" in text or ">" in text or "&" in text:
         text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
@@ -37,9 +40,9 @@ def _json(of: Any) -> str:
 
 
 def canonical(element: Element) -> Element | None:
-    """The one spelling of an element that may come from anywhere. None: of a kind that only the future knows.
+    """Canonical form of an element from a client. None: an unknown type of element.
 
-    A malformed one is a `ValueError`.
+    A malformed element is a ValueError.
     """
     if len(element) < 2:
         raise ValueError("key must be 2 characters long:")
@@ -64,7 +67,7 @@ def canonical(element: Element) -> Element | None:
 
 @bounded_cache(entries=4096, key_length=256)
 def order(element: Element) -> tuple[Any, ...]:
-    """What elements sort by: fields, then keys, then values, then indices, each by content."""
+    """Sort key: fields, then keys, then values, then indices, each by content."""
     content = element[2:]
     match element[0]:
         case "f":
@@ -81,7 +84,7 @@ def order(element: Element) -> tuple[Any, ...]:
 
 
 def _rank(of: Any) -> tuple[Any, ...]:
-    """Values of different types have an order, too."""
+    """Sort key of a value. Values of different types are ordered by type."""
     if isinstance(of, bool):
         return (2, of)
     if isinstance(of, (int, float)):
@@ -96,7 +99,7 @@ def _rank(of: Any) -> tuple[Any, ...]:
 
 
 def shown(path: Iterable[Element]) -> str:
-    """A path as messages show it: `.spec.ports[port=80,protocol="TCP"].name`."""
+    """Path in the form of error messages: `.spec.ports[port=80,protocol="TCP"].name`."""
     return "".join(map(_shown_element, path))
 
 

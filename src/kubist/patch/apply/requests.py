@@ -1,4 +1,4 @@
-"""What the verbs call: keep the managedFields of a written object, and apply a configuration."""
+"""Entry points for the verbs: update managedFields of a written object, and apply a configuration."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def update_managed_fields(
     cleared: bool = False,
     convert: Convert | None = None,
 ) -> None:
-    """Set `metadata.managedFields` of `new`, which a create (`live` is None), update or patch is to store.
+    """Sets `metadata.managedFields` of `new`, the result of a create (`live` is None), update or patch.
 
-    Both objects are in the version of the request, decoded and defaulted, and not yet changed by admission.
-    `reset_fields` are the dotted paths that this way of writing never changes. `cleared`: the client sent an
-    empty list, which decoding does not keep. An object that nobody owns anything of stays untracked.
+    Both objects are in the version of the request, decoded and defaulted, before admission. `reset_fields` are
+    the dotted paths that this endpoint never changes. `cleared`: the client sent an empty list, which decoding
+    drops. A live object without managedFields stays untracked.
     """
     metadata = new["metadata"]
     sent = metadata.pop("managedFields", [] if cleared else None)
@@ -62,7 +62,7 @@ def update_managed_fields(
 
 
 def _live_or_sent(stored: Any, sent: Any) -> Managed:
-    """The owners before an update: as the client says, if that can be read; else as they were."""
+    """Owners before an update: the ones the client sent, if valid, otherwise the stored ones."""
     if sent is not None and sent != stored:
         if managers.is_reset(sent):
             return {}
@@ -79,7 +79,8 @@ def _live_or_sent(stored: Any, sent: Any) -> Managed:
 
 
 def _no_longer_fits(schema: Schema, *objects: Object) -> str:
-    """What in objects contradicts the schema. Only that of a custom resource can have changed under them."""
+    """Error message if an object does not match its schema. Only the schema of a custom resource can change
+    after the write."""
     if schema.name:
         return ""
     kind = type_of(schema)
@@ -108,10 +109,11 @@ def apply(
     reset_fields: Sequence[str] = (),
     convert: Convert | None = None,
 ) -> Object:
-    """The object that applying makes of `live` (None: of nothing), with its managedFields; not yet decoded
-    and defaulted. It shares parts with both arguments, which are left alone.
+    """Object that results from applying to `live` (None: create), with managedFields, not yet decoded and
+    defaulted.
 
-    Refused with `ApplyConflict`, or with another API error if `applied` cannot be applied at all.
+    The result shares parts with both arguments, which are not modified. Raises `ApplyConflict`, or another API
+    error if `applied` is invalid.
     """
     if _metadata(applied).get("managedFields") is not None:
         raise MalformedPatch("metadata.managedFields must be nil")
@@ -185,7 +187,7 @@ def _shown_kind(obj: Object) -> str:
 
 
 def restore_times(live: Object, new: Object) -> None:
-    """Give `new` the managedFields of `live` if only their times differ: then nothing has changed at all."""
+    """Gives `new` the managedFields of `live` if only their times differ, so that the write is a no-op."""
     before, after = live["metadata"].get("managedFields"), new["metadata"].get("managedFields")
     if not before or not after or len(before) != len(after):
         return

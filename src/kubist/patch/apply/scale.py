@@ -1,6 +1,6 @@
-"""The owners of an object's replicas, seen through its scale sub-resource and back.
+"""managedFields of the scale subresource, derived from those of the parent object and back.
 
-A Scale has a `spec.replicas` of its own; whoever owns it there owns the field of the object behind it.
+A Scale has its own `spec.replicas`. Its owners own the replicas field of the parent object.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _REPLICAS_PATH: Path = ("f:spec", "f:replicas")
 
 
 def to_scale(parent: Entries | None, replicas: Mapping[str, str]) -> Entries:
-    """managedFields of the scale of an object whose own are `parent`.
+    """managedFields of the scale of an object with managedFields `parent`.
 
-    `replicas` is the dotted path of the replicas in each version of the object's kind.
+    `replicas` is the dotted path of the replicas in each version of the kind.
     """
     managed = {
         identity: Owned(SCALE_VERSION, _REPLICAS, owned.time)
@@ -37,9 +37,10 @@ def to_scale(parent: Entries | None, replicas: Mapping[str, str]) -> Entries:
 def to_parent(
     parent: Entries | None, scale: Entries | None, api_version: str, replicas: Mapping[str, str]
 ) -> Entries:
-    """managedFields of the object after its scale was written, which then had `scale`.
+    """managedFields of the object after its scale was written with managedFields `scale`.
 
-    New owners of the replicas are entered in `api_version`; those who no longer own them lose them here, too.
+    New owners of the replicas get an entry in `api_version`. Managers that lost the replicas in `scale` also
+    lose them here.
     """
     scaled = managers.decode(scale, trusted=True)
     managed: Managed = {}

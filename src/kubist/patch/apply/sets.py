@@ -1,7 +1,7 @@
-"""Field sets. A set is its FieldsV1 form: `{"f:spec": {"f:replicas": {}}}` holds `.spec.replicas`.
+"""Field sets in FieldsV1 form: `{"f:spec": {"f:replicas": {}}}` contains `.spec.replicas`.
 
-A node without content is a member; one with content is a member if it also holds `.`. Sets are always sorted
-and never changed: every function makes a new one that shares what stayed the same.
+An empty node is a member. A node with content is a member if it also contains `.`. Sets are sorted and
+immutable: every function returns a new set that shares unchanged parts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kubist.patch.apply.paths import Element, order
 Set = dict[Element, Any]
 
 LEAF: Set = {}
-"""A member with nothing below it."""
+"""Member without fields below it."""
 
 SELF = "."
 
@@ -23,10 +23,10 @@ Path = tuple[Element, ...]
 
 
 def ordered(node: Set) -> Set:
-    """A node with its elements in order; what is below them is taken to be."""
+    """Node with its elements sorted. Nodes below must be sorted already."""
     if len(node) < 2:
         return node
-    if max(node) < "g":  # Only fields: their spellings sort as they do.
+    if max(node) < "g":  # Only fields: they sort by their strings.
         return {element: node[element] for element in sorted(node)}
     return {element: node[element] for element in sorted(node, key=order)}
 
@@ -56,12 +56,12 @@ def of_paths(*paths: Path) -> Set:
 
 @lru_cache(maxsize=1024)
 def dotted(*paths: str) -> Set:
-    """The set of plain fields such as `metadata.name`."""
+    """Set of plain fields, such as `metadata.name`."""
     return of_paths(*(tuple("f:" + name for name in path.split(".")) for path in paths))
 
 
 def union_all(parts: Sequence[Set]) -> Set:
-    """The union of many sets, joined in pairs: a member is copied as often as the pairs are deep."""
+    """Union of many sets, joined in pairs, so that a member is copied O(log n) times."""
     joined = list(parts)
     while len(joined) > 1:
         odd = joined[len(joined) & ~1 :]
@@ -118,12 +118,12 @@ def intersection(left: Set, right: Set) -> Set:
 
 
 def difference(left: Set, right: Set) -> Set:
-    """What is in `left` but not in `right`. A parent does not stand for its children."""
+    """Members of `left` that are not in `right`. A parent does not include its children."""
     return _subtract(left, right, recursive=False)
 
 
 def recursive_difference(left: Set, right: Set) -> Set:
-    """`left` without the members of `right` and all that is below them."""
+    """`left` without the members of `right` and everything below them."""
     return _subtract(left, right, recursive=True)
 
 
@@ -148,7 +148,7 @@ def _subtract(left: Set, right: Set, recursive: bool) -> Set:
 
 
 def left_of(mine: Set, other: Set, *, recursive: bool) -> Set | None:
-    """What stays of a node when another one is subtracted; None: nothing."""
+    """Rest of a node after subtracting another node. None: empty."""
     taken = not other or SELF in other
     if taken and (recursive or not mine):
         return None
@@ -164,7 +164,7 @@ def left_of(mine: Set, other: Set, *, recursive: bool) -> Set | None:
 
 
 def paths(fields: Set, prefix: Path = ()) -> Iterator[Path]:
-    """All members: of each node first its own, then those below."""
+    """Paths of all members: for each node its own members first, then those below."""
     for element, node in fields.items():
         if element != SELF and is_member(node):
             yield (*prefix, element)

@@ -1,7 +1,7 @@
-"""What ownership needs to know of a type: where values may be split between managers, how parts are named.
+"""Types for ownership: where a value can be split between managers, and the path elements of its parts.
 
-`Type` is made from a `Schema` once and then used by everything that walks values: field sets, comparison,
-merging. An `any` is split only where it holds maps.
+A `Type` is built once from a `Schema`. Field sets, comparison and merging use it. A value of type `any` is
+split only into its maps.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from kubist.patch.apply.paths import Element
 from kubist.schema.node import UNSET, Schema
 
 SPELLINGS = 1024
-"""How many names of items a list remembers."""
+"""Path elements of items that one list type caches."""
 
 
 class BadValue(Exception):
-    """A value that does not fit its type so badly that nothing can be said about who owns it."""
+    """Value that does not fit its type, so its owners cannot be determined."""
 
 
 class Type:
-    """The forms a value may take. Most types allow just one of them."""
+    """Forms that a value may have: scalar, list or map. Most types allow one form."""
 
     __slots__ = ("list", "map", "scalar", "whole")
 
     def __init__(self, scalar: str = "", list: ListType | None = None, map: MapType | None = None) -> None:
         self.scalar = scalar
-        """string, numeric, boolean, untyped; empty: no scalar."""
+        """string, numeric, boolean or untyped. Empty: not a scalar."""
         self.list = list
         self.map = map
         self.whole: Callable[[Any], dict[str, Any]] | None = None
-        """See `whole.py`."""
+        """Field set function of the type, see `whole.py`."""
 
     @property
     def atomic(self) -> bool:
-        """Of one owner as a whole."""
+        """Whether one manager owns the value as a whole."""
         if self.map is not None:
             return self.map.atomic
         return self.list is not None and self.list.atomic
@@ -51,12 +51,12 @@ Shapes = BoundedCache[Any, Any]
 
 
 def remembered_shapes() -> Shapes:
-    """A cache for the shapes of one type of map or list (`whole.py`)."""
+    """Cache for the shapes of one map or list type (`whole.py`)."""
     return BoundedCache(entries=64, key_length=2048)
 
 
 class MapType:
-    """A struct, a map, or (custom resources) both."""
+    """Struct, map or, for custom resources, both."""
 
     __slots__ = ("_fields", "_maker", "_schema", "atomic", "element", "shapes")
 
@@ -64,10 +64,10 @@ class MapType:
         self, element: Type | None, atomic: bool, schema: Schema | None = None, maker: _Maker | None = None
     ) -> None:
         self.element = element
-        """The type of keys that are no fields; None: there are none."""
+        """Type of keys that are not fields. None: such keys are not allowed."""
         self.atomic = atomic
         self.shapes: Shapes = remembered_shapes()
-        """What `whole.py` knows of maps with certain keys."""
+        """Cache of `whole.py` by the keys of a map."""
         self._schema = schema
         self._maker = maker
         self._fields: dict[str, tuple[Element, Type]] | None = None if schema else {}
@@ -85,7 +85,7 @@ class MapType:
         return self._fields
 
     def child(self, name: str) -> tuple[Element, Type] | None:
-        """The element and the type of a key; None for one that the type does not know."""
+        """Path element and type of a key. None: the type does not have the key."""
         field = (self._fields or self.fields).get(name)
         if field is not None:
             return field
@@ -93,7 +93,7 @@ class MapType:
 
 
 class ListType:
-    """A list that is atomic, a set of scalars, or keyed by fields of its elements."""
+    """List type: atomic, a set of scalars, or keyed by fields of its elements."""
 
     __slots__ = ("_defaults", "_identify", "_keys", "_schema", "_spell", "atomic", "element", "shapes")
 
@@ -108,10 +108,10 @@ class ListType:
         self._schema = schema
         self._defaults: dict[str, Any] | None = None
         self.shapes: Shapes = remembered_shapes()
-        """What `whole.py` knows of lists of certain items."""
+        """Cache of `whole.py` by the items of a list."""
 
     def name(self, item: Any) -> Element:
-        """The path element of an item."""
+        """Path element of an item."""
         try:
             identity = self._identify(item)
         except (KeyError, TypeError):
@@ -123,7 +123,7 @@ class ListType:
         return self._key(item) if self._keys else self._value(item)
 
     def by_name(self, items: list[Any]) -> tuple[dict[Element, Any], Collection[Element]]:
-        """The items by name, in order; and the names that more than one of them has."""
+        """Items by path element, sorted, and the path elements that several items share."""
         if len(items) == 1:
             return {self.name(items[0]): items[0]}, ()
         try:
@@ -139,8 +139,7 @@ class ListType:
         return {name: named[name] for name in sorted(named, key=paths.order)}, frozenset(repeated)
 
     def shape(self, items: list[Any]) -> Hashable:
-        """What items have to be called and which keys they have, for all lists that are alike in that; None if names
-        are not as simple as they mostly are."""
+        """Cache key of a list: identities and keys of its items. None if an identity is not a string or an integer."""
         try:
             names = tuple(map(self._identify, items))
         except (KeyError, TypeError):
@@ -150,7 +149,7 @@ class ListType:
         return (names, *map(tuple, items)) if self._keys else names
 
     def _spelled(self, identity: Any) -> Element:
-        """The path element of an item whose key fields (or which itself, in a set) are all there."""
+        """Path element of an item from its key fields, or from the item itself in a set."""
         if not self._keys:
             return paths.value(identity)
         return paths.key(zip(self._keys, identity if len(self._keys) > 1 else (identity,), strict=True))
@@ -200,7 +199,7 @@ _SORTABLE = frozenset((str, int))
 
 
 def _sortable(identities: Collection[Any]) -> bool:
-    """Whether these sort as they are: each of their parts is of the same type in all of them."""
+    """Whether the identities can be sorted directly, because each part has one type in all of them."""
     types = set(map(type, identities))
     if tuple in types:
         return all(map(_sortable, zip(*identities, strict=True)))
@@ -208,29 +207,30 @@ def _sortable(identities: Collection[Any]) -> bool:
 
 
 OPAQUE = Type("untyped")
-"""Anything, of one owner as a whole."""
+"""Any value, owned as a whole by one manager."""
 OPAQUE.list = ListType(OPAQUE, atomic=True)
 OPAQUE.map = MapType(OPAQUE, atomic=True)
 
 FREE = Type("untyped", ListType(OPAQUE, atomic=True))
-"""Anything: maps are split, lists are not."""
+"""Any value. Maps are split, lists are not."""
 FREE.map = MapType(FREE, atomic=False)
 
 
 @lru_cache(maxsize=512)
 def type_of(schema: Schema) -> Type:
-    """The type of a kind."""
+    """Type of a kind."""
     return _Maker(preserve=False, made={}).make(schema)
 
 
 class _Maker:
-    """Makes the types of one kind, each once; structs find their fields on first use."""
+    """Builds the types of one kind, each once. Structs build their fields on first use."""
 
     __slots__ = ("made", "preserve")
 
     def __init__(self, preserve: bool, made: dict[tuple[int, bool], Type]) -> None:
         self.preserve = preserve
-        """Inside a part that keeps unknown fields all maps do, but for those of built-in types."""
+        """Whether unknown fields are preserved. Inside such a part all maps preserve them, except those of
+        built-in types."""
         self.made = made
 
     def make(self, schema: Schema) -> Type:
@@ -265,7 +265,7 @@ class _Maker:
         return Type("untyped") if schema.format == "int-or-string" else FREE
 
     def _unknown(self, schema: Schema) -> Type | None:
-        """The type of fields that a struct does not name."""
+        """Type of fields that a struct does not name. None: not allowed."""
         if schema.additional:
             return self.make(schema.items) if schema.items is not None else FREE
         return FREE if self.preserve else None

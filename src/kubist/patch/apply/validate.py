@@ -1,4 +1,4 @@
-"""Whether a configuration fits its type well enough to be applied. What the kind demands comes later."""
+"""Checks that a configuration fits its type well enough to be applied. The kind's validation runs later."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubist.patch.values import go_syntax, go_type, shown
 
 
 def problems(kind: Type, value: Any, *, duplicates: bool = False) -> str:
-    """All that is wrong, each with its path; empty if nothing is. `duplicates` may be in lists."""
+    """Error messages with their paths. Empty if the value is valid. `duplicates`: duplicate list items are allowed."""
     found: list[tuple[str, str]] = []
     _check(kind, value, "", found)
     told = [f"{path}: {text}" for path, text in found if not (duplicates and text.startswith(_DUPLICATE))]
@@ -58,7 +58,7 @@ def _check_scalar(scalar: str, value: Any, path: str, found: list[tuple[str, str
 
 
 _TEXTS = ("string", "untyped")
-"""The scalars that a text always fits: seen without knowing where it is."""
+"""Scalar types that accept every string."""
 
 
 def _check_map(split: MapType, value: dict[str, Any], path: str, found: list[tuple[str, str]]) -> None:

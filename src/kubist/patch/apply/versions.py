@@ -17,13 +17,15 @@ from kubist.schema.node import Schema
 Object = dict[str, Any]
 
 Convert = Callable[[Object, str], tuple[Object, Schema] | None]
-"""An object in another version, with the schema of that; None if there is no such version. The argument, of
-the version in its `apiVersion`, is a copy that may be changed. One that is of the wanted version already, and may be
-nothing but its `apiVersion`, is given back."""
+"""Converts an object to another version and returns it with its schema. None if the version does not exist.
+
+The argument is a copy that may be changed; its `apiVersion` is its version. An object that is already in that
+version, and may have no other field, is returned unchanged.
+"""
 
 
 class Versions:
-    """The version of a request, and the way from it to others."""
+    """Version of a request, and conversion from it to other versions."""
 
     __slots__ = ("_convert", "_schemas", "api_version", "kind", "resets_all")
 
@@ -31,15 +33,15 @@ class Versions:
         self.api_version = api_version
         self.kind = type_of(schema)
         self.resets_all = bool(schema.name or subresource)
-        """Whether the fields that are never changed this way are known in all versions. Those of a custom
-        object itself are known in the version of the request only: written in another, status loses its owner."""
+        """Whether the reset fields apply in all versions. For a custom resource they apply only in the version
+        of the request, so a write in another version takes the status from its owner."""
         self._convert = convert
         self._schemas = {api_version: schema}
 
     def at(self, obj: Object, api_version: str, what: str) -> tuple[Object, Type] | None:
-        """`obj` in a version, and its type there. None: it does not exist in that version.
+        """`obj` in a version, and its type there. None: the version does not exist.
 
-        One that does not fit its type there is a `BadValue`; `what` says in the message which it was.
+        Raises `BadValue` if the result does not fit its type. `what` names the object in the message.
         """
         current = obj.get("apiVersion", self.api_version)
         if current == api_version and api_version in self._schemas:
@@ -59,8 +61,8 @@ class Versions:
         return made, type_of(schema)
 
     def _exists(self, api_version: str) -> bool:
-        """Whether there is such a version. Asked before the object is copied, because entries of managedFields may
-        name thousands of versions."""
+        """Whether the version exists. Checked before the object is copied, because managedFields may name
+        thousands of versions."""
         if api_version in self._schemas:
             return True
         return (
@@ -69,14 +71,14 @@ class Versions:
 
 
 def _whole(schema: Schema, obj: Object) -> Object:
-    """A copy of an object, with all that a kind's conversion may count on even if `obj` has lost parts."""
+    """Copy of an object with all fields that a kind's conversion may rely on, even if `obj` lost parts."""
     mine = copy.deepcopy(obj)
     whole: Object = decode(schema, mine) if schema.name else mine
     return whole
 
 
 class Changes:
-    """What changed between two objects of the request's version, in any version; compared once for each."""
+    """Changes between two objects, in any version. Each version is compared once."""
 
     def __init__(self, versions: Versions, old: Object, new: Object, reset: Set) -> None:
         self._versions = versions
@@ -87,7 +89,7 @@ class Changes:
         self._known: dict[str, Comparison | None] = {}
 
     def at(self, api_version: str) -> Comparison | None:
-        """None: the object does not exist in that version."""
+        """Changes in a version. None: the object does not exist in that version."""
         if api_version == self._versions.api_version:
             return self.here
         if api_version not in self._known:

@@ -1,8 +1,8 @@
-"""The field set of a value that is new (or gone) as a whole: it and all that it holds.
+"""Field set of a whole value that was added or removed: the value and everything below it.
 
-Every type gets a function of its own on first use. Values of one shape, that is maps with the same keys in the
-same order and lists of such maps with the same names, have nodes that differ only below what may be split
-further, so each shape is worked out once.
+Every type gets its own function on first use. Values of one shape (maps with the same keys in the same order,
+and lists of such maps with the same identities) have the same node except for parts that are split further.
+Each shape is therefore computed once.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from kubist.patch.apply.typed import ListType, MapType, Type
 
 Whole = Callable[[Any], Set]
 Shape = tuple[Set, list[tuple[Any, str, Whole]]]
-"""The node of a map with certain keys (a list of certain items) with all that is known of it, and what is not: key
-(index), element and function."""
+"""Node of a map with certain keys (or a list with certain items), and its variable parts: key (or index), path
+element and function."""
 
 LARGEST_SHAPE = 48
-"""Items of a list whose shape is looked for."""
+"""Maximum number of list items for which a shape is cached."""
 
 
 def everything(kind: Type, of: Any) -> Set:
-    """The node of a value and all below it."""
+    """Node of a value and everything below it."""
     return (kind.whole or made(kind))(of)
 
 
 def made(kind: Type) -> Whole:
-    """The function of a type."""
+    """Field set function of a type."""
     split, items = kind.map, kind.list
     maps = _of_maps(split) if split is not None and not split.atomic else None
     lists = _of_lists(items) if items is not None and not items.atomic else None
@@ -44,12 +44,12 @@ def made(kind: Type) -> Whole:
 
 
 def of_leaf(_of: Any) -> Set:
-    """Of types that are never split."""
+    """Field set function of types that are never split."""
     return LEAF
 
 
 def members(split: MapType, of: dict[str, Any], names: tuple[str, ...]) -> Set:
-    """The nodes of some of the keys of a map, by their elements."""
+    """Nodes of some keys of a map, by path element."""
     node, deeper = split.shapes.get(names) or _shape(split, names)
     node = node.copy()
     del node[SELF]
@@ -77,7 +77,7 @@ def _of_maps(split: MapType) -> Whole:
 
 
 def _shape(split: MapType, names: tuple[str, ...]) -> Shape:
-    """Work out a shape, and remember it."""
+    """Computes and caches a shape."""
     node: Set = {SELF: LEAF}
     deeper = []
     for name in sorted(names):
@@ -93,7 +93,7 @@ def _shape(split: MapType, names: tuple[str, ...]) -> Shape:
 
 
 def elements(items: ListType, of: list[Any]) -> Set:
-    """The nodes of the items of a list, by their elements. Into those that share a name nobody looks."""
+    """Nodes of the items of a list, by path element. Items that share a path element are not split."""
     node = _of_lists(items)(of).copy()
     del node[SELF]
     return node
@@ -121,7 +121,7 @@ def _of_lists(items: ListType) -> Whole:
 
 
 def _items(items: ListType, of: list[Any], shape: Any) -> Shape:
-    """Work out the shape of a list of several items, and remember it unless it is None."""
+    """Computes the shape of a list with several items, and caches it unless `shape` is None."""
     walk, split = items.element.whole or made(items.element), items.element.map
     named, repeated = items.by_name(of)
     places = {id(item): index for index, item in enumerate(of)}
