@@ -1,4 +1,4 @@
-"""Common conditions: their form, and setting one."""
+"""Conditions: validation, and setting one."""
 
 from typing import Any
 
@@ -24,16 +24,18 @@ FINE = {"type": "Ready", "status": "True", "reason": "AllGood", "lastTransitionT
         ({"message": "m" * 32769}, [("message", "TooLong")]),
     ],
 )
-def test_what_a_condition_must_be(change: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+def test_invalid_condition_fields_are_rejected(
+    change: dict[str, Any], expected: list[tuple[str, str]]
+) -> None:
     errors = validate_conditions([{**FINE, **change}], "c")
     assert [(e.field.removeprefix("c[0]."), e.reason.removeprefix("FieldValue")) for e in errors] == expected
 
 
-def test_types_are_unique() -> None:
+def test_condition_types_must_be_unique() -> None:
     assert [error.field for error in validate_conditions([FINE, FINE], "c")] == ["c[1].type"]
 
 
-def test_the_transition_time_tells_when_the_status_changed() -> None:
+def test_transition_time_changes_with_the_status_only() -> None:
     conditions: list[dict[str, Any]] = []
     assert set_condition(conditions, {"type": "A", "status": "True", "reason": "x"}, "t1")
     assert set_condition(conditions, {"type": "A", "status": "True", "reason": "y"}, "t2")

@@ -1,4 +1,4 @@
-"""What is wrong with durations."""
+"""Validation of durations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubist.meta.durations import wrong
 @pytest.mark.parametrize(
     "text", ["0", "-0", "+5s", "-1s", "1h30m", "1.5s", ".5s", "5µs", "1.s", "9223372036s", f"0.{'1' * 9999}s"]
 )
-def test_readable(text: str) -> None:
+def test_valid_durations_have_no_error(text: str) -> None:
     assert wrong(text) == ""
 
 
@@ -30,5 +30,5 @@ def test_readable(text: str) -> None:
         ("9" * 9999 + "h", 'time: invalid duration "' + "9" * 9999 + 'h"'),
     ],
 )
-def test_unreadable(text: str, why: str) -> None:
+def test_invalid_durations_have_the_reference_message(text: str, why: str) -> None:
     assert wrong(text) == why

@@ -45,12 +45,14 @@ def causes(errors: list[Any]) -> list[tuple[str, str]]:
         ),
     ],
 )
-def test_metadata_of_a_new_object(meta: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+def test_invalid_metadata_of_a_new_object_is_rejected(
+    meta: dict[str, Any], expected: list[tuple[str, str]]
+) -> None:
     errors = objectmeta.validate_create(BASE | meta, namespaced=True, validate_name=names.dns_subdomain)
     assert causes(errors) == expected
 
 
-def test_a_cluster_scoped_object_has_no_namespace() -> None:
+def test_cluster_scoped_object_must_not_have_a_namespace() -> None:
     errors = objectmeta.validate_create(BASE, namespaced=False, validate_name=names.dns_subdomain)
     assert causes(errors) == [("metadata.namespace", "Forbidden")]
 
@@ -69,19 +71,19 @@ def test_a_cluster_scoped_object_has_no_namespace() -> None:
         ({"generation": 2}, {"generation": 1}, [("metadata.generation", "Invalid")]),
     ],
 )
-def test_what_of_metadata_may_change(
+def test_immutable_metadata_fields_are_rejected_on_update(
     old: dict[str, Any], new: dict[str, Any], expected: list[tuple[str, str]]
 ) -> None:
     assert causes(objectmeta.validate_update(BASE | new, BASE | old)) == expected
 
 
-def test_every_update_is_checked_as_a_creation_too() -> None:
+def test_update_repeats_the_validation_of_create() -> None:
     new = BASE | {"labels": {"a": "not ok"}}
     errors = objectmeta.validate_any_update(new, BASE, namespaced=True)
     assert causes(errors) == [("metadata.labels", "Invalid")] * 2
 
 
-def test_custom_resources_are_warned_about_finalizers_without_a_domain() -> None:
+def test_custom_resource_finalizer_without_domain_warns() -> None:
     texts = objectmeta.finalizer_warnings({"finalizers": ["plain", "a.b", "a.b/c", "orphan"]})
     assert [text.split(":")[1] for text in texts] == [' "a.b"', ' "plain"']
     assert "including a path" in texts[0]

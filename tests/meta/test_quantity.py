@@ -1,4 +1,4 @@
-"""Quantities: what is kept, what is rewritten, what is refused, and arithmetic."""
+"""Quantities: kept, rewritten and rejected texts, and arithmetic."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from kubist.meta.quantity import FORMAT_WRONG, NUMERIC_WRONG, SUFFIX_WRONG, cano
 @pytest.mark.parametrize(
     "text", ["0", "1", "1e9", "1E3", "+3", "5.", "1073741824", "129e6", "500m", "1Gi", "-1"]
 )
-def test_text_that_looks_canonical_is_kept(text: str) -> None:
+def test_canonical_looking_quantity_is_kept(text: str) -> None:
     assert canonical_quantity(text) == text
 
 
@@ -31,7 +31,7 @@ def test_text_that_looks_canonical_is_kept(text: str) -> None:
         ("100000000000000000000", "100E"),
     ],
 )
-def test_other_text_is_brought_to_canonical_form(text: str, canonical: str) -> None:
+def test_other_quantity_is_rewritten_canonically(text: str, canonical: str) -> None:
     assert canonical_quantity(text) == canonical
     assert canonical_quantity(canonical) == canonical
 
@@ -56,7 +56,7 @@ def test_other_text_is_brought_to_canonical_form(text: str, canonical: str) -> N
     ],
     ids=lambda text: text[:20],
 )
-def test_what_is_no_quantity_is_refused(text: str, reason: str) -> None:
+def test_invalid_quantity_is_rejected(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match="quantit") as error:
         parse_quantity(text)
     assert str(error.value) == reason
@@ -66,13 +66,13 @@ def test_many_zeros_are_zero() -> None:
     assert canonical_quantity("0" * 1_500_000) == "0"
 
 
-def test_amounts_compare_whatever_their_spelling() -> None:
+def test_quantities_compare_by_amount() -> None:
     assert parse_quantity("1Gi") == parse_quantity("1073741824")
     assert parse_quantity("999m") < parse_quantity("1")
     assert not parse_quantity("0")
 
 
-def test_sum_takes_the_notation_of_its_first_part_that_is_not_zero() -> None:
+def test_sum_has_the_format_of_its_first_nonzero_part() -> None:
     assert str(parse_quantity("1Gi") + parse_quantity("1024Mi")) == "2Gi"
     assert str(parse_quantity("0") + parse_quantity("1Gi")) == "1Gi"
     assert str(parse_quantity("1") - parse_quantity("250m")) == "750m"

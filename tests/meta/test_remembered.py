@@ -1,4 +1,4 @@
-"""Metadata that passed validation is remembered, and never changes the answer to other metadata."""
+"""Cached validation of metadata never changes the result for other metadata."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _errors(metadata: objectmeta.Meta) -> list[str]:
 
 
 @given(st.lists(st.sampled_from(METADATA), max_size=12))
-def test_metadata_gets_the_same_answer_whatever_came_before(several: list[objectmeta.Meta]) -> None:
+def test_cached_validation_equals_uncached_validation(several: list[objectmeta.Meta]) -> None:
     memories = [memory for memory in vars(objectmeta).values() if isinstance(memory, ValidatedCache)]
     assert memories
     remembering = [_errors(metadata) for metadata in several]
@@ -51,6 +51,6 @@ _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 
 
 @given(st.text(alphabet="a0-.A\n", max_size=8))
-def test_names_match_what_their_messages_say(name: str) -> None:
+def test_name_patterns_equal_the_patterns_in_messages(name: str) -> None:
     assert (not names.dns_label(name)) == bool(re.fullmatch(_LABEL, name))
     assert (not names.dns_subdomain(name)) == bool(re.fullmatch(rf"{_LABEL}(\.{_LABEL})*", name))

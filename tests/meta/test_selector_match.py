@@ -1,4 +1,4 @@
-"""Many requirements taken together say what each of them says."""
+"""Merged requirements match the same objects as the single requirements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ requirements = st.one_of(
 
 @settings(max_examples=500, deadline=None)
 @given(st.lists(requirements, max_size=5), st.dictionaries(keys, values))
-def test_together_they_match_what_all_of_them_match(asked: list[Requirement], labels: dict[str, str]) -> None:
+def test_merged_requirements_match_like_single_requirements(
+    asked: list[Requirement], labels: dict[str, str]
+) -> None:
     assert Merged(asked).matches(labels) is all(one.matcher()(labels) for one in asked)
 
 
@@ -42,7 +44,7 @@ def test_field_requirements_match_together(asked: list[tuple[str, str, str]], fi
     assert FieldSelector(tuple(asked)).matches(fields) is wanted
 
 
-def test_a_flood_of_requirements_is_asked_about_at_once() -> None:
+def test_many_requirements_are_matched_in_one_pass() -> None:
     labels = parse_label_selector(",".join(f"a!={number}" for number in range(20_000)))
     fields = parse_field_selector(",".join(f"a!={number}" for number in range(20_000)))
     begin = time.thread_time()

@@ -1,4 +1,4 @@
-"""Label and field selectors: what they match and what is said about those that cannot be read."""
+"""Label and field selectors: matching, and the messages for invalid ones."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize(("text", "message"), UNREADABLE)
-def test_unreadable_label_selector_says_why(text: str, message: str) -> None:
+def test_invalid_label_selector_has_the_reference_message(text: str, message: str) -> None:
     with pytest.raises(ParseError) as caught:
         parse_label_selector(text)
     assert str(caught.value) == message
 
 
-def test_two_faults_of_one_value_are_both_told() -> None:
+def test_both_errors_of_one_value_are_reported() -> None:
     with pytest.raises(
         ParseError, match=r"^unable to parse requirement: \[values\[0\]: .*, values\[0\]\[a\]: "
     ):
@@ -127,7 +127,7 @@ FORMATS = [
 
 
 @pytest.mark.parametrize(("selector", "text"), FORMATS)
-def test_selector_of_an_object_as_text(selector: dict[str, object] | None, text: str) -> None:
+def test_selector_of_an_object_is_formatted_as_text(selector: dict[str, object] | None, text: str) -> None:
     assert format_label_selector(selector) == text
 
 
@@ -160,19 +160,19 @@ def test_field_selector_requirements(text: str, requirements: tuple[tuple[str, s
         ("a=b\\", "invalid field selector: invalid escape sequence: \\"),
     ],
 )
-def test_unreadable_field_selector_says_why(text: str, message: str) -> None:
+def test_invalid_field_selector_has_the_reference_message(text: str, message: str) -> None:
     with pytest.raises(ParseError) as caught:
         parse_field_selector(text)
     assert str(caught.value) == message
 
 
-def test_a_field_that_is_not_there_counts_as_empty() -> None:
+def test_missing_field_matches_as_empty() -> None:
     assert parse_field_selector("a=,b!=x").matches({})
     assert not parse_field_selector("a!=").matches({})
 
 
 @given(st.text(alphabet="ab=!<>(), \\\t\x00-_./in"))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_selector_text_is_parsed_or_rejected(text: str) -> None:
     for parse in (parse_label_selector, parse_field_selector):
         try:
             selector = parse(text)

@@ -1,4 +1,4 @@
-"""Times: what is read, how it is written, what is refused and in which words."""
+"""Times: parsing, formatting, and the messages for invalid ones."""
 
 import re
 
@@ -40,7 +40,7 @@ def test_micro_times_have_six_digits() -> None:
         ("2024-01-02T24:00:00Z", 'parsing time "2024-01-02T24:00:00Z": hour out of range'),
     ],
 )
-def test_what_is_no_time_is_refused_in_words(text: str, complaint: str) -> None:
+def test_invalid_time_has_the_reference_message(text: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=re.escape(complaint)):
         times.canonical_time(text)
 

@@ -1,4 +1,4 @@
-"""UIDs of new objects: random, of the right form, and never the same in two processes."""
+"""UIDs of new objects: random, well-formed, and different in forked processes."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ os._exit(0)
 """
 
 
-def test_a_forked_process_draws_its_own() -> None:
+def test_forked_process_generates_its_own_uids() -> None:
     done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=True)
     assert len(set(done.stdout.split())) == 200

@@ -1,1 +1,1 @@
-"""What all objects share: metadata, names, labels, selectors, quantities, times, Status and field errors."""
+"""Common parts of all objects: metadata, names, labels, selectors, quantities, times, Status and field errors."""

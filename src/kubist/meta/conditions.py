@@ -1,6 +1,6 @@
-"""Conditions: the list in a status that says how an object is doing. Validation, and setting one.
+"""Conditions in a status: validation, and setting one condition.
 
-Only kinds whose conditions are of the common type (`meta/v1.Condition`) validate them here.
+Only kinds with conditions of the common type (`meta/v1.Condition`) validate them here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _is_reason = re.compile(_REASON).fullmatch
 
 
 def validate_conditions(conditions: list[Condition] | None, path: str) -> list[FieldError]:
-    """What is wrong with a list of common conditions, whose types are unique."""
+    """Validates a list of common conditions. Their types must be unique."""
     errors = []
     seen = set()
     for index, condition in enumerate(conditions or ()):
@@ -67,13 +67,15 @@ def validate_condition(condition: Condition, path: str) -> list[FieldError]:
 
 
 def find(conditions: list[Condition] | None, kind: str) -> Condition | None:
-    """The first condition of a type."""
+    """First condition of a type."""
     return next((c for c in conditions or () if c.get("type") == kind), None)
 
 
 def set_condition(conditions: list[Condition], condition: Condition, now: str) -> bool:
-    """Put `condition` in place of the one of its type, or add it. Its transition time is `now` if the status
-    is a new one, else the old time. False when nothing changed."""
+    """Replaces the condition of the same type, or appends it.
+
+    lastTransitionTime is `now` if the status changed, otherwise the old time. False if nothing changed.
+    """
     old = find(conditions, condition["type"])
     if old is None:
         conditions.append({**condition, "lastTransitionTime": now})

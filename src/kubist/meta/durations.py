@@ -1,4 +1,4 @@
-"""Durations as clients write them, such as `1h30m` or `-1.5s`, and what is wrong with one that cannot be read."""
+"""Durations in Go's form, such as `1h30m` or `-1.5s`, and the error messages of Go's parser."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _UNITS = {
 _TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
 _MOST = 1 << 63
 _PRECISE = 40
-"""Digits beyond these are too many before the point, and say nothing after it."""
+"""Digits that matter: more digits before the point overflow, and more digits after it change nothing."""
 
 
 def wrong(text: str) -> str:
-    """Why a duration cannot be read; empty if it can."""
+    """Go's error message for an invalid duration. Empty if it is valid."""
     rest = text[1:] if text[:1] in ("-", "+") else text
     if rest == "0":
         return ""
@@ -53,7 +53,7 @@ _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|m|s|us|µs|ns)")
 
 
 def seconds(text: str) -> float:
-    """A duration of a flag or a schedule, such as `1h30m`, in seconds; `ValueError` for any other text."""
+    """Seconds of a duration of a flag or schedule, such as `1h30m`. ValueError for any other text."""
     if text == "0":
         return 0.0
     if not text or "".join(match[0] for match in _PART.finditer(text)) != text:

@@ -1,6 +1,6 @@
-"""Field errors: what validation finds wrong, with the path of the field, as causes of an Invalid status.
+"""Field errors of validation, with the path of the field. They become the causes of an Invalid Status.
 
-Paths are plain strings (`spec.containers[0].image`), built by whoever descends.
+Paths are plain strings (`spec.containers[0].image`). The caller that descends into a field builds them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from typing import Any
 import orjson
 
 FITTING = 1 << 18
-"""Bytes of errors that each show a whole list: longer answers would grow with the square of the list."""
+"""Limit in bytes for errors that each show a whole list, because the response would grow with the square of the
+list."""
 
 
 @dataclass(slots=True, frozen=True)
 class FieldError:
-    """One cause. `reason` is the machine's word for it, `body` the human's, without the field."""
+    """One cause of an Invalid Status. `reason` is the machine-readable reason, `body` the message without the
+    field."""
 
     reason: str
     field: str
@@ -32,7 +34,7 @@ class FieldError:
 
 
 def _shown(value: Any) -> str:
-    """A bad value as messages show it: strings quoted, numbers bare, anything else as compact JSON."""
+    """Bad value in the form of error messages: strings quoted, numbers bare, other values as compact JSON."""
     if value is None:
         return "null"
     if value is True or value is False:
@@ -121,7 +123,7 @@ def internal(field: str, detail: str) -> FieldError:
 
 
 def fitting(errors: Iterable[FieldError], limit: int = FITTING) -> list[FieldError]:
-    """The first errors, until they are `limit` bytes long. For rules that show a whole list in every error."""
+    """First errors up to `limit` bytes. For rules that show a whole list in every error."""
     found: list[FieldError] = []
     size = 0
     for error in errors:
@@ -133,6 +135,6 @@ def fitting(errors: Iterable[FieldError], limit: int = FITTING) -> list[FieldErr
 
 
 def summary(errors: Iterable[FieldError]) -> str:
-    """All errors in one line, each once, in order; several in brackets."""
+    """All errors in one line, without duplicates, in order. Several errors are in brackets."""
     unique = list(dict.fromkeys(str(error) for error in errors))
     return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"

@@ -1,4 +1,4 @@
-"""Integers in text, read as strictly as the API's clients in other languages read them."""
+"""Integers in text, parsed as strictly as Go's strconv does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _decimal = re.compile(r"[+-]?[0-9]{1,64}").fullmatch
 
 
 def parse_int64(text: str) -> int | None:
-    """The number that `text` spells in decimal digits, or None if it spells none of 64 bits."""
+    """Decimal 64-bit integer. None if `text` is not one."""
     if _decimal(text) is None:
         return None
     value = int(text)

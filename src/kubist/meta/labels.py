@@ -1,6 +1,7 @@
-"""Labels and structured label selectors (matchLabels, matchExpressions) inside objects.
+"""Labels and structured label selectors (matchLabels, matchExpressions) inside objects: validation and
+matching.
 
-Validation with field paths, and matching. The text form that lists and watches take is in meta/selectors.
+The text form in the query of lists and watches is in meta/selectors.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ def validate_selector(
     allow_invalid_values: bool = False,
     allow_unknown_operators: bool = False,
 ) -> list[FieldError]:
-    """What is wrong with a selector; an absent one is fine. Invalid values are allowed only where an object
-    already has them."""
+    """Validates a selector. An absent selector is valid. Invalid values are allowed only if the object already
+    has them."""
     if not selector:
         return []
     errors = validate_labels(selector.get("matchLabels"), f"{path}.matchLabels")
@@ -71,7 +72,7 @@ def validate_requirement(
 
 
 def has_invalid_values(selector: Selector | None) -> bool:
-    """Whether an expression has a value that no label could have: such old objects may keep it."""
+    """Whether an expression has a value that is not a valid label value. Objects that already have one may keep it."""
     return any(
         names.label_value(value)
         for requirement in (selector or {}).get("matchExpressions") or ()
@@ -84,7 +85,8 @@ def is_empty(selector: Selector | None) -> bool:
 
 
 def selector_matches(selector: Selector | None, labels: Labels | None) -> bool:
-    """An absent selector matches nothing, an empty one everything, and a malformed one nothing."""
+    """Whether a selector matches. An absent selector and an unknown operator match nothing; an empty selector
+    matches all."""
     if selector is None:
         return False
     labels = labels or {}

@@ -1,6 +1,6 @@
-"""Names, labels and annotations: what is a valid one, and what to say when it is not.
+"""Validation of names, labels and annotations, with the reference's messages.
 
-Each check returns what is wrong as a list of messages, empty when nothing is.
+Each check returns a list of messages, which is empty if the name is valid.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LABEL_VALUE = r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
 _C_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 _CONFIG_KEY = "[-._a-zA-Z0-9]+"
 
-# The first two match what their texts above do: with nothing to try again, in half the time.
+# These two match the same text as _LABEL and _SUBDOMAIN, but without backtracking, in half the time.
 _PLAIN_LABEL = "(?!-)[-a-z0-9]+(?<!-)"
 _label_match = re.compile(_PLAIN_LABEL).fullmatch
 _subdomain_match = re.compile(rf"{_PLAIN_LABEL}(?:\.{_PLAIN_LABEL})*").fullmatch
@@ -34,7 +34,7 @@ _lower_case_search = re.compile("[a-z]").search
 
 
 def regex_error(what: str, regex: str, *examples: str) -> str:
-    """The message for text that does not match, naming examples and the expression."""
+    """Message for text that does not match a regular expression, with examples."""
     if not examples:
         return f"{what} (regex used for validation is '{regex}')"
     shown = " or ".join(f"'{example}'" for example in examples[:1])
@@ -49,7 +49,8 @@ def max_length_error(limit: int) -> str:
 
 _LONGEST_KEY = 253 + 1 + 63
 _MAX_63_BYTES = "must be no more than 63 bytes"
-"""Of label keys and values; all other names count characters."""
+"""Message for label keys and values. The messages for other names say "characters", although nearly all limits
+count bytes."""
 
 
 _LABEL_MESSAGE = regex_error(
@@ -87,7 +88,8 @@ _LABEL_VALUE_MESSAGE = regex_error(
 
 
 def _unprefixed(name: str) -> str:
-    """A generateName may end in a dash that the suffix will make legal; it hides what stands before it."""
+    """generateName with its trailing dash and the character before it replaced by "a", because the suffix makes
+    the dash valid."""
     return name[:-2] + "a" if len(name) > 1 and name.endswith("-") else name
 
 
@@ -140,7 +142,7 @@ def wildcard_dns_subdomain(name: str) -> list[str]:
 
 
 def path_segment(name: str, prefix: bool = False) -> list[str]:
-    """What may stand between two slashes of a URL."""
+    """Checks that a name is valid as one segment of a URL path."""
     if "/" not in name and "%" not in name and name != "." and name != "..":
         return []
     errors = [] if prefix else [f"may not be '{name}'"] if name in (".", "..") else []
@@ -156,8 +158,8 @@ def _is_qualified(name: str) -> bool:
 
 
 def qualified_name(name: str) -> list[str]:
-    """A label or annotation key: an optional DNS subdomain and a slash, then a name of at most 63."""
-    # The same keys come again and again: what is short enough to be one is looked at once.
+    """Checks a label or annotation key: an optional DNS subdomain and slash, then a name of at most 63 bytes."""
+    # Keys repeat often, so the result for short keys is cached.
     if len(name) <= _LONGEST_KEY and _is_qualified(name):
         return []
     head, slash, tail = name.rpartition("/")
@@ -230,7 +232,7 @@ def config_map_key(name: str) -> list[str]:
 
 
 def env_var_name(name: str) -> list[str]:
-    """Environment variable names may be any printable ASCII except '='."""
+    """Checks an environment variable name: printable ASCII characters except '='."""
     if _relaxed_env_var_match(name):
         return []
     return [
@@ -263,5 +265,5 @@ _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def generate(base: str) -> str:
-    """`base`, cut to leave room, and five random characters that spell no words."""
+    """Name from generateName: `base` cut to 58 characters, and five random characters without vowels."""
     return base[:58] + "".join(secrets.choice(_SUFFIX) for _ in range(5))

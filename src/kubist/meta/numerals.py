@@ -1,4 +1,4 @@
-"""Numbers as they are written: which are not written as they were read, and how texts show them."""
+"""Numbers in text: detection of numbers that change when written, and Go's number formats."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 import orjson
 
 odd_number = re.compile(rb"[:\[,]-?\d+(?:\.|e|\d{18})").search
-"""Whether JSON may hold a number that is not written as it is read: 1.0, 1e3, or beyond 64 bits."""
+"""Finds a number that may change when it is parsed and written: 1.0, 1e3, or more than 64 bits."""
 
 
 def unsigned(text: str) -> int | str:
-    """A whole number of 64 bits without a sign; if the text is none, why."""
+    """Unsigned 64-bit integer, or Go's error message if the text is not one."""
     if not (text.isascii() and text.isdigit()):
         return f'strconv.ParseUint: parsing "{text}": invalid syntax'
     digits = text.lstrip("0") or "0"
-    # Python refuses to read thousands of digits.
+    # Python rejects integers with thousands of digits.
     if len(digits) > 20 or (number := int(digits)) >= 1 << 64:
         return f'strconv.ParseUint: parsing "{text}": value out of range'
     return number
 
 
 def rounded(value: Any) -> Any:
-    """A value in which integers beyond 64 bits are floats, as decoding makes them."""
+    """Value with integers beyond 64 bits as floats, as decoding gives them."""
     if isinstance(value, dict):
         return {key: rounded(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -35,7 +35,7 @@ def rounded(value: Any) -> Any:
 
 
 def canonical(value: Any) -> Any:
-    """A value with its whole numbers as integers, as they are written."""
+    """Value with whole floats as integers, as they are written."""
     if isinstance(value, dict):
         return {key: canonical(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -47,7 +47,7 @@ def canonical(value: Any) -> Any:
 
 
 def written(value: Any, exponent_digits: int = 1) -> str:
-    """A value as Go writes it in JSON: only the largest and smallest floats have an exponent."""
+    """JSON text as Go writes it: only very large and very small floats have an exponent."""
     if isinstance(value, dict):
         inner = (f"{_text(key)}:{written(item, exponent_digits)}" for key, item in value.items())
         return f"{{{','.join(inner)}}}"
@@ -72,11 +72,11 @@ def _text(value: Any) -> str:
 
 
 PLAIN_POWERS = range(-4, 6)
-"""Beyond these powers of ten a number has an exponent."""
+"""Decimal exponents without exponent notation."""
 
 
 def go_float(value: float) -> str:
-    """A float as Go's `%v` prints it."""
+    """Float in Go's `%v` format."""
     if value != value or value in (float("inf"), float("-inf")):
         return {"nan": "NaN", "inf": "+Inf", "-inf": "-Inf"}[str(value)]
     exponent = Decimal(repr(value)).adjusted() if value else 0

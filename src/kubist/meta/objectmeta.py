@@ -1,6 +1,7 @@
-"""Object metadata: what may be in it when an object is created, and what of it may change.
+"""Object metadata: validation on create and on update.
 
-Kinds call `validate_update` where their own rules repeat the metadata's; the rest is called by the verbs.
+The verbs call these functions. Kinds call `validate_update` where their own validation repeats that of the
+metadata.
 """
 
 from __future__ import annotations
@@ -18,18 +19,20 @@ Meta = dict[str, Any]
 Errors = list[FieldError]
 
 KEY_LIMIT = 320
-"""No valid label or annotation key, nor any label value, is longer."""
+"""Length limit of a key that is cached: no valid label key, annotation key or label value is longer."""
 ANNOTATIONS_LIMIT = 256 * 1024
 _SURELY_FITS = ANNOTATIONS_LIMIT // 8
-"""So many characters of values: with a few keys of valid length, and in UTF-8, they are below the limit."""
+"""Total characters of values that surely fit: with a few keys of valid length, and in UTF-8, they are below the
+limit."""
 FIELD_MANAGER_LIMIT = 128
 APISERVER_MANAGER = "kube-apiserver"
-"""The field manager of writes that the API server makes on its own behalf."""
+"""Field manager of the API server's own writes."""
 SUBRESOURCE_LIMIT = 256
 ORPHAN_FINALIZER = "orphan"
 FOREGROUND_FINALIZER = "foregroundDeletion"
 SHOWN_OWNERS = 64
-"""Of more owners than this, only one error shows them all: the answer must not grow with their square."""
+"""Maximum number of owners that every error shows. With more owners only one error shows them, because the
+response would grow with their square."""
 STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN_FINALIZER, FOREGROUND_FINALIZER})
 IMMUTABLE = (
     "name",
@@ -50,9 +53,9 @@ def validate_create(
     path: str = "metadata",
     qualified_finalizers: bool = True,
 ) -> Errors:
-    """All that is wrong with the metadata of a new object, whose name is already generated.
+    """Validates the metadata of a new object. Its name is already generated.
 
-    `qualified_finalizers`: finalizers must have a domain, as nearly all built-in kinds want it.
+    `qualified_finalizers`: finalizers must have a domain, as nearly all built-in kinds require.
     """
     errors: Errors = []
     prefix = meta.get("generateName")
@@ -83,7 +86,7 @@ def validate_create(
 def validate_update(
     new: Meta, old: Meta, path: str = "metadata", *, qualified_finalizers: bool = True
 ) -> Errors:
-    """All that is wrong with a change of metadata, as the rules of a kind see it."""
+    """Validates updated metadata, as the validation of a kind does."""
     errors = validate_change(new, old, path) + _common(new, path, finalizers=False)
     if qualified_finalizers and "finalizers" in new:
         errors += _unqualified_finalizers(new, path)
@@ -91,7 +94,7 @@ def validate_update(
 
 
 def validate_change(new: Meta, old: Meta, path: str = "metadata") -> Errors:
-    """What is wrong with the change alone."""
+    """Validates only the difference between old and new metadata: immutable fields, generation, new finalizers."""
     errors: Errors = []
     if old.get("deletionTimestamp"):
         extra = sorted(set(new.get("finalizers") or ()).difference(old.get("finalizers") or ()))
@@ -112,7 +115,8 @@ def validate_change(new: Meta, old: Meta, path: str = "metadata") -> Errors:
 
 
 def validate_any_update(new: Meta, old: Meta, *, namespaced: bool, path: str = "metadata") -> Errors:
-    """What every update is checked for before the rules of its kind are: this is why causes come repeated."""
+    """Validates the metadata of every update before the validation of its kind. Causes are therefore repeated,
+    as in the reference."""
     errors = validate_create(
         new, namespaced=namespaced, validate_name=names.path_segment, path=path, qualified_finalizers=False
     )
@@ -140,21 +144,21 @@ def _common(meta: Meta, path: str, *, finalizers: bool) -> Errors:
 
 
 def _checked(entry: dict[str, Any]) -> tuple[str, str, str, str]:
-    """What is looked at of an entry of managedFields."""
+    """Validated fields of a managedFields entry."""
     get = entry.get
     return get("operation", ""), get("fieldsType", ""), get("manager", ""), get("subresource", "")
 
 
 _LABELS = ValidatedCache()
-"""All labels of an object, as they stand in it."""
+"""Valid sets of labels, each as all labels of one object in order."""
 _ANNOTATION_KEYS = ValidatedCache()
-"""The keys of all its annotations."""
+"""Valid sets of annotation keys, each as all keys of one object in order."""
 _MANAGERS = ValidatedCache()
 
 
 @bounded_cache(entries=8192, key_length=KEY_LIMIT + 96)
 def _label_fits(key: str, value: str) -> bool:
-    """The same labels come again and again: what is short is looked at once."""
+    """Whether a label is valid. Cached, because labels repeat often."""
     return not names.qualified_name(key) and not names.label_value(value)
 
 
@@ -238,7 +242,7 @@ def validate_finalizers(finalizers: Sequence[str], path: str) -> Errors:
 
 
 def validate_qualified_finalizer(finalizer: str, path: str) -> Errors:
-    """Finalizers of built-in kinds belong to a domain, or are one of the few standard ones."""
+    """Checks that a finalizer of a built-in kind has a domain or is a standard finalizer."""
     if "/" in finalizer or finalizer in STANDARD_FINALIZERS:
         return []
     return [invalid(path, finalizer, "name is neither a standard finalizer name nor is it fully qualified")]
@@ -289,7 +293,7 @@ def validate_field_manager(manager: str, path: str) -> Errors:
 
 
 def finalizer_warnings(new: Meta, old: Meta | None = None, path: str = "metadata") -> list[str]:
-    """What to tell the writer of a custom resource about added finalizers that built-in kinds refuse."""
+    """Warnings for a custom resource about added finalizers that built-in kinds reject."""
     added = set(new.get("finalizers") or ()).difference((old or {}).get("finalizers") or ())
     texts: list[str] = []
     for finalizer in sorted(added):
@@ -305,7 +309,7 @@ def finalizer_warnings(new: Meta, old: Meta | None = None, path: str = "metadata
 
 
 def deduplicate_owner_references(meta: Meta, *, after_admission: bool = False) -> str:
-    """Drop owner references that are there twice; the warning to give, empty if there was nothing to drop."""
+    """Removes duplicate ownerReferences. Returns the warning, or an empty string if there were none."""
     owners = meta.get("ownerReferences")
     if not owners or len(owners) < 2:
         return ""

@@ -1,4 +1,4 @@
-"""Names that look like addresses: a domain and a path below it, such as `acme.io/foo`."""
+"""Domain-prefixed paths, such as `acme.io/foo`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Quantities: `500m`, `1Gi`, `1e3`. Parsed exactly, to the billionth; written as the reference writes them.
+"""Quantities such as `500m`, `1Gi` and `1e3`: parsed exactly to 10⁻⁹, and formatted as the reference does.
 
-A client's text is kept where it already looks canonical, so two spellings of one amount may both survive.
+The text of a client is kept if it looks canonical, so two spellings of one amount can exist.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kubist.caching import bounded_cache
 NANO = 10**9
 _MAX_INT64 = (1 << 63) - 1
 _MAX_EXPONENT = 4096
-"""Where arithmetic on an amount would stop being cheap; real amounts end at 18."""
+"""Largest accepted exponent, because arithmetic beyond it is expensive. Real amounts end at 18."""
 
 DECIMAL_SI, BINARY_SI, DECIMAL_EXPONENT = "DecimalSI", "BinarySI", "DecimalExponent"
 
@@ -27,7 +27,7 @@ SUFFIX_WRONG = "unable to parse quantity's suffix"
 
 
 class Quantity:
-    """An amount and the notation in which to write it. Immutable; arithmetic gives new ones."""
+    """Amount and its format. Immutable; arithmetic returns new quantities."""
 
     __slots__ = ("_text", "format", "nanos")
 
@@ -78,15 +78,15 @@ class Quantity:
         return Quantity(-self.nanos, self.format)
 
     def value(self) -> int:
-        """In units, rounded away from zero, overflowing as 64 bits do."""
+        """Amount in units, rounded away from zero. Overflow wraps as in 64 bits."""
         return self._scaled(NANO)
 
     def milli_value(self) -> int:
-        """In thousandths, likewise."""
+        """Amount in thousandths, rounded away from zero. Overflow wraps as in 64 bits."""
         return self._scaled(NANO // 1000)
 
     def round_up(self, exponent: int) -> Quantity:
-        """Rounded away from zero to a power of ten, and that itself if nothing would be left of it."""
+        """Amount rounded away from zero to a multiple of 10^exponent."""
         unit = 10 ** (exponent + 9)
         if self.nanos % unit == 0:
             return self
@@ -101,7 +101,7 @@ ZERO = Quantity(0, text="0")
 
 @bounded_cache(entries=8192, key_length=64)
 def parse_quantity(text: str) -> Quantity:
-    """The quantity a text spells; `ValueError` with the reference's words for one that spells none."""
+    """Parsed quantity. ValueError with the reference's message if the text is invalid."""
     if text == "0":
         return ZERO
     if not text:
@@ -129,7 +129,7 @@ def parse_quantity(text: str) -> Quantity:
 
 @bounded_cache(entries=8192, key_length=64)
 def canonical_quantity(text: str) -> str:
-    """A quantity as the reference gives it back."""
+    """Quantity in the form that the reference returns."""
     return str(parse_quantity(text))
 
 
@@ -138,7 +138,7 @@ _signed = re.compile(r"[eEinumkKMGTP]*[+-]?[0-9]*").fullmatch
 
 
 def _split(text: str) -> tuple[bool, str, str, str, str]:
-    """Sign, number as written, its integer digits without leading zeros, its fraction, its suffix."""
+    """Sign, number as written, integer digits without leading zeros, fraction and suffix."""
     found = _number(text)
     assert found is not None
     zeros, integer, fraction = found[1], found[2], found[3]
@@ -163,7 +163,8 @@ def _suffix(suffix: str) -> tuple[int, int, str]:
 
 
 def _exact(number: str, base: int, exponent: int, format: str) -> Quantity:
-    """Amounts beyond a machine integer, or with more fraction than fits one: rounded up to the billionth."""
+    """Amount that does not fit the fast path: beyond 64 bits or with a long fraction. Rounded away from zero to
+    10⁻⁹."""
     whole, _, fraction = number.lstrip("+-").partition(".")
     if not (whole + fraction).isdigit() or len(number) > _MAX_EXPONENT:
         raise ValueError(NUMERIC_WRONG)

@@ -1,5 +1,4 @@
-"""Many requirements of a selector as one question, which costs as much as an object has labels, not as many
-requirements as somebody has found to write."""
+"""Label selectors with many requirements. Matching costs O(labels of the object), not O(requirements)."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ Labels = dict[str, str]
 
 
 class Merged:
-    """What is asked of each label, all requirements on it taken together."""
+    """Requirements of a selector, merged by label."""
 
     def __init__(self, requirements: Iterable[Requirement]) -> None:
         self._needed: set[str] = set()

@@ -1,6 +1,6 @@
-"""Label and field selectors as text: what lists and watches take, read once and compiled for matching.
+"""Label and field selectors in text form, as lists and watches take them, parsed and compiled for matching.
 
-Both parsers raise `ParseError`, whose text is what a client is told.
+Both parsers raise `ParseError` with the message for the client.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from kubist.meta.fields import FieldError, invalid, summary
 from kubist.meta.integers import parse_int64
 
 FEW = 8
-"""Requirements that are quicker asked one after the other."""
+"""Number of requirements up to which matching one by one is faster."""
 LONG = 4096
-"""Characters of a selector from which on reading it is work that others should not have to wait for."""
+"""Length in characters from which parsing runs off the event loop."""
 
 Labels = dict[str, str]
 Matcher = Callable[[Labels], bool]
 
 
 class ParseError(ValueError):
-    """A selector that cannot be read."""
+    """Invalid selector."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -81,7 +81,7 @@ def _comparison(key: str, bound: int, *, greater: bool) -> Matcher:
 
 
 class LabelSelector:
-    """All requirements together; without any, everything matches."""
+    """All requirements of a selector. Without requirements it matches everything."""
 
     __slots__ = ("_matchers", "equalities", "requirements")
 
@@ -90,7 +90,7 @@ class LabelSelector:
         self.equalities = {
             requirement.key: requirement.values[0] for requirement in self.requirements if requirement.exact
         }
-        """Labels that every match has, for looking candidates up in an index."""
+        """Labels that every match has, for an index lookup."""
         if len(self.requirements) <= FEW:
             self._matchers = tuple(requirement.matcher() for requirement in self.requirements)
         else:
@@ -113,7 +113,7 @@ class LabelSelector:
 
 
 class _Token(str):
-    """A word or symbol of a selector; the end is an empty symbol."""
+    """Word or symbol of a selector. The end is an empty token."""
 
     __slots__ = ()
 
@@ -127,7 +127,7 @@ _BINARY = {"in": "in", "notin": "notin", "=": "=", "==": "==", "!=": "!=", ">": 
 
 
 class _Parser:
-    """`[!]key`, `key op value` and `key in (value, …)`, separated by commas."""
+    """Parser for `[!]key`, `key op value` and `key in (value, …)`, separated by commas."""
 
     def __init__(self, text: str) -> None:
         self.tokens = [_Token(found) for found in _token.findall(text)]
@@ -191,7 +191,7 @@ class _Parser:
         return str(value)
 
     def value_set(self) -> set[str]:
-        """Values in parentheses; where one is missing it is the empty value."""
+        """Values in parentheses. A missing value is the empty string."""
         opening = self.take()
         if opening != "(":
             raise ParseError(f"found '{opening}' expected: '('")
@@ -234,7 +234,7 @@ _STRUCTURED = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist":
 
 
 def label_selector(selector: dict[str, Any]) -> LabelSelector:
-    """A selector held by an object: a LabelSelector, or a plain map of labels (ReplicationController)."""
+    """Selector of an object: a LabelSelector, or a plain map of labels (ReplicationController)."""
     expressions = selector.get("matchExpressions")
     labels = selector.get("matchLabels")
     if isinstance(labels, str) or isinstance(expressions, str):
@@ -254,18 +254,18 @@ def label_selector(selector: dict[str, Any]) -> LabelSelector:
 
 
 def format_label_selector(selector: dict[str, Any] | None) -> str:
-    """The text form of a selector held by an object: `a=b,c in (d,e)`."""
+    """Text form of the selector of an object: `a=b,c in (d,e)`."""
     return str(label_selector(selector)) if selector else ""
 
 
 @dataclass(slots=True, frozen=True)
 class FieldSelector:
-    """Conditions on selectable fields; without any, everything matches."""
+    """Conditions on selectable fields. Without conditions it matches everything."""
 
     requirements: tuple[tuple[str, str, str], ...]
     """(label, `=` or `!=`, value)."""
     _by_label: dict[str, tuple[set[str], set[str]]] = field(init=False, compare=False, repr=False)
-    """What each field must be (more than one: it cannot be), and what it must not be."""
+    """Required values (more than one never match) and excluded values by field."""
 
     def __post_init__(self) -> None:
         by_label: dict[str, tuple[set[str], set[str]]] = {}
@@ -285,7 +285,7 @@ class FieldSelector:
         return True
 
     def exact(self, label: str) -> str | None:
-        """The one value that this field must have, if the selector says so."""
+        """Value that this field must have. None if the selector does not require one."""
         for name, operator, value in self.requirements:
             if name == label and operator == "=":
                 return value

@@ -1,6 +1,6 @@
-"""API errors: one exception that carries a Status, and a constructor for each reason.
+"""API errors: one exception with a Status, and a constructor for each reason.
 
-Whatever a request did wrong ends in an `APIError`; the filters turn it into the answer.
+Every error of a request becomes an `APIError`. The filters turn it into the response.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from kubist.meta.fields import FieldError, fitting, summary
 
 Status = dict[str, Any]
 ALL_CAUSES = 4 << 20
-"""Bytes of causes that an answer holds: a body of 3 MB can have a million errors."""
+"""Limit in bytes for the causes in a response, because a body of 3 MB can have a million errors."""
 
 
 class APIError(Exception):
-    """A failure as the client will see it."""
+    """Failed request, as the client sees it."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class APIError(Exception):
 
 
 def qualified(resource: str, group: str) -> str:
-    """A resource or kind with its group, as messages name it."""
+    """Resource or kind with its group, as messages name it."""
     return f"{resource}.{group}" if group else resource
 
 
@@ -67,7 +67,7 @@ def unauthorized(message: str = "Unauthorized") -> APIError:
 
 
 def forbidden(group: str, resource: str, name: str, why: str) -> APIError:
-    """403 of a resource request. Without a resource: of a path."""
+    """403 for a resource request, or for a path if `resource` is empty."""
     shown = (
         f'{qualified(resource, group)} "{name}" is forbidden: {why}'
         if name
@@ -85,7 +85,7 @@ def not_found(group: str, resource: str, name: str) -> APIError:
 
 
 def no_such_path() -> APIError:
-    """404 of a path below a known group-version that serves nothing."""
+    """404 for a path below a known group and version that does not exist."""
     return APIError(404, "NotFound", "the server could not find the requested resource", {})
 
 
@@ -120,8 +120,8 @@ def too_large(message: str) -> APIError:
 
 
 def invalid(group: str, kind: str, name: str, errors: Iterable[FieldError]) -> APIError:
-    """422 with all causes, or with the first ALL_CAUSES bytes of very many. `kind` is the Kind, not the resource
-    (with the few exceptions that callers know)."""
+    """422 with all causes, or with the first ALL_CAUSES bytes of them. `kind` is the Kind, not the resource
+    (some callers pass the resource, as the reference does)."""
     found = errors if isinstance(errors, list) else list(errors)
     errors = fitting(found, ALL_CAUSES)
     message = f'{qualified(kind, group)} "{name}" is invalid'
@@ -143,13 +143,13 @@ def too_many_requests(message: str, retry_after: int) -> APIError:
 
 
 def internal_error(why: str) -> APIError:
-    """500 of the server's own making, with its cause."""
+    """500 with a cause, for failures of the server."""
     message = f"Internal error occurred: {why}"
     return APIError(500, "InternalError", message, {"causes": [{"message": why}]})
 
 
 def plain_error(message: str) -> APIError:
-    """500 without a reason: what the reference answers for an error it did not classify."""
+    """500 without a reason, as the reference responds to an unclassified error."""
     return APIError(500, "", message)
 
 

@@ -1,6 +1,7 @@
-"""Times as the API writes them: RFC 3339 in UTC, to the second, and micro-times with exactly six digits.
+"""Times in RFC 3339 and UTC: with whole seconds, and micro-times with six digits.
 
-Read with Go's leniency and Go's words for what it refuses; years run from 0 to 9999, so no `datetime`.
+Parsing accepts the same text as Go and has Go's error messages. Years run from 0 to 9999, which `datetime` does
+not support.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _FRACTION = ("", r"(?:[.,][0-9]+)?")
 _ZONE = ("Z07:00", r"Z|[+-][0-9]{2}:[0-9]{2}")
 
 _ZERO = -62135596800
-"""The first second of year 1: the time that means none."""
+"""First second of year 1, Go's zero time, which means no time."""
 
 
 _second = 0
@@ -42,7 +43,7 @@ _stamp = ""
 
 
 def now() -> str:
-    """The current time with whole seconds, formatted at most once a second."""
+    """Current time with whole seconds. Formatted at most once per second."""
     global _second, _stamp
     second = int(time.time())
     if second != _second:
@@ -57,19 +58,19 @@ def now_micro() -> str:
 
 @bounded_cache(entries=4096, key_length=64)
 def parse_time(text: str) -> int:
-    """Seconds since 1970; `ValueError` for what is not RFC 3339."""
+    """Seconds since 1970. ValueError if the text is not RFC 3339."""
     return _read(text, RFC3339)[0]
 
 
 @bounded_cache(entries=4096, key_length=64)
 def parse_micro_time(text: str) -> tuple[int, int]:
-    """Seconds since 1970 and microseconds; `ValueError` unless there are six digits of fraction."""
+    """Seconds since 1970 and microseconds. ValueError unless the fraction has six digits."""
     return _read(text, RFC3339_MICRO)
 
 
 @bounded_cache(entries=4096, key_length=64)
 def canonical_time(text: str) -> str | None:
-    """A time as it is given back; None for the zero time, which is written as null."""
+    """Time in canonical form. None for the zero time, which is written as null."""
     seconds = parse_time(text)
     return format_time(seconds) if seconds != _ZERO else None
 
@@ -142,7 +143,7 @@ def _days_in(year: int, month: int) -> int:
 
 
 def _days(year: int, month: int, day: int) -> int:
-    """Days from 1970-01-01 in the proleptic Gregorian calendar, years counted from March."""
+    """Days since 1970-01-01 in the proleptic Gregorian calendar. Years are counted from March."""
     if month <= 2:
         year -= 1
     month = (month + 9) % 12

@@ -1,4 +1,4 @@
-"""API versions: the order in which clients prefer them, and the hash of a stored version."""
+"""API versions: their order of preference, and the storage version hash."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STAGES = {None: 0, "beta": 1, "alpha": 2}
 
 
 def priority(version: str) -> tuple[int, int, int, str]:
-    """Sort key, most preferred first: stable before beta before alpha, the higher number first, others last."""
+    """Sort key, most preferred first: stable before beta before alpha, then the higher number, then other names."""
     match = _VERSION.fullmatch(version)
     if match is None:
         return (3, 0, 0, version)
@@ -22,6 +22,6 @@ def priority(version: str) -> tuple[int, int, int, str]:
 
 @bounded_cache(entries=4096, key_length=512)
 def storage_version_hash(group: str, version: str, kind: str) -> str:
-    """How clients tell that the stored version of a kind has changed."""
+    """Hash of the storage version of a kind, with which clients detect that it changed."""
     digest = hashlib.sha256(f"{group}/{version}/{kind}".encode()).digest()
     return base64.b64encode(digest[:8]).decode()
