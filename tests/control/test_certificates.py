@@ -1,4 +1,4 @@
-"""Certificates that the built-in signers issue, and the recipe of the Kubernetes documentation."""
+"""Certificates of the built-in signers, and the recipe of the Kubernetes documentation."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_extended_key_usage_has_the_requested_purposes(usages: list[str], oids: 
     assert (None if found is None else [oid.dotted_string for oid in found.value]) == oids
 
 
-def test_certificate_names_its_issuer_and_is_no_authority() -> None:
+def test_certificate_names_its_issuer_and_is_not_a_ca() -> None:
     certificate = issued(["client auth"])
     assert extension(certificate, x509.AuthorityKeyIdentifier) is not None
     assert extension(certificate, x509.BasicConstraints).value.ca is False
@@ -116,7 +116,7 @@ def test_alternative_names_are_copied_without_unknown_kinds() -> None:
     assert list(found.value) == [DNS, EMAIL, IP, URI]
 
 
-def test_ed25519_authority_signs() -> None:
+def test_ed25519_ca_signs() -> None:
     key = ed25519.Ed25519PrivateKey.generate()
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ca")])
     now = datetime.datetime.now(datetime.UTC)

@@ -1,4 +1,4 @@
-"""Flow schemas are told whether their priority level exists."""
+"""Dangling condition of FlowSchemas."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FLOW = "/apis/flowcontrol.apiserver.k8s.io/v1"
 
 
 def told(client: Client, name: str, wanted: str) -> dict[str, Any]:
-    """The condition of a schema, once it says what is wanted."""
+    """The condition of a FlowSchema, once it has the wanted status."""
     for _ in range(200):
         schema = client.get(f"{FLOW}/flowschemas/{name}")
         for condition in schema.get("status", {}).get("conditions") or ():
@@ -21,7 +21,7 @@ def told(client: Client, name: str, wanted: str) -> dict[str, Any]:
     raise AssertionError(f"{name} was never told {wanted}")
 
 
-def test_condition_follows_the_level(live: Live) -> None:
+def test_dangling_condition_follows_the_priority_level(live: Live) -> None:
     client = live.client
     spec = {"priorityLevelConfiguration": {"name": "level"}}
     client.post(f"{FLOW}/flowschemas", {"metadata": {"name": "schema"}, "spec": spec})
@@ -39,7 +39,7 @@ def test_condition_follows_the_level(live: Live) -> None:
     client.close()
 
 
-def test_built_in_schemas_are_left_alone(live: Live) -> None:
+def test_built_in_flow_schemas_are_not_changed(live: Live) -> None:
     time.sleep(0.2)
     for schema in live.client.get(f"{FLOW}/flowschemas")["items"]:
         assert schema["status"]["conditions"][0]["status"] == "False"

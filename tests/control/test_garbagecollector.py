@@ -1,4 +1,4 @@
-"""Garbage collection: what becomes of dependents, by how their owners go."""
+"""Garbage collection: dependents by propagation policy of their owner."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def exists(cluster: Cluster, name: str) -> bool:
     return True
 
 
-def test_dependents_follow_their_owner_down_the_line(cluster: Cluster) -> None:
+def test_background_deletion_deletes_all_dependents(cluster: Cluster) -> None:
     owner = make(cluster, "owner")
     child = make(cluster, "child", reference(owner))
     make(cluster, "grandchild", reference(child))
@@ -44,7 +44,7 @@ def test_dependents_follow_their_owner_down_the_line(cluster: Cluster) -> None:
     assert not exists(cluster, "child")
 
 
-def test_foreground_deletion_waits_for_dependents_that_block(cluster: Cluster) -> None:
+def test_foreground_deletion_waits_for_blocking_dependents(cluster: Cluster) -> None:
     owner = make(cluster, "owner")
     make(cluster, "blocking", reference(owner, blockOwnerDeletion=True), finalizers=["example.com/hold"])
     make(cluster, "other", reference(owner))
@@ -58,7 +58,7 @@ def test_foreground_deletion_waits_for_dependents_that_block(cluster: Cluster) -
     cluster.wait("cm/owner", "delete")
 
 
-def test_orphans_lose_the_reference_and_stay(cluster: Cluster) -> None:
+def test_orphan_deletion_keeps_dependents_without_the_reference(cluster: Cluster) -> None:
     owner = make(cluster, "owner")
     make(cluster, "child", reference(owner))
     cluster.delete("cm/owner", propagationPolicy="Orphan")
@@ -66,7 +66,7 @@ def test_orphans_lose_the_reference_and_stay(cluster: Cluster) -> None:
     assert "ownerReferences" not in cluster.get("cm/child")["metadata"]
 
 
-def test_one_owner_left_is_enough_and_the_absent_one_is_taken_off(cluster: Cluster) -> None:
+def test_object_with_one_remaining_owner_is_kept(cluster: Cluster) -> None:
     first, second = make(cluster, "first"), make(cluster, "second")
     make(cluster, "child", reference(first), reference(second))
     cluster.delete("cm/first")
@@ -83,12 +83,12 @@ def test_one_owner_left_is_enough_and_the_absent_one_is_taken_off(cluster: Clust
     ],
     ids=["absent", "another uid", "cluster-scoped"],
 )
-def test_an_object_whose_owner_is_not_there_goes(cluster: Cluster, owner: dict[str, Any]) -> None:
+def test_object_with_missing_owner_is_deleted(cluster: Cluster, owner: dict[str, Any]) -> None:
     make(cluster, "child", owner)
     cluster.wait("cm/child", "delete")
 
 
-def test_an_owner_in_another_namespace_does_not_count(cluster: Cluster) -> None:
+def test_owner_in_another_namespace_counts_as_missing(cluster: Cluster) -> None:
     cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": "other"}})
     owner = cluster.request("POST", "/api/v1/namespaces/other/configmaps", {"metadata": {"name": "owner"}})
     make(cluster, "child", reference(owner))
@@ -102,13 +102,13 @@ def test_an_owner_in_another_namespace_does_not_count(cluster: Cluster) -> None:
         {"apiVersion": "v1", "kind": "Unknown", "name": "a", "uid": "u"},
     ],
 )
-def test_an_owner_of_a_kind_that_is_not_served_is_left_alone(cluster: Cluster, owner: dict[str, Any]) -> None:
+def test_object_with_owner_of_unknown_kind_is_kept(cluster: Cluster, owner: dict[str, Any]) -> None:
     make(cluster, "child", owner)
     time.sleep(0.05)
     assert exists(cluster, "child")
 
 
-def test_two_that_own_each_other_go_together(cluster: Cluster) -> None:
+def test_objects_that_own_each_other_are_deleted(cluster: Cluster) -> None:
     first = make(cluster, "first")
     second = make(cluster, "second", reference(first, blockOwnerDeletion=True))
     patch = {"metadata": {"ownerReferences": [reference(second, blockOwnerDeletion=True)]}}
@@ -118,7 +118,7 @@ def test_two_that_own_each_other_go_together(cluster: Cluster) -> None:
     cluster.wait("cm/first", "delete")
 
 
-def test_custom_resources_own_and_are_owned(cluster: Cluster) -> None:
+def test_custom_resources_can_be_owners_and_dependents(cluster: Cluster) -> None:
     cluster.load(CRD)
     path = "/apis/example.com/v1/namespaces/default/widgets"
     kind = {"apiVersion": "example.com/v1", "kind": "Widget"}
@@ -130,7 +130,7 @@ def test_custom_resources_own_and_are_owned(cluster: Cluster) -> None:
     cluster.wait("widget/owned", "delete")
 
 
-def test_dependents_of_custom_resources_go_with_their_definition(cluster: Cluster) -> None:
+def test_dependents_of_custom_resources_are_deleted_with_the_crd(cluster: Cluster) -> None:
     cluster.load(CRD)
     kind = {"apiVersion": "example.com/v1", "kind": "Widget"}
     widget = cluster.request(

@@ -1,4 +1,4 @@
-"""Several servers on one store: one of them runs the loops, and another takes over."""
+"""Several servers on one store: one runs the controllers, and another takes over."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def identity(tmp_path_factory: pytest.TempPathFactory) -> Identity:
     return Identity(tmp_path_factory.mktemp("identity"), kubist.Server().config)
 
 
-def test_a_stale_lease_is_taken_over_and_its_holder_steps_down(
+def test_stale_lease_is_taken_over_and_its_holder_steps_down(
     real_etcd: EtcdServer, identity: Identity
 ) -> None:
     async def work() -> None:
@@ -58,7 +58,7 @@ def test_a_stale_lease_is_taken_over_and_its_holder_steps_down(
     asyncio.run(work())
 
 
-def test_only_the_leader_runs_loops_and_the_next_goes_on_when_it_stops(
+def test_only_the_leader_runs_controllers_and_another_takes_over(
     real_etcd: EtcdServer, identity: Identity
 ) -> None:
     async def until(check: Any) -> None:

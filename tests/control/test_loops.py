@@ -1,4 +1,4 @@
-"""The smaller loops, each by what a user sees of it."""
+"""The smaller controllers, each by its visible effect."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MERGE = "application/merge-patch+json"
 POD = {"containers": [{"name": "c", "image": "i"}]}
 
 
-def test_loops_are_chosen_by_name() -> None:
+def test_controllers_are_selected_by_name() -> None:
     everything = {loop.name for loop in available()}
     assert {loop.name for loop in chosen(("*",))} == everything
     assert {loop.name for loop in chosen(("*", "-namespace"))} == everything - {"namespace"}
@@ -30,7 +30,7 @@ def test_loops_are_chosen_by_name() -> None:
 
 
 @pytest.mark.parametrize("names", [("foo",), ("*", "-foo"), ("namespace", "namespaces")])
-def test_unknown_controller_is_an_error_that_lists_the_known(names: tuple[str, ...]) -> None:
+def test_unknown_controller_error_lists_the_known_ones(names: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match=r"is not a controller: choose from .*namespace, "):
         chosen(names)
 
@@ -40,19 +40,19 @@ def test_server_with_an_unknown_controller_does_not_start() -> None:
         pass
 
 
-def test_a_deleted_default_service_account_comes_back(cluster: Cluster) -> None:
+def test_deleted_default_service_account_is_created_again(cluster: Cluster) -> None:
     before = cluster.get("sa/default")["metadata"]["uid"]
     cluster.delete("sa/default")
     cluster.wait("sa/default", lambda account: account["metadata"]["uid"] != before)
 
 
-def test_the_root_certificates_are_kept_as_they_should_be(cluster: Cluster) -> None:
+def test_changed_root_ca_config_map_is_restored(cluster: Cluster) -> None:
     path = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt"
     cluster.request("PATCH", path, {"data": {"ca.crt": "forged"}}, MERGE)
     cluster.wait("cm/kube-root-ca.crt", lambda held: held["data"] == {"ca.crt": cluster.ca.read_text()})
 
 
-def test_a_secret_for_a_service_account_gets_a_token_that_works(cluster: Cluster) -> None:
+def test_service_account_secret_gets_a_valid_token(cluster: Cluster) -> None:
     annotations = {"kubernetes.io/service-account.name": "default"}
     secret = {
         "apiVersion": "v1",
@@ -70,7 +70,7 @@ def test_a_secret_for_a_service_account_gets_a_token_that_works(cluster: Cluster
     cluster.wait("secret/token", "delete")
 
 
-def test_aggregated_roles_have_the_rules_of_those_they_select(cluster: Cluster) -> None:
+def test_aggregated_roles_have_the_rules_of_selected_roles(cluster: Cluster) -> None:
     assert cluster.get("clusterrole/view")["rules"]
     rules = [{"apiGroups": ["example.com"], "resources": ["widgets"], "verbs": ["get"]}]
     labels = {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
@@ -87,7 +87,7 @@ def test_aggregated_roles_have_the_rules_of_those_they_select(cluster: Cluster) 
     cluster.wait("clusterrole/admin", lambda held: rules[0] not in held["rules"])
 
 
-def test_quotas_say_what_is_used(cluster: Cluster) -> None:
+def test_quota_status_counts_usage(cluster: Cluster) -> None:
     hard = {"pods": "2", "requests.cpu": "1", "count/configmaps": "10"}
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": hard}}
     cluster.load(quota)
@@ -110,7 +110,7 @@ def test_quotas_say_what_is_used(cluster: Cluster) -> None:
     cluster.request("POST", "/api/v1/namespaces/default/pods", pod)
 
 
-def test_a_disruption_budget_counts_healthy_pods(cluster: Cluster) -> None:
+def test_disruption_budget_counts_healthy_pods(cluster: Cluster) -> None:
     budget = {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -137,7 +137,7 @@ def test_a_disruption_budget_counts_healthy_pods(cluster: Cluster) -> None:
     assert refusal.value.code == 429
 
 
-def test_a_claim_in_use_is_kept_until_its_pod_is_gone(cluster: Cluster) -> None:
+def test_claim_in_use_is_kept_until_its_pod_is_deleted(cluster: Cluster) -> None:
     claim = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -155,7 +155,7 @@ def test_a_claim_in_use_is_kept_until_its_pod_is_gone(cluster: Cluster) -> None:
     cluster.wait("pvc/c", "delete")
 
 
-def test_a_pod_on_a_node_that_does_not_exist_goes_when_its_grace_is_over(cluster: Cluster) -> None:
+def test_pod_on_missing_node_is_deleted_after_its_grace_period(cluster: Cluster) -> None:
     pod = {"metadata": {"name": "p"}, "spec": {**POD, "nodeName": "nowhere"}}
     cluster.request("POST", "/api/v1/namespaces/default/pods", pod)
     cluster.delete("pod/p", gracePeriodSeconds=1)
@@ -192,7 +192,7 @@ def test_approved_certificate_requests_are_signed(cluster: Cluster) -> None:
     assert certificate.subject.rfc4514_string() in ("O=devs,CN=jane", "CN=jane,O=devs")
 
 
-def test_what_a_signer_does_not_take_fails(cluster: Cluster) -> None:
+def test_request_that_violates_signer_rules_fails(cluster: Cluster) -> None:
     path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
     signer = "kubernetes.io/kube-apiserver-client"
     cluster.request("POST", path, certificate_request("bad", ["server auth"], signer, CN="jane"))
@@ -200,7 +200,7 @@ def test_what_a_signer_does_not_take_fails(cluster: Cluster) -> None:
     assert "certificate" not in cluster.wait("csr/bad", "Failed")["status"]
 
 
-def test_a_finished_job_goes_when_its_time_is_over(cluster: Cluster) -> None:
+def test_finished_job_is_deleted_after_its_ttl(cluster: Cluster) -> None:
     template = {"spec": {**POD, "restartPolicy": "Never"}}
     job = {"metadata": {"name": "j"}, "spec": {"ttlSecondsAfterFinished": 0, "template": template}}
     cluster.request("POST", "/apis/batch/v1/namespaces/default/jobs", job)

@@ -1,4 +1,4 @@
-"""Namespaces that are deleted, with everything in them."""
+"""Deletion of namespaces with all their content."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def fill(cluster: Cluster, namespace: str, each: int) -> None:
             cluster.request("POST", path, {"metadata": {"name": f"x{n}"}, **body})
 
 
-def test_a_thousand_objects_of_twenty_kinds_go_with_their_namespace(cluster: Cluster) -> None:
+def test_namespace_deletion_deletes_a_thousand_objects_of_twenty_kinds(cluster: Cluster) -> None:
     assert len(KINDS) == 20
     fill(cluster, "full", 50)
     cluster.delete("ns/full")
@@ -94,7 +94,7 @@ def test_a_thousand_objects_of_twenty_kinds_go_with_their_namespace(cluster: Clu
         assert cluster.request("GET", f"/{root}/namespaces/full/{resource}")["items"] == []
 
 
-def test_a_finalizer_holds_the_namespace_and_its_conditions_say_so(cluster: Cluster) -> None:
+def test_finalizer_keeps_the_namespace_and_conditions_name_it(cluster: Cluster) -> None:
     cluster.load(CRD)
     cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": "held"}})
     held = {"metadata": {"name": "w", "finalizers": ["example.com/hold"]}}
@@ -131,7 +131,7 @@ def test_a_finalizer_holds_the_namespace_and_its_conditions_say_so(cluster: Clus
     cluster.wait("ns/held", "delete")
 
 
-def test_pods_go_before_anything_else(cluster: Cluster) -> None:
+def test_pods_are_deleted_before_other_content(cluster: Cluster) -> None:
     cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": "busy"}})
     cluster.wait("sa/default", lambda account: True, namespace="busy")
     cluster.request("POST", "/api/v1/nodes", {"metadata": {"name": "node"}})
@@ -146,7 +146,7 @@ def test_pods_go_before_anything_else(cluster: Cluster) -> None:
 
 
 def serve(directory: Path) -> tuple[subprocess.Popen[str], str]:
-    """`kubist serve` as its own process; its URL."""
+    """Runs `kubist serve` as a separate process and returns its URL."""
     command = [sys.executable, "-m", "kubist", "serve", "--data-dir", str(directory), "--secure-port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -168,7 +168,7 @@ def ask(url: str, directory: Path, method: str, path: str, body: Any = None) -> 
             return error.code, json.load(error)
 
 
-def test_a_deletion_cut_short_by_a_kill_is_finished_after_a_restart(tmp_path: Path) -> None:
+def test_namespace_deletion_continues_after_kill_and_restart(tmp_path: Path) -> None:
     process, url = serve(tmp_path)
     try:
         assert ask(url, tmp_path, "POST", "/api/v1/namespaces", {"metadata": {"name": "n"}})[0] == 201

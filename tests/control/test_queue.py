@@ -1,4 +1,4 @@
-"""The queue of a loop: once at a time, again after a failure, later when it is due."""
+"""Work queue of a controller: one worker per key, retries, delays."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ def queue() -> Queue[str]:
     return Queue(lambda: None)
 
 
-def test_a_key_waits_once_however_often_it_is_added() -> None:
+def test_key_is_queued_once() -> None:
     keys = queue()
     for key in ("a", "b", "a"):
         keys.add(key)
     assert [keys.next(), keys.next(), keys.next()] == ["a", "b", None]
 
 
-def test_a_key_that_changes_while_it_is_worked_on_comes_again_after_that() -> None:
+def test_key_added_while_active_is_queued_again() -> None:
     keys = queue()
     keys.add("a")
     assert keys.next() == "a"
@@ -29,7 +29,7 @@ def test_a_key_that_changes_while_it_is_worked_on_comes_again_after_that() -> No
     assert keys.next() == "a"
 
 
-def test_failures_are_tried_again_ever_later() -> None:
+def test_failed_keys_are_retried_with_backoff() -> None:
     async def work() -> list[float]:
         arrived = asyncio.Event()
         keys: Queue[str] = Queue(arrived.set)
@@ -50,7 +50,7 @@ def test_failures_are_tried_again_ever_later() -> None:
     assert waits[2] > waits[0] * 2
 
 
-def test_the_earliest_of_several_times_counts() -> None:
+def test_earliest_delay_counts() -> None:
     async def work() -> None:
         arrived = asyncio.Event()
         keys: Queue[str] = Queue(arrived.set)

@@ -1,4 +1,4 @@
-"""Simulated workloads: what people and tools wait for comes about without any node."""
+"""Simulated workloads: clients and tools see running pods, rollouts and endpoints without any node."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def running(cluster: Cluster) -> list[dict[str, Any]]:
     return [pod for pod in cluster.list("pods") if "deletionTimestamp" not in pod["metadata"]]
 
 
-def test_the_simulated_node_is_ready_and_says_what_it_is(cluster: Cluster) -> None:
+def test_simulated_node_is_ready_and_labelled_as_simulated(cluster: Cluster) -> None:
     node = cluster.wait("node/kubist-node", "Ready")
     assert node["metadata"]["labels"]["kubist.io/simulated"] == "true"
     assert node["status"]["allocatable"]["pods"]
 
 
-def test_a_pod_runs_and_a_deleted_pod_goes(cluster: Cluster) -> None:
+def test_pod_runs_and_deletion_completes(cluster: Cluster) -> None:
     cluster.load({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": template()["spec"]})
     pod = cluster.wait("pod/p", "Ready")
     assert pod["status"]["phase"] == "Running"
@@ -57,7 +57,7 @@ def test_a_pod_runs_and_a_deleted_pod_goes(cluster: Cluster) -> None:
     cluster.wait("pod/p", "delete")
 
 
-def test_a_pod_that_no_node_suits_is_not_scheduled(cluster: Cluster) -> None:
+def test_pod_without_suitable_node_is_unschedulable(cluster: Cluster) -> None:
     spec = template(nodeSelector={"disk": "none"})["spec"]
     cluster.load({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
     pod = cluster.wait("pod/p", lambda held: held["status"].get("conditions"))
@@ -65,7 +65,7 @@ def test_a_pod_that_no_node_suits_is_not_scheduled(cluster: Cluster) -> None:
 
 
 @pytest.mark.kubist(workloads=True, workload_delay=1.0)
-def test_pods_take_as_long_as_they_are_told_to(cluster: Cluster) -> None:
+def test_workload_delay_delays_running(cluster: Cluster) -> None:
     cluster.load({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": template()["spec"]})
     pod = cluster.wait("pod/p", lambda held: held["spec"].get("nodeName"))
     assert pod["status"]["phase"] == "Pending"
@@ -81,7 +81,7 @@ def test_workload_delay_does_not_depend_on_the_fraction_of_the_second(cluster: C
     assert time.monotonic() - begun >= 0.5
 
 
-def test_a_deployment_rolls_out_scales_and_rolls_back(cluster: Cluster) -> None:
+def test_deployment_rolls_out_scales_and_rolls_back(cluster: Cluster) -> None:
     cluster.load(workload("Deployment", replicas=3))
     cluster.wait("deploy/web", complete)
     (first,) = cluster.list("replicasets")
@@ -112,9 +112,7 @@ def test_recreate_never_runs_old_and_new_together(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("policy", ["Background", "Foreground", "Orphan"])
-def test_a_deleted_deployment_takes_its_pods_along_unless_they_are_orphaned(
-    cluster: Cluster, policy: str
-) -> None:
+def test_deployment_deletion_deletes_pods_unless_orphaned(cluster: Cluster, policy: str) -> None:
     cluster.load(workload("Deployment", replicas=2))
     cluster.wait("deploy/web", complete)
     (held,) = cluster.list("replicasets")
@@ -129,7 +127,7 @@ def test_a_deleted_deployment_takes_its_pods_along_unless_they_are_orphaned(
         cluster.wait(f"pod/{pod['metadata']['name']}", "delete")
 
 
-def test_a_replica_set_replaces_what_is_deleted_and_adopts_what_matches(cluster: Cluster) -> None:
+def test_replica_set_replaces_deleted_pods_and_adopts_matching_ones(cluster: Cluster) -> None:
     stray = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stray", "labels": dict(LABELS)}}
     cluster.load({**stray, "spec": template()["spec"]})
     cluster.load(workload("ReplicaSet", replicas=2))
@@ -140,7 +138,7 @@ def test_a_replica_set_replaces_what_is_deleted_and_adopts_what_matches(cluster:
     cluster.wait("rs/web", lambda held: held["status"].get("availableReplicas") == 2)
 
 
-def test_a_stateful_set_is_ordered_and_keeps_its_claims(cluster: Cluster) -> None:
+def test_stateful_set_is_ordered_and_keeps_its_claims(cluster: Cluster) -> None:
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     claims = [{"metadata": {"name": "data"}, "spec": claim}]
     cluster.load(workload("StatefulSet", replicas=3, serviceName="web", volumeClaimTemplates=claims))
@@ -162,7 +160,7 @@ def test_a_stateful_set_is_ordered_and_keeps_its_claims(cluster: Cluster) -> Non
     assert cluster.get("pvc/data-web-2")
 
 
-def test_a_daemon_set_runs_on_every_node(cluster: Cluster) -> None:
+def test_daemon_set_runs_on_every_node(cluster: Cluster) -> None:
     cluster.load(workload("DaemonSet"))
     held = cluster.wait("ds/web", lambda held: held["status"].get("numberAvailable") == 1)
     assert held["status"]["desiredNumberScheduled"] == 1
@@ -178,7 +176,7 @@ def test_a_daemon_set_runs_on_every_node(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("mode", ["NonIndexed", "Indexed"])
-def test_a_job_completes(cluster: Cluster, mode: str) -> None:
+def test_job_completes(cluster: Cluster, mode: str) -> None:
     spec = {
         "completions": 3,
         "parallelism": 2,
@@ -192,7 +190,7 @@ def test_a_job_completes(cluster: Cluster, mode: str) -> None:
     assert job["status"].get("completedIndexes") == ("0-2" if mode == "Indexed" else None)
 
 
-def test_a_cron_job_makes_jobs_when_they_are_due(cluster: Cluster) -> None:
+def test_cron_job_creates_jobs_on_schedule(cluster: Cluster) -> None:
     job = {"template": {"spec": {**template()["spec"], "restartPolicy": "Never"}}}
     spec = {"schedule": "@every 1s", "jobTemplate": {"spec": job}}
     cluster.load({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"}, "spec": spec})
@@ -200,7 +198,7 @@ def test_a_cron_job_makes_jobs_when_they_are_due(cluster: Cluster) -> None:
     assert held["status"]["lastScheduleTime"]
 
 
-def test_services_have_endpoints_of_ready_pods(cluster: Cluster) -> None:
+def test_services_get_endpoints_of_ready_pods(cluster: Cluster) -> None:
     ports = [{"name": "web", "port": 80, "targetPort": "http"}]
     spec = {"selector": LABELS, "ports": ports, "type": "LoadBalancer"}
     cluster.load({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": spec})
@@ -219,7 +217,7 @@ def test_services_have_endpoints_of_ready_pods(cluster: Cluster) -> None:
 
 
 @pytest.mark.skipif(not KUBECTL, reason="kubectl is not installed")
-def test_kubectl_sees_a_rollout_through(cluster: Cluster) -> None:
+def test_kubectl_rollout_status_completes(cluster: Cluster) -> None:
     def kubectl(*arguments: str) -> str:
         assert KUBECTL
         command = [KUBECTL, "--kubeconfig", str(cluster.kubeconfig), *arguments]

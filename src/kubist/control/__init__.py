@@ -1,1 +1,1 @@
-"""The loops of `kubist serve`."""
+"""Controllers of `kubist serve`."""

@@ -1,7 +1,7 @@
-"""Allocations in step with services: every cluster IP and node port in use is recorded, and none that is not.
+"""Repairs the allocations of cluster IPs and node ports: each one in use is recorded, and no other.
 
-Servers that die between taking an address and storing its service leave it taken; other programs may have
-written services without recording anything. Part of the API server itself.
+A server that crashes between the allocation and the write of the service leaves an unused allocation. Other
+programs may write services without recording allocations. Part of the API server itself.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ INTERVAL = 180.0
 
 
 async def repair_allocations(objects: Objects, store: Store) -> None:
-    """Repair now and then, for as long as the server runs."""
+    """Repairs every INTERVAL seconds, as long as the server runs."""
     allocations = Allocations(objects, store)
     while True:
         try:
             await allocations.repair()
         except Exception:
-            log.exception("services and their allocations could not be compared")
+            log.exception("cannot repair the allocations of cluster IPs and node ports")
         await asyncio.sleep(INTERVAL)
 
 
 class Allocations:
-    """Releases an address or port only if two passes in a row find it unused: one may see a write half done."""
+    """Releases an address or port only if two passes in a row find it unused, because one may see a write
+    half done."""
 
     def __init__(self, objects: Objects, store: Store) -> None:
         self._objects = objects
@@ -40,7 +41,7 @@ class Allocations:
         self._unused_addresses: set[str] = set()
 
     async def repair(self) -> None:
-        """One pass; to be run at start and every few minutes."""
+        """Runs one pass."""
         await self._ports()
         await self._addresses(list(self._objects.list("services", None)))
         await self._remove_claims()
@@ -50,7 +51,8 @@ class Allocations:
         replaced = False
         while not replaced:
             record = await ports.read()
-            # A port is released after its service is deleted: services must not be older than the record.
+            # A port is released after its service is deleted, so the services must not be older than the
+            # record.
             await self._objects.catch_up()
             used = service_ports.in_use(self._objects)
             unused = ports.allocated(record) - used
@@ -60,7 +62,7 @@ class Allocations:
         self._unused_ports = unused - self._unused_ports
 
     async def _remove_claims(self) -> None:
-        """Remove the keys by which earlier versions of this server claimed single ports."""
+        """Deletes the keys with which earlier versions of this server claimed single ports."""
         for claim in (await self._store.scan(f"{service_ports.KEY}/")).items:
             with contextlib.suppress(Conflict):
                 await self._store.delete(claim.key, claim.mod_revision)

@@ -1,4 +1,4 @@
-"""Loops for CertificateSigningRequests: sign approved requests, delete old ones.
+"""Controllers for CertificateSigningRequests: sign approved requests, delete old ones.
 
 `kubist.control.signing` holds the rules of the built-in signers.
 """
@@ -94,7 +94,8 @@ class CertificateSigning(Loop):
 
 
 class CertificateCleaner(Loop):
-    """Requests are removed an hour after they were decided, a day after nobody decided."""
+    """Deletes requests one hour after their last decision (Approved, Denied, Failed), or 24 hours after
+    creation without one."""
 
     name = "certificatesigningrequest-cleaner"
 

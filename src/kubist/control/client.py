@@ -1,6 +1,6 @@
-"""The cluster for loops: reads from the cache, writes as the verbs do them, admission included.
+"""Object client for controllers: reads from the cache, writes through the verbs with admission.
 
-Loops work as the user and the field manager of a kube-controller-manager, of whose jobs these are some.
+Controllers act as the user and field manager kube-controller-manager.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from kubist.verbs.services import Services
 
 Object = dict[str, Any]
 Edit = Callable[[Object], Object | None]
-"""Changes an object in place and returns it; None: nothing to do."""
+"""Changes an object in place and returns it. None: no change."""
 
 MANAGER = "kube-controller-manager"
 USER = User("system:kube-controller-manager", groups=("system:masters", "system:authenticated"))
 RETRIES = 10
 PARSED = 20_000
-"""How many objects are kept parsed, for loops that look at many of them again and again."""
+"""Maximum number of parsed objects that are kept for controllers."""
 
 
 class Unchanged(Exception):
-    """An edit found nothing to do."""
+    """The edit changed nothing."""
 
 
 class Client(ObjectClient):
-    """All of a server's objects, for its loops."""
+    """All objects of a server, for its controllers."""
 
     def __init__(self, api: Services) -> None:
         super().__init__(api)
@@ -59,17 +59,16 @@ class Client(ObjectClient):
         return self.registry.collection(self.resource(resource, group))
 
     def labelled(self, resource: str, namespace: str, *, group: str = "") -> list[Entry]:
-        """The stored versions in a namespace, for those who look at labels before they look inside."""
+        """Cache entries of a namespace. Callers can check labels before parsing."""
         found = self.resource(resource, group)
         return list(self.registry.collection(found).below(f"{found.prefix}{namespace}/"))
 
     def parsed(self, entry: Entry) -> Object:
-        """The object of a stored version, which others look at as well: not to be changed."""
+        """Parsed object of an entry. It is shared and must not be changed."""
         revision, obj = self._parsed.get(entry.key, (0, {}))
         if revision != entry.revision:
-            if (
-                len(self._parsed) >= PARSED
-            ):  # Bounded by what is stored: the keys are those of stored objects.
+            # The keys are those of stored objects, so the store bounds the dictionary too.
+            if len(self._parsed) >= PARSED:
                 self._parsed.clear()
             obj = entry.object()
             self._parsed[entry.key] = (entry.revision, obj)
@@ -100,8 +99,8 @@ class Client(ObjectClient):
     async def update(
         self, resource: str, name: str, namespace: str, edit: Edit, *, group: str = "", subresource: str = ""
     ) -> Object | None:
-        """Read, edit, write as PUT of the object or the sub-resource does; again if it changed meanwhile. None
-        if there is nothing to edit, or no longer any object."""
+        """Reads, edits and writes the object or subresource like PUT, with retries on conflicts. None if the
+        edit changes nothing or the object does not exist."""
         found = self.resource(resource, group)
         return await self.update_of(found, name, namespace, edit, subresource)
 
@@ -136,8 +135,8 @@ class Client(ObjectClient):
         return None
 
     async def delete_entry(self, found: Resource, entry: Entry, **options: Any) -> Entry | None:
-        """Delete a stored version of an object, or what it has become. The version that stays and waits, if any;
-        nothing happens if it is gone already."""
+        """Deletes an object. Returns the entry that remains (finalizers or grace period), or None if it is
+        deleted."""
         call = self.call("delete", found, entry.namespace, entry.name)
         try:
             _, held = await remove(call, entry, delete_options(options, {}))

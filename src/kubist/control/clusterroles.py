@@ -1,4 +1,4 @@
-"""Aggregated cluster roles: the rules of one that has selectors are those of all the roles it selects."""
+"""Cluster role aggregation: a role with an aggregationRule gets the rules of all roles that it selects."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ClusterRoleAggregation(Loop):
             words = [word.encode() for word in selector.get("matchLabels") or ()]
             for entry in list(self.client.collection("clusterroles", group=GROUP).entries.values()):
                 if not all(word in entry.tail for word in words):
-                    continue  # most roles are not even parsed
+                    continue  # most roles are not parsed
                 if entry.name != key and matches(entry.labels):
                     rules += [rule for rule in entry.object().get("rules") or () if rule not in rules]
         if rules == (role.get("rules") or []):

@@ -1,4 +1,4 @@
-"""Disruption budgets: how many of the pods that a budget is about are healthy, and how many may go."""
+"""Disruption controller: status of PodDisruptionBudgets (healthy pods and allowed disruptions)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Object = dict[str, Any]
 GROUP = "policy"
 SCALED = {"replicationcontrollers": "", "replicasets": "apps", "deployments": "apps", "statefulsets": "apps"}
 DELETION_TIMEOUT = 120
-"""Seconds after which an evicted pod that is still there counts again."""
+"""Seconds after which an evicted pod that was not deleted counts as healthy again."""
 
 
 class Disruption(Loop):
@@ -105,7 +105,7 @@ class Disruption(Loop):
         )
 
     def _expected(self, spec: Object, pods: list[Object], namespace: str) -> tuple[int, int]:
-        """How many pods there should be, and how many of them healthy."""
+        """Expected number of pods, and desired number of healthy pods."""
         if spec.get("maxUnavailable") is not None:
             expected = self._scale(pods, namespace)
             return expected, max(expected - scaled(spec["maxUnavailable"], expected, up=True), 0)
@@ -116,7 +116,7 @@ class Disruption(Loop):
         return len(pods), least or 0
 
     def _scale(self, pods: list[Object], namespace: str) -> int:
-        """The replicas that the pods' controllers want, together."""
+        """Sum of the replicas of the pods' controllers."""
         scales: dict[str, int] = {}
         for pod in pods:
             reference = controller_of(pod)
@@ -140,7 +140,7 @@ class Disruption(Loop):
         return owner if owner is not None and owner["metadata"]["uid"] == reference["uid"] else None
 
     def _disrupted(self, budget: Object, pods: list[Object], key: tuple[str, str]) -> Object:
-        """Pods that were evicted and are not yet seen to go."""
+        """Evicted pods that are not yet being deleted, with their eviction times."""
         held = budget["status"].get("disruptedPods") or {}
         left = {}
         for pod in pods:

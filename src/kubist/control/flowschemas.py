@@ -1,4 +1,5 @@
-"""Flow schemas are told whether their priority level exists. Part of the API server itself."""
+"""Sets the Dangling condition of FlowSchemas: whether their priority level exists. Part of the API server
+itself."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ GROUP = "flowcontrol.apiserver.k8s.io"
 
 
 async def keep_flow_schemas_informed(registry: Registry) -> None:
-    """Look at all of them after every change of any, for as long as the server runs."""
+    """Checks all FlowSchemas after every change of a FlowSchema or priority level, as long as the server
+    runs."""
     changed = asyncio.Event()
     changed.set()
 
@@ -36,7 +38,7 @@ async def keep_flow_schemas_informed(registry: Registry) -> None:
         try:
             await _inform(registry)
         except status.APIError as error:
-            log.warning("flow schemas could not be told about their levels: %s", error.message)
+            log.warning("cannot update the Dangling condition of flow schemas: %s", error.message)
 
 
 async def _inform(registry: Registry) -> None:
@@ -53,6 +55,6 @@ async def _inform(registry: Registry) -> None:
 
 
 def _told(schema: Object, levels: set[str]) -> Object | None:
-    """The schema with its condition as it must be; None if it is so already."""
+    """The FlowSchema with the correct condition; None if it has it already."""
     level = (schema["spec"].get("priorityLevelConfiguration") or {}).get("name", "")
     return schema if dangling.apply(schema, level_exists=level in levels, now=times.now()) else None

@@ -1,7 +1,8 @@
-"""Garbage collection: objects whose owners are gone go too, or are let free where an owner's deletion says so.
+"""Garbage collector: deletes objects without remaining owners, or orphans them, by the owner's
+propagationPolicy.
 
-Background deletion follows from owners that are absent. `foregroundDeletion` holds an owner until the dependents
-that block it are gone; `orphan` holds it until no dependent names it as owner any more.
+Background deletion deletes dependents after their owners. The finalizer `foregroundDeletion` keeps an owner
+until its blocking dependents are deleted. The finalizer `orphan` keeps it until no dependent refers to it.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from kubist.verbs.delete import FOREGROUND, ORPHAN
 Object = dict[str, Any]
 
 REMEMBERED = 5000
-"""How many uids of owners that are gone are kept: for references to kinds that are no longer served."""
+"""Maximum number of remembered UIDs of deleted owners, for references to kinds that are no longer served."""
 
 
 class Links(NamedTuple):
-    """An object's references to owners: to those that are there, that are gone, and that wait for it to go."""
+    """Owner UIDs of an object: existing owners, missing owners, and owners that wait for it (foreground
+    deletion)."""
 
     solid: list[str]
     dangling: list[str]
@@ -43,9 +45,9 @@ class GarbageCollector(Loop):
         self._resources: dict[str, Resource] = {}
         self._generation = -1
         self._foreground: dict[str, Ref] = {}
-        """Owners that wait for their dependents, by uid."""
+        """Owners in foreground deletion, by UID."""
         self._unresolved: set[Ref] = set()
-        """Dependents of kinds that are not served, or not yet."""
+        """Dependents with owners of kinds that are not served (yet)."""
 
     def follow(self) -> None:
         cache = self.client.registry.cache
@@ -99,7 +101,7 @@ class GarbageCollector(Loop):
             self.queue.add(ref)
 
     def _look_at_deletion(self, prefix: str, entry: Entry) -> None:
-        """An owner that is to go, and whose dependents have to be seen to first."""
+        """Queues an owner that is being deleted with foreground or orphan policy, and its dependents."""
         tail = entry.tail
         if b'"deletionTimestamp":"' not in tail:
             return
@@ -134,7 +136,7 @@ class GarbageCollector(Loop):
             await self._collect(resource, entry, obj)
 
     async def _collect(self, resource: Resource, entry: Entry, obj: Object) -> None:
-        """Delete an object that has no owner left, or take its absent owners off it."""
+        """Deletes an object without remaining owners, or removes its missing owners from ownerReferences."""
         metadata = obj["metadata"]
         links = await self._links(resource, obj)
         if links.solid:
@@ -171,7 +173,7 @@ class GarbageCollector(Loop):
             group, _, version = reference.get("apiVersion", "").rpartition("/")
             kind = self.client.find_kind(group, version, reference.get("kind", ""))
             if kind is None or (kind.namespaced and not namespace):
-                # Whether such an owner exists cannot be known: the object stays.
+                # It is unknown whether such an owner exists, so the object is kept.
                 self._unresolved.add(Ref(resource.prefix, resource.key(namespace, obj["metadata"]["name"])))
                 links.solid.append(uid)
                 continue
@@ -188,7 +190,7 @@ class GarbageCollector(Loop):
         return links
 
     async def _unlink(self, resource: Resource, obj: Object, uids: set[str]) -> None:
-        """Take owners off an object."""
+        """Removes ownerReferences from an object."""
 
         def edit(new: Object) -> Object | None:
             metadata = new["metadata"]
@@ -205,7 +207,8 @@ class GarbageCollector(Loop):
         await self.client.update_of(resource, metadata["name"], metadata.get("namespace", ""), edit)
 
     async def _break_cycle(self, uid: str) -> None:
-        """A dependent that itself waits for this one must not block it."""
+        """Removes blockOwnerDeletion from dependents that wait for this object, because they would block each
+        other."""
         for ref in self.owners.blocking(uid):
             found = self._object(ref)
             if found is None:
@@ -243,7 +246,7 @@ class GarbageCollector(Loop):
         await self._release(resource, obj, ORPHAN)
 
     async def _release(self, resource: Resource, obj: Object, finalizer: str) -> None:
-        """Take a finalizer off an owner whose dependents have been seen to."""
+        """Removes the finalizer from an owner after its dependents were handled."""
 
         def edit(new: Object) -> Object | None:
             metadata = new["metadata"]
@@ -268,7 +271,7 @@ class GarbageCollector(Loop):
         return (resource, entry.object()) if entry is not None else None
 
     def _resource(self, prefix: str) -> Resource | None:
-        """The resource whose collection this is, in its stored version; None if it is no longer served."""
+        """Resource of a collection in its stored version; None if it is no longer served."""
         served = self.client.resources
         if served.generation != self._generation:
             self._generation = served.generation

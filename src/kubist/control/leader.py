@@ -1,6 +1,7 @@
-"""Leadership by a Lease: of several servers on one store, one runs the loops; another takes over when it stops.
+"""Leader election by a Lease: one of several servers on a store runs the controllers, and another takes over.
 
-A Lease is stale when it was not seen to change for its duration, by the clock of whoever waits for it.
+A Lease is stale when a candidate has not seen it change for its duration, measured by the candidate's own
+clock.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ RENEWAL = 5.0
 
 
 class Leader:
-    """One candidate."""
+    """A candidate."""
 
     def __init__(self, client: Client, *, duration: float = DURATION, renewal: float = RENEWAL) -> None:
         self.client = client
@@ -36,15 +37,15 @@ class Leader:
         self._seen: tuple[str, float] = ("", 0.0)
 
     async def acquire(self) -> None:
-        """Until this candidate leads."""
+        """Returns when this candidate is the leader."""
         leads = await self._try()
         while not leads:
             await asyncio.sleep(self.renewal / 2)
             leads = await self._try()
-        log.info("%s leads", self.identity)
+        log.info("%s is the leader", self.identity)
 
     async def hold(self) -> None:
-        """As long as it leads; returns when leadership is lost."""
+        """Renews the lease. Returns when leadership is lost."""
         loop = asyncio.get_running_loop()
         renewed = loop.time()
         while loop.time() - renewed < self.duration - self.renewal:
@@ -54,10 +55,10 @@ class Leader:
                 break
             if await self._try():
                 renewed = loop.time()
-        log.warning("%s leads no more", self.identity)
+        log.warning("%s is no longer the leader", self.identity)
 
     async def release(self) -> None:
-        """Let others lead at once."""
+        """Gives up the lease, so that another candidate can lead at once."""
 
         def edit(lease: Object) -> Object | None:
             if lease["spec"].get("holderIdentity") != self.identity:
@@ -68,13 +69,13 @@ class Leader:
         try:
             await self.client.update("leases", NAME, NAMESPACE, edit, group=GROUP)
         except (APIError, StoreError) as error:
-            log.info("the lease could not be given back: %s", error)
+            log.info("cannot release the lease: %s", error)
 
     def _lease(self) -> Object | None:
         return self.client.get("leases", NAME, NAMESPACE, group=GROUP)
 
     async def _try(self) -> bool:
-        """Take or renew the lease; whether this candidate has it now."""
+        """Takes or renews the lease. Returns whether this candidate holds it."""
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         seconds = max(int(self.duration), 1)
         ours = {"holderIdentity": self.identity, "leaseDurationSeconds": seconds, "renewTime": now}
@@ -103,7 +104,7 @@ class Leader:
                 return True
             await self.client.update("leases", NAME, NAMESPACE, edit, group=GROUP)
         except (APIError, StoreError) as error:
-            log.info("the lease could not be taken: %s", error)
+            log.info("cannot acquire the lease: %s", error)
             return False
         return taken
 

@@ -1,6 +1,7 @@
-"""A control loop: follows collections of the cache, and brings what changed into the state it should be in.
+"""Base class of controllers: watches collections of the cache and reconciles changed keys.
 
-A loop holds nothing that it could not find out again: it may be stopped anywhere and started elsewhere.
+A controller keeps no state that it cannot rebuild. It may be stopped at any time and started on another
+server.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ log = logging.getLogger("kubist.control")
 
 
 class Loop:
-    """What all loops have in common. One says what it follows in `follow` and what it does in `reconcile`."""
+    """A controller. Subclasses define the watches in `follow` and the work in `reconcile`."""
 
     name: ClassVar[str]
     workers: ClassVar[int] = 1
-    """How many keys are worked on at a time."""
+    """Number of keys that are reconciled concurrently."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -40,17 +41,17 @@ class Loop:
         self._busy = 0
 
     def follow(self) -> None:
-        """Say what to watch, by `watch`. What there is already is told first."""
+        """Registers watches with `watch`. Existing objects are delivered first."""
 
     async def reconcile(self, key: Any) -> None:
-        """Look at the state of things about `key` and take the next steps. Whatever is raised: it comes again."""
+        """Reconciles one key. After any exception the key is retried with backoff."""
 
     def start(self) -> None:
         self._running = True
         self.follow()
 
     def _arrived(self) -> None:
-        """There is work: have somebody do it. A loop without work costs nothing."""
+        """Starts a worker if there is a free one. A controller without work has no running task."""
         if self._running and self._busy < self.workers:
             self._busy += 1
             task = asyncio.ensure_future(self._work())
@@ -68,7 +69,7 @@ class Loop:
         self.queue.close()
 
     def watch(self, resource: str, changed: Callable[[Change], None], *, group: str = "") -> None:
-        """Be told of all objects of a kind, and of every change from now on."""
+        """Calls `changed` for all objects of a resource, and for every later change."""
         collection = self.client.collection(resource, group=group)
 
         def deliver(changes: list[Change]) -> None:
@@ -76,7 +77,7 @@ class Loop:
                 try:
                     changed(change)
                 except Exception:
-                    log.exception("%s: cannot make sense of %s", self.name, entry_of(change).key)
+                    log.exception("%s: cannot handle a change of %s", self.name, entry_of(change).key)
 
         deliver([Change(entry.revision, None, entry) for entry in collection.entries.values()])
         token = object()
@@ -84,12 +85,13 @@ class Loop:
         self._followed.append((collection, token))
 
     def enqueue(self, change: Change) -> None:
-        """For `watch`: the changed object's (namespace, name) is the key."""
+        """Callback for `watch`: the key is (namespace, name) of the changed object."""
         entry = entry_of(change)
         self.queue.add((entry.namespace, entry.name))
 
     def enqueue_soon(self, key: Any, collection: Collection) -> None:
-        """For keys that stand for many objects: the more there are, the more changes are looked at together."""
+        """Queues a key that stands for many objects. The delay grows with their number (at most 0.2 s) to
+        batch changes."""
         self.queue.add_after(key, min(len(collection.entries) * 2e-4, 0.2))
 
     async def _work(self) -> None:
@@ -103,7 +105,7 @@ class Loop:
     async def _attend(self, key: Any) -> None:
         failed = True
         try:
-            # What this loop has written itself must be seen, or it would be done twice.
+            # The cache must contain the controller's own writes; otherwise it would repeat them.
             await self.client.registry.cache.catch_up()
             await self.reconcile(key)
             failed = False
@@ -126,7 +128,7 @@ def shown(key: Hashable) -> str:
 
 
 def controller_of(obj: Object) -> Object | None:
-    """The reference to the object that manages this one."""
+    """The ownerReference with `controller: true`, or None."""
     for reference in obj["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
             found: Object = reference

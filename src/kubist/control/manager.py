@@ -1,4 +1,4 @@
-"""The loops of a server: which there are, which of them run, and that only one server of a store runs them."""
+"""Controller manager: selects the controllers and runs them on one server of a store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger("kubist.control")
 
 
 class Manager:
-    """Runs the loops that the configuration names, for as long as this server leads."""
+    """Runs the controllers that the configuration names, as long as this server is the leader."""
 
     def __init__(self, api: Services) -> None:
         self.api = api
@@ -45,7 +45,7 @@ class Manager:
             await self._leader.release()
 
     async def _stay(self) -> None:
-        """Run the loops: at once on a store that is this server's own, else whenever it leads."""
+        """Runs the controllers: at once on a local store, else whenever this server is the leader."""
         if self._leader is None:
             await self._run_loops()
             return
@@ -65,7 +65,7 @@ class Manager:
                 self.loops.append(loop)
                 loop.start()
             except Exception:
-                log.exception("the loop %s cannot run", kind.name)
+                log.exception("the controller %s cannot start", kind.name)
 
     async def _stop_loops(self) -> None:
         loops, self.loops = self.loops, []
@@ -73,7 +73,7 @@ class Manager:
 
 
 def available() -> list[type[Loop]]:
-    """All loops but those of workloads, by the names that kube-controller-manager knows them by."""
+    """All controllers except those of workloads, by their names in kube-controller-manager."""
     from kubist.control.certificates import CertificateCleaner, CertificateSigning
     from kubist.control.clusterroles import ClusterRoleAggregation
     from kubist.control.disruption import Disruption
@@ -107,8 +107,8 @@ def available() -> list[type[Loop]]:
 
 
 def chosen(names: Iterable[str]) -> list[type[Loop]]:
-    """The loops that a list of names asks for: `*` all, `name` one, `-name` not that one. ValueError for a name
-    that no loop has."""
+    """Controllers for a list of names: `*` for all, `name` for one, `-name` to exclude one. ValueError for
+    unknown names."""
     wanted = set(names)
     known = available()
     loops = {loop.name for loop in known}

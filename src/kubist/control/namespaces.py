@@ -1,6 +1,7 @@
-"""Namespaces that terminate: their content is deleted, pods first; then the namespace is let go.
+"""Namespace controller: deletes the content of terminating namespaces, pods first, then removes the
+finalizer.
 
-While something keeps content alive (grace, finalizers, refusals), the namespace's conditions say what.
+While content remains (grace periods, finalizers, errors), the conditions of the namespace say why.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from kubist.storage.cache import Change, Collection, Entry
 Object = dict[str, Any]
 
 TOGETHER = 64
-"""Deletions under way at a time: they share their way to the disk."""
+"""Number of concurrent deletions. They share store transactions."""
 FINE = {
     "NamespaceDeletionDiscoveryFailure": ("ResourcesDiscovered", "All resources successfully discovered"),
     "NamespaceDeletionGroupVersionParsingFailure": (
@@ -35,7 +36,7 @@ FINE = {
     "NamespaceContentRemaining": ("ContentRemoved", "All content successfully removed"),
     "NamespaceFinalizersRemaining": ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
 }
-"""The conditions of a namespace that terminates: reason and message while there is nothing to say."""
+"""Conditions of a terminating namespace: reason and message while there is no problem."""
 
 
 class Namespaces(Loop):
@@ -64,7 +65,7 @@ class Namespaces(Loop):
             self.queue.add(entry.name)
 
     def filled(self, collection: Collection) -> None:
-        """Content that was not known of before may belong to a namespace that terminates."""
+        """Objects of a newly loaded collection may belong to a terminating namespace."""
         for name in self._terminating:
             self.queue.add(name)
 
@@ -95,7 +96,7 @@ class Namespaces(Loop):
             await self.client.update("namespaces", key, "", _finalize, subresource="finalize")
 
     def _kinds(self) -> list[Resource]:
-        """Everything that a namespace can contain, each kind once."""
+        """All namespaced resources that can be deleted, each once in its stored version."""
         kinds = {}
         for resource in self.client.resources:
             home = resource.storage_version == resource.api_version
@@ -104,7 +105,8 @@ class Namespaces(Loop):
         return list(kinds.values())
 
     async def _delete(self, left: Content, resource: Resource, namespace: str) -> None:
-        """Delete all objects of a kind, as far as that was not done before, and count those that stay."""
+        """Deletes all objects of a resource that do not only wait for finalizers, and counts the remaining
+        ones."""
         collection = self.client.registry.collection(resource)
         await collection.ready()
         prefix = f"{resource.prefix}{namespace}/"
@@ -151,13 +153,13 @@ class Namespaces(Loop):
             await self.client.update("namespaces", name, "", edit, subresource="status")
 
     def _told(self, name: str) -> bool:
-        """Whether its conditions were ever written: a namespace that goes at once needs none."""
+        """Whether the conditions were ever written. A namespace that is deleted in one pass needs none."""
         namespace = self.client.get("namespaces", name)
         return namespace is not None and bool(namespace["status"].get("conditions"))
 
 
 class Content:
-    """What is left in a namespace after a pass."""
+    """Remaining content of a namespace after a pass."""
 
     def __init__(self) -> None:
         self.resources: Counter[str] = Counter()
@@ -195,7 +197,7 @@ class Content:
 
 
 def _waits(entry: Entry) -> bool:
-    """Whether only finalizers keep an object: deleting it once more would change nothing."""
+    """Whether only finalizers keep an object, so that another deletion would change nothing."""
     if b'"deletionTimestamp":"' not in entry.tail or b'"finalizers":[' not in entry.tail:
         return False
     metadata = entry.object()["metadata"]

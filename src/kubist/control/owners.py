@@ -1,4 +1,4 @@
-"""Who owns whom: an index of dependents by their owners' uids, kept from what happens in every collection."""
+"""Index of dependents by the UIDs of their owners, kept up to date from changes in all collections."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _UID = re.compile(rb'"uid":"([^"]+)"')
 
 
 class Ref(NamedTuple):
-    """An object by its place: the prefix of its collection and its key."""
+    """Reference to an object: the prefix of its collection and its key."""
 
     prefix: str
     key: str
 
 
 class Owners:
-    """The dependents of every owner. Most objects have none and are not even parsed."""
+    """Dependents of every owner. Objects without ownerReferences are not parsed."""
 
     def __init__(self) -> None:
         self._dependents: dict[str, dict[Ref, bool]] = {}
-        """By the owner's uid; each with whether it blocks the owner's foreground deletion."""
+        """By the owner's UID. The value is whether the dependent blocks the owner's foreground deletion."""
         self._owners: dict[Ref, tuple[str, ...]] = {}
 
     def note(self, prefix: str, entry: Entry) -> bool:
-        """Learn of a version of an object; whether it has owners."""
+        """Records a version of an object. Returns whether it has owners."""
         ref = Ref(prefix, entry.key)
         if OWNERS not in entry.tail:
             self._drop(ref)
@@ -66,16 +66,16 @@ class Owners:
         return [ref for ref, blocks in self._dependents.get(uid, {}).items() if blocks]
 
     def owned_by(self, prefix: str, key: str) -> tuple[str, ...]:
-        """The uids of an object's owners, as last noted."""
+        """UIDs of an object's owners, as last recorded."""
         return self._owners.get(Ref(prefix, key), ())
 
     def may_own(self, entry: Entry) -> bool:
-        """Whether anything may depend on the object: of the uids in it one has dependents."""
+        """Whether the object may have dependents: any UID in its text has some. False positives are possible."""
         return any(uid.decode() in self._dependents for uid in _UID.findall(entry.tail))
 
 
 def load(owners: Owners, collection: Collection) -> list[Ref]:
-    """Note everything in a collection; those that have owners."""
+    """Records all objects of a collection. Returns those with owners."""
     prefix = collection.kind.prefix
     owners.forget_all(prefix)
     return [Ref(prefix, entry.key) for entry in collection.entries.values() if owners.note(prefix, entry)]

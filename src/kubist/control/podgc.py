@@ -1,4 +1,5 @@
-"""Pods that nobody will ever stop: their node does not exist, and their grace is over."""
+"""Pod garbage collector: force-deletes terminating pods without a node, or on a deleted node, after their
+grace period."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Storage in use is not removed: claims that a pod uses, and volumes that are bound, keep their finalizer.
+"""Storage protection: claims that a pod uses and volumes that are bound keep their finalizer.
 
-Admission puts the finalizer on; it is taken off here once the object is to go and nothing uses it.
+Admission adds the finalizer. These controllers remove it when the object is being deleted and no longer in
+use.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ Object = dict[str, Any]
 
 
 def release(obj: Object, finalizer: str) -> Object:
-    """Take a finalizer off an object."""
+    """Removes a finalizer from an object."""
     finalizers = [name for name in obj["metadata"].get("finalizers") or () if name != finalizer]
     if finalizers:
         obj["metadata"]["finalizers"] = finalizers
@@ -36,7 +37,7 @@ class ClaimProtection(Loop):
             self.enqueue(change)
 
     def _pod_changed(self, change: Change) -> None:
-        """A pod that is gone, or has finished, no longer uses its claims."""
+        """A deleted or finished pod no longer uses its claims."""
         entry = change.old
         if entry is not None and b'"persistentVolumeClaim"' in entry.tail:
             for name in claims_of(entry.object()):
@@ -78,7 +79,7 @@ class VolumeProtection(Loop):
 
 
 def claims_of(pod: Object) -> set[str]:
-    """The claims that a pod's volumes name, those of ephemeral volumes included."""
+    """Names of the claims that a pod's volumes use, including those of ephemeral volumes."""
     names = set()
     for volume in pod["spec"].get("volumes") or ():
         if "persistentVolumeClaim" in volume:

@@ -1,4 +1,4 @@
-"""A queue of keys to look after: each at most once at a time, again later if it failed, or when it is due."""
+"""Work queue of keys: one worker per key at a time, retries with backoff, delayed keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ LONGEST_DELAY = 60.0
 
 
 class Queue(Generic[K]):
-    """Keys in the order in which they were added. What is added while it is worked on comes again after that."""
+    """Keys in the order in which they were added. A key that is added while a worker has it is queued again
+    afterwards."""
 
     def __init__(self, arrived: Callable[[], None]) -> None:
         self._ready: deque[K] = deque()
@@ -23,7 +24,7 @@ class Queue(Generic[K]):
         self._failures: dict[K, int] = {}
         self._timers: dict[K, tuple[float, asyncio.TimerHandle]] = {}
         self._arrived = arrived
-        """Called whenever a key became ready."""
+        """Called whenever a key becomes ready."""
 
     def add(self, key: K) -> None:
         if key in self._wanted:
@@ -34,7 +35,7 @@ class Queue(Generic[K]):
             self._arrived()
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Add it then, unless it is due earlier already."""
+        """Adds the key after a delay, unless it is already due earlier."""
         loop = asyncio.get_running_loop()
         when = loop.time() + seconds
         earlier = self._timers.get(key)
@@ -49,7 +50,7 @@ class Queue(Generic[K]):
         self.add(key)
 
     def next(self) -> K | None:
-        """The next key that is ready; whoever takes it says `done` afterwards."""
+        """The next ready key, or None. The worker must call `done` afterwards."""
         if not self._ready:
             return None
         key = self._ready.popleft()

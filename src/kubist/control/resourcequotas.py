@@ -1,6 +1,6 @@
-"""Resource quotas: `status.hard` is what the spec says, `status.used` what the namespace really uses.
+"""Resource quota controller: copies `spec.hard` to `status.hard` and counts `status.used` from the objects.
 
-Admission charges what is created; what is deleted, finished or changed otherwise is counted again here.
+Admission charges creations and updates. This controller counts again after deletions and other changes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from kubist.storage.cache import Change, Collection
 Object = dict[str, Any]
 
 SETTLE_SECONDS = 0.05
-"""Changes in a namespace that come together are counted together."""
+"""Delay in seconds within which changes in a namespace are counted together."""
 QUIET_SECONDS = 0.5
-"""Usage is lowered when nothing was charged for so long: what was charged a moment ago may be there in a moment."""
+"""Seconds without a charge before usage is lowered, because an object that was just charged may not be
+visible yet."""
 
 
 class ResourceQuotas(Loop):
@@ -32,9 +33,9 @@ class ResourceQuotas(Loop):
     def __init__(self, client: Client) -> None:
         super().__init__(client)
         self._namespaces: dict[str, set[str]] = {}
-        """The quotas of each namespace that has any."""
+        """Names of the quotas by namespace."""
         self._charged: dict[tuple[str, str], float] = {}
-        """When their usage was last seen to change."""
+        """Monotonic time of the last change of a quota, by namespace and name."""
 
     def follow(self) -> None:
         self.watch("resourcequotas", self._quota_changed)
@@ -60,7 +61,7 @@ class ResourceQuotas(Loop):
             del self._namespaces[entry.namespace]
 
     def filled(self, collection: Collection) -> None:
-        """What a collection that came later holds counts from the next change on."""
+        """Does nothing: objects of a newly loaded collection are counted with the next change."""
 
     def changed(self, collection: Collection, changes: list[Change]) -> None:
         if not self._namespaces or collection.kind.prefix == "/registry/resourcequotas/":
@@ -103,7 +104,7 @@ class ResourceQuotas(Loop):
         await self.client.update("resourcequotas", name, namespace, edit, subresource="status")
 
     def _counted(self, hard: Object) -> list[tuple[Resource, Evaluator]]:
-        """The kinds that a quota counts something of."""
+        """Resources with a usage that the quota limits, each with its evaluator."""
         counted = {}
         for resource in self.client.resources:
             if not resource.namespaced or not stored(resource):

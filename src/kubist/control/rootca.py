@@ -1,4 +1,5 @@
-"""`kube-root-ca.crt` in every namespace: the certificates by which pods know the API server."""
+"""Root CA publisher: the config map `kube-root-ca.crt` in every namespace, with which pods verify the API
+server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The service account `default` of every namespace: made with it, and again if somebody deletes it."""
+"""Service account controller: creates the service account `default` in every namespace, and again after a
+deletion."""
 
 from __future__ import annotations
 

@@ -28,7 +28,8 @@ _OPTIONAL = frozenset(("digital signature", "key encipherment"))
 
 
 class Signer(NamedTuple):
-    """Rules of a signer. `usage` is the required extended key usage; `node`: only kubelets may ask."""
+    """Rules of a signer. `usage` is the required extended key usage. `node`: only kubelet certificates are
+    signed."""
 
     usage: str
     node: bool = False
@@ -72,7 +73,7 @@ _EXTENDED_KEY_USAGES = {
 
 
 def check(request: x509.CertificateSigningRequest, usages: Sequence[str], signer: Signer) -> None:
-    """Raise ValueError if the signer does not sign such a request."""
+    """Raises ValueError if the signer does not sign such a request."""
     if signer.node:
         _check_node(request, frozenset(usages), signer.usage)
     elif signer.usage:
@@ -116,7 +117,7 @@ def issue(
     authority: x509.Certificate,
     key: CertificateIssuerPrivateKeyTypes,
 ) -> x509.Certificate:
-    """Sign the request. Raise ValueError if its signature is wrong or the authority has expired."""
+    """Signs the request. Raises ValueError if its signature is invalid or the CA has expired."""
     from cryptography import x509
 
     if not request.is_signature_valid:
@@ -149,7 +150,7 @@ def issue(
 def validity(
     now: datetime.datetime, expiration_seconds: int | None
 ) -> tuple[datetime.datetime, datetime.datetime]:
-    """Start and end of a certificate's validity: backdated, ten minutes to one year long."""
+    """Start and end of a certificate's validity: backdated by five minutes, ten minutes to one year long."""
     lifetime = YEAR
     if expiration_seconds is not None:
         lifetime = min(YEAR, max(MINIMUM_LIFETIME, datetime.timedelta(seconds=expiration_seconds)))
@@ -170,7 +171,8 @@ def alternative_names(request: x509.CertificateSigningRequest) -> list[x509.Gene
 
 
 def _key_usage(usages: Sequence[str]) -> x509.KeyUsage | None:
-    """Key usage extension, or None if no key usage is requested: an empty one makes a certificate unusable."""
+    """Key usage extension; None if no key usage is requested, because an empty one makes a certificate
+    unusable."""
     from cryptography import x509
 
     requested = {_KEY_USAGES[usage] for usage in usages if usage in _KEY_USAGES}

@@ -1,6 +1,7 @@
-"""Tokens in Secrets, the old way: a Secret that names a service account gets a token for it, as long as both exist.
+"""Legacy service-account tokens: a token Secret that names a service account gets a token, and is deleted
+with the account.
 
-Those that were made automatically once, and have not been used for a year, are marked and then removed.
+Auto-generated Secrets that were not used for 365 days are marked invalid, and deleted 365 days after that.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class ServiceAccountTokens(Loop):
         await self.client.update("secrets", name, namespace, edit)
 
     def _token(self, secret: Object, account: Object) -> str:
-        """A token without an end; it goes with its Secret."""
+        """Token without expiry. It is valid as long as its Secret exists."""
         assert self.client.tokens is not None
         namespace, name = account["metadata"]["namespace"], account["metadata"]["name"]
         said = "kubernetes.io/serviceaccount/"
@@ -107,7 +108,7 @@ class ServiceAccountTokens(Loop):
 
 
 class LegacyTokenCleaner(Loop):
-    """Only Secrets that their service account lists, and that no pod mounts, are looked at: once a day."""
+    """Cleans up Secrets that their service account lists and that no pod mounts, once a day."""
 
     name = "legacy-serviceaccount-token-cleaner"
 

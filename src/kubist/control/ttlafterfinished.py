@@ -1,4 +1,5 @@
-"""Finished Jobs with `ttlSecondsAfterFinished`: deleted that long after their end, with what they own."""
+"""TTL-after-finished controller: deletes finished Jobs after `ttlSecondsAfterFinished`, with foreground
+propagation."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ class TTLAfterFinished(Loop):
 
 
 def finish_time(job: Object) -> int | None:
-    """When a Job completed or failed; None while it has not."""
+    """Time in Unix seconds at which a Job completed or failed; None while it runs."""
     for condition in (job.get("status") or {}).get("conditions") or ():
         if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
             return parse_time(condition["lastTransitionTime"])

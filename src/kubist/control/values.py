@@ -1,4 +1,4 @@
-"""Small questions that several loops ask about pods and numbers."""
+"""Helpers for several controllers: scaled values, readiness and activity of pods."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Object = dict[str, Any]
 
 
 def scaled(value: int | str | None, total: int, *, up: bool) -> int:
-    """A number, or a percentage of `total`, rounded up or down."""
+    """An int-or-percent value as a number. A percentage is of `total`, rounded up or down. None is 0."""
     if value is None:
         return 0
     if isinstance(value, int):
@@ -25,6 +25,6 @@ def pod_ready(pod: Object) -> bool:
 
 
 def pod_active(pod: Object) -> bool:
-    """Whether a pod still counts for whoever manages it: it has not ended and is not about to."""
+    """Whether a pod counts for its controller: it has not finished and is not being deleted."""
     phase = (pod.get("status") or {}).get("phase")
     return phase not in ("Succeeded", "Failed") and "deletionTimestamp" not in pod["metadata"]

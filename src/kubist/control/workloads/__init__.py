@@ -1,4 +1,4 @@
-"""Workloads without nodes: what manages pods, and a node that only pretends to run them (`serve --workloads`)."""
+"""Simulated workloads (`serve --workloads`): workload controllers, and a node that runs no containers."""
 
 from __future__ import annotations
 

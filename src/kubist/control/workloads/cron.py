@@ -1,4 +1,4 @@
-"""When a cron schedule is next due. Schedules have been validated before they come here."""
+"""Next time of a cron schedule. Schedules are already validated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", 
 DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 BOUNDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
 YEARS = 5
-"""How far ahead a schedule is looked for; February 30 never comes."""
+"""Maximum number of years to look ahead, because some schedules (February 30) never fire."""
 
 
 class Schedule(NamedTuple):
@@ -41,7 +41,7 @@ class Schedule(NamedTuple):
 
 
 def next_after(text: str, zone: str, moment: datetime.datetime) -> datetime.datetime | None:
-    """The first time after `moment` (UTC) at which a schedule is due."""
+    """First time after `moment` (UTC) at which a schedule fires; None if there is none within YEARS."""
     if text.startswith(("TZ=", "CRON_TZ=")):
         zone, _, text = text.partition("=")[2].partition(" ")
     text = text.strip()

@@ -1,4 +1,4 @@
-"""CronJobs: a Job whenever the schedule says so, and only so many finished ones kept."""
+"""CronJob controller: creates Jobs on schedule and deletes finished ones above the history limits."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ class CronJobs(Managing):
         await self.write_status(cronjob, status)
 
     def _due(self, key: tuple[str, str], cronjob: Object) -> datetime.datetime | None:
-        """The last time that was missed, if it is not too late for it; sees to being called for the next."""
+        """The latest missed time within startingDeadlineSeconds, or None. Queues the key for the following
+        time."""
         spec, metadata = cronjob["spec"], cronjob["metadata"]
         now = datetime.datetime.now(datetime.UTC)
         since = _time(cronjob["status"].get("lastScheduleTime") or metadata["creationTimestamp"])

@@ -1,4 +1,4 @@
-"""DaemonSets: a pod on every node that suits it."""
+"""DaemonSet controller: one pod on every suitable node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deployments: a ReplicaSet for each template that was, pods moved from the old ones to the new one."""
+"""Deployment controller: one ReplicaSet per template, rollouts from old ReplicaSets to the new one."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Deployments(Managing):
             return found
 
     async def _note_revision(self, deployment: Object, new: Object, sets: list[Object]) -> Object:
-        """The newest set has the highest revision, also if it is an older one that came back."""
+        """Gives the newest ReplicaSet the highest revision, even if it is an older one that is used again."""
         others = [held for held in sets if held["metadata"]["uid"] != new["metadata"]["uid"]]
         revision = max(_revision_after(others), _revision(new))
         wanted = _annotations(deployment, revision)
@@ -160,7 +160,7 @@ class Deployments(Managing):
                 await self._scale(deployment, held, replicas - going)
 
     async def _forget(self, deployment: Object, old: list[Object]) -> None:
-        """Only so many old sets are kept to go back to."""
+        """Deletes the oldest ReplicaSets without pods above revisionHistoryLimit."""
         limit = deployment["spec"].get("revisionHistoryLimit", 10)
         idle = [
             held for held in old if not held["spec"].get("replicas") and not held["status"].get("replicas")
@@ -200,7 +200,7 @@ class Deployments(Managing):
         await self.write_status(deployment, status)
 
     def _progress(self, key: tuple[str, str], deployment: Object, new: Object | None, status: Object) -> None:
-        """The condition Progressing: how far a rollout is, and whether it is stuck."""
+        """Sets the Progressing condition: state of the rollout, and its deadline."""
         wanted = deployment["spec"].get("replicas", 1)
         counts = [status[name] or 0 for name in ("replicas", "updatedReplicas", "availableReplicas")]
         complete = new is not None and counts == [wanted, wanted, wanted]
@@ -254,7 +254,7 @@ PROGRESS = ("updatedReplicas", "readyReplicas", "availableReplicas", "replicas")
 
 
 def newest(deployment: Object, sets: list[Object]) -> Object | None:
-    """The set whose template is the deployment's."""
+    """The ReplicaSet with the deployment's present template; the oldest of several."""
     wanted = deployment["spec"]["template"]
     same = [held for held in sets if _unhashed(held["spec"]["template"]) == _unhashed(wanted)]
     return min(same, key=lambda held: held["metadata"]["creationTimestamp"], default=None)
@@ -289,7 +289,7 @@ def _limits(deployment: Object) -> Object:
 
 
 def _bounds(deployment: Object) -> tuple[int, int]:
-    """How many pods more, and how many less than wanted there may be during a rollout."""
+    """maxSurge and maxUnavailable of a rollout as numbers of pods."""
     strategy = deployment["spec"].get("strategy") or {}
     wanted = deployment["spec"].get("replicas", 1)
     if strategy.get("type") == "Recreate":
@@ -307,7 +307,7 @@ def _available(*sets: Object) -> int:
 def _say(
     conditions: list[Object], kind: str, state: bool | None, reason: str, message: str, *, touch: bool = False
 ) -> None:
-    """Set a condition of a deployment, which also has the time of its last update."""
+    """Sets a condition, with the lastUpdateTime that deployments have. `touch` renews it without a change."""
     now = times.now()
     said = {"type": kind, "status": {True: "True", False: "False", None: "Unknown"}[state]}
     said |= {"reason": reason, "message": message}

@@ -1,4 +1,4 @@
-"""Endpoints and EndpointSlices of services with a selector: the addresses of the pods that it selects."""
+"""Endpoints and EndpointSlices of services with a selector: addresses of the selected pods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SERVICE = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 MANAGER = "endpointslice-controller.k8s.io"
 SLICE = 100
-"""Endpoints in one slice."""
+"""Maximum number of endpoints in one slice."""
 
 
 class ServiceEndpoints(Loop):
@@ -57,7 +57,8 @@ class ServiceEndpoints(Loop):
         await self._slices(service, pods)
 
     async def _remove(self, namespace: str, name: str) -> None:
-        """Slices go with their service by ownership; Endpoints are only named like it."""
+        """Deletes the Endpoints of a deleted service. Its slices are garbage-collected, because the service
+        owns them."""
         found = self.client.get("endpoints", name, namespace)
         managed = "endpoints.kubernetes.io/managed-by"
         if (
@@ -183,7 +184,7 @@ def _endpoint(service: Object, pod: Object) -> Object:
 
 
 def ports_of(service: Object, pod: Object) -> list[Object]:
-    """The service's ports where a pod has them: named target ports are looked up in its containers."""
+    """Ports of the service on a pod. Named target ports are resolved in its containers."""
     ports = []
     for port in service["spec"].get("ports") or ():
         target = port.get("targetPort", port["port"])

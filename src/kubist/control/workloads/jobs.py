@@ -1,4 +1,4 @@
-"""Jobs: pods until enough of them have succeeded, or too many have failed."""
+"""Job controller: runs pods until enough have succeeded or too many have failed."""
 
 from __future__ import annotations
 
@@ -111,7 +111,8 @@ class Jobs(Managing):
 
 
 def _count(job: Object, pods: list[Object], status: Object) -> tuple[str, str, str] | None:
-    """Count ended pods into the status; how the job has ended, if it has."""
+    """Counts finished pods into the status. Returns the outcome (condition, reason, message) if the job has
+    ended."""
     spec = job["spec"]
     phases = [(pod["status"].get("phase"), pod) for pod in pods]
     failed = sum(phase == "Failed" for phase, _ in phases)
@@ -156,7 +157,7 @@ def _number(pod: Object, job: Object, index: int) -> None:
 
 
 def _intervals(indexes: list[int]) -> str:
-    """`0,2-4` for 0, 2, 3 and 4."""
+    """Indexes as ranges: `0,2-4` for 0, 2, 3 and 4."""
     parts: list[list[int]] = []
     for index in indexes:
         if parts and parts[-1][-1] == index - 1:

@@ -1,4 +1,5 @@
-"""Services of type LoadBalancer get an address, so that whoever waits for one goes on. Nothing listens there."""
+"""Gives Services of type LoadBalancer an address, so that clients that wait for one continue. No server
+listens there."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from kubist.storage.cache import Change
 
 Object = dict[str, Any]
 NETWORK = ipaddress.IPv4Network("198.51.100.0/24")
-"""Addresses of the world's documentation, which belong to nobody."""
+"""Addresses for documentation (TEST-NET-2, RFC 5737)."""
 
 
 class LoadBalancers(Loop):

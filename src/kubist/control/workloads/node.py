@@ -1,6 +1,7 @@
-"""A node that only pretends: it is registered and ready, pods are bound to it, and are said to run. Nothing runs.
+"""Simulated node: it is registered and ready, and its pods are reported as running. No container runs.
 
-`Nodes` keeps the Node object, `Scheduler` binds pods, `Kubelet` tells their status and completes their deletion.
+`Nodes` keeps the Node object, `Scheduler` binds pods, `Kubelet` writes their status and completes their
+deletion.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SIMULATED = "kubist.io/simulated"
 
 
 class Nodes(Loop):
-    """The node, as long as nobody says that there is none: it comes back when it is deleted."""
+    """Keeps the simulated node. It is created again when it is deleted."""
 
     name = "simulated-node"
 
@@ -59,7 +60,7 @@ class Nodes(Loop):
         await self.client.update("nodes", key, "", _ready, subresource="status")
 
     async def _lease(self, name: str) -> None:
-        """Nodes show that they live by a Lease; this one is never asked again whether it does."""
+        """Creates the node's Lease. It is never renewed, because no controller here checks it."""
         if self.client.get("leases", name, "kube-node-lease", group="coordination.k8s.io") is None:
             spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": now_micro()}
             lease = {"metadata": {"name": name}, "spec": spec}
@@ -67,7 +68,8 @@ class Nodes(Loop):
 
 
 def _without_taint(node: Object) -> Object:
-    """New nodes may not be scheduled to until they are ready; this one always is."""
+    """Removes the not-ready taint that admission adds to new nodes, because the simulated node is always
+    ready."""
     taints = [t for t in node["spec"].get("taints") or () if t["key"] != "node.kubernetes.io/not-ready"]
     if taints:
         node["spec"]["taints"] = taints
@@ -98,7 +100,7 @@ def _ready(node: Object) -> Object:
 
 
 class Scheduler(Loop):
-    """Binds pods to the first node that is ready and that their nodeSelector, tolerations and cordons allow."""
+    """Binds pods to the first node that is ready, not cordoned, and allowed by nodeSelector and tolerations."""
 
     name = "simulated-scheduler"
 
@@ -170,7 +172,7 @@ def tolerated(taint: Object, tolerations: Any) -> bool:
 
 
 class Kubelet(Loop):
-    """Says that the pods of simulated nodes run; those of Jobs, that they have succeeded."""
+    """Reports the pods of simulated nodes as running, and those of Jobs then as succeeded."""
 
     name = "simulated-kubelet"
     workers = 8
@@ -181,7 +183,8 @@ class Kubelet(Loop):
         """Addresses given to pods, by namespace and name."""
         self._addresses: Iterator[str] = iter(())
         self._scheduled: dict[tuple[str, str], tuple[str, float]] = {}
-        """Pods that are not to run yet, by namespace and name: their uid, and when they were scheduled."""
+        """Pods that must not run yet, by namespace and name: their UID and the time at which they were
+        scheduled."""
 
     def follow(self) -> None:
         self.watch("pods", self._pod_changed)
@@ -219,8 +222,8 @@ class Kubelet(Loop):
             await self._tell(pod, _succeeded)
 
     def _scheduled_at(self, pod: Object) -> float:
-        """The time at which a pod was scheduled, noted when it is first seen: timestamps have whole seconds, so
-        the pod was scheduled up to a second after its own."""
+        """Time at which a pod was scheduled, recorded when the pod is first seen. Timestamps have whole
+        seconds, so the pod may have been scheduled up to one second after its own timestamp."""
         metadata = pod["metadata"]
         key, uid = (metadata["namespace"], metadata["name"]), metadata["uid"]
         noted = self._scheduled.get(key)
@@ -242,7 +245,7 @@ class Kubelet(Loop):
         )
 
     def _address(self, key: str, pod: Object) -> str:
-        """An address that no other pod has; pods of the host's network have the host's."""
+        """An address that no other pod has; the node's address for pods with hostNetwork."""
         if pod["spec"].get("hostNetwork"):
             return ADDRESS
         if pod["status"].get("podIP"):
@@ -252,7 +255,7 @@ class Kubelet(Loop):
         return self._taken[key]
 
     def _free_address(self) -> str:
-        """The next one that no pod had when the last round began."""
+        """The next address that no pod had when the present round over the network began."""
         for _ in range(2):
             address = next(self._addresses, None)
             if address is not None:

@@ -1,4 +1,4 @@
-"""Pods as their managers see them: made from a template, found by owner, adopted and let go by selector."""
+"""Pods of workload controllers: creation from a template, lookup by owner, adoption and release by selector."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kubist.storage.cache import Change
 
 Object = dict[str, Any]
 WANTED = ("generation", "deletionTimestamp", "finalizers", "annotations", "labels")
-"""Metadata that says, together with the spec that the generation stands for, what is wanted."""
+"""Metadata fields that trigger a reconcile. The generation stands for the spec."""
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -42,7 +42,7 @@ def owned(obj: Object, owner: Object) -> bool:
 
 
 def from_template(template: Object, owner: Object, name: str = "") -> Object:
-    """A pod of a template, managed by `owner`; with a generated name if none is given."""
+    """Pod from a template, controlled by `owner`; with a generated name if none is given."""
     template = copy.deepcopy(template)
     kept = template.get("metadata") or {}
     metadata: Object = {
@@ -57,14 +57,14 @@ def from_template(template: Object, owner: Object, name: str = "") -> Object:
 
 
 def template_hash(template: Object) -> str:
-    """A short name for what a template says."""
+    """Short hash of a template for names and labels."""
     digest = hashlib.sha256(orjson.dumps(template, option=orjson.OPT_SORT_KEYS)).digest()
     return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:10])
 
 
 async def claim(client: Client, resource: str, owner: Object, *, group: str = "") -> list[Object]:
-    """The objects that an owner manages, among those that its selector matches: orphans are taken on, and those
-    that no longer match are let go."""
+    """Objects that an owner controls and its selector matches. Orphans that match are adopted; controlled
+    objects that no longer match are released."""
     namespace, uid = owner["metadata"]["namespace"], owner["metadata"]["uid"]
     selector = label_selector(owner["spec"].get("selector") or {})
     terminating = "deletionTimestamp" in owner["metadata"]
@@ -128,7 +128,7 @@ async def delete(client: Client, obj: Object, resource: str = "pods", *, group: 
 
 
 def available_in(pod: Object, least: int) -> float | None:
-    """Seconds until a pod has been ready for `least` seconds; 0 if it has, None if it is not ready at all."""
+    """Seconds until a pod has been ready for `least` seconds; 0 if it has, None if it is not ready."""
     if not pod_ready(pod):
         return None
     if not least:
@@ -139,7 +139,7 @@ def available_in(pod: Object, least: int) -> float | None:
 
 
 class Managing(Loop):
-    """A loop over objects that manage pods (or other managers) by a selector."""
+    """Controller of objects that manage pods (or ReplicaSets) by a selector."""
 
     resource: str
     group: str = "apps"
@@ -152,7 +152,7 @@ class Managing(Loop):
         self.watch(self.managed, self._managed_changed, group=self.managed_group)
 
     def _manager_changed(self, change: Change) -> None:
-        """What is wanted may have changed; a new status, which is this loop's own doing, changes nothing."""
+        """Queues the object unless only its status changed, because this controller writes the status itself."""
         if change.old is not None and change.new is not None:
             before, after = (version.object()["metadata"] for version in (change.old, change.new))
             if all(before.get(part) == after.get(part) for part in WANTED):
@@ -160,7 +160,7 @@ class Managing(Loop):
         self.enqueue(change)
 
     def _managed_changed(self, change: Change) -> None:
-        """Look again after whoever manages the object, or, if nobody does, might."""
+        """Queues the controller of the object, or without one all objects with a matching selector."""
         entry = entry_of(change)
         collection = self.client.collection(self.managed, group=self.managed_group)
         for version in (change.old, change.new):
@@ -184,7 +184,7 @@ class Managing(Loop):
         return self.client.get(self.resource, name, namespace, group=self.group)
 
     async def write_status(self, obj: Object, status: Object) -> None:
-        """Make the status what it should be, if it is not already."""
+        """Writes the status if it differs."""
         metadata = obj["metadata"]
 
         def edit(held: Object) -> Object | None:

@@ -1,4 +1,4 @@
-"""ReplicaSets and ReplicationControllers: as many pods of a template as are wanted."""
+"""ReplicaSet and ReplicationController controllers: keep the wanted number of pods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubist.meta.status import APIError
 
 Object = dict[str, Any]
 AT_ONCE = 100
-"""Pods made or deleted in one pass."""
+"""Maximum number of pods created or deleted in one pass."""
 
 
 class ReplicaSets(Managing):
@@ -43,7 +43,7 @@ class ReplicaSets(Managing):
             new = [
                 of_pods.from_template(owner["spec"]["template"], owner) for _ in range(min(missing, AT_ONCE))
             ]
-            await self.client.create("pods", new[0], namespace)  # one to see whether it is allowed
+            await self.client.create("pods", new[0], namespace)  # fails early if it is not allowed
             await asyncio.gather(*(self.client.create("pods", pod, namespace) for pod in new[1:]))
         elif missing < 0:
             last = sorted(pods, key=_dispensable)[missing:] if missing else []
@@ -79,5 +79,5 @@ class ReplicationControllers(ReplicaSets):
 
 
 def _dispensable(pod: Object) -> tuple[bool, bool, str]:
-    """Those that run, are ready and are old come first; what comes last goes first."""
+    """Sort key: scheduled, ready and old pods come first. Pods at the end are deleted first."""
     return (not pod["spec"].get("nodeName"), not pod_ready(pod), pod["metadata"].get("creationTimestamp", ""))

@@ -1,4 +1,4 @@
-"""ControllerRevisions: the templates that a StatefulSet or DaemonSet has had, to roll back to."""
+"""ControllerRevisions: past templates of a StatefulSet or DaemonSet, for rollbacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RESOURCE = "controllerrevisions"
 
 
 async def current(client: Client, owner: Object) -> tuple[Object, list[Object]]:
-    """The revision of the owner's template, made if there is none, and all its revisions, oldest first."""
+    """Revision of the owner's present template, created if missing, and all its revisions, oldest first."""
     metadata, template = owner["metadata"], owner["spec"]["template"]
     held = [
         entry.object()
@@ -51,7 +51,7 @@ async def current(client: Client, owner: Object) -> tuple[Object, list[Object]]:
 
 
 async def _renumber(client: Client, revision: Object, number: int) -> Object:
-    """A template that comes back is the newest."""
+    """Makes the revision of a restored template the newest one."""
 
     def edit(held: Object) -> Object:
         held["revision"] = number
@@ -63,7 +63,7 @@ async def _renumber(client: Client, revision: Object, number: int) -> Object:
 
 
 async def forget(client: Client, revisions: list[Object], used: set[str], limit: int) -> None:
-    """Only so many revisions are kept that no pod is of; `used` are names."""
+    """Deletes the oldest unused revisions above `limit`. `used` are names."""
     idle = [revision for revision in revisions if revision["metadata"]["name"] not in used]
     for revision in idle[: max(len(idle) - limit, 0)]:
         await of_pods.delete(client, revision, RESOURCE, group="apps")

@@ -1,4 +1,4 @@
-"""StatefulSets: pods with names and claims of their own, made, replaced and removed in order."""
+"""StatefulSet controller: pods with stable names and claims, created, replaced and deleted in order."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class StatefulSets(Managing):
         )
 
     async def _step(self, owner: Object, pods: dict[int, Object], update: Object, current: Object) -> None:
-        """Whatever may be done now. In order unless the set is Parallel: one, then the next once it is available."""
+        """Does all steps that are possible now. Unless the set is Parallel, each pod must be available before
+        the next step."""
         spec = owner["spec"]
         start = (spec.get("ordinals") or {}).get("start", 0)
         wanted = range(start, start + spec.get("replicas", 1))
@@ -99,7 +100,7 @@ class StatefulSets(Managing):
                 raise
 
     async def _claims(self, owner: Object, pod: Object, name: str) -> None:
-        """The pod's own claims, which outlive it."""
+        """Creates the claims of a pod and adds them as volumes. Claims are not deleted with the pod."""
         namespace = owner["metadata"]["namespace"]
         for template in owner["spec"].get("volumeClaimTemplates") or ():
             kept = template["metadata"]

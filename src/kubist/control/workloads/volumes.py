@@ -1,4 +1,5 @@
-"""Claims are bound to volumes that hold nothing, so that whoever waits for storage goes on."""
+"""Binds claims to simulated volumes, so that clients that wait for storage continue. The volumes hold no
+data."""
 
 from __future__ import annotations
 
@@ -85,7 +86,7 @@ class Volumes(Loop):
         await self.client.create("persistentvolumes", new)
 
     async def _release(self, namespace: str, name: str) -> None:
-        """Volumes made here go with their claim."""
+        """Deletes simulated volumes after their claim."""
         for volume in list(self.client.list("persistentvolumes")):
             reference = volume["spec"].get("claimRef") or {}
             made = (volume["metadata"].get("annotations") or {}).get(PROVISIONED) == PROVISIONER
