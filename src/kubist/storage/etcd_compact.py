@@ -6,6 +6,7 @@ The key and its meaning are kube-apiserver's, so both can run side by side.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from . import etcd_messages as pb
 from .etcd_client import EtcdClient
@@ -15,21 +16,34 @@ CLOCK = b"compact_rev_key"
 
 
 async def compact_forever(client: EtcdClient, interval: float) -> None:
-    """Compacts every `interval` seconds to the revision of one interval ago.
+    """Compacts every `interval` seconds to the revision of one interval ago."""
+    compactor = Compactor(client)
+    while True:
+        await asyncio.sleep(interval)
+        with contextlib.suppress(StoreError):
+            await compactor.turn()
+
+
+class Compactor:
+    """One of the servers that compact in turns.
 
     The version of the clock key is the logical time. A server that knows the current version increments it and
     compacts. The other servers learn the new version, and one of them compacts if the first server stops.
     """
-    version = revision = 0
-    while True:
-        await asyncio.sleep(interval)
-        try:
-            moved, version, now = await _move_clock(client, version, revision)
-            if moved and revision:
-                await compact(client, revision)
-        except StoreError:
-            continue
-        revision = now
+
+    def __init__(self, client: EtcdClient) -> None:
+        self._client = client
+        self._version = 0
+        self._revision = 0
+
+    async def turn(self) -> bool:
+        """Compact to the revision of the turn before, if no other server has; whether it did."""
+        moved, self._version, now = await _move_clock(self._client, self._version, self._revision)
+        compacts = moved and self._revision > 0
+        if compacts:
+            await compact(self._client, self._revision)
+        self._revision = now
+        return compacts
 
 
 async def compact(client: EtcdClient, revision: int) -> None:
