@@ -1,4 +1,4 @@
-"""A whole server without a listener: requests go straight to its application, webhooks over real HTTPS."""
+"""Server without a listener: requests go directly to the application, webhooks use real HTTPS."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Object = dict[str, Any]
 
 
 class Answer:
-    """What a client gets: status code, body, warnings."""
+    """Response as a client gets it: status code, body, warnings."""
 
     def __init__(self, response: Response) -> None:
         body = response.body if isinstance(response.body, bytes) else b"".join(response.body)
@@ -40,7 +40,7 @@ class Answer:
 
 
 class Client:
-    """A client of one server, as one user."""
+    """Client of one server, as one user."""
 
     def __init__(self, server: Server, token: str = "admin-token") -> None:
         self.server = server
@@ -81,7 +81,7 @@ Test = Callable[[Client], Coroutine[Any, Any, None]]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., None]:
-    """Run a test against a fresh server in memory; keyword arguments configure it."""
+    """Runs a test against a new server with an in-memory store. Keyword arguments configure the server."""
 
     def runner(test: Test, **options: Any) -> None:
         tokens = tmp_path / "tokens"
@@ -109,7 +109,7 @@ def run(tmp_path: Path) -> Callable[..., None]:
 
 
 class WebhookServer:
-    """An HTTPS server that answers AdmissionReviews with what `respond` makes of the request."""
+    """HTTPS server that responds to AdmissionReviews with the result of `respond`."""
 
     def __init__(self, directory: Path) -> None:
         authority = new_authority("test")
@@ -175,13 +175,13 @@ def hook(tmp_path: Path) -> Iterator[WebhookServer]:
 
 
 def json_patch(*operations: Object) -> Object:
-    """An answer that allows and patches."""
+    """Response that allows the request and patches the object."""
     patch = base64.b64encode(json.dumps(operations).encode()).decode()
     return {"allowed": True, "patchType": "JSONPatch", "patch": patch}
 
 
 def webhook(hook: WebhookServer, *operations: str, **fields: Any) -> Object:
-    """A webhook about configmaps of v1."""
+    """Webhook for v1 configmaps."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": operations}
     return {
         "name": "hook.example.com",

@@ -1,4 +1,4 @@
-"""The built-in plugins as clients meet them: what they add to objects and what they refuse."""
+"""Built-in admission plugins as clients see them: changes to objects, and rejections."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ def test_default_plugins_run_in_order() -> None:
         ),
     ],
 )
-def test_unknown_and_contradicting_names_are_refused(config: Config, wrong: str) -> None:
+def test_unknown_and_contradictory_plugin_names_are_rejected(config: Config, wrong: str) -> None:
     with pytest.raises(ValueError, match=wrong):
         enabled(config)
 
 
-def test_plugin_can_be_switched_off(run: Run) -> None:
+def test_plugin_can_be_disabled(run: Run) -> None:
     async def test(client: Client) -> None:
         assert "priority" not in (await client.post(PODS, pod())).body["spec"]
 
     run(test, disable_admission_plugins=("ServiceAccount", "Priority"))
 
 
-def test_limits_and_quotas_hold_as_long_as_there_are_some(run: Run) -> None:
+def test_limits_and_quotas_apply_while_they_exist(run: Run) -> None:
     async def test(client: Client) -> None:
         before = await client.post(PODS, pod("before"))
         assert before.body["spec"]["containers"][0]["resources"] == {}
@@ -74,7 +74,7 @@ def test_limits_and_quotas_hold_as_long_as_there_are_some(run: Run) -> None:
     run(test)
 
 
-def test_absent_namespace_is_told_before_anything_else(run: Run) -> None:
+def test_absent_namespace_is_reported_first(run: Run) -> None:
     async def test(client: Client) -> None:
         answer = await client.post("/api/v1/namespaces/nowhere/pods", pod(containers=[]))
         assert (answer.code, answer.body["details"]) == (404, {"name": "nowhere", "kind": "namespaces"})
@@ -82,7 +82,7 @@ def test_absent_namespace_is_told_before_anything_else(run: Run) -> None:
     run(test)
 
 
-def test_terminating_namespace_takes_nothing_new(run: Run) -> None:
+def test_terminating_namespace_rejects_creates(run: Run) -> None:
     async def test(client: Client) -> None:
         await client.post("/api/v1/namespaces", {"metadata": {"name": "going"}})
         await client.post("/api/v1/namespaces/going/configmaps", {"metadata": {"name": "c"}})
@@ -96,14 +96,14 @@ def test_terminating_namespace_takes_nothing_new(run: Run) -> None:
 
 
 @pytest.mark.parametrize(("name", "code"), [("default", 403), ("kube-system", 403), ("kube-node-lease", 200)])
-def test_some_namespaces_are_immortal(run: Run, name: str, code: int) -> None:
+def test_system_namespaces_cannot_be_deleted(run: Run, name: str, code: int) -> None:
     async def test(client: Client) -> None:
         assert (await client.delete(f"/api/v1/namespaces/{name}")).code == code
 
     run(test)
 
 
-def test_service_account_is_given_and_its_token_mounted(run: Run) -> None:
+def test_pod_gets_service_account_and_token_mount(run: Run) -> None:
     async def test(client: Client) -> None:
         accounts = "/api/v1/namespaces/default/serviceaccounts"
         await client.post(accounts, {"metadata": {"name": "default"}, "imagePullSecrets": [{"name": "pull"}]})
@@ -128,7 +128,7 @@ def test_service_account_is_given_and_its_token_mounted(run: Run) -> None:
     run(test, disable_admission_plugins=())
 
 
-def test_limit_range_fills_in_and_bounds(run: Run) -> None:
+def test_limit_range_sets_defaults_and_enforces_bounds(run: Run) -> None:
     async def test(client: Client) -> None:
         limits = [
             {
@@ -178,7 +178,7 @@ def test_limit_range_fills_in_and_bounds(run: Run) -> None:
     run(test)
 
 
-def test_priority_comes_from_the_class(run: Run) -> None:
+def test_priority_is_set_from_the_class(run: Run) -> None:
     async def test(client: Client) -> None:
         path = "/apis/scheduling.k8s.io/v1/priorityclasses"
         await client.post(path, {"metadata": {"name": "high"}, "value": 1000, "preemptionPolicy": "Never"})
@@ -195,7 +195,7 @@ def test_priority_comes_from_the_class(run: Run) -> None:
     run(test)
 
 
-def test_node_restriction_keeps_a_node_to_itself(run: Run, tmp_path: Path) -> None:
+def test_node_restriction_limits_a_node_to_its_own_objects(run: Run, tmp_path: Path) -> None:
     async def test(client: Client) -> None:
         node = client.as_("node-token")
         await client.post("/api/v1/nodes", {"metadata": {"name": "other"}})
@@ -217,7 +217,7 @@ def test_node_restriction_keeps_a_node_to_itself(run: Run, tmp_path: Path) -> No
     run(test, token_auth_file=str(tokens), authorization_mode=("AlwaysAllow",), **plugins)
 
 
-def test_owner_references_need_rights_when_enforced(run: Run) -> None:
+def test_owner_references_require_permissions_when_enforced(run: Run) -> None:
     async def test(client: Client) -> None:
         owner = (await client.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "o"}})).body
         reference = {

@@ -22,7 +22,7 @@ def rules(*resources: str, operations: tuple[str, ...] = ("CREATE", "UPDATE"), g
 
 
 async def policy(client: Client, name: str = "p", *, binding: Object | None = None, **spec: Any) -> None:
-    """A validating policy about configmaps, bound to deny."""
+    """Creates a validating policy for configmaps, with a binding that denies."""
     body = {"metadata": {"name": name}, "spec": {"matchConstraints": rules("configmaps"), **spec}}
     answer = await client.post(f"{REGISTRATION}/validatingadmissionpolicies", body)
     assert answer.code == 201, answer.body
@@ -92,7 +92,9 @@ def configmap(name: str = "c", labels: Object | None = None, **data: str) -> Obj
         ),
     ],
 )
-def test_denial(run: Run, validation: Object, code: int, reason: str, message: str) -> None:
+def test_failed_validation_denies_request(
+    run: Run, validation: Object, code: int, reason: str, message: str
+) -> None:
     async def test(client: Client) -> None:
         await policy(client, validations=[validation])
         answer = await client.post(CONFIGMAPS, configmap())
@@ -104,7 +106,7 @@ def test_denial(run: Run, validation: Object, code: int, reason: str, message: s
     run(test)
 
 
-def test_policy_acts_at_once_and_stops_at_once(run: Run) -> None:
+def test_policy_takes_effect_and_ends_immediately(run: Run) -> None:
     async def test(client: Client) -> None:
         await policy(client, validations=[{"expression": "false"}])
         tries = itertools.count()
@@ -118,7 +120,7 @@ def test_policy_acts_at_once_and_stops_at_once(run: Run) -> None:
     run(test)
 
 
-def test_conditions_variables_and_the_request_are_seen(run: Run) -> None:
+def test_match_conditions_variables_and_request_are_evaluated(run: Run) -> None:
     async def test(client: Client) -> None:
         await policy(
             client,
@@ -145,7 +147,7 @@ def test_conditions_variables_and_the_request_are_seen(run: Run) -> None:
     run(test)
 
 
-def test_actions_warn_and_audit_let_the_request_pass(run: Run) -> None:
+def test_warn_and_audit_actions_allow_the_request(run: Run) -> None:
     async def test(client: Client) -> None:
         binding = {"validationActions": ["Warn", "Audit"]}
         await policy(client, binding=binding, validations=[{"expression": "false", "message": "frowned on"}])
@@ -190,7 +192,7 @@ def test_parameters_are_found_by_name_and_by_label(run: Run) -> None:
     run(test)
 
 
-def test_unknown_parameter_kind_is_the_failure_policys_business(run: Run) -> None:
+def test_unknown_param_kind_follows_failure_policy(run: Run) -> None:
     async def test(client: Client) -> None:
         kind = {"apiVersion": "example.com/v1", "kind": "Nope"}
         spec: Object = {"paramKind": kind, "validations": [{"expression": "true"}]}
@@ -204,7 +206,7 @@ def test_unknown_parameter_kind_is_the_failure_policys_business(run: Run) -> Non
     run(test)
 
 
-def test_authorizer_answers_for_the_requester(run: Run) -> None:
+def test_authorizer_checks_the_requesting_user(run: Run) -> None:
     async def test(client: Client) -> None:
         check = "authorizer.group('').resource('secrets').namespace('default').check('delete')"
         await policy(client, validations=[{"expression": f"{check}.allowed()", "message": "powerless"}])
@@ -253,7 +255,7 @@ def test_excluded_and_named_resources(run: Run) -> None:
     run(test)
 
 
-def test_deletion_is_judged_by_the_old_object(run: Run) -> None:
+def test_delete_is_validated_with_old_object(run: Run) -> None:
     async def test(client: Client) -> None:
         await client.post(CONFIGMAPS, configmap("kept", {"keep": "yes"}))
         await policy(
@@ -269,7 +271,7 @@ def test_deletion_is_judged_by_the_old_object(run: Run) -> None:
     run(test)
 
 
-def test_mutations_follow_each_other(run: Run) -> None:
+def test_mutations_are_applied_in_order(run: Run) -> None:
     async def test(client: Client) -> None:
         await mutation(
             client,
@@ -283,7 +285,7 @@ def test_mutations_follow_each_other(run: Run) -> None:
     run(test)
 
 
-def test_failed_test_leaves_the_object_alone_and_bad_patch_refuses(run: Run) -> None:
+def test_failed_patch_test_is_skipped_and_invalid_patch_denies(run: Run) -> None:
     async def test(client: Client) -> None:
         tested = (
             "[JSONPatch{op: 'test', path: '/data/a', value: 'x'}, JSONPatch{op: 'remove', path: '/data'}]"
@@ -315,7 +317,7 @@ def test_failed_test_leaves_the_object_alone_and_bad_patch_refuses(run: Run) -> 
         ("Object{spec: Object.spec{replicas: 'x'}}", "failed to convert patch object to typed object"),
     ],
 )
-def test_misfit_configuration_refuses(run: Run, expression: str, why: str) -> None:
+def test_invalid_apply_configuration_denies(run: Run, expression: str, why: str) -> None:
     async def test(client: Client) -> None:
         await mutation(client, apply(expression), matchConstraints=rules("deployments", group="apps"))
         template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
@@ -342,7 +344,7 @@ def test_mutation_is_defaulted_and_validated(run: Run) -> None:
     run(test)
 
 
-def test_webhook_is_called_only_if_its_conditions_hold(run: Run, hook: WebhookServer) -> None:
+def test_webhook_is_called_only_if_match_conditions_are_true(run: Run, hook: WebhookServer) -> None:
     async def test(client: Client) -> None:
         conditions = [{"name": "labelled", "expression": "'call' in object.metadata.labels"}]
         hooked = webhook(hook, "CREATE", matchConditions=conditions)

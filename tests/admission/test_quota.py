@@ -1,4 +1,4 @@
-"""Quota: what is charged, when, and that nothing is ever overspent."""
+"""Resource quota: usage of each kind, and charging under concurrency."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PODS = "/api/v1/namespaces/default/pods"
 
 
 async def limit(client: Client, hard: dict[str, str], name: str = "q", **spec: Any) -> None:
-    """A quota whose usage is known to be nothing, as a controller would leave it."""
+    """Creates a quota with a known usage of zero, as a controller would leave it."""
     await client.post(QUOTAS, {"metadata": {"name": name}, "spec": {"hard": hard, **spec}})
     status = {"hard": hard, "used": dict.fromkeys(hard, "0")}
     answer = await client.patch(f"{QUOTAS}/{name}/status", {"status": status})
@@ -35,7 +35,7 @@ def configmap(name: str) -> Object:
     return {"metadata": {"name": name}}
 
 
-def test_concurrent_creates_never_overspend(run: Callable[..., None]) -> None:
+def test_concurrent_creates_never_exceed_the_quota(run: Callable[..., None]) -> None:
     async def test(client: Client) -> None:
         await limit(client, {"count/configmaps": "20"})
         await limit(client, {"configmaps": "25"}, "wider")
@@ -49,7 +49,7 @@ def test_concurrent_creates_never_overspend(run: Callable[..., None]) -> None:
     run(test)
 
 
-def test_refusal_names_what_was_asked_used_and_allowed(run: Callable[..., None]) -> None:
+def test_rejection_shows_requested_used_and_limited_amounts(run: Callable[..., None]) -> None:
     async def test(client: Client) -> None:
         await limit(client, {"configmaps": "1"})
         await client.post(CONFIGMAPS, configmap("a"))
@@ -86,7 +86,7 @@ def test_scoped_quota_counts_only_its_pods(run: Callable[..., None]) -> None:
     run(test)
 
 
-def test_limited_compute_must_be_stated(run: Callable[..., None]) -> None:
+def test_limited_compute_resources_must_be_set(run: Callable[..., None]) -> None:
     async def test(client: Client) -> None:
         await limit(client, {"requests.cpu": "1", "limits.memory": "1Gi"})
         body = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
@@ -98,7 +98,7 @@ def test_limited_compute_must_be_stated(run: Callable[..., None]) -> None:
     run(test)
 
 
-def test_quota_without_known_usage_refuses(run: Callable[..., None]) -> None:
+def test_quota_without_known_usage_rejects(run: Callable[..., None]) -> None:
     async def test(client: Client) -> None:
         await client.post(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": "1"}}})
         assert (await client.post(CONFIGMAPS, configmap("a"))).code == 201

@@ -1,4 +1,4 @@
-"""Tolerations put together: the indexed merge agrees with comparing every pair."""
+"""Merge of tolerations: the indexed merge agrees with a pairwise comparison."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIELDS = st.fixed_dictionaries(
 
 
 def covers(wide: Toleration, narrow: Toleration) -> bool:
-    """Whether `wide` tolerates all that `narrow` does, field by field."""
+    """Whether `wide` tolerates everything that `narrow` tolerates, field by field."""
     if wide == narrow:
         return True
     operator = wide.get("operator", "Equal")
@@ -45,7 +45,7 @@ def covers(wide: Toleration, narrow: Toleration) -> bool:
 
 
 def pairwise(everything: list[Toleration]) -> list[Toleration]:
-    """The rule, comparing every toleration with every other one."""
+    """Reference implementation that compares every pair of tolerations."""
     merged: list[Toleration] = []
     for index, toleration in enumerate(everything):
         if any(covers(held, toleration) for held in merged):
@@ -57,7 +57,7 @@ def pairwise(everything: list[Toleration]) -> list[Toleration]:
 
 
 @given(st.lists(FIELDS, max_size=6), st.lists(FIELDS, max_size=6))
-def test_merge_agrees_with_comparing_every_pair(first: list[Toleration], second: list[Toleration]) -> None:
+def test_indexed_merge_equals_pairwise_merge(first: list[Toleration], second: list[Toleration]) -> None:
     assert merge(first, second) == pairwise([*first, *second])
 
 

@@ -1,4 +1,4 @@
-"""Webhooks over real HTTPS: what they are sent, and what becomes of their answers."""
+"""Admission webhooks over real HTTPS: the review that is sent, and the effects of the response."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ def configmap(name: str = "c", **fields: Any) -> Object:
     return {"metadata": {"name": name}, **fields}
 
 
-def test_review_of_a_create_is_what_the_reference_sends(
-    run: Callable[..., None], hook: WebhookServer
-) -> None:
+def test_create_review_matches_the_reference(run: Callable[..., None], hook: WebhookServer) -> None:
     async def test(client: Client) -> None:
         await register(client, VALIDATING, webhook(hook, "CREATE"))
         path = f"{CONFIGMAPS}?fieldManager=me&fieldValidation=Strict"
@@ -120,7 +118,7 @@ def test_patched_object_is_defaulted_again(run: Callable[..., None], hook: Webho
     run(test)
 
 
-def test_denial_has_the_words_of_the_webhook(run: Callable[..., None], hook: WebhookServer) -> None:
+def test_denial_has_the_webhooks_message(run: Callable[..., None], hook: WebhookServer) -> None:
     async def test(client: Client) -> None:
         await register(client, VALIDATING, webhook(hook, "CREATE"))
         hook.respond = lambda request: {"allowed": False}
@@ -144,7 +142,7 @@ def test_denial_has_the_words_of_the_webhook(run: Callable[..., None], hook: Web
         (b'{"response":{"uid":"other"}}', "expected response.uid="),
     ],
 )
-def test_unusable_answer_is_the_failure_policys_business(
+def test_invalid_response_follows_failure_policy(
     run: Callable[..., None], hook: WebhookServer, broken: bytes, says: str
 ) -> None:
     hook.raw = broken
@@ -180,7 +178,7 @@ def test_unreachable_slow_and_untrusted_servers_fail(run: Callable[..., None], h
     run(test)
 
 
-def test_dry_run_needs_a_webhook_without_side_effects(run: Callable[..., None], hook: WebhookServer) -> None:
+def test_dry_run_requires_webhook_without_side_effects(run: Callable[..., None], hook: WebhookServer) -> None:
     async def test(client: Client) -> None:
         await register(client, VALIDATING, webhook(hook, "CREATE", sideEffects="NoneOnDryRun"))
         assert (await client.post(f"{CONFIGMAPS}?dryRun=All", configmap())).code == 201
@@ -201,7 +199,7 @@ def test_warnings_reach_the_client(run: Callable[..., None], hook: WebhookServer
     run(test)
 
 
-def test_selectors_choose_namespaces_and_objects(run: Callable[..., None], hook: WebhookServer) -> None:
+def test_selectors_match_namespaces_and_objects(run: Callable[..., None], hook: WebhookServer) -> None:
     async def test(client: Client) -> None:
         chosen = {
             "namespaceSelector": {"matchLabels": {"watched": "yes"}},
@@ -219,7 +217,7 @@ def test_selectors_choose_namespaces_and_objects(run: Callable[..., None], hook:
     run(test)
 
 
-def test_equivalent_rule_sees_the_version_it_names(run: Callable[..., None], hook: WebhookServer) -> None:
+def test_equivalent_rule_gets_its_own_version(run: Callable[..., None], hook: WebhookServer) -> None:
     rule = {
         "apiGroups": ["autoscaling"],
         "apiVersions": ["v1"],
@@ -245,7 +243,7 @@ def test_equivalent_rule_sees_the_version_it_names(run: Callable[..., None], hoo
     run(test)
 
 
-def test_webhook_is_asked_again_after_a_later_change(run: Callable[..., None], hook: WebhookServer) -> None:
+def test_webhook_is_reinvoked_after_a_later_change(run: Callable[..., None], hook: WebhookServer) -> None:
     def respond(request: Object) -> Object:
         data = request["object"].get("data") or {}
         if request["object"]["metadata"]["name"] == "c" and "late" not in data and len(hook.requests) == 2:
@@ -284,7 +282,7 @@ def test_subresource_is_matched_by_name(run: Callable[..., None], hook: WebhookS
     run(test)
 
 
-def test_configurations_of_admission_are_never_sent(run: Callable[..., None], hook: WebhookServer) -> None:
+def test_webhook_configurations_are_exempt(run: Callable[..., None], hook: WebhookServer) -> None:
     rule = {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "operations": ["*"]}
     hook.respond = lambda request: {"allowed": False}
 
@@ -310,7 +308,7 @@ def test_service_is_reached_at_its_endpoints(run: Callable[..., None], hook: Web
             "endpoints": [{"addresses": ["127.0.0.1"]}],
         }
         path = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
-        # Loopback is no address for endpoints; an ExternalName is the way to this machine.
+        # Endpoints must not have loopback addresses, so an ExternalName service points to this machine.
         assert (await client.post(path, endpoints)).code == 422
         external = {
             "metadata": {"name": "hook"},

@@ -1,4 +1,4 @@
-"""What a cluster has from the start, and what a restart does to what somebody changed of it."""
+"""Bootstrap objects: their content, and the effect of a restart on changed objects."""
 
 import asyncio
 from collections import Counter
@@ -39,7 +39,7 @@ def on_a_registry(story: Callable[[Registry], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-def test_the_objects_of_a_new_cluster() -> None:
+def test_number_of_bootstrap_objects() -> None:
     kinds = Counter(obj["kind"] for obj in bootstrap.objects(CONFIG))
     assert kinds["ClusterRole"] == 69 and kinds["ClusterRoleBinding"] == 50 and kinds["APIService"] == 21
     assert kinds["FlowSchema"] == 11 and kinds["PriorityLevelConfiguration"] == 8 and kinds["Namespace"] == 4
@@ -48,7 +48,7 @@ def test_the_objects_of_a_new_cluster() -> None:
 @pytest.mark.parametrize(
     "obj", bootstrap.objects(CONFIG), ids=lambda o: f"{o['kind']}-{o['metadata']['name']}"
 )
-def test_each_is_canonical_and_keeps_its_defaults(obj: Object) -> None:
+def test_each_object_is_canonical_and_defaulted(obj: Object) -> None:
     group, _, version = obj["apiVersion"].rpartition("/")
     resource = next(r for r in builtin() if (r.group, r.version, r.kind) == (group, version, obj["kind"]))
     decoded = decode_value(schema_for(group, version, obj["kind"]), obj).object
@@ -56,7 +56,7 @@ def test_each_is_canonical_and_keeps_its_defaults(obj: Object) -> None:
     assert decoded == obj
 
 
-def test_the_server_is_a_service_at_the_first_address() -> None:
+def test_kubernetes_service_has_the_first_address() -> None:
     found = {(obj["kind"], obj["metadata"]["name"]): obj for obj in bootstrap.objects(CONFIG)}
     assert found["Service", "kubernetes"]["spec"]["clusterIPs"] == ["10.0.0.1"]
     assert found["ServiceCIDR", "kubernetes"]["spec"]["cidrs"] == ["10.0.0.0/16"]
@@ -65,7 +65,7 @@ def test_the_server_is_a_service_at_the_first_address() -> None:
     assert (subset["addresses"], subset["ports"][0]["port"]) == ([{"ip": "192.0.2.7"}], 6443)
 
 
-def test_two_families_of_services() -> None:
+def test_dual_stack_service_range() -> None:
     config = Config(service_cluster_ip_range="fd00::/108,10.0.0.0/16", advertise_address="2001:db8::1")
     found = {(obj["kind"], obj["metadata"]["name"]): obj for obj in bootstrap.objects(config)}
     assert found["Service", "kubernetes"]["spec"]["clusterIP"] == "fd00::1"
@@ -73,11 +73,11 @@ def test_two_families_of_services() -> None:
     assert found["EndpointSlice", "kubernetes"]["addressType"] == "IPv6"
 
 
-def test_a_loopback_server_advertises_an_address_all_the_same() -> None:
+def test_loopback_server_advertises_an_address() -> None:
     assert advertise_address(Config(bind_address="127.0.0.1"))
 
 
-def test_the_trusted_authority_is_published(tmp_path: Path) -> None:
+def test_client_ca_is_published(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("PEM\n")
     names = {
         o["metadata"]["name"]: o for o in bootstrap.objects(Config(client_ca_file=str(tmp_path / "ca.crt")))
@@ -85,7 +85,7 @@ def test_the_trusted_authority_is_published(tmp_path: Path) -> None:
     assert names["extension-apiserver-authentication"]["data"] == {"client-ca-file": "PEM\n"}
 
 
-def test_a_second_start_changes_nothing() -> None:
+def test_second_start_writes_nothing() -> None:
     async def story(registry: Registry) -> None:
         before = await registry.store.revision()
         await bootstrap.ensure(registry, CONFIG)
@@ -97,7 +97,7 @@ def test_a_second_start_changes_nothing() -> None:
 async def edited(
     registry: Registry, resource: str, name: str, group: str, change: Callable[[Object], Any]
 ) -> Object:
-    """An object after somebody changed it and the server started again."""
+    """Object after a user changed it and the server restarted."""
 
     def apply(obj: Object) -> Object:
         change(obj)
@@ -110,7 +110,7 @@ async def edited(
     return found
 
 
-def test_permissions_come_back_and_additions_stay() -> None:
+def test_restart_restores_permissions_and_keeps_additions() -> None:
     async def story(registry: Registry) -> None:
         extra = {"verbs": ["dance"], "apiGroups": [""], "resources": ["pods"]}
 
@@ -125,7 +125,7 @@ def test_permissions_come_back_and_additions_stay() -> None:
     on_a_registry(story)
 
 
-def test_a_role_that_is_marked_stays_as_it_is() -> None:
+def test_role_without_autoupdate_is_kept() -> None:
     async def story(registry: Registry) -> None:
         def own(role: Object) -> None:
             role["metadata"]["annotations"]["rbac.authorization.kubernetes.io/autoupdate"] = "false"
@@ -136,7 +136,7 @@ def test_a_role_that_is_marked_stays_as_it_is() -> None:
     on_a_registry(story)
 
 
-def test_a_binding_gets_its_role_and_subjects_back() -> None:
+def test_restart_restores_binding_role_and_subjects() -> None:
     async def story(registry: Registry) -> None:
         name = "system:basic-user"
         other = await edited(
@@ -149,7 +149,7 @@ def test_a_binding_gets_its_role_and_subjects_back() -> None:
     on_a_registry(story)
 
 
-def test_an_edited_flow_schema_is_left_alone_and_a_mandatory_one_is_not() -> None:
+def test_restart_keeps_edited_flow_schema_but_restores_mandatory_one() -> None:
     async def story(registry: Registry) -> None:
         def edit(schema: Object) -> None:
             schema["metadata"]["annotations"]["apf.kubernetes.io/autoupdate-spec"] = "false"
@@ -164,7 +164,7 @@ def test_an_edited_flow_schema_is_left_alone_and_a_mandatory_one_is_not() -> Non
     on_a_registry(story)
 
 
-def test_what_was_deleted_is_made_again() -> None:
+def test_restart_recreates_deleted_objects() -> None:
     async def story(registry: Registry) -> None:
         resource = registry.resources.stored("", "namespaces")
         assert resource is not None

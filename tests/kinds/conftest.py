@@ -1,4 +1,4 @@
-"""Kinds without a server: decode, default, prepare, validate, and what a client would be told."""
+"""Test driver for strategies without a server: decodes, defaults, prepares and validates objects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Causes = list[tuple[str, str]]
 
 
 class Kind:
-    """One kind's rules, in the language of its clients: objects as YAML, causes as (field, reason)."""
+    """Driver of one kind's strategy: objects as YAML, causes as (field, reason)."""
 
     def __init__(self, api_version: str, kind: str) -> None:
         self.resource = next(r for r in Resources() if (r.api_version, r.kind) == (api_version, kind))
@@ -36,7 +36,7 @@ class Kind:
         )
 
     def decode(self, given: str | Object) -> Object:
-        """The object with what every object has, in canonical form, with defaults."""
+        """Decoded object in canonical form, with common metadata and defaults."""
         obj = yaml.safe_load(given) if isinstance(given, str) else copy.deepcopy(given)
         metadata = {"name": "x", **(obj.get("metadata") or {})}
         if self.resource.namespaced:
@@ -53,14 +53,14 @@ class Kind:
         return obj
 
     def refused(self, given: str | Object) -> Causes:
-        """The causes for which creating the object is refused."""
+        """Causes with which a create is rejected."""
         return causes(self.strategy.validate_create(self.context, self.create(given)))
 
     def warnings(self, given: str | Object) -> list[str]:
         return list(self.strategy.warnings_on_create(self.context, self.create(given)))
 
     def update(self, old: str | Object, new: str | Object, subresource: str = "") -> Object:
-        """What the new object comes to as an update of the old one."""
+        """New object after preparation of an update of the old one."""
         before, after = self.decode(old), self.decode(new)
         self._way(subresource).prepare_for_update(self.context, after, before)
         return after
@@ -71,13 +71,13 @@ class Kind:
         return causes(self._way(subresource).validate_update(self.context, after, before))
 
     def stored(self, given: str | Object) -> Object:
-        """A new object that must be fine, as it is kept."""
+        """Created object as stored. Fails if the create is rejected."""
         obj = self.create(given)
         assert causes(self.strategy.validate_create(self.context, obj)) == []
         return obj
 
     def changed(self, old: Object, how: Callable[[Object], Any], subresource: str = "") -> Object:
-        """What becomes of an object that a client changes in place."""
+        """Stored object after a client's change in place."""
         return self.update(old, _edited(old, how), subresource)
 
     def refused_change(self, old: Object, how: Callable[[Object], Any], subresource: str = "") -> Causes:
@@ -106,5 +106,5 @@ def kind_of() -> Callable[[str, str], Kind]:
 
 @pytest.fixture
 def bare_context() -> Any:
-    """A request's context without a cluster behind it."""
+    """Request context without a cluster."""
     return Kind("v1", "ConfigMap").context

@@ -1,4 +1,4 @@
-"""Policies and bindings: what they match, compute and refer to, and who may use which parameters."""
+"""Policies and bindings: validation, and the right to read their parameters."""
 
 import asyncio
 from contextlib import nullcontext
@@ -57,7 +57,7 @@ def mutation(**spec: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_a_validating_policy_must_be(kind_of: Any, given: dict[str, Any], expected: Causes) -> None:
+def test_invalid_validating_policy_is_rejected(kind_of: Any, given: dict[str, Any], expected: Causes) -> None:
     assert kind_of(V1, "ValidatingAdmissionPolicy").refused(given) == expected
 
 
@@ -85,7 +85,7 @@ def test_what_a_validating_policy_must_be(kind_of: Any, given: dict[str, Any], e
         (mutation(reinvocationPolicy=""), [("spec.reinvocationPolicy", "Required")]),
     ],
 )
-def test_what_a_mutating_policy_must_be(kind_of: Any, given: dict[str, Any], expected: Causes) -> None:
+def test_invalid_mutating_policy_is_rejected(kind_of: Any, given: dict[str, Any], expected: Causes) -> None:
     assert kind_of(V1, "MutatingAdmissionPolicy").refused(given) == expected
 
 
@@ -106,11 +106,11 @@ def test_what_a_mutating_policy_must_be(kind_of: Any, given: dict[str, Any], exp
         ),
     ],
 )
-def test_what_a_binding_of_a_policy_must_be(kind_of: Any, spec: str, expected: Causes) -> None:
+def test_invalid_policy_binding_is_rejected(kind_of: Any, spec: str, expected: Causes) -> None:
     assert kind_of(V1, "ValidatingAdmissionPolicyBinding").refused(f"spec: {spec}") == expected
 
 
-def test_status_conditions_of_a_policy_are_common_conditions(kind_of: Any) -> None:
+def test_policy_status_conditions_are_validated(kind_of: Any) -> None:
     policies = kind_of(V1, "ValidatingAdmissionPolicy")
     old = policies.stored(policy())
 
@@ -138,9 +138,7 @@ def test_status_conditions_of_a_policy_are_common_conditions(kind_of: Any) -> No
         (" ", ["Required"]),
     ],
 )
-def test_a_type_warning_refers_to_a_field_by_its_path(
-    kind_of: Any, reference: str, expected: list[str]
-) -> None:
+def test_type_warning_field_ref_must_be_a_path(kind_of: Any, reference: str, expected: list[str]) -> None:
     policies = kind_of(V1, "ValidatingAdmissionPolicy")
 
     def write(obj: Any) -> None:
@@ -163,7 +161,7 @@ class NoObjects:
     ("groups", "allowed", "refused"),
     [((), False, True), ((), True, False), (("system:masters",), False, False)],
 )
-def test_parameters_must_be_readable_by_who_writes_the_policy(
+def test_policy_author_must_be_allowed_to_read_parameters(
     kind_of: Any, groups: tuple[str, ...], allowed: bool, refused: bool
 ) -> None:
     policies = kind_of(V1, "ValidatingAdmissionPolicy")

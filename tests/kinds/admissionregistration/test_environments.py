@@ -1,4 +1,4 @@
-"""Environments of policy expressions."""
+"""CEL environments of policy expressions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from kubist.kinds.admissionregistration.expressions import Environment
 
 
 def test_each_of_many_variables_is_compiled_a_fixed_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variable sees those before it. Compiling them anew for each of them would never end."""
+    """Each variable is compiled a fixed number of times, because recompiling all earlier variables would take
+    exponential time."""
     compiled: list[str] = []
     real = cel.compile
 
@@ -33,8 +34,8 @@ def test_each_of_many_variables_is_compiled_a_fixed_number_of_times(monkeypatch:
     assert len(compiled) <= 3 * number + 2
 
 
-def test_variable_types_follow_the_names_that_the_environment_has() -> None:
-    """Without `authorizer`, a variable that uses it does not compile and has any type."""
+def test_variable_types_depend_on_declared_names() -> None:
+    """A variable that uses `authorizer` does not compile without it and has type DYN."""
     asking = "authorizer.group('').resource('pods').check('get').allowed()"
     environment = Environment().defining("allowed", asking).defining("n", "1")
     assert environment.types()["allowed"] == cel.BOOL
@@ -43,6 +44,6 @@ def test_variable_types_follow_the_names_that_the_environment_has() -> None:
     assert str(without["n"]) == "int"
 
 
-def test_repeated_variable_name_means_the_later_one() -> None:
+def test_repeated_variable_name_resolves_to_the_later_one() -> None:
     environment = Environment().defining("a", "1").defining("a", "'x'").defining("b", "variables.a")
     assert str(environment.types()["b"]) == "string"

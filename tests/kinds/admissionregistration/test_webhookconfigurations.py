@@ -1,4 +1,4 @@
-"""Webhooks: how they are called, for what, and what an old configuration may keep."""
+"""Webhook configurations: validation, and faults that a stored configuration may keep."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def rules(**fields: Any) -> dict[str, Any]:
         (hook(failurePolicy="Shrug"), [("webhooks[0].failurePolicy", "NotSupported")]),
         (hook(admissionReviewVersions=["v2"]), [("webhooks[0].admissionReviewVersions", "Invalid")]),
         (hook(clientConfig={}), [("webhooks[0].clientConfig", "Required")]),
-        # A missing name is told of as a missing namespace, as the reference does.
+        # As in the reference, a missing name is reported as a missing namespace.
         (
             hook(clientConfig={"service": {"namespace": "d"}}),
             [("webhooks[0].clientConfig.service.namespace", "Required")],
@@ -53,7 +53,7 @@ def rules(**fields: Any) -> dict[str, Any]:
         (hook(matchConditions=[{"name": "a"}]), [("webhooks[0].matchConditions[0].expression", "Required")]),
     ],
 )
-def test_what_a_webhook_must_be(kind_of: Any, given: dict[str, Any], expected: Causes) -> None:
+def test_invalid_webhook_is_rejected(kind_of: Any, given: dict[str, Any], expected: Causes) -> None:
     for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"):
         assert kind_of(V1, kind).refused(given) == expected
 
@@ -72,16 +72,16 @@ def test_what_a_webhook_must_be(kind_of: Any, given: dict[str, Any], expected: C
         ("https://example.com/%zz", ["Required"]),
     ],
 )
-def test_what_a_webhooks_url_must_be(url: str, expected: list[str]) -> None:
+def test_webhook_url_validation(url: str, expected: list[str]) -> None:
     assert [error.reason.removeprefix("FieldValue") for error in validate_url(url, "url")] == expected
 
 
-def test_names_of_hooks_are_unique(kind_of: Any) -> None:
+def test_webhook_names_must_be_unique(kind_of: Any) -> None:
     twice = {"webhooks": hook()["webhooks"] * 2}
     assert kind_of(V1, "ValidatingWebhookConfiguration").refused(twice) == [("webhooks[1].name", "Duplicate")]
 
 
-def test_what_is_stored_may_stay_wrong(kind_of: Any) -> None:
+def test_stored_faults_stay_allowed(kind_of: Any) -> None:
     configurations = kind_of(V1, "MutatingWebhookConfiguration")
     old = configurations.create(hook(sideEffects="Some", admissionReviewVersions=["v1beta7"]))
     assert configurations.refused_change(old, lambda c: c["webhooks"][0].update(timeoutSeconds=5)) == []

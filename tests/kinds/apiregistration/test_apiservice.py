@@ -1,4 +1,4 @@
-"""API services: named by what they serve, and available at once when served here."""
+"""APIService: the name, validation of spec, and the Available condition."""
 
 from typing import Any
 
@@ -30,11 +30,11 @@ def service(name: str = "v1.example.com", **spec: Any) -> dict[str, Any]:
         (service(service={"name": "s", "namespace": "d", "port": 70000}), [("spec.service.port", "Invalid")]),
     ],
 )
-def test_what_an_api_service_must_be(services: Any, given: Any, expected: list[tuple[str, str]]) -> None:
+def test_invalid_api_service_is_rejected(services: Any, given: Any, expected: list[tuple[str, str]]) -> None:
     assert services.refused(given) == expected
 
 
-def test_only_a_local_one_is_available_from_the_start(services: Any) -> None:
+def test_only_local_api_service_is_available_on_create(services: Any) -> None:
     (condition,) = services.stored(service())["status"]["conditions"]
     assert (condition["type"], condition["reason"]) == ("Available", "Local")
     remote = services.stored(service(service={"name": "s", "namespace": "d"}))

@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets, StatefulSets and DaemonSets: defaults, and what is refused."""
+"""Deployments, ReplicaSets, StatefulSets and DaemonSets: defaults and validation."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def test_selector_must_match_the_template(any_workload: Any) -> None:
     assert causes == [("spec.template.metadata.labels", "Invalid")]
 
 
-def test_empty_selector_selects_nothing_of_its_own(any_workload: Any) -> None:
+def test_empty_selector_is_rejected(any_workload: Any) -> None:
     assert any_workload.refused(workload(selector={})) == [("spec.selector", "Invalid")]
 
 
-def test_pods_must_run_forever(any_workload: Any) -> None:
+def test_pods_that_may_end_are_rejected(any_workload: Any) -> None:
     causes = any_workload.refused(
         workload(template=template(restartPolicy="OnFailure", activeDeadlineSeconds=5))
     )
@@ -45,26 +45,26 @@ def test_pods_must_run_forever(any_workload: Any) -> None:
     ]
 
 
-def test_status_is_not_for_the_creator(any_workload: Any) -> None:
+def test_status_is_dropped_on_create(any_workload: Any) -> None:
     new = any_workload.stored({**workload(), "status": {"observedGeneration": 7}})
     assert not any(new["status"].values())
 
 
-def test_status_survives_an_update(any_workload: Any) -> None:
+def test_update_keeps_status(any_workload: Any) -> None:
     old = any_workload.stored(workload())
     old["status"]["observedGeneration"] = 5
     new = any_workload.changed(old, lambda obj: obj["status"].clear())
     assert new["status"]["observedGeneration"] == 5
 
 
-def test_spec_survives_a_status_update(any_workload: Any) -> None:
+def test_status_update_keeps_spec(any_workload: Any) -> None:
     old = any_workload.stored(workload())
     new = any_workload.changed(old, lambda obj: obj["spec"].update(minReadySeconds=9), "status")
     assert new["spec"] == old["spec"]
 
 
 @pytest.mark.parametrize("name", ["Deployment", "ReplicaSet", "DaemonSet"])
-def test_selector_never_changes(kind_of: Any, name: str) -> None:
+def test_selector_is_immutable(kind_of: Any, name: str) -> None:
     workloads = kind_of("apps/v1", name)
     old = workloads.stored(workload(template={**template(), "metadata": {"labels": {"app": "a", "b": "c"}}}))
 
@@ -75,18 +75,18 @@ def test_selector_never_changes(kind_of: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["Deployment", "ReplicaSet", "StatefulSet"])
-def test_missing_selector_matches_no_template(kind_of: Any, name: str) -> None:
+def test_missing_selector_is_rejected(kind_of: Any, name: str) -> None:
     causes = kind_of("apps/v1", name).refused(workload(selector=None))
     assert causes == [("spec.selector", "Required"), ("spec.template.metadata.labels", "Invalid")]
 
 
-def test_missing_selector_of_a_daemon_set_only_matches_nothing(kind_of: Any) -> None:
+def test_missing_selector_of_daemon_set_matches_no_labels(kind_of: Any) -> None:
     causes = kind_of("apps/v1", "DaemonSet").refused(workload(selector=None))
     assert causes == [("spec.template.metadata.labels", "Invalid")]
 
 
 @pytest.mark.parametrize("name", ["Deployment", "ReplicaSet", "StatefulSet"])
-def test_template_is_not_judged_by_a_selector_that_cannot_be_understood(kind_of: Any, name: str) -> None:
+def test_template_is_not_validated_with_invalid_selector(kind_of: Any, name: str) -> None:
     selector = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
     causes = kind_of("apps/v1", name).refused(
         workload(selector=selector, template=template(hostPID=True, containers=[]))
@@ -95,7 +95,7 @@ def test_template_is_not_judged_by_a_selector_that_cannot_be_understood(kind_of:
 
 
 @pytest.mark.parametrize("name", ["Deployment", "StatefulSet", "DaemonSet"])
-def test_collision_count_only_grows(kind_of: Any, name: str) -> None:
+def test_collision_count_cannot_decrease(kind_of: Any, name: str) -> None:
     workloads = kind_of("apps/v1", name)
     old = workloads.stored(workload())
     old["status"]["collisionCount"] = 2
@@ -122,7 +122,9 @@ DEPLOYMENT_STRATEGIES = [
 
 
 @pytest.mark.parametrize(("strategy", "causes"), DEPLOYMENT_STRATEGIES)
-def test_deployment_strategies(kind_of: Any, strategy: Object, causes: list[tuple[str, str]]) -> None:
+def test_invalid_deployment_strategy_is_rejected(
+    kind_of: Any, strategy: Object, causes: list[tuple[str, str]]
+) -> None:
     refused = kind_of("apps/v1", "Deployment").refused(workload(strategy=strategy))
     assert refused == [(f"spec.strategy.{field}".rstrip("."), reason) for field, reason in causes]
 
@@ -139,7 +141,9 @@ DAEMON_SET_STRATEGIES = [
 
 
 @pytest.mark.parametrize(("strategy", "causes"), DAEMON_SET_STRATEGIES)
-def test_daemon_set_strategies(kind_of: Any, strategy: Object, causes: list[tuple[str, str]]) -> None:
+def test_invalid_daemon_set_strategy_is_rejected(
+    kind_of: Any, strategy: Object, causes: list[tuple[str, str]]
+) -> None:
     refused = kind_of("apps/v1", "DaemonSet").refused(workload(updateStrategy=strategy))
     assert refused == [(f"spec.updateStrategy.{field}".rstrip("."), reason) for field, reason in causes]
 
@@ -166,7 +170,7 @@ def test_deployment_status_keeps_labels_but_not_annotations(kind_of: Any) -> Non
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
-def test_daemon_sets_count_the_changes_of_their_template(kind_of: Any) -> None:
+def test_daemon_set_counts_template_changes(kind_of: Any) -> None:
     daemon_sets = kind_of("apps/v1", "DaemonSet")
     old = daemon_sets.stored(workload())
     assert old["metadata"]["annotations"] == {TEMPLATE_GENERATION: "1"}
@@ -182,7 +186,7 @@ def test_daemon_sets_count_the_changes_of_their_template(kind_of: Any) -> None:
     assert new["metadata"]["annotations"] == {TEMPLATE_GENERATION: "1"}
 
 
-def test_unreadable_template_generation_is_a_bad_request(kind_of: Any) -> None:
+def test_invalid_template_generation_is_a_bad_request(kind_of: Any) -> None:
     from kubist.meta.status import APIError
 
     daemon_set = workload()
@@ -200,7 +204,7 @@ def claim(name: str, **spec: Any) -> Object:
     }
 
 
-def test_claims_of_a_stateful_set_are_volumes_of_its_pods(kind_of: Any) -> None:
+def test_claim_templates_are_volumes_of_the_pods(kind_of: Any) -> None:
     mounts = [{"name": "data", "mountPath": "/data"}]
     pod = template(containers=[{"name": "c", "image": "i", "volumeMounts": mounts}])
     stateful_sets = kind_of("apps/v1", "StatefulSet")
@@ -229,14 +233,14 @@ def test_claims_of_a_stateful_set_are_volumes_of_its_pods(kind_of: Any) -> None:
         ("persistentVolumeClaimRetentionPolicy", {"whenScaled": "Delete"}, True),
     ],
 )
-def test_what_of_a_stateful_set_may_change(kind_of: Any, field: str, value: Any, allowed: bool) -> None:
+def test_stateful_set_mutable_fields(kind_of: Any, field: str, value: Any, allowed: bool) -> None:
     stateful_sets = kind_of("apps/v1", "StatefulSet")
     old = stateful_sets.stored(workload(volumeClaimTemplates=[claim("data")]))
     causes = stateful_sets.refused_change(old, lambda obj: obj["spec"].update({field: value}))
     assert causes == ([] if allowed else [("spec", "Forbidden")])
 
 
-def test_rolling_update_named_without_details_stays_without(kind_of: Any) -> None:
+def test_explicit_rolling_update_type_gets_no_defaults(kind_of: Any) -> None:
     stateful_sets = kind_of("apps/v1", "StatefulSet")
     assert stateful_sets.stored(workload())["spec"]["updateStrategy"] == {
         "type": "RollingUpdate",
@@ -250,12 +254,14 @@ def test_rolling_update_named_without_details_stays_without(kind_of: Any) -> Non
     ("data", "causes"),
     [({"a": 1}, []), (None, [("data", "Required")]), ([1], [("data", "Required")])],
 )
-def test_controller_revisions_hold_an_object(kind_of: Any, data: Any, causes: list[tuple[str, str]]) -> None:
+def test_controller_revision_data_must_be_an_object(
+    kind_of: Any, data: Any, causes: list[tuple[str, str]]
+) -> None:
     revision = {"metadata": {"name": "x"}, "data": data, "revision": 1}
     assert kind_of("apps/v1", "ControllerRevision").refused(revision) == causes
 
 
-def test_controller_revisions_never_change_their_data(kind_of: Any) -> None:
+def test_controller_revision_data_is_immutable(kind_of: Any) -> None:
     revisions = kind_of("apps/v1", "ControllerRevision")
     old = revisions.stored({"metadata": {"name": "x"}, "data": {"a": 1}, "revision": 1})
     assert revisions.refused_change(old, lambda obj: obj["data"].update(a=2)) == [("data", "Invalid")]

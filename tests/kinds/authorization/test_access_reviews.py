@@ -1,4 +1,4 @@
-"""Reviews are questions to the authorizer: well formed or refused, answered and not kept."""
+"""Access reviews and token reviews: validation, and the authorizer's decision in status."""
 
 import asyncio
 from types import SimpleNamespace
@@ -54,13 +54,13 @@ def refused(kind: str, spec: dict[str, Any], **metadata: Any) -> list[str]:
 POD = {"verb": "get", "resource": "pods", "namespace": "d"}
 
 
-def test_the_one_who_asks_is_the_subject_of_a_self_review() -> None:
+def test_self_review_is_about_the_requesting_user() -> None:
     status, asked = review("SelfSubjectAccessReview", {"resourceAttributes": POD})
     assert status == {"allowed": True, "reason": "because"}
     assert asked[0][1]["user"] is JO and asked[0][1]["namespace"] == "d"
 
 
-def test_others_are_asked_about_by_name() -> None:
+def test_subject_review_is_about_the_named_user() -> None:
     path = {"path": "/healthz", "verb": "post"}
     status, asked = review("SubjectAccessReview", {"user": "al", "nonResourceAttributes": path})
     assert status == {"allowed": False}
@@ -102,29 +102,29 @@ def test_others_are_asked_about_by_name() -> None:
         ),
     ],
 )
-def test_bad_questions_are_refused(kind: str, spec: dict[str, Any], fields: list[str]) -> None:
+def test_invalid_review_is_rejected(kind: str, spec: dict[str, Any], fields: list[str]) -> None:
     assert refused(kind, spec) == fields
 
 
-def test_a_review_has_no_metadata() -> None:
+def test_review_with_metadata_is_rejected() -> None:
     assert refused("SelfSubjectAccessReview", {"resourceAttributes": POD}, name="x") == ["metadata"]
     review("SelfSubjectAccessReview", {"resourceAttributes": POD}, managedFields=[{}])
 
 
-def test_selectors_that_say_nothing_are_ignored_and_told() -> None:
+def test_invalid_selectors_are_ignored_with_evaluation_error() -> None:
     spec = {"resourceAttributes": {**POD, "labelSelector": {"rawSelector": "!!bad"}}}
     status, _ = review("SelfSubjectAccessReview", spec)
     assert status["evaluationError"] == "spec.resourceAttributes.labelSelector ignored due to parse error"
 
 
-def test_rules_are_of_one_namespace() -> None:
+def test_rules_review_requires_a_namespace() -> None:
     status, _ = review("SelfSubjectRulesReview", {"namespace": "d"})
     assert status["resourceRules"] and not status["incomplete"]
     with pytest.raises(APIError, match="no namespace on request"):
         review("SelfSubjectRulesReview", {})
 
 
-def test_a_token_tells_its_user_for_the_servers_audience() -> None:
+def test_token_review_returns_user_for_server_audience() -> None:
     status, _ = review("TokenReview", {"token": "good"}, "authentication.k8s.io")
     assert status == {"authenticated": True, "user": JO.info(), "audiences": ["https://here"]}
     status, _ = review("TokenReview", {"token": "bad"}, "authentication.k8s.io")
@@ -133,6 +133,6 @@ def test_a_token_tells_its_user_for_the_servers_audience() -> None:
         review("TokenReview", {}, "authentication.k8s.io")
 
 
-def test_who_am_i() -> None:
+def test_self_subject_review_returns_user_info() -> None:
     status, _ = review("SelfSubjectReview", {}, "authentication.k8s.io")
     assert status == {"userInfo": {"username": "jo", "groups": ["devs"]}}

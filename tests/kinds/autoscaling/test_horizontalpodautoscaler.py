@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscaler: validation in v2, and the way to v1 and back."""
+"""HorizontalPodAutoscaler: validation in v2, and conversion to v1 and back."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ REFUSED: list[tuple[Object, list[tuple[str, str]]]] = [
 
 
 @pytest.mark.parametrize(("spec", "causes"), REFUSED)
-def test_refused_specs(autoscalers: Any, spec: Object, causes: list[tuple[str, str]]) -> None:
+def test_invalid_spec_is_rejected(autoscalers: Any, spec: Object, causes: list[tuple[str, str]]) -> None:
     assert autoscalers.refused(autoscaler(**spec)) == [(f"spec.{field}", reason) for field, reason in causes]
 
 
@@ -98,7 +98,7 @@ def test_cpu_is_the_default_metric(autoscalers: Any) -> None:
     assert [m["resource"]["target"]["averageUtilization"] for m in metrics] == [80]
 
 
-def test_behavior_is_filled_in_once_it_is_there(autoscalers: Any) -> None:
+def test_given_behavior_gets_defaults(autoscalers: Any) -> None:
     behavior = autoscalers.stored(autoscaler(behavior={"scaleUp": {"selectPolicy": "Min"}}))["spec"][
         "behavior"
     ]
@@ -107,7 +107,7 @@ def test_behavior_is_filled_in_once_it_is_there(autoscalers: Any) -> None:
     assert "behavior" not in autoscalers.stored(autoscaler())["spec"]
 
 
-def test_all_metrics_come_back_from_v1_with_cpu_last(autoscalers: Any) -> None:
+def test_metrics_round_trip_through_v1_with_cpu_last(autoscalers: Any) -> None:
     old = autoscalers.stored(autoscaler(metrics=[CPU, *ALL_METRICS[:-1]], behavior={}))
     shown = to_v1(copy.deepcopy(old))
     assert shown["spec"]["targetCPUUtilizationPercentage"] == 70
@@ -118,7 +118,7 @@ def test_all_metrics_come_back_from_v1_with_cpu_last(autoscalers: Any) -> None:
     assert "annotations" not in back["metadata"]
 
 
-def test_unreadable_annotations_of_v1_are_ignored(kind_of: Any) -> None:
+def test_invalid_v1_annotations_are_ignored(kind_of: Any) -> None:
     autoscalers = kind_of("autoscaling/v1", "HorizontalPodAutoscaler")
     for text in ("not json", "{}", '[{"type": 3}]', '[{"type":"Pods","pods":{"targetAverageValue":"lots"}}]'):
         given = autoscaler(targetCPUUtilizationPercentage=70)
@@ -128,7 +128,7 @@ def test_unreadable_annotations_of_v1_are_ignored(kind_of: Any) -> None:
         assert "annotations" not in new["metadata"]
 
 
-def test_annotations_of_v1_mean_nothing_in_v2(autoscalers: Any) -> None:
+def test_v1_annotations_are_dropped_in_v2(autoscalers: Any) -> None:
     given = autoscaler()
     given["metadata"]["annotations"] = {METRICS: "[]", "mine": "kept"}
     assert autoscalers.stored(given)["metadata"]["annotations"] == {"mine": "kept"}

@@ -54,22 +54,22 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize("schedule", READABLE)
-def test_readable_schedules(cron_jobs: Any, schedule: str) -> None:
+def test_valid_schedules_are_accepted(cron_jobs: Any, schedule: str) -> None:
     assert cron_jobs.refused(cron_job(schedule=schedule)) == []
 
 
 @pytest.mark.parametrize("schedule", UNREADABLE)
-def test_unreadable_schedules(cron_jobs: Any, schedule: str) -> None:
+def test_invalid_schedules_are_rejected(cron_jobs: Any, schedule: str) -> None:
     assert cron_jobs.refused(cron_job(schedule=schedule)) == [("spec.schedule", "Invalid")]
 
 
 @given(st.text(alphabet="0123456789*/-,?@ TZ=UCjanevryhm."))
-def test_any_text_is_a_schedule_or_an_error(schedule: str) -> None:
+def test_arbitrary_schedule_text_never_raises_other_errors(schedule: str) -> None:
     with contextlib.suppress(ScheduleError):
         check_schedule(schedule)
 
 
-def test_schedules_name_no_time_zone(cron_jobs: Any) -> None:
+def test_schedule_with_time_zone_is_rejected(cron_jobs: Any) -> None:
     assert cron_jobs.refused(cron_job(schedule="TZ=UTC 0 * * * *")) == [("spec.schedule", "Invalid")]
     old = cron_jobs.stored(cron_job())
     old["spec"]["schedule"] = "TZ=UTC 0 * * * *"
@@ -77,22 +77,22 @@ def test_schedules_name_no_time_zone(cron_jobs: Any) -> None:
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Etc/GMT+5"])
-def test_known_time_zones(cron_jobs: Any, zone: str) -> None:
+def test_known_time_zones_are_accepted(cron_jobs: Any, zone: str) -> None:
     assert cron_jobs.refused(cron_job(timeZone=zone)) == []
 
 
 @pytest.mark.parametrize("zone", ["", "Local", "Mars/Olympus", "../UTC", "/UTC"])
-def test_unknown_time_zones(cron_jobs: Any, zone: str) -> None:
+def test_unknown_time_zones_are_rejected(cron_jobs: Any, zone: str) -> None:
     assert cron_jobs.refused(cron_job(timeZone=zone)) == [("spec.timeZone", "Invalid")]
 
 
-def test_job_template_gets_no_defaults_but_those_of_its_pods(cron_jobs: Any) -> None:
+def test_job_template_gets_pod_defaults_only(cron_jobs: Any) -> None:
     spec = cron_jobs.stored(cron_job())["spec"]["jobTemplate"]["spec"]
     assert spec.keys() == {"template"}
     assert spec["template"]["spec"]["dnsPolicy"] == "ClusterFirst"
 
 
-def test_selectors_are_for_the_jobs_to_generate(cron_jobs: Any) -> None:
+def test_selector_in_job_template_is_rejected(cron_jobs: Any) -> None:
     causes = cron_jobs.refused(cron_job({"selector": {"matchLabels": {"a": "b"}}, "manualSelector": True}))
     assert causes == [
         ("spec.jobTemplate.spec.selector", "Invalid"),
@@ -100,7 +100,7 @@ def test_selectors_are_for_the_jobs_to_generate(cron_jobs: Any) -> None:
     ]
 
 
-def test_names_leave_room_for_those_of_jobs(cron_jobs: Any) -> None:
+def test_name_length_leaves_room_for_job_suffix(cron_jobs: Any) -> None:
     long = cron_job()
     long["metadata"]["name"] = "x" * 53
     assert cron_jobs.refused(long) == [("metadata.name", "Invalid")]

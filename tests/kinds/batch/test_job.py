@@ -1,4 +1,4 @@
-"""Job: defaults, generated selectors, policies, and what may change when."""
+"""Job: defaults, generated selectors, policies, and updates of spec and status."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def true(*types: str) -> list[Object]:
     return [{"type": name, "status": "True"} for name in types]
 
 
-def test_pods_are_told_apart_by_the_uid_of_their_job(jobs: Any) -> None:
+def test_selector_is_generated_from_the_uid(jobs: Any) -> None:
     new = jobs.stored(job())
     labels = {
         "job-name": "x",
@@ -39,24 +39,24 @@ def test_pods_are_told_apart_by_the_uid_of_their_job(jobs: Any) -> None:
     assert new["metadata"]["labels"] == labels
 
 
-def test_generated_labels_are_refused_where_they_were_generated(jobs: Any) -> None:
+def test_invalid_generated_labels_are_reported_at_the_template(jobs: Any) -> None:
     long = {**job(), "metadata": {"name": "x" * 64, "uid": "8f2b"}}
     assert jobs.refused(long) == [("spec.template.labels", "Invalid")] * 2
     assert "labels" not in jobs.create(long)["metadata"]
 
 
-def test_own_labels_stay_alone(jobs: Any) -> None:
+def test_job_labels_are_not_extended(jobs: Any) -> None:
     mine = job({"pod": "label"})
     mine["metadata"]["labels"] = {"job": "label"}
     assert jobs.stored(mine)["metadata"]["labels"] == {"job": "label"}
 
 
-def test_manual_selector_is_left_alone(jobs: Any) -> None:
+def test_manual_selector_is_kept(jobs: Any) -> None:
     new = jobs.stored(job({"a": "b"}, manualSelector=True, selector={"matchLabels": {"a": "b"}}))
     assert new["spec"]["template"]["metadata"]["labels"] == {"a": "b"}
 
 
-def test_generated_labels_cannot_be_chosen(jobs: Any) -> None:
+def test_conflicting_generated_labels_are_rejected(jobs: Any) -> None:
     assert jobs.refused(job({"job-name": "other"})) == [
         ("spec.template.metadata.labels[job-name]", "Invalid")
     ]
@@ -114,24 +114,24 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("spec", "causes"), REFUSED)
-def test_refused_specs(jobs: Any, spec: Object, causes: list[tuple[str, str]]) -> None:
+def test_invalid_spec_is_rejected(jobs: Any, spec: Object, causes: list[tuple[str, str]]) -> None:
     assert jobs.refused(job(**spec)) == [(f"spec.{field}", reason) for field, reason in causes]
 
 
 @pytest.mark.parametrize("text", ["", "0", "0,2", "0-1,3", "3"])
-def test_indexes_that_can_be_read(jobs: Any, text: str) -> None:
+def test_valid_indexes_are_accepted(jobs: Any, text: str) -> None:
     policy = {"rules": [{"succeededIndexes": text}]}
     assert jobs.refused(job(completionMode="Indexed", completions=4, successPolicy=policy)) == []
 
 
 @pytest.mark.parametrize("text", ["4", "1,1", "2-1", "1-2-3", "a", "1,", "-1"])
-def test_indexes_that_cannot(jobs: Any, text: str) -> None:
+def test_invalid_indexes_are_rejected(jobs: Any, text: str) -> None:
     policy = {"rules": [{"succeededIndexes": text}]}
     causes = jobs.refused(job(completionMode="Indexed", completions=4, successPolicy=policy))
     assert causes == [("spec.successPolicy.rules[0].succeededIndexes", "Invalid")]
 
 
-def test_indexed_pods_must_be_nameable(jobs: Any) -> None:
+def test_indexed_pod_name_must_be_a_dns_label(jobs: Any) -> None:
     long = job(completionMode="Indexed", completions=1000)
     long["metadata"]["name"] = "x" * 60
     assert jobs.refused(long) == [("metadata.name", "Invalid")]
@@ -149,13 +149,13 @@ def set_resources(obj: Object) -> None:
     obj["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "2"}}
 
 
-def test_template_of_a_running_job_is_fixed(jobs: Any) -> None:
+def test_template_of_running_job_is_immutable(jobs: Any) -> None:
     old = jobs.stored(job())
     for change in (set_image, set_node_selector, set_resources):
         assert jobs.refused_change(old, change) == [("spec.template", "Invalid")]
 
 
-def test_suspended_job_can_be_placed_anew(jobs: Any) -> None:
+def test_suspended_job_allows_scheduling_and_resource_changes(jobs: Any) -> None:
     old = jobs.stored(job(suspend=True))
     assert jobs.refused_change(old, set_node_selector) == []
     assert jobs.refused_change(old, set_resources) == []
@@ -164,7 +164,7 @@ def test_suspended_job_can_be_placed_anew(jobs: Any) -> None:
     assert jobs.refused_change(old, set_node_selector) == [("spec.template", "Invalid")]
 
 
-def test_only_indexed_jobs_are_resized_and_only_as_a_whole(jobs: Any) -> None:
+def test_only_indexed_job_changes_completions_with_parallelism(jobs: Any) -> None:
     plain, indexed = jobs.stored(job()), jobs.stored(job(completionMode="Indexed", completions=2))
     assert jobs.refused_change(plain, lambda obj: obj["spec"].update(completions=2)) == [
         ("spec.completions", "Invalid")
@@ -219,7 +219,7 @@ def test_status_changes(jobs: Any, before: Object, after: Object, causes: list[t
     assert refused == [(f"status.{field}", reason) for field, reason in causes]
 
 
-def test_overlapping_indexes_are_refused(jobs: Any) -> None:
+def test_overlapping_indexes_are_rejected(jobs: Any) -> None:
     old = jobs.stored(job(completionMode="Indexed", completions=9, backoffLimitPerIndex=1))
     status = {"completedIndexes": "0-3,6", "failedIndexes": "4,6-7"}
     causes = jobs.refused_change(old, lambda obj: obj.update(status=status), "status")
@@ -235,7 +235,7 @@ def test_deleting_without_a_policy_warns(jobs: Any) -> None:
     assert len(warnings) == 1
 
 
-def test_successful_pods_are_selectable(jobs: Any) -> None:
+def test_status_successful_is_selectable(jobs: Any) -> None:
     new = jobs.stored(job())
     assert jobs.strategy.selectable_fields(new) == {"status.successful": "0"}
     new["status"]["succeeded"] = 3

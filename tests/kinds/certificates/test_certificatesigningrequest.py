@@ -1,4 +1,4 @@
-"""Requests for certificates: real ones, from whoever is logged in, approved and issued on separate paths."""
+"""CertificateSigningRequest: validation, the requesting user's identity, `/approval` and `/status`."""
 
 import base64
 import datetime
@@ -66,7 +66,7 @@ def csr(**spec: Any) -> dict[str, Any]:
         (b"-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n", False),
     ],
 )
-def test_a_request_is_a_signed_one(text: bytes, fine: bool) -> None:
+def test_request_must_be_a_signed_pkcs10_request(text: bytes, fine: bool) -> None:
     assert (pem.request_error(encoded(text)) is None) is fine
 
 
@@ -81,7 +81,7 @@ def test_a_request_is_a_signed_one(text: bytes, fine: bool) -> None:
         (CERTIFICATE_PEM.replace(b"-----\n", b"-----\nA: b\n\n", 1), False),
     ],
 )
-def test_certificates_are_nothing_but_certificates(text: bytes, fine: bool) -> None:
+def test_certificate_must_contain_certificate_blocks_only(text: bytes, fine: bool) -> None:
     assert (pem.certificates_error(encoded(text)) is None) is fine
 
 
@@ -100,11 +100,11 @@ def test_certificates_are_nothing_but_certificates(text: bytes, fine: bool) -> N
         ({"expirationSeconds": 599}, [("spec.expirationSeconds", "Invalid")]),
     ],
 )
-def test_what_a_request_must_say(csrs: Any, spec: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+def test_invalid_spec_is_rejected(csrs: Any, spec: dict[str, Any], expected: list[tuple[str, str]]) -> None:
     assert csrs.refused(csr(**spec)) == expected
 
 
-def test_the_asker_is_who_is_logged_in(csrs: Any) -> None:
+def test_username_is_the_requesting_users(csrs: Any) -> None:
     made = csrs.create({**csr(username="root", groups=["system:masters"]), "status": {"conditions": [{}]}})
     assert {name: made["spec"][name] for name in ("username", "uid", "groups", "extra")} == {
         "username": "jo",
@@ -119,7 +119,7 @@ def approve(obj: Any) -> None:
     obj["status"]["conditions"] = [{"type": "Approved", "status": "True"}]
 
 
-def test_approval_has_its_own_path(csrs: Any) -> None:
+def test_approval_requires_the_approval_subresource(csrs: Any) -> None:
     old = csrs.stored(csr())
     assert csrs.refused_change(old, approve, "status") == [("status.conditions", "Forbidden")]
     assert csrs.refused_change(old, approve, "approval") == []
@@ -130,7 +130,7 @@ def test_approval_has_its_own_path(csrs: Any) -> None:
     ]
 
 
-def test_both_approved_and_denied_contradict_each_other(csrs: Any) -> None:
+def test_approved_and_denied_exclude_each_other(csrs: Any) -> None:
     old = csrs.changed(csrs.stored(csr()), approve, "approval")
 
     def deny(obj: Any) -> None:
@@ -139,7 +139,7 @@ def test_both_approved_and_denied_contradict_each_other(csrs: Any) -> None:
     assert csrs.refused_change(old, deny, "approval") == [("status.conditions", "Invalid")]
 
 
-def test_a_certificate_is_issued_once(csrs: Any) -> None:
+def test_issued_certificate_is_immutable(csrs: Any) -> None:
     old = csrs.stored(csr())
 
     def issue(obj: Any) -> None:
@@ -155,7 +155,7 @@ def test_a_certificate_is_issued_once(csrs: Any) -> None:
     assert csrs.refused_change(issued, again, "status") == [("status.certificate", "Forbidden")]
 
 
-def test_the_object_itself_only_changes_its_metadata(csrs: Any) -> None:
+def test_update_changes_metadata_only(csrs: Any) -> None:
     old = csrs.stored(csr())
     new = csrs.changed(old, lambda c: c["spec"].update(usages=["any"]))
     assert new["spec"] == old["spec"]

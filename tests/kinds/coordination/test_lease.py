@@ -17,7 +17,7 @@ import pytest
         ("{strategy: Odd, preferredHolder: h}", []),
     ],
 )
-def test_what_a_lease_must_be(kind_of: Any, spec: str, expected: list[tuple[str, str]]) -> None:
+def test_invalid_lease_is_rejected(kind_of: Any, spec: str, expected: list[tuple[str, str]]) -> None:
     leases = kind_of("coordination.k8s.io/v1", "Lease")
     assert leases.refused(f"spec: {spec}") == expected
     assert leases.create(f"spec: {spec}")["spec"].keys().isdisjoint({"strategy", "preferredHolder"})

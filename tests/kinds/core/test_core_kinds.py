@@ -1,4 +1,4 @@
-"""The smaller kinds of core: what they refuse, fill in and keep."""
+"""Smaller kinds of the core group: validation, defaults and immutable fields."""
 
 from typing import Any
 
@@ -214,7 +214,7 @@ REFUSED: list[tuple[str, str, list[tuple[str, str]]]] = [
 
 
 @pytest.mark.parametrize(("kind", "text", "expected"), REFUSED)
-def test_what_a_new_object_must_be(
+def test_invalid_object_is_rejected_on_create(
     kind_of: Any, kind: str, text: str, expected: list[tuple[str, str]]
 ) -> None:
     assert kind_of("v1", kind).refused(text) == expected
@@ -262,20 +262,18 @@ REFUSED_UPDATES: list[tuple[str, str, str, list[tuple[str, str]]]] = [
 
 
 @pytest.mark.parametrize(("kind", "old", "new", "expected"), REFUSED_UPDATES)
-def test_what_of_an_object_may_change(
-    kind_of: Any, kind: str, old: str, new: str, expected: list[tuple[str, str]]
-) -> None:
+def test_update_rules(kind_of: Any, kind: str, old: str, new: str, expected: list[tuple[str, str]]) -> None:
     assert kind_of("v1", kind).refused_update(old, new) == expected
 
 
-def test_string_data_ends_up_in_data(kind_of: Any) -> None:
+def test_string_data_is_moved_to_data(kind_of: Any) -> None:
     secret = kind_of("v1", "Secret").create("{data: {a: YQ==, b: Yg==}, stringData: {b: c, d: ''}}")
     assert secret["data"] == {"a": "YQ==", "b": "Yw==", "d": ""}
     assert "stringData" not in secret
     assert secret["type"] == "Opaque"
 
 
-def test_container_limits_follow_from_bounds(kind_of: Any) -> None:
+def test_container_defaults_follow_from_bounds(kind_of: Any) -> None:
     text = (
         "{spec: {limits: [{type: Container, max: {cpu: 2}, min: {memory: 1Mi}, defaultRequest: {cpu: 1}}]}}"
     )
@@ -284,7 +282,7 @@ def test_container_limits_follow_from_bounds(kind_of: Any) -> None:
     assert item["defaultRequest"] == {"cpu": "1", "memory": "1Mi"}
 
 
-def test_a_namespace_is_labelled_with_its_name_and_held_by_its_finalizer(kind_of: Any) -> None:
+def test_namespace_gets_name_label_and_finalizer(kind_of: Any) -> None:
     namespaces = kind_of("v1", "Namespace")
     made = namespaces.create(
         "{metadata: {name: n}, spec: {finalizers: [a.b/c]}, status: {phase: Terminating}}"
@@ -307,31 +305,33 @@ def test_a_namespace_is_labelled_with_its_name_and_held_by_its_finalizer(kind_of
         ("dataSourceRef: {apiGroup: a.b, kind: Odd, name: p, namespace: n}", None, None),
     ],
 )
-def test_data_sources_mirror_each_other(kind_of: Any, text: str, source: Any, reference: Any) -> None:
+def test_data_source_and_data_source_ref_are_mirrored(
+    kind_of: Any, text: str, source: Any, reference: Any
+) -> None:
     spec = kind_of("v1", "PersistentVolumeClaim").create(merged(CLAIM, text))["spec"]
     assert (spec.get("dataSource") or {}).get("name") == source
     assert (spec.get("dataSourceRef") or {}).get("name") == reference
 
 
-def test_a_change_of_phase_gets_its_time(kind_of: Any) -> None:
+def test_phase_change_sets_transition_time(kind_of: Any) -> None:
     volumes = kind_of("v1", "PersistentVolume")
     bound = volumes.update(VOLUME, VOLUME + "\nstatus: {phase: Bound}", "status")
     assert bound["status"] == {"phase": "Bound", "lastPhaseTransitionTime": volumes.context.now}
 
 
-def test_secrets_of_an_account_are_names_only(kind_of: Any) -> None:
+def test_service_account_secrets_keep_names_only(kind_of: Any) -> None:
     account = kind_of("v1", "ServiceAccount").create("{secrets: [{name: s, kind: Secret, namespace: n}]}")
     assert account["secrets"] == [{"name": "s"}]
 
 
-def test_unusable_key_pairs_are_taken_with_a_warning(kind_of: Any) -> None:
+def test_unusable_key_pair_warns(kind_of: Any) -> None:
     warnings = kind_of("v1", "Secret").warnings(
         "{type: kubernetes.io/tls, stringData: {tls.crt: x, tls.key: y}}"
     )
     assert warnings == ["tls: failed to find any PEM data in certificate input"]
 
 
-def test_odd_spellings_of_addresses_are_worth_a_warning(kind_of: Any) -> None:
+def test_non_canonical_addresses_warn(kind_of: Any) -> None:
     text = "{subsets: [{addresses: [{ip: '2001:DB8::1'}]}]}"
     (warning,) = kind_of("v1", "Endpoints").warnings(text)
     assert warning.startswith("subsets[0].addresses[0].ip: IPv6 address")

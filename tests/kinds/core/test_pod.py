@@ -1,4 +1,4 @@
-"""Pods: what they get, what of them changes, when they go."""
+"""Pod: defaults, updates, and the grace period of a delete."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def with_resources(*resources: Object, **fields: Any) -> Object:
     return {"spec": {"containers": containers, **fields}}
 
 
-def test_a_new_pod_is_pending_whatever_status_it_was_sent_with(pods: Any) -> None:
+def test_new_pod_is_pending_and_sent_status_is_dropped(pods: Any) -> None:
     created = pods.create({**pod(), "status": {"phase": "Running", "message": "x"}})
     assert created["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
 
 
-def test_a_gated_pod_says_why_it_is_not_scheduled(pods: Any) -> None:
+def test_gated_pod_has_pod_scheduled_condition(pods: Any) -> None:
     conditions = pods.create(pod(schedulingGates=[{"name": "example.com/x"}]))["status"]["conditions"]
     assert [(c["type"], c["status"], c["reason"]) for c in conditions] == [
         ("PodScheduled", "False", "SchedulingGated")
@@ -52,7 +52,7 @@ QUALITIES: list[tuple[list[Object], Object, str]] = [
 
 
 @pytest.mark.parametrize(("resources", "fields", "quality"), QUALITIES)
-def test_quality_of_service(pods: Any, resources: list[Object], fields: Object, quality: str) -> None:
+def test_qos_class(pods: Any, resources: list[Object], fields: Object, quality: str) -> None:
     assert pods.stored(with_resources(*resources, **fields))["status"]["qosClass"] == quality
 
 
@@ -62,7 +62,7 @@ def test_requests_follow_limits(pods: Any) -> None:
     assert resources["requests"] == {"cpu": "500m", "memory": "1Gi"}
 
 
-def test_requests_of_the_whole_pod_are_what_its_containers_need_together(pods: Any) -> None:
+def test_pod_level_requests_default_to_the_container_total(pods: Any) -> None:
     given = with_resources(
         {"requests": {"cpu": "500m"}},
         {"requests": {"cpu": "1"}},
@@ -75,19 +75,19 @@ def test_requests_of_the_whole_pod_are_what_its_containers_need_together(pods: A
     assert pods.stored(given)["spec"]["resources"]["requests"] == {"cpu": "3250m", "memory": "1Gi"}
 
 
-def test_host_network_makes_ports_the_hosts(pods: Any) -> None:
+def test_host_network_sets_host_ports(pods: Any) -> None:
     given = pod(hostNetwork=True, containers=[{"name": "a", "image": "i", "ports": [{"containerPort": 80}]}])
     assert pods.decode(given)["spec"]["containers"][0]["ports"][0]["hostPort"] == 80
 
 
-def test_older_names_of_fields_follow_the_newer(pods: Any) -> None:
+def test_deprecated_fields_mirror_newer_fields(pods: Any) -> None:
     spec = pods.decode(pod(serviceAccount="old"))["spec"]
     assert (spec["serviceAccountName"], spec["serviceAccount"]) == ("old", "old")
     spec = pods.decode(pod(serviceAccount="old", serviceAccountName="new"))["spec"]
     assert (spec["serviceAccountName"], spec["serviceAccount"]) == ("new", "new")
 
 
-def test_features_that_are_off_leave_nothing_behind(pods: Any) -> None:
+def test_disabled_fields_are_dropped(pods: Any) -> None:
     bundle = {"clusterTrustBundle": {"name": "x", "path": "p"}}
     given = pod(
         schedulingGroup={"podGroupName": "g"},
@@ -100,7 +100,7 @@ def test_features_that_are_off_leave_nothing_behind(pods: Any) -> None:
     assert "lifecycle" not in spec["containers"][0]
 
 
-def test_app_armor_annotations_become_fields(pods: Any) -> None:
+def test_app_armor_annotations_are_copied_to_fields(pods: Any) -> None:
     warnings: list[str] = []
     pods.context.warn = warnings.append
     key = "container.apparmor.security.beta.kubernetes.io/a"
@@ -121,7 +121,7 @@ GRACE: list[tuple[Object, str, int | None, int]] = [
 
 
 @pytest.mark.parametrize(("fields", "phase", "asked", "seconds"), GRACE)
-def test_grace(pods: Any, fields: Object, phase: str, asked: int | None, seconds: int) -> None:
+def test_grace_period(pods: Any, fields: Object, phase: str, asked: int | None, seconds: int) -> None:
     given = pods.decode({**pod(**fields), "status": {"phase": phase}})
     assert pods.strategy.grace_period(pods.context, given, asked) == seconds
 
@@ -184,11 +184,11 @@ CHANGES: list[tuple[Object, Any, list[tuple[str, str]]]] = [
 
 
 @pytest.mark.parametrize(("fields", "change", "causes"), CHANGES)
-def test_changes(pods: Any, fields: Object, change: Any, causes: list[tuple[str, str]]) -> None:
+def test_update_rules(pods: Any, fields: Object, change: Any, causes: list[tuple[str, str]]) -> None:
     assert pods.refused_change(pods.stored(pod(**fields)), change) == causes
 
 
-def test_what_an_old_pod_has_wrong_may_stay(pods: Any) -> None:
+def test_stored_faults_stay_allowed(pods: Any) -> None:
     bad = {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["-"]}]}}
     term = {"topologyKey": "z", **bad}
     old = pod(affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
@@ -196,7 +196,7 @@ def test_what_an_old_pod_has_wrong_may_stay(pods: Any) -> None:
     assert pods.refused_change(pods.create(old), lambda obj: obj["metadata"].update(labels={"a": "b"})) == []
 
 
-def test_a_pod_keeps_its_privileges_only_as_long_as_the_server_allows_them(pods: Any) -> None:
+def test_privileged_pod_update_requires_allow_privileged(pods: Any) -> None:
     pods.context.config = replace(pods.context.config, allow_privileged=True)
     container = {"name": "a", "image": "i", "securityContext": {"privileged": True}}
     old = pods.stored(pod(containers=[container]))
@@ -215,6 +215,6 @@ def test_selectable_fields(pods: Any) -> None:
     assert fields.keys() == pods.strategy.field_labels.keys()
 
 
-def test_a_name_that_is_no_label_is_a_trap(pods: Any) -> None:
+def test_name_that_is_not_a_dns_label_warns(pods: Any) -> None:
     (warning,) = pods.warnings({"metadata": {"name": "a.b"}, **pod()})
     assert warning.startswith("metadata.name: this is used in the Pod's hostname")

@@ -1,4 +1,4 @@
-"""What is done to pods rather than written into them: binding, eviction, logs. On a real server's parts."""
+"""Pod subresources that act: binding, eviction, log. They run on the parts of a real server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOW = "2030-01-01T00:00:00Z"
 
 
 def play(directory: Path, scene: Scene) -> None:
-    """Run a scene on a fresh server that holds everything in memory."""
+    """Runs a scene on a new server with an in-memory store."""
 
     async def run() -> None:
         config = Config(
@@ -91,7 +91,7 @@ def found(cluster: ObjectClient, resource: str, name: str = "p", group: str = ""
     return obj
 
 
-def test_a_bound_pod_is_scheduled_and_stays_where_it_is(tmp_path: Path) -> None:
+def test_binding_schedules_a_pod_once(tmp_path: Path) -> None:
     async def scene(cluster: ObjectClient) -> None:
         await pod(cluster)
         binding: Object = {"metadata": {"name": "p", "labels": {"zone": "z"}}, "target": {"name": "n1"}}
@@ -107,7 +107,7 @@ def test_a_bound_pod_is_scheduled_and_stays_where_it_is(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
-def test_bindings_that_cannot_be(tmp_path: Path) -> None:
+def test_invalid_bindings_are_rejected(tmp_path: Path) -> None:
     async def scene(cluster: ObjectClient) -> None:
         await pod(cluster)
         await pod(cluster, "gated", schedulingGates=[{"name": "g"}])
@@ -121,7 +121,7 @@ def test_bindings_that_cannot_be(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
-def test_an_eviction_without_a_budget_deletes(tmp_path: Path) -> None:
+def test_eviction_without_budget_deletes_the_pod(tmp_path: Path) -> None:
     async def scene(cluster: ObjectClient) -> None:
         await pod(cluster, phase="Running", nodeName="n")
         assert (await act(cluster, "eviction"))["status"] == "Success"
@@ -132,7 +132,7 @@ def test_an_eviction_without_a_budget_deletes(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
-def test_a_budget_is_used_up(tmp_path: Path) -> None:
+def test_evictions_use_up_the_budget(tmp_path: Path) -> None:
     async def scene(cluster: ObjectClient) -> None:
         for name in ("p", "q"):
             await pod(cluster, name, phase="Running", nodeName="n")
@@ -175,7 +175,7 @@ def test_budgets_protect_healthy_pods(
     play(tmp_path, scene)
 
 
-def test_two_budgets_over_one_pod_are_too_many(tmp_path: Path) -> None:
+def test_eviction_with_two_budgets_fails(tmp_path: Path) -> None:
     async def scene(cluster: ObjectClient) -> None:
         await pod(cluster, phase="Running", nodeName="n")
         await budget(cluster, "one", disruptionsAllowed=1)
@@ -197,7 +197,7 @@ LOGS: list[tuple[Object, int]] = [
 ]
 
 
-def test_logs_of_a_pod_that_runs_nowhere(tmp_path: Path) -> None:
+def test_log_options_of_unscheduled_pod(tmp_path: Path) -> None:
     async def scene(cluster: ObjectClient) -> None:
         await pod(cluster)
         logs: Any = strategy.subresources["log"]

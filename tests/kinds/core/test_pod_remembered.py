@@ -1,4 +1,4 @@
-"""Pods of one template are alike: what was found sound in one is not looked at in the next, with the same result."""
+"""Caches of validated parts of pods: a cached result equals an uncached one."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ specs = st.fixed_dictionaries(
 
 
 def _said(spec: Object) -> tuple[list[str], list[str], str]:
-    """Errors, warnings and class of a new pod."""
+    """Errors, warnings and QoS class of a new pod."""
     pod: Object = {"metadata": {"name": "p", "namespace": "n"}, "spec": copy.deepcopy(spec)}
     strategy.default(pod)
     errors = [str(error) for error in validate_new(pod, allow_privileged=True)]
@@ -88,14 +88,14 @@ def _forget() -> None:
 
 @settings(deadline=None)
 @given(st.lists(specs, min_size=1, max_size=6))
-def test_pods_get_the_same_answer_whatever_came_before(several: list[Object]) -> None:
+def test_cached_validation_equals_uncached(several: list[Object]) -> None:
     remembering = [_said(spec) for spec in several]
     for spec, said in zip(several, remembering, strict=True):
         _forget()
         assert _said(spec) == said
 
 
-def test_a_spec_is_held_to_its_rules_in_whichever_order_its_fields_come() -> None:
+def test_validation_does_not_depend_on_field_order() -> None:
     spec: Object = {
         "containers": [{"name": "Bad"}],
         "volumes": [{"name": "Bad", "emptyDir": {}}],

@@ -1,4 +1,4 @@
-"""Pods' sub-resources that write: status, resize, ephemeralcontainers."""
+"""Pod subresources that write: status, resize, ephemeralcontainers."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ STATUSES: list[tuple[Object, Object, Object, Causes]] = [
 
 
 @pytest.mark.parametrize(("spec", "before", "change", "causes"), STATUSES)
-def test_status(pods: Any, spec: Object, before: Object, change: Object, causes: Causes) -> None:
+def test_status_update_rules(pods: Any, spec: Object, before: Object, change: Object, causes: Causes) -> None:
     old = running(pods, before, **spec)
     assert pods.refused_change(old, lambda obj: obj["status"].update(change), "status") == causes
 
 
-def test_status_leaves_spec_and_owners_but_not_labels(pods: Any) -> None:
+def test_status_update_keeps_spec_and_owners_but_changes_labels(pods: Any) -> None:
     def change(obj: Object) -> None:
         obj["metadata"]["labels"] = {"a": "b"}
         obj["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "u"}]
@@ -71,7 +71,7 @@ def test_pod_ip_is_the_first_of_pod_ips(pods: Any) -> None:
     assert new["status"]["podIPs"] == [{"ip": "5.6.7.8"}]
 
 
-def test_observed_generations_outlive_writers_that_do_not_know_them(pods: Any) -> None:
+def test_omitted_observed_generations_are_kept(pods: Any) -> None:
     conditions = [{"type": "Ready", "status": "True", "observedGeneration": 3}]
     old = running(pods, {"observedGeneration": 4, "conditions": conditions})
 
@@ -111,12 +111,12 @@ SIZES: list[tuple[Object, Any, Causes]] = [
 
 
 @pytest.mark.parametrize(("resources", "change", "causes"), SIZES)
-def test_resize(pods: Any, resources: Object, change: Any, causes: Causes) -> None:
+def test_resize_rules(pods: Any, resources: Object, change: Any, causes: Causes) -> None:
     old = running(pods, containers=[{"name": "a", "image": "i", "resources": resources}])
     assert pods.refused_change(old, change, "resize") == causes
 
 
-def test_resize_ignores_all_else(pods: Any) -> None:
+def test_resize_ignores_other_fields(pods: Any) -> None:
     def change(obj: Object) -> None:
         obj["metadata"]["labels"] = {"a": "b"}
         obj["spec"]["containers"][0]["image"] = "other"
@@ -138,7 +138,7 @@ EPHEMERAL: list[tuple[Object, Causes]] = [
 
 
 @pytest.mark.parametrize(("fields", "causes"), EPHEMERAL)
-def test_ephemeral_containers(pods: Any, fields: Object, causes: Causes) -> None:
+def test_ephemeral_container_rules(pods: Any, fields: Object, causes: Causes) -> None:
     added = {"name": "debug", "image": "i", **fields}
     found = pods.refused_change(
         running(pods), lambda obj: obj["spec"].update(ephemeralContainers=[added]), "ephemeralcontainers"
@@ -146,7 +146,7 @@ def test_ephemeral_containers(pods: Any, fields: Object, causes: Causes) -> None
     assert found == [(f"spec.ephemeralContainers[0].{field}", reason) for field, reason in causes]
 
 
-def test_ephemeral_containers_stay(pods: Any) -> None:
+def test_ephemeral_containers_cannot_be_removed(pods: Any) -> None:
     old = running(pods)
     old["spec"]["ephemeralContainers"] = [{"name": "debug", "image": "i"}]
     old = pods.decode(old)

@@ -1,5 +1,5 @@
-"""The PodSpec, part by part: what is refused and on which field. The recorded conversations tell the same of
-whole pods; here stand the rules' neighbours."""
+"""PodSpec validation, part by part: rejected values and their fields. The recorded conversations cover whole pods;
+these tests cover the neighbouring cases of each rule."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ CONTAINERS: list[tuple[Object, Causes]] = [
 
 
 @pytest.mark.parametrize(("fields", "causes"), CONTAINERS)
-def test_containers(pods: Any, fields: Object, causes: Causes) -> None:
+def test_invalid_container_is_rejected(pods: Any, fields: Object, causes: Causes) -> None:
     given = {"spec": {"containers": [container(**fields)]}}
     assert pods.refused(given) == [(f"spec.containers[0].{field}", reason) for field, reason in causes]
 
@@ -133,7 +133,7 @@ RESOURCES: list[tuple[Object, Causes]] = [
     ({"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}, [("requests", "Invalid")]),
     ({"requests": {"example.com/gpu": "1"}}, [("limits", "Required")]),
     ({"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "2"}}, [("requests", "Invalid")]),
-    # Requests follow limits, and are then as wrong as they.
+    # Requests default to limits, so an invalid limit is reported for both.
     (
         {"limits": {"example.com/gpu": "1.5"}},
         [("limits[example.com/gpu]", "Invalid"), ("requests[example.com/gpu]", "Invalid")],
@@ -148,7 +148,7 @@ RESOURCES: list[tuple[Object, Causes]] = [
 
 
 @pytest.mark.parametrize(("resources", "causes"), RESOURCES)
-def test_resources_of_a_container(pods: Any, resources: Object, causes: Causes) -> None:
+def test_invalid_container_resources_are_rejected(pods: Any, resources: Object, causes: Causes) -> None:
     given = {"spec": {"containers": [container(resources=resources)]}}
     path = "spec.containers[0].resources"
     assert pods.refused(given) == [(f"{path}.{field}".rstrip("."), reason) for field, reason in causes]
@@ -190,7 +190,7 @@ VOLUMES: list[tuple[Object, Causes]] = [
 
 
 @pytest.mark.parametrize(("source", "causes"), VOLUMES)
-def test_volumes(pods: Any, source: Object, causes: Causes) -> None:
+def test_invalid_volume_is_rejected(pods: Any, source: Object, causes: Causes) -> None:
     given = spec(volumes=[{"name": "v", **source}])
     assert pods.refused(given) == [(f"spec.volumes[0].{field}", reason) for field, reason in causes]
 
@@ -266,11 +266,11 @@ SPECS: list[tuple[Object, Causes]] = [
 
 
 @pytest.mark.parametrize(("fields", "causes"), SPECS)
-def test_specs(pods: Any, fields: Object, causes: Causes) -> None:
+def test_invalid_spec_is_rejected(pods: Any, fields: Object, causes: Causes) -> None:
     assert pods.refused(spec(**fields)) == [(f"spec.{field}", reason) for field, reason in causes]
 
 
-def test_keys_of_the_pods_own_labels_become_expressions_once(pods: Any) -> None:
+def test_match_label_keys_become_expressions_once(pods: Any) -> None:
     term = {
         "topologyKey": "z",
         "labelSelector": {},
@@ -299,7 +299,7 @@ IMAGES = [
 
 
 @pytest.mark.parametrize(("image", "policy"), IMAGES)
-def test_the_tag_decides_whether_to_pull(pods: Any, image: str, policy: str) -> None:
+def test_default_pull_policy_follows_tag(pods: Any, image: str, policy: str) -> None:
     pod = pods.decode({"spec": {"containers": [container(image=image)]}})
     assert pod["spec"]["containers"][0]["imagePullPolicy"] == policy
 
@@ -321,7 +321,7 @@ def test_warnings(pods: Any, fields: Object, starts: list[str]) -> None:
         assert warning.startswith(f"spec.containers[0].{start}")
 
 
-def test_old_kinds_of_volumes_are_warned_of_in_one_order(pods: Any) -> None:
+def test_deprecated_volume_warnings_have_a_fixed_order(pods: Any) -> None:
     volume = {"name": "v", "rbd": {}, "cephfs": {}, "gitRepo": {}}
     warnings = pods.warnings({"spec": {"containers": [container()], "volumes": [volume]}})
     assert [warning.partition(":")[0] for warning in warnings] == [
@@ -338,12 +338,12 @@ NAMES: list[tuple[list[str], Causes]] = [
 
 
 @pytest.mark.parametrize(("given", "causes"), NAMES)
-def test_names_of_variables(pods: Any, given: list[str], causes: Causes) -> None:
+def test_environment_variable_name_validation(pods: Any, given: list[str], causes: Causes) -> None:
     env = [{"name": name, "value": "x"} for name in given]
     assert pods.refused({"spec": {"containers": [container(env=env)]}}) == causes
 
 
-def test_a_port_name_is_one_line(pods: Any) -> None:
+def test_port_name_with_line_break_is_rejected(pods: Any) -> None:
     ports = [{"containerPort": 80, "name": "http\n"}]
     causes = [("spec.containers[0].ports[0].name", "Invalid")]
     assert pods.refused({"spec": {"containers": [container(ports=ports)]}}) == causes

@@ -1,4 +1,4 @@
-"""Whatever fits the schema of a pod can be defaulted, prepared, validated and warned of: nothing raises."""
+"""Property test: default, prepare, validate and warn never raise for a pod that fits the schema."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NUMBERS = st.sampled_from([-1, 0, 1, 80, 512, 65536, 2**31 - 1])
 
 @st.composite
 def values(draw: st.DrawFn, schema: Schema, depth: int = 0) -> Any:
-    """A value of the schema, with few of its fields."""
+    """Value of the schema with few of its fields."""
     if schema.format in FORMATS:
         return draw(FORMATS[schema.format])
     match schema.type:
@@ -66,7 +66,7 @@ def decoded(value: Any) -> Any:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(PARTS, PARTS)
-def test_no_pod_is_too_odd_to_be_judged(first: Any, second: Any) -> None:
+def test_arbitrary_pods_never_raise(first: Any, second: Any) -> None:
     context: Any = SimpleNamespace(now="2030-01-01T00:00:00Z", config=Config(), warn=lambda text: None)
     old = decoded(first)
     strategy.prepare_for_create(context, old)

@@ -35,7 +35,7 @@ OBJECTS: dict[tuple[str, str], Any] = {
         (NodeProxy(), "there", 503),
     ],
 )
-def test_why_nothing_can_be_reached(proxy: Connect, name: str, code: int) -> None:
+def test_proxy_errors(proxy: Connect, name: str, code: int) -> None:
     objects = SimpleNamespace(get=lambda resource, name, namespace="": OBJECTS.get((resource, name)))
     context: Any = SimpleNamespace(name=name, namespace="d", objects=objects)
     with pytest.raises(APIError) as caught:

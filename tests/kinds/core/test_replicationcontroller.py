@@ -23,7 +23,7 @@ def templates(kind_of: Any) -> Any:
     return kind_of("v1", "PodTemplate")
 
 
-def test_selector_and_labels_are_the_templates(controllers: Any) -> None:
+def test_selector_and_labels_default_to_template_labels(controllers: Any) -> None:
     created = controllers.stored({"spec": {"template": TEMPLATE}})
     assert created["spec"]["selector"] == created["metadata"]["labels"] == {"app": "x"}
     assert created["spec"]["replicas"] == 1
@@ -42,11 +42,11 @@ SPECS: list[tuple[Object, list[tuple[str, str]]]] = [
 
 
 @pytest.mark.parametrize(("spec", "causes"), SPECS)
-def test_controllers(controllers: Any, spec: Object, causes: list[tuple[str, str]]) -> None:
+def test_invalid_spec_is_rejected(controllers: Any, spec: Object, causes: list[tuple[str, str]]) -> None:
     assert controllers.refused({"spec": spec}) == causes
 
 
-def test_no_more_are_available_than_ready(controllers: Any) -> None:
+def test_available_replicas_cannot_exceed_ready(controllers: Any) -> None:
     old = controllers.stored({"spec": {"template": TEMPLATE}})
     causes = controllers.refused_change(
         old, lambda obj: obj["status"].update(replicas=1, availableReplicas=1), "status"
@@ -54,7 +54,7 @@ def test_no_more_are_available_than_ready(controllers: Any) -> None:
     assert causes == [("status.availableReplicas", "Invalid")]
 
 
-def test_templates_are_not_filled_in_like_pods(templates: Any) -> None:
+def test_template_gets_no_pod_only_defaults(templates: Any) -> None:
     container = {"ports": [{"containerPort": 80}], "resources": {"limits": {"cpu": "1"}}}
     spec = {"hostNetwork": True, "containers": [{"name": "a", "image": " ", **container}]}
     created = templates.stored({"template": {"spec": spec}})["template"]["spec"]

@@ -63,12 +63,12 @@ def services(kind_of: Any) -> Any:
         ("allocateLoadBalancerNodePorts: true", [("spec.allocateLoadBalancerNodePorts", "Forbidden")]),
     ],
 )
-def test_what_a_service_must_be(services: Any, spec: str, expected: Any) -> None:
+def test_invalid_service_is_rejected(services: Any, spec: str, expected: Any) -> None:
     given = {"spec": {"ports": [{"port": 80}], **yaml.safe_load(spec)}}
     assert services.refused(given) == expected
 
 
-def test_a_change_of_type_drops_what_no_longer_fits(services: Any) -> None:
+def test_type_change_drops_unchanged_fields_of_old_type(services: Any) -> None:
     old = """
         spec:
           type: LoadBalancer
@@ -90,7 +90,7 @@ def test_a_change_of_type_drops_what_no_longer_fits(services: Any) -> None:
     assert named["spec"].keys() & {"clusterIP", "clusterIPs"} == set()
 
 
-def test_a_changed_port_is_not_dropped_but_refused(services: Any) -> None:
+def test_changed_node_port_is_rejected_on_type_change(services: Any) -> None:
     old = "spec: {type: NodePort, ports: [{port: 80, nodePort: 30000}]}"
     new = "spec: {type: ClusterIP, ports: [{port: 80, nodePort: 30001}]}"
     assert ("spec.ports[0].nodePort", "Forbidden") in services.refused_update(old, new)
@@ -109,7 +109,7 @@ SPECS = st.fixed_dictionaries(
 
 
 @given(spec=SPECS, configured=st.sampled_from([["IPv4"], ["IPv6"], ["IPv4", "IPv6"], ["IPv6", "IPv4"]]))
-def test_settled_families_fit_the_policy_and_settle_only_once(spec: Any, configured: list[str]) -> None:
+def test_initialized_families_fit_the_policy_and_are_stable(spec: Any, configured: list[str]) -> None:
     service_families.normalize_cluster_ips(spec, None)
     if service_families.init_families(spec, None, configured):
         return
@@ -138,7 +138,7 @@ def test_families_of_a_single_stack_cluster(spec: Any, policy: str, families: li
     assert (spec["ipFamilyPolicy"], spec["ipFamilies"]) == (policy, families)
 
 
-def test_a_manifest_sent_again_keeps_what_was_allocated() -> None:
+def test_reapplied_manifest_keeps_allocated_values() -> None:
     old = {
         "type": "NodePort",
         "clusterIP": "10.0.0.1",

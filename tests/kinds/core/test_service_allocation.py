@@ -1,4 +1,4 @@
-"""Cluster IPs and node ports on a real server's parts: unique under concurrency, released, reused."""
+"""Allocation of cluster IPs and node ports on the parts of a real server: unique, released, reused."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ Scene = Callable[[Cluster], Awaitable[None]]
 
 
 def play(directory: Path, scene: Scene, **settings: Any) -> None:
-    """Run a scene on a fresh server that holds everything in memory."""
+    """Runs a scene on a new server with an in-memory store."""
 
     async def run() -> None:
         config = Config(bind_address="127.0.0.1", secure_port=0, cert_dir=str(directory), **settings)
@@ -65,7 +65,7 @@ def test_concurrent_services_get_different_addresses_and_ports(tmp_path: Path) -
     play(tmp_path, scene)
 
 
-def test_of_many_who_want_one_port_one_gets_it_and_the_rest_keep_no_address(tmp_path: Path) -> None:
+def test_only_one_create_gets_the_requested_port_and_others_release_addresses(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         def wanted(i: int) -> Awaitable[Any]:
             return create(cluster, f"s{i}", type="NodePort", ports=[{"port": 80, "nodePort": 30500}])
@@ -85,7 +85,7 @@ def test_of_many_who_want_one_port_one_gets_it_and_the_rest_keep_no_address(tmp_
     play(tmp_path, scene)
 
 
-def test_a_deleted_service_gives_everything_back(tmp_path: Path) -> None:
+def test_deleted_service_releases_addresses_and_ports(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         spec = {"type": "NodePort", "clusterIP": "10.0.0.77", "ports": [{"port": 80, "nodePort": 30777}]}
         await create(cluster, "a", **spec)
@@ -97,7 +97,7 @@ def test_a_deleted_service_gives_everything_back(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
-def test_a_full_range_is_an_internal_error_and_the_low_part_is_used_last(tmp_path: Path) -> None:
+def test_full_port_range_is_an_internal_error(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         ports = [
             (await create(cluster, f"s{i}", type="NodePort"))["spec"]["ports"][0]["nodePort"]
@@ -110,7 +110,7 @@ def test_a_full_range_is_an_internal_error_and_the_low_part_is_used_last(tmp_pat
 
 
 @pytest.mark.parametrize("ip", ["10.0.1.1", "10.0.0.0", "10.0.0.255"])
-def test_addresses_outside_the_range_are_refused(tmp_path: Path, ip: str) -> None:
+def test_address_outside_the_range_is_rejected(tmp_path: Path, ip: str) -> None:
     async def scene(cluster: Cluster) -> None:
         error = await refused(create(cluster, "s", clusterIP=ip))
         assert error.details is not None
@@ -129,7 +129,7 @@ def test_another_service_cidr_extends_the_range(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
-def test_dual_stack_services_get_one_address_of_each_family(tmp_path: Path) -> None:
+def test_dual_stack_service_gets_one_address_of_each_family(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         service = await create(cluster, "s", ipFamilyPolicy="PreferDualStack")
         assert service["spec"]["ipFamilies"] == ["IPv4", "IPv6"]
@@ -138,7 +138,7 @@ def test_dual_stack_services_get_one_address_of_each_family(tmp_path: Path) -> N
     play(tmp_path, scene, service_cluster_ip_range="10.0.0.0/24,fd00::/112")
 
 
-def test_repair_records_what_is_used_and_releases_what_stays_unused(tmp_path: Path) -> None:
+def test_repair_records_used_and_releases_unused_allocations(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         ip, port = "10.0.0.77", 30777
         await create(cluster, "s", type="NodePort", clusterIP=ip, ports=[{"port": 80, "nodePort": port}])
@@ -159,7 +159,7 @@ def test_repair_records_what_is_used_and_releases_what_stays_unused(tmp_path: Pa
     play(tmp_path, scene)
 
 
-def test_claims_of_earlier_versions_become_the_range_allocation(tmp_path: Path) -> None:
+def test_port_claims_of_earlier_versions_are_migrated(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         service = await create(cluster, "s", type="NodePort")
         port = service["spec"]["ports"][0]["nodePort"]
@@ -177,7 +177,7 @@ def test_claims_of_earlier_versions_become_the_range_allocation(tmp_path: Path) 
     play(tmp_path, scene)
 
 
-def test_another_range_is_taken_up_by_the_repair(tmp_path: Path) -> None:
+def test_repair_adopts_a_changed_range(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         service = await create(cluster, "s", type="NodePort")
         store = cluster._registry.store

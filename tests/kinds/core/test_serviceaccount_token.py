@@ -25,7 +25,7 @@ OBJECTS = {
 def ask(
     spec: dict[str, Any], metadata: dict[str, Any] | None = None, **config: Any
 ) -> tuple[Any, Any, list[str]]:
-    """The answer, the token's claims, and the warnings."""
+    """Response, claims of the token, and warnings."""
     signer = TokenSigner(KEY, ["https://issuer"])
     warnings: list[str] = []
     ctx: Any = SimpleNamespace(
@@ -45,7 +45,7 @@ def ask(
     return answer, signer.verify(answer["status"]["token"]), warnings
 
 
-def test_a_token_says_whose_it_is() -> None:
+def test_token_claims_name_the_account() -> None:
     answer, claims, _ = ask({})
     assert claims["sub"] == "system:serviceaccount:d:robot"
     assert claims["kubernetes.io"] == {"namespace": "d", "serviceaccount": {"name": "robot", "uid": "u1"}}
@@ -55,7 +55,7 @@ def test_a_token_says_whose_it_is() -> None:
     assert answer["metadata"]["name"] == "robot"
 
 
-def test_a_token_of_a_pod_names_its_node_and_lives_on_for_old_clients() -> None:
+def test_pod_token_names_its_node_and_is_extended() -> None:
     ref = {"kind": "Pod", "apiVersion": "v1", "name": "p"}
     answer, claims, _ = ask({"boundObjectRef": ref, "expirationSeconds": 3607})
     private = claims["kubernetes.io"]
@@ -66,7 +66,7 @@ def test_a_token_of_a_pod_names_its_node_and_lives_on_for_old_clients() -> None:
     assert answer["spec"]["expirationSeconds"] == 3607
 
 
-def test_token_of_a_pod_is_not_extended_if_the_flag_says_so() -> None:
+def test_pod_token_extension_can_be_turned_off() -> None:
     ref = {"kind": "Pod", "apiVersion": "v1", "name": "p"}
     spec = {"boundObjectRef": ref, "expirationSeconds": 3607}
     _, claims, _ = ask(spec, service_account_extend_token_expiration=False)
@@ -74,7 +74,7 @@ def test_token_of_a_pod_is_not_extended_if_the_flag_says_so() -> None:
     assert "warnafter" not in claims["kubernetes.io"]
 
 
-def test_the_server_may_shorten_a_life() -> None:
+def test_server_limit_shortens_expiration() -> None:
     answer, claims, warnings = ask({"expirationSeconds": 9000}, service_account_max_token_expiration=1200)
     assert claims["exp"] - claims["iat"] == answer["spec"]["expirationSeconds"] == 1200
     assert warnings == ["requested expiration of 9000 seconds shortened to 1200 seconds"]
@@ -96,13 +96,13 @@ def test_the_server_may_shorten_a_life() -> None:
         ({"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "other"}}, {}, 400),
     ],
 )
-def test_requests_that_are_refused(spec: dict[str, Any], metadata: dict[str, Any], code: int) -> None:
+def test_invalid_requests_are_rejected(spec: dict[str, Any], metadata: dict[str, Any], code: int) -> None:
     with pytest.raises(APIError) as caught:
         ask(spec, metadata)
     assert caught.value.code == code
 
 
-def test_only_own_unspoilt_tokens_are_accepted() -> None:
+def test_foreign_and_modified_tokens_are_rejected() -> None:
     signer = TokenSigner(rsa.generate_private_key(65537, 2048), ["https://a", "https://old"])
     token = signer.sign({"sub": "x"})
     assert signer.verify(token)["sub"] == "x"
@@ -117,12 +117,12 @@ def test_only_own_unspoilt_tokens_are_accepted() -> None:
         signer.verify(signer.sign({"nbf": 99999999999}))
 
 
-def test_public_keys_are_shown_with_the_ids_that_tokens_name() -> None:
+def test_published_key_ids_match_tokens() -> None:
     (key,) = key_set([KEY.public_key()]).jwks()["keys"]
     assert (key["kty"], key["alg"], key["crv"]) == ("EC", "ES256", "P-256")
     assert list(key) == ["use", "kty", "kid", "crv", "alg", "x", "y"]
 
 
-def test_fields_of_an_rsa_key_are_in_the_order_of_the_reference() -> None:
+def test_rsa_key_fields_have_the_reference_order() -> None:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048).public_key()
     assert list(jwk(key)) == ["use", "kty", "kid", "alg", "n", "e"]

@@ -40,22 +40,22 @@ def slices(kind_of: Any) -> Any:
         ),
     ],
 )
-def test_what_a_slice_must_be(slices: Any, text: str, expected: list[tuple[str, str]]) -> None:
+def test_invalid_slice_is_rejected(slices: Any, text: str, expected: list[tuple[str, str]]) -> None:
     assert slices.refused(text) == expected
 
 
-def test_unchanged_endpoints_are_not_checked_again(slices: Any) -> None:
+def test_unchanged_endpoints_are_not_validated_again(slices: Any) -> None:
     old = "{addressType: IPv4, endpoints: [{addresses: [127.0.0.1]}]}"
     assert slices.refused_update(old, old.replace("IPv4", "IPv6")) == [("addressType", "Invalid")]
 
 
-def test_labels_count_for_the_generation(slices: Any) -> None:
+def test_label_change_raises_generation(slices: Any) -> None:
     old = "{metadata: {generation: 3}, addressType: IPv4}"
     new = "{metadata: {generation: 3, labels: {a: b}}, addressType: IPv4}"
     assert slices.update(old, new)["metadata"]["generation"] == 4
 
 
-def test_a_dropped_topology_counts_for_the_generation(slices: Any) -> None:
+def test_dropped_topology_raises_generation(slices: Any) -> None:
     old = "{metadata: {generation: 3}, addressType: IPv4, endpoints: [{addresses: [10.0.0.1]}]}"
     new = old.replace("}]}", ", deprecatedTopology: {zone: a}}]}")
     updated = slices.update(old, new)

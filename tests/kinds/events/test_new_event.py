@@ -29,7 +29,7 @@ def fields(errors: list[Any]) -> list[str]:
     return [error.field for error in errors]
 
 
-def test_events_are_stored_under_the_old_names_and_come_back(events: Any) -> None:
+def test_conversion_to_core_round_trips(events: Any) -> None:
     obj = stored(events)
     assert (obj["apiVersion"], obj["message"], obj["reportingComponent"]) == ("v1", "n", "example.com/c")
     assert (obj["source"], obj["firstTimestamp"]) == ({}, None)
@@ -48,11 +48,11 @@ def test_events_are_stored_under_the_old_names_and_come_back(events: Any) -> Non
         ({"reason": "x" * 129, "note": "x" * 1025}, ["reason", "message"]),
     ],
 )
-def test_what_a_new_event_must_be(events: Any, changes: dict[str, Any], expected: list[str]) -> None:
+def test_invalid_event_is_rejected(events: Any, changes: dict[str, Any], expected: list[str]) -> None:
     assert fields(events.strategy.validate_create(events.context, stored(events, **changes))) == expected
 
 
-def test_only_the_series_may_change(events: Any) -> None:
+def test_all_fields_but_series_are_immutable(events: Any) -> None:
     old = stored(events)
     series = {"count": 2, "lastObservedTime": "2024-01-01T00:00:00.000000Z"}
     assert events.strategy.validate_update(events.context, stored(events, series=series), old) == []

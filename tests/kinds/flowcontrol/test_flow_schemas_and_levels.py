@@ -1,4 +1,4 @@
-"""Flow schemas and priority levels, and the ones that nobody may change."""
+"""FlowSchemas and PriorityLevelConfigurations: validation, defaults, and the mandatory objects."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ LEVEL = "priorityLevelConfiguration: {name: system}"
         ),
     ],
 )
-def test_what_a_flow_schema_must_be(kind_of: Any, spec: str, expected: Causes) -> None:
+def test_invalid_flow_schema_is_rejected(kind_of: Any, spec: str, expected: Causes) -> None:
     assert kind_of(V1, "FlowSchema").refused(f"spec: {spec}") == expected
 
 
@@ -46,7 +46,7 @@ def test_what_a_flow_schema_must_be(kind_of: Any, spec: str, expected: Causes) -
         ("/a b", False),
     ],
 )
-def test_what_a_url_of_a_flow_schema_may_be(kind_of: Any, url: str, fine: bool) -> None:
+def test_non_resource_url_validation(kind_of: Any, url: str, fine: bool) -> None:
     rule = {
         "subjects": [{"kind": "User", "user": {"name": "u"}}],
         "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": [url]}],
@@ -76,7 +76,7 @@ def test_what_a_url_of_a_flow_schema_may_be(kind_of: Any, url: str, fine: bool) 
         ),
     ],
 )
-def test_what_a_priority_level_must_be(kind_of: Any, spec: str, expected: Causes) -> None:
+def test_invalid_priority_level_is_rejected(kind_of: Any, spec: str, expected: Causes) -> None:
     assert kind_of(V1, "PriorityLevelConfiguration").refused(f"spec: {spec}") == expected
 
 
@@ -90,7 +90,7 @@ def test_queues_have_defaults(kind_of: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["FlowSchema", "PriorityLevelConfiguration"])
-def test_mandatory_configuration_is_fixed(kind_of: Any, kind: str) -> None:
+def test_mandatory_configuration_is_immutable(kind_of: Any, kind: str) -> None:
     kinds = kind_of(V1, kind)
     fixed = kinds.decode(
         {"metadata": {"name": "catch-all"}, "spec": bootstrap.builtin(kind, "catch-all")["spec"]}
@@ -106,7 +106,7 @@ def test_mandatory_configuration_is_fixed(kind_of: Any, kind: str) -> None:
     assert kinds.refused_change(fixed, change) == [("spec", "Invalid")]
 
 
-def test_a_schema_without_its_level_dangles(kind_of: Any) -> None:
+def test_schema_without_its_level_is_dangling(kind_of: Any) -> None:
     schema = kind_of(V1, "FlowSchema").stored(f"spec: {{{LEVEL}}}")
     assert dangling.mark(schema, level_exists=False, now="2030-01-01T00:00:00Z")
     assert not dangling.mark(schema, level_exists=False, now="2030-01-02T00:00:00Z")

@@ -108,7 +108,7 @@ REFUSED: list[tuple[str, str, list[tuple[str, str]]]] = [
 
 
 @pytest.mark.parametrize(("kind", "text", "expected"), REFUSED)
-def test_what_a_new_object_must_be(
+def test_invalid_object_is_rejected_on_create(
     kind_of: Any, kind: str, text: str, expected: list[tuple[str, str]]
 ) -> None:
     assert kind_of(GROUP, kind).refused(text) == expected
@@ -133,7 +133,7 @@ def test_what_a_new_object_must_be(
         ),
     ],
 )
-def test_what_of_an_object_may_change(kind_of: Any, kind: str, old: str, new: str, expected: Any) -> None:
+def test_update_rules(kind_of: Any, kind: str, old: str, new: str, expected: Any) -> None:
     causes = kind_of(GROUP, kind).refused_update(old, new)
     assert [cause for cause in causes if not cause[0].startswith("metadata")] == expected
 
@@ -142,7 +142,7 @@ def test_what_of_an_object_may_change(kind_of: Any, kind: str, old: str, new: st
     ("text", "types"),
     [("{}", ["Ingress"]), ("{egress: [{}]}", ["Ingress", "Egress"]), ("{policyTypes: [Egress]}", ["Egress"])],
 )
-def test_policy_types_follow_from_the_rules(kind_of: Any, text: str, types: list[str]) -> None:
+def test_policy_types_default_from_rules(kind_of: Any, text: str, types: list[str]) -> None:
     assert kind_of(GROUP, "NetworkPolicy").create(f"spec: {text}")["spec"]["policyTypes"] == types
 
 
@@ -156,5 +156,5 @@ def test_policy_types_follow_from_the_rules(kind_of: Any, text: str, types: list
         ("::ffff:1.2.3.4", False),
     ],
 )
-def test_ip_addresses_are_named_canonically(kind_of: Any, name: str, valid: bool) -> None:
+def test_ip_address_name_must_be_canonical(kind_of: Any, name: str, valid: bool) -> None:
     assert (kind_of(GROUP, "IPAddress").strategy.validate_name(name, False) == []) is valid

@@ -31,12 +31,12 @@ CLASSES: list[tuple[Object, list[tuple[str, str]]]] = [
 
 
 @pytest.mark.parametrize(("fields", "causes"), CLASSES)
-def test_classes(classes: Any, fields: Object, causes: list[tuple[str, str]]) -> None:
+def test_invalid_fields_are_rejected(classes: Any, fields: Object, causes: list[tuple[str, str]]) -> None:
     refused = classes.refused({"metadata": {"name": "x"}, **fields})
     assert [cause for cause in refused if "tolerations" not in cause[0] or cause[1] == "Duplicate"] == causes
 
 
-def test_handler_never_changes(classes: Any) -> None:
+def test_handler_is_immutable(classes: Any) -> None:
     old = classes.stored({"metadata": {"name": "x"}, "handler": "runc"})
     assert ("handler", "Invalid") in classes.refused_change(old, lambda obj: obj.update(handler="crun"))
 

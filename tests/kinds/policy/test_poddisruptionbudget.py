@@ -1,4 +1,4 @@
-"""PodDisruptionBudget: what budgets there may be."""
+"""PodDisruptionBudget: validation of spec and status."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ SPECS: list[tuple[Object, list[tuple[str, str]]]] = [
 
 
 @pytest.mark.parametrize(("spec", "causes"), SPECS)
-def test_budgets(budgets: Any, spec: Object, causes: list[tuple[str, str]]) -> None:
+def test_invalid_spec_is_rejected(budgets: Any, spec: Object, causes: list[tuple[str, str]]) -> None:
     assert budgets.refused({"spec": spec}) == causes
 
 
-def test_status_counts_are_not_negative(budgets: Any) -> None:
+def test_negative_status_counts_are_rejected(budgets: Any) -> None:
     old = budgets.stored({"spec": {"minAvailable": 1}})
     assert old["status"]["disruptionsAllowed"] == 0
     causes = budgets.refused_change(old, lambda obj: obj["status"].update(currentHealthy=-1), "status")

@@ -1,4 +1,4 @@
-"""Roles and bindings, and rules as sets of permissions."""
+"""Roles and bindings, and coverage of rules."""
 
 import random
 from typing import Any
@@ -24,18 +24,18 @@ Causes = list[tuple[str, str]]
         ),
     ],
 )
-def test_what_a_cluster_roles_rule_must_be(kind_of: Any, rule: str, expected: Causes) -> None:
+def test_invalid_cluster_role_rule_is_rejected(kind_of: Any, rule: str, expected: Causes) -> None:
     assert kind_of(V1, "ClusterRole").refused(f"rules: [{rule}]") == expected
 
 
-def test_a_role_is_not_about_urls(kind_of: Any) -> None:
+def test_role_with_urls_is_rejected(kind_of: Any) -> None:
     roles = kind_of(V1, "Role")
     assert roles.refused("rules: [{verbs: [get], nonResourceURLs: [/x]}]") == [
         ("rules[0].nonResourceURLs", "Invalid")
     ]
 
 
-def test_aggregation_needs_selectors(kind_of: Any) -> None:
+def test_aggregation_requires_selectors(kind_of: Any) -> None:
     roles = kind_of(V1, "ClusterRole")
     path = "aggregationRule.clusterRoleSelectors"
     assert roles.refused("aggregationRule: {}") == [(path, "Required")]
@@ -69,11 +69,11 @@ def test_aggregation_needs_selectors(kind_of: Any) -> None:
         ),
     ],
 )
-def test_what_a_binding_must_be(kind_of: Any, kind: str, given: str, expected: Causes) -> None:
+def test_invalid_binding_is_rejected(kind_of: Any, kind: str, given: str, expected: Causes) -> None:
     assert kind_of(V1, kind).refused(given) == expected
 
 
-def test_groups_of_users_are_filled_in_and_the_role_stays(kind_of: Any) -> None:
+def test_subject_groups_are_defaulted_and_role_ref_is_immutable(kind_of: Any) -> None:
     bindings = kind_of(V1, "RoleBinding")
     old = bindings.stored("{roleRef: {kind: Role, name: r}, subjects: [{kind: User, name: u}]}")
     assert old["roleRef"]["apiGroup"] == old["subjects"][0]["apiGroup"] == "rbac.authorization.k8s.io"
@@ -102,11 +102,11 @@ def rule(verbs: str, groups: str, resources: str, names: str = "") -> dict[str, 
         ),
     ],
 )
-def test_what_a_rule_covers(owner: dict[str, Any], wanted: dict[str, Any], covered: bool) -> None:
+def test_rule_coverage(owner: dict[str, Any], wanted: dict[str, Any], covered: bool) -> None:
     assert (Held([owner]).lacks(wanted) is None) is covered
 
 
-def test_what_is_missing_comes_one_permission_at_a_time() -> None:
+def test_missing_permissions_are_listed_one_by_one() -> None:
     owner = [rule("get", "", "pods"), rule("list", "", "services")]
     assert uncovered(owner, [rule("get list", "", "pods services")]) == [
         rule("list", "", "pods"),
@@ -114,8 +114,8 @@ def test_what_is_missing_comes_one_permission_at_a_time() -> None:
     ]
 
 
-def test_coverage_agrees_with_one_permission_at_a_time() -> None:
-    """The index of held rules says the same as looking at every rule for every permission."""
+def test_coverage_agrees_with_exhaustive_check() -> None:
+    """The index of held rules gives the same result as a check of every rule for every permission."""
     chance = random.Random(36)
     verbs, groups, names = ["get", "list", "*"], ["", "a", "*"], ["n", "m"]
     resources, urls = ["pods", "pods/log", "*/log", "*"], ["/a", "/a/*", "*", "/a/b"]
@@ -157,7 +157,7 @@ def _gives(held: dict[str, Any], permission: dict[str, Any]) -> bool:
     return not named or bool(set(permission.get("resourceNames", ())) & set(named))
 
 
-def test_role_of_a_million_permissions_is_compared_at_once() -> None:
+def test_role_of_a_million_permissions_is_compared() -> None:
     wide = {
         "verbs": [f"v{n}" for n in range(1000)],
         "apiGroups": [""],

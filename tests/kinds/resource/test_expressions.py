@@ -1,4 +1,4 @@
-"""Expressions that select devices."""
+"""CEL expressions that select devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubist.kinds.resource.expressions import validate_selector
         'cel.bind(gpu, device.attributes["gpu.example.com"], gpu.family == "a" && gpu.index < 4)',
     ],
 )
-def test_what_gives_a_bool_or_may_is_taken(expression: str) -> None:
+def test_bool_and_dyn_expressions_are_accepted(expression: str) -> None:
     assert validate_selector({"cel": {"expression": expression}}, "s") == []
 
 
@@ -32,5 +32,5 @@ def test_what_gives_a_bool_or_may_is_taken(expression: str) -> None:
         ({"cel": {"expression": "'a' + " * 2000 + "'a' == ''"}}, "s.cel.expression", "FieldValueTooLong"),
     ],
 )
-def test_what_is_wrong_is_named(selector: dict[str, dict[str, str]], field: str, reason: str) -> None:
+def test_invalid_expression_is_rejected(selector: dict[str, dict[str, str]], field: str, reason: str) -> None:
     assert [(error.field, error.reason) for error in validate_selector(selector, "s")] == [(field, reason)]

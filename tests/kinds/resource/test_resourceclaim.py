@@ -1,4 +1,4 @@
-"""Claims: what may be asked for, and what an allocation may say."""
+"""ResourceClaim: validation of requests and of the allocation status."""
 
 from typing import Any
 
@@ -64,11 +64,11 @@ def claims(kind_of: Any) -> Any:
         ),
     ],
 )
-def test_what_a_claim_may_ask(claims: Any, devices: str, expected: Causes) -> None:
+def test_invalid_device_requests_are_rejected(claims: Any, devices: str, expected: Causes) -> None:
     assert claims.refused(f"spec: {{devices: {devices}}}") == expected
 
 
-def test_admin_access_needs_a_labelled_namespace(claims: Any) -> None:
+def test_admin_access_requires_namespace_label(claims: Any) -> None:
     claims.context.objects.get = lambda *args, **options: {
         "metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}
     }
@@ -97,7 +97,7 @@ def allocate(obj: Any) -> None:
     obj["status"] = {"allocation": {"devices": {"results": [RESULT]}}, "reservedFor": [CONSUMER]}
 
 
-def test_an_allocation_is_for_a_request_and_does_not_change(claims: Any, claim: Any) -> None:
+def test_allocation_names_a_request_and_is_immutable(claims: Any, claim: Any) -> None:
     assert claims.refused_change(claim, allocate, "status") == []
     allocated = claims.changed(claim, allocate, "status")
 
@@ -115,13 +115,13 @@ def test_an_allocation_is_for_a_request_and_does_not_change(claims: Any, claim: 
     ]
 
 
-def test_a_claim_is_reserved_only_while_it_is_allocated(claims: Any, claim: Any) -> None:
+def test_reserved_for_requires_allocation(claims: Any, claim: Any) -> None:
     assert claims.refused_change(claim, lambda c: c.update(status={"reservedFor": [CONSUMER]}), "status") == [
         ("status.reservedFor", "Forbidden")
     ]
 
 
-def test_what_is_said_of_a_device_goes_with_it(claims: Any, claim: Any) -> None:
+def test_device_status_is_dropped_with_its_allocation(claims: Any, claim: Any) -> None:
     device = {"driver": "d.e", "pool": "p", "device": "gpu-0"}
 
     def report(obj: Any) -> None:
@@ -137,7 +137,7 @@ def test_what_is_said_of_a_device_goes_with_it(claims: Any, claim: Any) -> None:
     ]
 
 
-def test_specs_of_claims_and_templates_are_fixed(kind_of: Any, claims: Any, claim: Any) -> None:
+def test_specs_of_claims_and_templates_are_immutable(kind_of: Any, claims: Any, claim: Any) -> None:
     assert claims.refused_change(claim, lambda c: c["spec"]["devices"].update(requests=[])) == [
         ("spec", "Invalid")
     ]
@@ -167,7 +167,7 @@ def test_specs_of_claims_and_templates_are_fixed(kind_of: Any, claims: Any, clai
         ),
     ],
 )
-def test_a_template_says_only_labels_and_annotations_of_its_claims(
+def test_template_metadata_allows_labels_and_annotations_only(
     kind_of: Any, metadata: Any, expected: list[tuple[str, str]]
 ) -> None:
     request = {"name": "r", "exactly": {"deviceClassName": "c"}}

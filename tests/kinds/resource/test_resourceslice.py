@@ -1,4 +1,4 @@
-"""Slices: the nodes of devices, their attributes, and capacities that are shared."""
+"""ResourceSlice: node selection, device attributes, and shared capacities."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ D = "spec.devices[0]"
         (slice_of(*({"name": f"d{i}"} for i in range(129))), [("spec.devices", "TooMany")]),
     ],
 )
-def test_what_a_slice_must_be(kind_of: Any, given: dict[str, Any], expected: Causes) -> None:
+def test_invalid_slice_is_rejected(kind_of: Any, given: dict[str, Any], expected: Causes) -> None:
     assert kind_of(V1, "ResourceSlice").refused(given) == expected
 
 
@@ -80,11 +80,11 @@ P = f"{D}.capacity[memory].requestPolicy"
         ({"default": "1", "validRange": {"min": "1", "step": "0"}}, []),
     ],
 )
-def test_how_a_capacity_may_be_divided(kind_of: Any, policy: dict[str, Any], expected: Causes) -> None:
+def test_invalid_request_policy_is_rejected(kind_of: Any, policy: dict[str, Any], expected: Causes) -> None:
     assert kind_of(V1, "ResourceSlice").refused(shared(policy)) == expected
 
 
-def test_what_a_slice_is_about_stays(kind_of: Any) -> None:
+def test_driver_is_immutable(kind_of: Any) -> None:
     slices = kind_of(V1, "ResourceSlice")
     old = slices.stored(slice_of())
     assert slices.refused_change(old, lambda s: s["spec"].update(driver="f.g")) == [
@@ -92,7 +92,7 @@ def test_what_a_slice_is_about_stays(kind_of: Any) -> None:
     ]
 
 
-def test_features_that_are_off_leave_no_trace(kind_of: Any) -> None:
+def test_disabled_fields_are_dropped(kind_of: Any) -> None:
     device = {
         "name": "a",
         "attributes": {"x": {"int": 1, "ints": [1]}},
@@ -102,19 +102,19 @@ def test_features_that_are_off_leave_no_trace(kind_of: Any) -> None:
     assert made["spec"]["devices"] == [{"name": "a", "attributes": {"x": {"int": 1}}}]
 
 
-def test_drivers_should_be_lower_case(kind_of: Any) -> None:
+def test_uppercase_driver_name_warns(kind_of: Any) -> None:
     (warning,) = kind_of(V1, "ResourceSlice").warnings(slice_of(driver="D.e"))
     assert "contains uppercase characters" in warning
 
 
-def test_a_class_names_an_extended_resource(kind_of: Any) -> None:
+def test_extended_resource_name_of_class_is_validated(kind_of: Any) -> None:
     classes = kind_of(V1, "DeviceClass")
     assert classes.refused("spec: {extendedResourceName: example.com/gpu}") == []
     assert classes.refused("spec: {extendedResourceName: cpu}") == [("spec.extendedResourceName", "Invalid")]
     assert classes.refused("spec: {selectors: [{}]}") == [("spec.selectors[0].cel", "Required")]
 
 
-def test_what_is_dropped_counts_for_the_generation(kind_of: Any) -> None:
+def test_dropped_fields_raise_generation(kind_of: Any) -> None:
     old = {"metadata": {"generation": 2}, **slice_of({"name": "a"})}
     mappings = {"cpu": {"capacityKey": "k", "allocationMultiplier": "1"}}
     new = {**old, **slice_of({"name": "a", "nodeAllocatableResourceMappings": mappings})}

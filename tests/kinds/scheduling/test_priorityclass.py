@@ -1,4 +1,4 @@
-"""PriorityClass: values that users may give, and what stays as it is."""
+"""PriorityClass: user and system values, immutable fields."""
 
 from __future__ import annotations
 
@@ -29,11 +29,13 @@ CLASSES: list[tuple[str, Object, list[tuple[str, str]]]] = [
 
 
 @pytest.mark.parametrize(("name", "fields", "causes"), CLASSES)
-def test_classes(classes: Any, name: str, fields: Object, causes: list[tuple[str, str]]) -> None:
+def test_invalid_classes_are_rejected(
+    classes: Any, name: str, fields: Object, causes: list[tuple[str, str]]
+) -> None:
     assert classes.refused({"metadata": {"name": name}, **fields}) == causes
 
 
-def test_value_and_preemption_never_change(classes: Any) -> None:
+def test_value_and_preemption_policy_are_immutable(classes: Any) -> None:
     old = classes.stored({"metadata": {"name": "x"}, "value": 5})
     assert classes.refused_change(old, lambda obj: obj.update(value=6)) == [("value", "Forbidden")]
     assert classes.refused_change(old, lambda obj: obj.update(preemptionPolicy="Never")) == [

@@ -1,4 +1,4 @@
-"""Fields that never change."""
+"""Immutable fields."""
 
 from __future__ import annotations
 

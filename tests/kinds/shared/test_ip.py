@@ -21,7 +21,7 @@ from kubist.kinds.shared import ip
         ("", None, False, False),
     ],
 )
-def test_spellings_of_addresses(text: str, parsed: str | None, legacy: bool, canonical: bool) -> None:
+def test_address_forms(text: str, parsed: str | None, legacy: bool, canonical: bool) -> None:
     found = ip.parse_ip(text)
     assert (str(found) if found else None) == parsed
     assert (ip.validate_ip(text, "f") == []) is legacy
@@ -43,7 +43,7 @@ def test_spellings_of_addresses(text: str, parsed: str | None, legacy: bool, can
         ("10.0.0.0/-1", False, False),
     ],
 )
-def test_spellings_of_cidrs(text: str, legacy: bool, canonical: bool) -> None:
+def test_cidr_forms(text: str, legacy: bool, canonical: bool) -> None:
     assert (ip.validate_cidr(text, "f") == []) is legacy
     assert (ip.validate_canonical_cidr(text, "f") == []) is canonical
 
@@ -51,12 +51,12 @@ def test_spellings_of_cidrs(text: str, legacy: bool, canonical: bool) -> None:
 @pytest.mark.parametrize(
     "text", ["0.0.0.0", "127.0.0.9", "169.254.1.1", "224.0.0.5", "::1", "fe80::1", "ff02::1"]
 )
-def test_addresses_that_no_traffic_goes_to(text: str) -> None:
+def test_unroutable_endpoint_address_is_rejected(text: str) -> None:
     assert ip.validate_endpoint_ip(text, "f") != []
 
 
 @given(st.ip_addresses())
-def test_every_address_as_printed_is_canonical(
+def test_printed_address_is_canonical(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address,
 ) -> None:
     mapped = isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None
@@ -65,7 +65,7 @@ def test_every_address_as_printed_is_canonical(
 
 
 @given(st.text(max_size=20))
-def test_no_text_is_too_odd_to_be_refused(text: str) -> None:
+def test_arbitrary_text_never_raises(text: str) -> None:
     ip.validate_cidr(text, "f")
     ip.cidr_warnings(text, "f")
     ip.ip_warnings(text, "f")

@@ -1,4 +1,4 @@
-"""Label selectors inside objects, and values that are a number or a percentage."""
+"""Label selectors inside objects, and integer-or-percentage values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
         (expression("a", "Like", "b"), {"a": "b"}, False),
     ],
 )
-def test_matching(selector: dict[str, Any] | None, labels: dict[str, str] | None, matches: bool) -> None:
+def test_selector_matches_labels(
+    selector: dict[str, Any] | None, labels: dict[str, str] | None, matches: bool
+) -> None:
     assert selector_matches(selector, labels) is matches
 
 
@@ -51,12 +53,12 @@ def test_matching(selector: dict[str, Any] | None, labels: dict[str, str] | None
         (expression("a", "In", "b", "-"), [("s.matchExpressions[0].values[1]", "Invalid")]),
     ],
 )
-def test_validation(selector: dict[str, Any] | None, causes: list[tuple[str, str]]) -> None:
+def test_invalid_selector_is_rejected(selector: dict[str, Any] | None, causes: list[tuple[str, str]]) -> None:
     errors = validate_selector(selector, "s")
     assert [(error.field, error.reason.removeprefix("FieldValue")) for error in errors] == causes
 
 
-def test_invalid_values_may_stay_where_they_are() -> None:
+def test_stored_invalid_values_stay_allowed() -> None:
     selector = expression("a", "In", "-")
     assert has_invalid_values(selector)
     assert validate_selector(selector, "s", allow_invalid_values=True) == []
@@ -74,7 +76,9 @@ def test_invalid_values_may_stay_where_they_are() -> None:
         ("-5%", 0, False, True),
     ],
 )
-def test_numbers_and_percentages(value: int | str, number: int, valid: bool, at_most_all: bool) -> None:
+def test_integer_or_percentage_validation(
+    value: int | str, number: int, valid: bool, at_most_all: bool
+) -> None:
     assert int_or_percent_value(value) == number
     assert (validate_int_or_percent(value, "x") == []) is valid
     assert (validate_at_most_100_percent(value, "x") == []) is at_most_all

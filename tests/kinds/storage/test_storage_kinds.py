@@ -1,4 +1,4 @@
-"""What storage classes, drivers and attachments may be, and what of them may change."""
+"""Kinds of storage.k8s.io: validation, immutable fields and warnings."""
 
 from typing import Any
 
@@ -34,11 +34,11 @@ Causes = list[tuple[str, str]]
         ),
     ],
 )
-def test_what_a_storage_class_must_be(kind_of: Any, given: str, expected: Causes) -> None:
+def test_invalid_storage_class_is_rejected(kind_of: Any, given: str, expected: Causes) -> None:
     assert kind_of(V1, "StorageClass").refused(given) == expected
 
 
-def test_a_storage_class_is_fixed_but_for_topologies_and_mount_options(kind_of: Any) -> None:
+def test_storage_class_parameters_are_immutable(kind_of: Any) -> None:
     classes = kind_of(V1, "StorageClass")
     old = classes.stored("{provisioner: p, parameters: {a: b}}")
     assert (old["reclaimPolicy"], old["volumeBindingMode"]) == ("Delete", "Immediate")
@@ -49,7 +49,7 @@ def test_a_storage_class_is_fixed_but_for_topologies_and_mount_options(kind_of: 
     assert changed == [("parameters", "Invalid"), ("provisioner", "Invalid"), ("reclaimPolicy", "Invalid")]
 
 
-def test_old_zone_labels_are_warned_about(kind_of: Any) -> None:
+def test_deprecated_zone_labels_warn(kind_of: Any) -> None:
     topology = "[{matchLabelExpressions: [{key: failure-domain.beta.kubernetes.io/zone, values: [a]}]}]"
     (warning,) = kind_of(V1, "StorageClass").warnings(f"{{provisioner: p, allowedTopologies: {topology}}}")
     assert warning.startswith("allowedTopologies[0].matchLabelExpressions[0].key: deprecated since v1.17")
@@ -72,11 +72,11 @@ def test_old_zone_labels_are_warned_about(kind_of: Any) -> None:
         ),
     ],
 )
-def test_what_a_csi_driver_must_be(kind_of: Any, spec: str, expected: Causes) -> None:
+def test_invalid_csi_driver_is_rejected(kind_of: Any, spec: str, expected: Causes) -> None:
     assert kind_of(V1, "CSIDriver").refused(f"spec: {spec}") == expected
 
 
-def test_a_csi_driver_gets_a_generation_with_its_first_change(kind_of: Any) -> None:
+def test_csi_driver_generation_starts_with_first_change(kind_of: Any) -> None:
     drivers = kind_of(V1, "CSIDriver")
     old = drivers.stored("spec: {}")
     assert "generation" not in old["metadata"]
@@ -88,7 +88,7 @@ def test_a_csi_driver_gets_a_generation_with_its_first_change(kind_of: Any) -> N
     ]
 
 
-def test_a_csi_nodes_driver_may_only_change_its_limit(kind_of: Any) -> None:
+def test_csi_node_driver_is_immutable_except_limit(kind_of: Any) -> None:
     nodes = kind_of(V1, "CSINode")
     old = nodes.stored("spec: {drivers: [{name: a.b, nodeID: n, topologyKeys: [zone]}]}")
     assert nodes.refused_change(old, lambda n: n["spec"]["drivers"][0].update(allocatable={"count": 3})) == []
@@ -105,7 +105,7 @@ def test_a_csi_nodes_driver_may_only_change_its_limit(kind_of: Any) -> None:
     ]
 
 
-def test_a_capacity_is_about_one_class_and_topology(kind_of: Any) -> None:
+def test_capacity_class_and_topology_are_immutable(kind_of: Any) -> None:
     capacities = kind_of(V1, "CSIStorageCapacity")
     old = capacities.stored("{storageClassName: gold, capacity: 1Gi, nodeTopology: {matchLabels: {a: b}}}")
     assert capacities.refused_change(old, lambda c: c.update(capacity="-1")) == [("capacity", "Invalid")]
@@ -113,7 +113,7 @@ def test_a_capacity_is_about_one_class_and_topology(kind_of: Any) -> None:
     assert moved == [("nodeTopology", "Invalid"), ("storageClassName", "Invalid")]
 
 
-def test_an_attachment_names_exactly_one_volume(kind_of: Any) -> None:
+def test_attachment_must_name_exactly_one_volume(kind_of: Any) -> None:
     attachments = kind_of(V1, "VolumeAttachment")
     spec = "attacher: a.b, nodeName: n, source"
     assert attachments.refused(f"spec: {{{spec}: {{}}}}") == [("spec.source", "Required")]
@@ -121,7 +121,7 @@ def test_an_attachment_names_exactly_one_volume(kind_of: Any) -> None:
     assert attachments.refused(f"spec: {{{spec}: {both}}}") == [("spec.source", "Forbidden")]
 
 
-def test_the_status_of_an_attachment_leaves_spec_and_metadata_alone(kind_of: Any) -> None:
+def test_attachment_status_keeps_spec_and_metadata(kind_of: Any) -> None:
     attachments = kind_of(V1, "VolumeAttachment")
     old = attachments.stored("spec: {attacher: a.b, nodeName: n, source: {persistentVolumeName: v}}")
     assert old["status"] == {"attached": False}
@@ -138,7 +138,7 @@ def test_the_status_of_an_attachment_leaves_spec_and_metadata_alone(kind_of: Any
     ) == [("status.detachError.errorCode", "Invalid")]
 
 
-def test_a_volume_attributes_class_never_changes(kind_of: Any) -> None:
+def test_volume_attributes_class_is_immutable(kind_of: Any) -> None:
     classes = kind_of(V1, "VolumeAttributesClass")
     old = classes.stored("{driverName: a.b, parameters: {iops: '1'}}")
     assert classes.refused_change(old, lambda c: c.update(parameters={})) == [
