@@ -42,7 +42,7 @@ def test_nearly_every_built_in_field_has_a_description() -> None:
         ),
     ],
 )
-def test_fields_that_are_no_python_names_have_descriptions(name: str, field: str) -> None:
+def test_fields_with_names_invalid_in_python_have_descriptions(name: str, field: str) -> None:
     assert openapi_types.built_in(name)["properties"][field]["description"]
 
 
@@ -68,7 +68,7 @@ def test_custom_resources_describe_their_common_fields(old: bool) -> None:
     assert listed["properties"]["metadata"]["description"].startswith("Standard list metadata")
 
 
-def test_reading_descriptions_imports_nothing_of_lightkube() -> None:
+def test_reading_descriptions_does_not_import_lightkube() -> None:
     """lightkube-models cannot be imported without lightkube, which is not a dependency."""
     script = (
         "import sys\n"

@@ -1,4 +1,4 @@
-"""What discovery says about groups, versions and resources."""
+"""Discovery documents: groups, versions and resources."""
 
 from __future__ import annotations
 
@@ -49,14 +49,16 @@ def test_versions_sort_by_stability_then_number() -> None:
         ("admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies", "LYmCf+UMVdg="),
     ],
 )
-def test_the_stored_version_is_hashed(group: str, version: str, resource: str, hashed: str) -> None:
+def test_storage_version_hash_uses_the_stored_version(
+    group: str, version: str, resource: str, hashed: str
+) -> None:
     served = Resources().of(group, version)
     assert served is not None
     listed = documents.api_resource_list(group, version, served)["resources"]
     assert next(r for r in listed if r["name"] == resource)["storageVersionHash"] == hashed
 
 
-def test_custom_groups_come_last_by_name_of_their_api_services() -> None:
+def test_custom_groups_are_last_sorted_by_api_service_name() -> None:
     resources = Resources()
     for resource in (custom("zeta.example.com", "v1"), custom("alpha.example.com", "v1beta1")):
         resources.add(resource)
@@ -64,7 +66,7 @@ def test_custom_groups_come_last_by_name_of_their_api_services() -> None:
     assert documents.group_names(resources)[0] == "apiregistration.k8s.io"
 
 
-def test_the_preferred_version_of_a_custom_group_comes_first() -> None:
+def test_preferred_version_of_custom_group_is_first() -> None:
     resources = Resources()
     for version in ("v1alpha1", "v2", "v1"):
         resources.add(custom("x.example.com", version))
@@ -85,11 +87,11 @@ def test_the_preferred_version_of_a_custom_group_comes_first() -> None:
         ("", None),
     ],
 )
-def test_the_aggregated_form_wins_wherever_it_is_asked_for(accept: str, serializer: str | None) -> None:
+def test_aggregated_discovery_wins_if_any_clause_requests_it(accept: str, serializer: str | None) -> None:
     assert asked_for(accept) == serializer
 
 
-def test_the_aggregated_document_changes_its_tag_with_the_resources() -> None:
+def test_aggregated_etag_changes_with_the_resources() -> None:
     resources = Resources()
     aggregated = Aggregated(resources, core=False)
     before = orjson.loads(aggregated.body("application/json"))
@@ -102,7 +104,7 @@ def test_the_aggregated_document_changes_its_tag_with_the_resources() -> None:
     assert found["responseKind"] == {"group": "x.example.com", "version": "v1", "kind": "Widget"}
 
 
-def test_the_aggregated_document_as_protobuf_has_every_group() -> None:
+def test_aggregated_protobuf_document_has_every_group() -> None:
     aggregated = Aggregated(Resources(), core=False)
     listed = orjson.loads(aggregated.body("application/json"))
     envelope = protobuf.unwrap(aggregated.body("application/vnd.kubernetes.protobuf"))

@@ -1,4 +1,4 @@
-"""OpenAPI v3 as protobuf: what a reader of gnostic's messages finds in it."""
+"""Protobuf encoding of OpenAPI v3, read with gnostic's messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCALARS = {"bool": "TYPE_BOOL", "int": "TYPE_INT64", "double": "TYPE_DOUBLE", "t
 
 
 def reader() -> Any:
-    """The class of a Document, described by the numbers of the format alone."""
+    """Message class of a Document, built only from the field numbers of the format."""
     file = descriptor_pb2.FileDescriptorProto(name="openapi.proto", package="openapi", syntax="proto3")
     kinds = descriptor_pb2.FieldDescriptorProto
 
@@ -65,7 +65,7 @@ def reader() -> Any:
 
 
 @pytest.mark.parametrize("accept", [form for form in V3_FORMS if "protobuf" in form])
-def test_a_document_says_the_same_as_protobuf(accept: str) -> None:
+def test_protobuf_document_equals_json_document(accept: str) -> None:
     openapi = OpenAPI(Resources())
     plain = body(ask("/openapi/v3/apis/apps/v1", openapi))
     found = ask("/openapi/v3/apis/apps/v1", openapi, accept=accept)
@@ -97,7 +97,7 @@ def test_a_document_says_the_same_as_protobuf(accept: str) -> None:
         ([1], b""),
     ],
 )
-def test_defaults_are_scalars_or_a_sign_that_there_is_one(value: Any, written: bytes) -> None:
+def test_non_scalar_default_is_encoded_as_empty_message(value: Any, written: bytes) -> None:
     assert gnostic_v3._default(value) == written
 
 
@@ -116,11 +116,11 @@ def test_defaults_are_scalars_or_a_sign_that_there_is_one(value: Any, written: b
         ({"a": {}, "b": []}, "a: {}\nb: []\n"),
     ],
 )
-def test_extensions_are_yaml_in_their_own_order(value: Any, text: str) -> None:
+def test_extensions_are_yaml_in_given_order(value: Any, text: str) -> None:
     assert gnostic.any_value(value)[2:].decode() == text
 
 
-def test_zeros_are_not_written() -> None:
+def test_zero_values_are_omitted() -> None:
     assert gnostic_v3.encode(
         {"openapi": "3.0.0", "components": {"schemas": {"A": {"uniqueItems": False}}}}
     ) == (b"\x0a\x053.0.0\x2a\x0b\x0a\x09\x0a\x07\x0a\x01A\x12\x02\x0a\x00")

@@ -1,4 +1,4 @@
-"""/metrics in Prometheus' text form."""
+"""/metrics in Prometheus' text format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubist.resources.resource import Resources
 
 
 class _Nothing:
-    """A registry in which nothing is."""
+    """Registry without resources."""
 
     class cache:
         collections: dict[str, object] = {}  # noqa: RUF012
@@ -31,7 +31,7 @@ def lines(metrics: Metrics) -> list[str]:
     return body.decode().splitlines()
 
 
-def test_requests_are_counted_by_what_was_asked_and_answered() -> None:
+def test_requests_are_counted_by_resource_and_code() -> None:
     metrics = Metrics(_Nothing, {})  # type: ignore[arg-type]
     info = parse("GET", "/api/v1/namespaces/a/pods/b", {})
     for code in (200, 200, 404):
@@ -41,7 +41,7 @@ def test_requests_are_counted_by_what_was_asked_and_answered() -> None:
     assert 'code="200"' in counted[0] and 'verb="GET"' in counted[0] and 'scope="resource"' in counted[0]
 
 
-def test_what_does_not_exist_is_counted_together() -> None:
+def test_unknown_resources_share_one_label_set() -> None:
     metrics = Metrics(_Nothing, {})  # type: ignore[arg-type]
     for number in range(100):
         metrics.count(parse("GET", f"/api/v1/namespaces/a/made-up-{number}/b", {}), 404, 0.01, False)
@@ -51,7 +51,7 @@ def test_what_does_not_exist_is_counted_together() -> None:
     assert len(counted) == 1 and counted[0].endswith(" 300")
 
 
-def test_made_up_methods_share_one_label() -> None:
+def test_unknown_methods_share_one_label() -> None:
     metrics = Metrics(_Nothing, {})  # type: ignore[arg-type]
     for path in ("/version", "/api/v1/pods", "/apis/made.up/v1/things"):
         for number in range(200):
@@ -75,7 +75,7 @@ def test_made_up_methods_share_one_label() -> None:
         "/api/v1/pods?fieldSelector=made-up-{}",
     ],
 )
-def test_no_part_of_a_path_becomes_a_label_of_its_own(path: str) -> None:
+def test_path_parts_do_not_become_labels(path: str) -> None:
     metrics = Metrics(_Nothing, {})  # type: ignore[arg-type]
     before = len(lines(metrics))
     for number in range(100):
@@ -96,7 +96,7 @@ def test_label_sets_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(int(line.rpartition(" ")[2]) for line in counted) == 200
 
 
-def test_durations_are_cumulative_up_to_all_of_them() -> None:
+def test_duration_buckets_are_cumulative() -> None:
     metrics = Metrics(_Nothing, {})  # type: ignore[arg-type]
     info = parse("GET", "/api/v1/pods", {})
     for seconds in (0.001, 0.3, 100.0):

@@ -1,4 +1,4 @@
-"""Paths that nobody means: answered as the reference answers them, and never by something that looks right."""
+"""Unusual paths get the reference's responses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_index(client: Client, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/v1/watch", "/api/v1/proxy/", "/apis/apps/v1/watch"])
-def test_a_path_of_resources_that_names_none(client: Client, path: str) -> None:
+def test_resource_path_without_resource_gets_500(client: Client, path: str) -> None:
     answer = client.ask("GET", path)
     assert (answer.status, answer.headers["content-type"]) == (500, TEXT)
     assert b"unable to determine kind and namespace from url, " + path.encode() in answer.body
@@ -42,17 +42,17 @@ def test_a_path_of_resources_that_names_none(client: Client, path: str) -> None:
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "OPTIONS"])
-def test_the_old_proxy_paths_are_gone(client: Client, path: str, method: str) -> None:
+def test_removed_proxy_paths_get_404(client: Client, path: str, method: str) -> None:
     answer = client.ask(method, path)
     assert answer.status == 404
     assert answer.json["message"] == "the server could not find the requested resource"
 
 
-def test_below_the_version_there_is_nothing(client: Client) -> None:
+def test_path_below_version_gets_json_404(client: Client) -> None:
     assert client.ask("GET", "/version/x").headers["content-type"] == "application/json"
 
 
-def test_a_subresource_of_no_name(client: Client) -> None:
+def test_subresource_without_name_gets_400(client: Client) -> None:
     answer = client.ask("GET", "/api/v1/namespaces/default/pods//log")
     assert answer.status == 400 and b"name must be provided" in answer.body
 
@@ -69,7 +69,7 @@ def test_a_subresource_of_no_name(client: Client) -> None:
         ("a: b", "json parse error: invalid character 'a' looking for beginning of value (613a2062)"),
     ],
 )
-def test_a_body_of_no_kind_is_shown_to_its_sender(client: Client, body: str, why: str) -> None:
+def test_error_for_body_without_kind_quotes_the_body(client: Client, body: str, why: str) -> None:
     answer = client.ask("POST", "/api/v1/namespaces", body.encode())
     assert answer.status == 400
     assert answer.json["message"] == (

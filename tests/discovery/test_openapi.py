@@ -1,4 +1,4 @@
-"""OpenAPI documents: complete in themselves, tagged, and given in part or not at all where that will do."""
+"""OpenAPI documents: completeness, ETags, conditional and range requests."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def header(response: Response, name: bytes) -> str:
 
 
 @pytest.mark.parametrize("name", ["api", "apis", "version", "apis/apps", *GV])
-def test_a_document_has_every_type_it_refers_to(name: str) -> None:
+def test_document_contains_every_type_it_refers_to(name: str) -> None:
     document = body(ask(f"/openapi/v3/{name}"))
     assert referred(document) <= document["components"].get("schemas", {}).keys()
 
 
-def test_the_index_leads_to_every_document() -> None:
+def test_index_links_every_document() -> None:
     openapi = OpenAPI(Resources())
     index = body(ask("/openapi/v3", openapi))["paths"]
     assert set(GV) < index.keys()
@@ -59,13 +59,13 @@ def test_the_index_leads_to_every_document() -> None:
     assert header(found, b"Cache-Control") == "public, immutable"
 
 
-def test_a_stale_hash_is_sent_to_the_current_one() -> None:
+def test_stale_hash_redirects_to_the_current_one() -> None:
     found = ask("/openapi/v3/apis/batch/v1?hash=old")
     assert found.status == 301
     assert header(found, b"Location").startswith("/openapi/v3/apis/batch/v1?hash=")
 
 
-def test_operations_are_named_as_clients_are_generated_from_them() -> None:
+def test_operation_ids_match_generated_clients() -> None:
     document = body(ask("/openapi/v3/apis/rbac.authorization.k8s.io/v1"))
     path = document["paths"]["/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles/{name}"]
     assert path["put"]["operationId"] == "replaceRbacAuthorizationV1NamespacedRole"
@@ -73,7 +73,7 @@ def test_operations_are_named_as_clients_are_generated_from_them() -> None:
     assert [parameter["name"] for parameter in path["parameters"]] == ["name", "namespace", "pretty"]
 
 
-def test_version_2_is_one_document_complete_in_itself() -> None:
+def test_version_2_is_one_complete_document() -> None:
     document = body(ask("/openapi/v2"))
     assert referred(document) <= {*document["definitions"], *document["parameters"]}
     assert document["definitions"]["io.k8s.apimachinery.pkg.api.resource.Quantity"]["type"] == "string"
@@ -90,7 +90,7 @@ def test_version_2_as_protobuf_has_every_definition() -> None:
     assert len(wire.fields(definitions, "Definitions")) == len(listed["definitions"])
 
 
-def test_a_copy_that_is_current_is_not_sent_again() -> None:
+def test_current_copy_gets_304() -> None:
     openapi = OpenAPI(Resources())
     tag = header(ask("/openapi/v3/version", openapi), b"ETag")
     assert ask("/openapi/v3/version", openapi, if_none_match=tag).status == 304
@@ -110,20 +110,20 @@ def test_a_copy_that_is_current_is_not_sent_again() -> None:
         ("lines=1-2", 200, b"{"),
     ],
 )
-def test_a_part_is_given_where_one_is_asked_for(asked: str, status: int, start: bytes) -> None:
+def test_single_byte_range_gets_206(asked: str, status: int, start: bytes) -> None:
     found = ask("/openapi/v3/version", range=asked)
     assert isinstance(found.body, bytes)
     assert (found.status, found.body[: len(start)]) == (status, start)
 
 
-def test_refusals_and_gaps_have_no_body() -> None:
+def test_errors_have_no_body() -> None:
     assert ask("/openapi/v2", accept="application/yaml").status == 406
     assert ask("/openapi/v3/api/v1", accept="text/html").body == b""
     assert ask("/openapi/v3/nothing").status == 404
     assert ask("/openapi/v3/").status == 404
 
 
-def test_version_2_comes_compressed() -> None:
+def test_version_2_is_compressed_on_request() -> None:
     found = ask("/openapi/v2", accept_encoding="gzip")
     assert header(found, b"Content-Encoding") == "gzip"
     assert isinstance(found.body, bytes)
@@ -131,7 +131,7 @@ def test_version_2_comes_compressed() -> None:
 
 
 def gadget() -> Resource:
-    """A custom resource with one of everything that the two versions say differently."""
+    """Custom resource with every construct that v2 and v3 describe differently."""
     fields = {
         "any": {"x-kubernetes-preserve-unknown-fields": True},
         "loose": {"type": "object", "properties": {"k": {}}, "x-kubernetes-preserve-unknown-fields": True},
@@ -148,7 +148,7 @@ def gadget() -> Resource:
     return resource
 
 
-def test_custom_types_in_version_3_are_told_in_full() -> None:
+def test_version_3_describes_custom_types_fully() -> None:
     types = custom(gadget())
     kind = types["com.example.x.v1.Gadget"]
     assert kind["x-kubernetes-group-version-kind"] == [
@@ -161,7 +161,7 @@ def test_custom_types_in_version_3_are_told_in_full() -> None:
     assert types["com.example.x.v1.GadgetList"]["required"] == ["items"]
 
 
-def test_custom_types_in_version_2_leave_out_what_old_clients_misread() -> None:
+def test_version_2_omits_keywords_that_old_clients_misread() -> None:
     fields = custom(gadget(), old=True)["com.example.x.v1.Gadget"]["properties"]["spec"]["properties"]
     assert fields == {
         "any": {"x-kubernetes-preserve-unknown-fields": True},
@@ -173,7 +173,7 @@ def test_custom_types_in_version_2_leave_out_what_old_clients_misread() -> None:
     }
 
 
-def test_built_in_documents_stay_when_custom_resources_come_and_go() -> None:
+def test_built_in_documents_do_not_change_with_custom_resources() -> None:
     resources = Resources()
     openapi = OpenAPI(resources)
     tags = body(ask("/openapi/v3", openapi))["paths"]
@@ -185,7 +185,7 @@ def test_built_in_documents_stay_when_custom_resources_come_and_go() -> None:
     assert body(ask("/openapi/v3", openapi))["paths"] == tags
 
 
-def test_custom_resources_know_of_no_security_but_of_all_groups() -> None:
+def test_custom_document_has_no_security_and_omits_some_groups() -> None:
     document = openapi_v3.document([], openapi_types.beside_custom, openapi_v3.CUSTOM_INFO)
     assert "securitySchemes" not in document["components"]
     options = openapi_types.beside_custom("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions")

@@ -1,4 +1,4 @@
-"""Paths that are no resources: who may be asked how, and what is not there."""
+"""Non-resource paths: methods, media types, unknown paths."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def ask(method: str, path: str, accept: str = "", query: str = "", config: Confi
 
 @pytest.mark.parametrize("path", ["/", "/apis", "/apis/", "/apis/apps", "/healthz", "/openapi/v3"])
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
-def test_some_paths_answer_any_method(method: str, path: str) -> None:
+def test_some_paths_accept_any_method(method: str, path: str) -> None:
     assert ask(method, path).status == 200
 
 
 @pytest.mark.parametrize("path", ["/api", "/api/v1", "/api/v1/", "/apis/apps/v1", "/version"])
-def test_others_answer_get_only(path: str) -> None:
+def test_other_paths_accept_only_get(path: str) -> None:
     assert ask("GET", path).status == 200
     for method in ("POST", "HEAD", "OPTIONS"):
         with pytest.raises(APIError) as refused:
@@ -52,13 +52,13 @@ def test_version_shows_the_reported_version() -> None:
 
 
 @pytest.mark.parametrize("path", ["/index", "/apis/nope", "/apis/nope/v1", "/openapi", "/healthz/nothing"])
-def test_what_is_nowhere_is_a_plain_404(path: str) -> None:
+def test_unknown_path_gets_plain_404(path: str) -> None:
     found = ask("GET", path)
     assert (found.status, found.body) == (404, b"404 page not found\n")
 
 
 @pytest.mark.parametrize("path", ["/api/v2", "/apis/apps/v9"])
-def test_an_unknown_version_of_a_known_group_is_said_in_a_status(path: str) -> None:
+def test_unknown_version_of_known_group_gets_status_404(path: str) -> None:
     with pytest.raises(APIError) as refused:
         ask("GET", path)
     assert (refused.value.code, refused.value.details) == (404, {})
@@ -75,7 +75,7 @@ def test_an_unknown_version_of_a_known_group_is_said_in_a_status(path: str) -> N
         ("/apis/apps/v1", "application/json;as=Table;g=meta.k8s.io;v=v1", None),
     ],
 )
-def test_documents_are_refused_in_two_ways_too(
+def test_unacceptable_media_type_gets_406_with_or_without_details(
     path: str, accept: str, details: dict[str, str] | None
 ) -> None:
     with pytest.raises(APIError) as refused:
@@ -85,12 +85,12 @@ def test_documents_are_refused_in_two_ways_too(
 
 @pytest.mark.parametrize("serializer", ["application/yaml", "application/vnd.kubernetes.protobuf"])
 @pytest.mark.parametrize("path", ["/api", "/apis", "/apis/apps", "/apis/apps/v1"])
-def test_documents_come_in_every_serialization(path: str, serializer: str) -> None:
+def test_documents_are_served_as_yaml_and_protobuf(path: str, serializer: str) -> None:
     found = ask("GET", path, serializer)
     assert dict(found.headers)[b"Content-Type"] == serializer.encode()
 
 
-def test_the_index_and_the_version_are_for_people() -> None:
+def test_index_and_version_are_indented() -> None:
     for path in ("/", "/version"):
         found = ask("GET", path)
         assert isinstance(found.body, bytes)

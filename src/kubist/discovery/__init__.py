@@ -1,1 +1,1 @@
-"""What the server says about itself: /api, /apis, /openapi, /version, health."""
+"""Discovery, OpenAPI, version, health and metrics endpoints."""

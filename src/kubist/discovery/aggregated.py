@@ -24,7 +24,7 @@ _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 
 
 def asked_for(accept: str) -> str | None:
-    """The serializer of the best clause that asks for this document; others do not compete with it."""
+    """Serializer of the first Accept clause that requests this document, or None. Other clauses are ignored."""
     for clause in negotiate.parse_accept(accept):
         parameters = dict(clause.parameters)
         if all(parameters.get(name) == value for name, value in TRANSFORM.items()):
@@ -35,7 +35,7 @@ def asked_for(accept: str) -> str | None:
 
 
 class Aggregated:
-    """The document of `/api` or of `/apis`, with its tag, as long as the resources stay the same."""
+    """The document of `/api` or `/apis` and its ETag, cached until the resources change."""
 
     def __init__(self, resources: Resources, *, core: bool) -> None:
         self.resources = resources
@@ -80,7 +80,7 @@ class Aggregated:
         return {"version": version, "resources": found, "freshness": "Current"}
 
     def _merged(self, name: str) -> Object:
-        """A group of which others serve a version."""
+        """A group with versions that an aggregated API server serves."""
         assert self.aggregation is not None
         versions = []
         for registered in self.aggregation.api_group(name)["versions"]:
@@ -129,7 +129,7 @@ def _write(serializer: str, document: Object) -> bytes:
 
 
 def _list_schema() -> Schema:
-    """The message of the document, which is not among the types of the catalog."""
+    """Protobuf schema of the document, which is not in the catalog."""
     text = Schema("string")
     texts = Schema("list", items=text)
     kind = _struct("GroupVersionKind", group=text, version=text, kind=text)
@@ -157,7 +157,7 @@ def _list_schema() -> Schema:
 
 
 def _struct(name: str, **fields: Schema | None) -> Schema:
-    """Fields are numbered in order; None leaves a number out."""
+    """Struct schema with fields numbered in order. None skips a number."""
     pointers = ("responseKind",)
     return Schema(
         "struct",

@@ -1,4 +1,4 @@
-"""What a process has counted, in a form that can be added to what other processes of the same server have."""
+"""Metrics of one process, in a form that can be added to those of other processes of the same server."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ BUCKETS = (
     *(0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5),
     *(2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60),
 )
-"""Seconds."""
+"""Upper bounds in seconds."""
 
 Where = tuple[str, ...]
 
 
 class Histogram:
-    """How long the requests of one kind took."""
+    """Histogram of request durations."""
 
     __slots__ = ("buckets", "count", "sum")
 
@@ -39,7 +39,7 @@ class Histogram:
 
 
 class Counters:
-    """Requests, their durations, open watches by collection, processor time and memory."""
+    """Requests, their durations, open watches by collection, CPU time in seconds and memory in bytes."""
 
     def __init__(self) -> None:
         self.requests: dict[Where, int] = {}
@@ -49,7 +49,7 @@ class Counters:
         self.memory = 0
 
     def measure(self) -> None:
-        """Note what this process uses."""
+        """Records the CPU time and memory of this process."""
         usage = resource.getrusage(resource.RUSAGE_SELF)
         self.cpu = usage.ru_utime + usage.ru_stime
         self.memory = _resident(usage.ru_maxrss)
@@ -61,7 +61,7 @@ class Counters:
         return marshal.dumps((self.requests, durations, self.watches, self.cpu, self.memory))
 
     def add(self, dumped: bytes) -> None:
-        """Take in what another process has dumped."""
+        """Adds the dumped counters of another process."""
         requests, durations, watches, cpu, memory = marshal.loads(dumped)
         for where, count in requests.items():
             self.requests[where] = self.requests.get(where, 0) + count
@@ -74,7 +74,7 @@ class Counters:
 
 
 def _resident(peak: int) -> int:
-    """Memory in use: now where the system tells, else at most so far."""
+    """Resident memory in bytes: the present value from /proc, or the peak where /proc is missing."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     except OSError:

@@ -1,8 +1,8 @@
 """Descriptions of built-in types and fields, read from the source files of the `lightkube-models` package.
 
-The package has one module per group-version with one dataclass per type. The docstring of a class describes the
-type and its fields. The files are read as text when a document is generated, because importing them would need
-lightkube itself and build thousands of dataclasses.
+The package has one module per group-version with one dataclass per type. The docstring of a class describes
+the type and its fields. The files are read as text when a document is generated, because importing them would
+need lightkube itself and build thousands of dataclasses.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PACKAGE = "lightkube-models"
 
 
 class Description(NamedTuple):
-    """Text of a type and of its fields, by their JSON name."""
+    """Text of a type and of its fields, by JSON name."""
 
     text: str
     fields: dict[str, str]
@@ -31,7 +31,7 @@ _NONE = Description("", {})
 
 
 def described(name: str, definition: dict[str, Any]) -> dict[str, Any]:
-    """Add the descriptions of a type and of its fields to its OpenAPI definition."""
+    """Adds the descriptions of a type and its fields to its OpenAPI schema."""
     text, fields = _of_type(name)
     if not text and not fields:
         return definition
@@ -93,13 +93,14 @@ def _parse(docstring: str) -> Description:
 
 
 def _json_name(attribute: str) -> str:
-    """JSON name of a dataclass attribute: Python's keywords carry an underscore there, and `$` is spelt `d_`."""
+    """JSON name of a dataclass attribute. Python keywords have a trailing underscore there, and `$` is
+    spelled `d_`."""
     if attribute in ("d_ref", "d_schema"):
         return "$" + attribute[2:]
     return attribute.removesuffix("_").replace("x_kubernetes_", "x-kubernetes-").replace("_", "-")
 
 
 def _unwrap(text: str) -> str:
-    """Join the lines of a paragraph. Empty lines separate paragraphs."""
+    """Joins the lines of each paragraph. Empty lines separate paragraphs."""
     paragraphs = re.split(r"\n\s*\n", text.strip())
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)

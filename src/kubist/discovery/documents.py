@@ -1,4 +1,4 @@
-"""Discovery documents: which groups, versions and resources there are. Built from the served resources."""
+"""Discovery documents (groups, versions, resources), built from the served resources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ HASHED_AS = {
     ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): "v1beta1",
     ("apiextensions.k8s.io", "CustomResourceDefinition"): "v1beta1",
 }
-"""Kinds that the reference stores in a version of their own, so that servers of other releases can read them."""
+"""Kinds that the reference stores in another version than their preferred one, so that older releases can
+read them."""
 
 
 def api_versions(address: str) -> Object:
@@ -24,7 +25,7 @@ def api_versions(address: str) -> Object:
 
 
 def versions_of(name: str, resources: Resources) -> list[str]:
-    """The versions of a group, the preferred one first."""
+    """Versions of a group, the preferred one first."""
     found = resources.versions(name)
     return sorted(found, key=priority) if is_custom(name, resources) else found
 
@@ -45,8 +46,8 @@ def group(name: str, resources: Resources) -> Object:
 
 
 def group_names(resources: Resources) -> list[str]:
-    """The groups as `/apis` lists them: the built-in ones first, then the custom ones in the order of the
-    names of the APIServices of their preferred versions."""
+    """Groups in the order of `/apis`: built-in groups, then custom groups sorted by the APIService name of
+    their preferred version."""
     names = list(dict.fromkeys(name for name, _ in resources.group_versions() if name))
     custom = [name for name in names if is_custom(name, resources)]
     custom.sort(key=lambda name: f"{versions_of(name, resources)[0]}.{name}")

@@ -1,6 +1,8 @@
-"""Documents as protobuf, in the messages of gnostic: what a message holds is a table of its fields by JSON name.
+"""Protobuf encoding of OpenAPI documents, in gnostic's messages. A message is a table of its fields by JSON
+name.
 
-What is not in the table is a vendor extension. The tables of the two formats are in modules of their own.
+Keys that start with `x-` and are not in the table are vendor extensions. The tables of v2 and v3 are in
+gnostic_v2.py and gnostic_v3.py.
 """
 
 from __future__ import annotations
@@ -16,12 +18,12 @@ from kubist.codec.yaml_emit import flow
 
 Object = dict[str, Any]
 Fields = dict[str, tuple[int, str]]
-"""By JSON name: the number, and how the value is written: the name of a message or of a function, `[` before what
-is repeated, `*` before what an object has by name."""
+"""By JSON name: field number, and the kind of its value (a message, a scalar or a key of `unions`). The
+prefix `[` marks a repeated field, the prefix `*` an object with values of that kind by name."""
 
 
 class Gnostic:
-    """The messages of one format. `unions` writes what is more than a table says."""
+    """Encoder for the messages of one format. `unions` holds encoders for kinds that a table cannot describe."""
 
     def __init__(
         self,
@@ -81,12 +83,12 @@ def named(name: str, content: bytes) -> bytes:
 
 
 def any_value(value: Any) -> bytes:
-    """Any value, as YAML."""
+    """A gnostic Any: the value as YAML."""
     return delimited(b"\x12", "".join(line + "\n" for line in _yaml(value)).encode())
 
 
 def _yaml(value: Any) -> list[str]:
-    """The lines of a value, keys as they come."""
+    """Lines of YAML, with keys in their given order."""
     if not isinstance(value, dict | list) or not value:
         return [flow(value) if isinstance(value, str) else orjson.dumps(value).decode()]
     lines = []

@@ -1,4 +1,4 @@
-"""OpenAPI v2 documents as protobuf: what old clients ask for."""
+"""Protobuf encoding of OpenAPI v2 documents, which old clients request."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ EXTENSIONS = {"PathItem": 10, "Operation": 13, "Schema": 31}
 
 
 def encode(document: Object) -> bytes:
-    """A whole document."""
+    """Encodes a whole document."""
     return _GNOSTIC.message("Document", document)
 
 

@@ -1,4 +1,4 @@
-"""OpenAPI v3 documents as protobuf: what `kubectl explain` and client libraries ask for first."""
+"""Protobuf encoding of OpenAPI v3 documents, which `kubectl explain` and client libraries request first."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ MESSAGES: dict[str, Fields] = {
     },
     "ExternalDocs": {"description": (1, "text"), "url": (2, "text")},
 }
-"""A `?` follows what may be a reference instead."""
+"""The suffix `?` marks a value that may be a reference instead."""
 EXTENSIONS = {"Operation": 13, "Schema": 36}
 
 
 def encode(document: Object) -> bytes:
-    """A whole document."""
+    """Encodes a whole document."""
     return _GNOSTIC.message("Document", document)
 
 
@@ -109,7 +109,7 @@ def _schema_or_bool(value: Any) -> bytes:
 
 
 def _default(value: Any) -> bytes:
-    """Only scalars can be said; of anything else, that there is something."""
+    """The format holds only scalar defaults. Other defaults are encoded as an empty message."""
     match value:
         case bool():
             return b"\x10\x01" if value else b"\x10\x00"

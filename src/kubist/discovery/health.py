@@ -1,4 +1,4 @@
-"""/healthz, /livez and /readyz: named checks, one by one or all, terse or verbose."""
+"""/healthz, /livez and /readyz: named checks, one by one or all, short or verbose."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable
 from kubist.http.messages import Response
 
 Check = Callable[[], str]
-"""What is wrong, or nothing."""
+"""Returns the problem as text; empty if the check passes."""
 
 _PLAIN = (b"Content-Type", b"text/plain; charset=utf-8")
 _TEXT = [_PLAIN, (b"X-Content-Type-Options", b"nosniff")]
 
 
 class Health:
-    """The checks of a server. `ping` and `log` are there as in the reference; others say what they look at."""
+    """Health checks of a server. `ping` and `log` always pass and exist because the reference has them."""
 
     def __init__(self) -> None:
         self._checks: dict[str, dict[str, Check]] = {"healthz": {}, "livez": {}, "readyz": {}}
@@ -27,11 +27,11 @@ class Health:
             self._checks[endpoint][name] = check
 
     def paths(self) -> list[str]:
-        """All that can be asked, each check by itself."""
+        """Paths of the single checks."""
         return [f"/{endpoint}/{name}" for endpoint, checks in self._checks.items() for name in checks]
 
     def answer(self, path: str, query: dict[str, str], excluded: list[str]) -> Response | None:
-        """The answer for a path; None if it names no check."""
+        """Response for a path; None if it names no check."""
         endpoint, one, name = path.removeprefix("/").partition("/")
         checks = self._checks.get(endpoint)
         if checks is None:

@@ -1,6 +1,6 @@
-"""/metrics: what the server has done and what it holds, in Prometheus' text form, under the reference's names.
+"""/metrics in Prometheus' text format, under the reference's names.
 
-Counting a request costs two dictionary look-ups; everything else is computed when somebody asks.
+Counting a request costs two dictionary look-ups. All other metrics are computed when /metrics is requested.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping="
 ESCAPING = ("underscores", "allow-utf-8", "dots", "values")
-"""How names with characters beyond the usual ones could be written. None of ours has such characters."""
+"""Escaping schemes for metric names with unusual characters. Kubist's names have none."""
 Labels = tuple[tuple[str, str], ...]
 _UNREAD = ("", "", "", "", "", "")
-"""What a request is counted as whose line could not be read."""
+"""Labels of a request with an unreadable request line."""
 _VERBS = frozenset(
     (
         "CREATE",
@@ -41,13 +41,13 @@ _VERBS = frozenset(
     )
 )
 _OTHER = "other"
-"""The verb label of all other methods, as in the reference: clients make them up."""
+"""Verb label of all other methods, as in the reference, because clients can make up methods."""
 _LABEL_SETS = 20_000
-"""Most sets of labels that are counted apart. CRDs that come and go add some that are never used again."""
+"""Maximum number of distinct label sets. Deleted CRDs leave sets that are never used again."""
 
 
 class Metrics:
-    """The counters of one server."""
+    """Metrics of one server."""
 
     def __init__(self, registry: Registry, watchers: dict[str, set[Any]]) -> None:
         self._registry = registry
@@ -56,10 +56,10 @@ class Metrics:
         self._requests, self._durations = self._counters.requests, self._counters.durations
         self._started = time.time()
         self.others: Callable[[], Awaitable[list[bytes]]] | None = None
-        """Asks the other processes of this server for their counters."""
+        """Returns the counters of the other processes of this server."""
 
     def count(self, info: RequestInfo | None, code: int, seconds: float, dry_run: bool) -> None:
-        """A request has been answered (a stream: begun)."""
+        """Counts a request that was answered (a stream: started)."""
         where = _UNREAD if info is None else info.counted_as
         histogram = self._durations.get(where)
         if histogram is None:
@@ -70,7 +70,7 @@ class Metrics:
         self._requests[key] = self._requests.get(key, 0) + 1
 
     def _bounded(self, where: tuple[str, ...], info: RequestInfo | None) -> tuple[str, ...]:
-        """The labels of a request, without any value that a client can choose freely."""
+        """Labels of a request, without values that a client can choose freely."""
         if info is None:
             return where
         verb = "GET" if where[0] == "HEAD" else where[0] if where[0] in _VERBS else _OTHER
@@ -79,14 +79,15 @@ class Metrics:
         return verb, *where[1:]
 
     def _served(self, info: RequestInfo) -> bool:
-        """Whether what is asked exists here. What does not is counted together: anybody can think of names."""
+        """Whether the resource exists. Unknown resources share one label set, because clients can make up
+        names."""
         if not info.is_resource:
             return True
         found = (self._registry.resources.of(info.group, info.version) or {}).get(info.resource)
         return found is not None and (not info.subresource or info.subresource in found.subresources)
 
     def own(self) -> Counters:
-        """What this process has counted, as of now."""
+        """Counters of this process with present values."""
         counters = self._counters
         counters.watches = {prefix: len(watchers) for prefix, watchers in self._watchers.items()}
         counters.measure()
@@ -210,7 +211,8 @@ def _escaped(text: str) -> str:
 
 
 def content_type(accept: str) -> bytes:
-    """The text form, with the escaping that the client asked for last before a form that it can get."""
+    """Content type of the text format, with the escaping of the last Accept clause up to the first one for
+    text/plain."""
     escaping = ESCAPING[0]
     for clause in negotiate.parse_accept(accept):
         parameters = dict(clause.parameters)

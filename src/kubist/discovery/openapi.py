@@ -1,6 +1,6 @@
-"""/openapi/v2 and /openapi/v3: generated from the served resources when first asked for, off the event loop.
+"""/openapi/v2 and /openapi/v3. Documents are generated on first request, in a thread.
 
-A document's tag is made from what it is generated from, so that the index of all of them costs nothing.
+The ETag of a document is the hash of the inputs of its generation, so the index needs no generated document.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ V3_FORMS = {
     "application/com.github.proto-openapi.spec.v3@v1.0+protobuf": V3_PROTOBUF,
     V3_PROTOBUF: V3_PROTOBUF,
 }
-"""What can be asked for, and what it is called in the answer."""
+"""Requestable media types, and the Content-Type of the response."""
 YEAR = 365 * 86400
 
 
 class Document:
-    """One document: its tag, and its bytes once they are needed."""
+    """One document: its ETag, and its encoded forms once they are needed."""
 
     def __init__(self, seed: bytes) -> None:
         self.tag = hashlib.sha512(seed).hexdigest().upper()
@@ -55,7 +55,7 @@ class Document:
 
 
 class OpenAPI:
-    """The documents of one server."""
+    """OpenAPI documents of one server."""
 
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
@@ -65,7 +65,7 @@ class OpenAPI:
         self._making = asyncio.Lock()
 
     async def answer(self, request: Request, path: str, query: dict[str, str]) -> Response | None:
-        """The answer for a path; None where there is nothing."""
+        """Response for a path; None if the path is unknown."""
         self._refresh()
         if path == "/openapi/v2":
             return await self._serve_v2(request)
@@ -76,7 +76,8 @@ class OpenAPI:
         return None
 
     def _refresh(self) -> None:
-        """Know which documents there are now. Those that did not change stay as they are."""
+        """Updates the list of documents after a change of resources. Unchanged documents keep their encoded
+        forms."""
         if self._generation == self.resources.generation:
             return
         found = {name: Document(seed) for name, seed in self._seeds().items()}
@@ -193,19 +194,19 @@ def _custom(resources: Resources, group: str, version: str) -> list[Resource]:
 
 
 def _described(resource: Resource) -> list[Any]:
-    """What the document of a custom resource depends on."""
+    """Inputs of the document of a custom resource, for its ETag."""
     version: Any = resource.strategy.version  # type: ignore[attr-defined]
     return [resource.resource, resource.kind, resource.list_kind, resource.namespaced, version.spec]
 
 
 def _release(name: str) -> bytes:
-    """What the document of something built-in depends on."""
+    """Inputs of the document of a built-in group, for its ETag."""
     return f"{__version__} {descriptions.version()} {name}".encode()
 
 
 @cache
 def _built_in_v3(name: str) -> bytes:
-    """Built-in documents are the same for every server of the process. Only served names get here."""
+    """Document of a built-in group, the same for every server of the process. Only served names are passed."""
     kind, _, rest = name.partition("/")
     roots = openapi_paths.root_paths()
     group, _, version = rest.rpartition("/") if kind == "apis" and "/" in rest else ("", "", rest)
@@ -256,7 +257,7 @@ def _form(request: Request, offered: tuple[str, ...]) -> str | None:
 
 
 def conditional(request: Request, headers: Headers, body: bytes, tag: str, modified: int) -> Response:
-    """An answer of which a client may have a copy already, or want a part only."""
+    """Response with ETag: 304 if the client's copy is current, 206 for a single byte range."""
     own = request.headers
     tagged: Headers = [(b"ETag", f'"{tag}"'.encode())] if tag else []
     if _is_current(own, tag, modified):
@@ -291,7 +292,7 @@ def _is_current(headers: dict[str, str], tag: str, modified: int) -> bool:
 
 
 def _range(header: str, size: int) -> tuple[int, int] | None:
-    """The first and last byte of a single range; anything else is answered in full."""
+    """First and last byte of a single range; None for anything else, which gets the full body."""
     unit, _, span = header.partition("=")
     start, dash, end = span.strip().partition("-")
     if unit != "bytes" or not dash or not (start + end).isdecimal():

@@ -1,4 +1,4 @@
-"""The parameters of operations: their types, and under which names OpenAPI v2 documents share them."""
+"""Parameters of OpenAPI operations: their types, and the names under which v2 documents share them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LIST = (
     "watch",
 )
 WATCH = ("allowWatchBookmarks", "watch")
-"""Of these, what only makes sense for a watch."""
+"""Parameters of LIST that only a watch uses."""
 WRITE = ("dryRun", "fieldManager", "fieldValidation")
 PATCH = ("dryRun", "fieldManager:patch", "fieldValidation", "force")
 DELETE = (
@@ -52,7 +52,7 @@ CONNECT: dict[tuple[str, str], tuple[str, ...]] = {
     ("proxy", "NodeProxyOptions"): ("path:node",),
     ("log", "Pod"): _LOG,
 }
-"""What the sub-resources that are no objects take, by their name and kind."""
+"""Parameters of subresources that are not objects, by name and kind."""
 
 _BOOLEANS = frozenset(
     [
@@ -124,8 +124,8 @@ SHARED = {
     "tty:exec": "s0flW37O",
     "watch": "XNNPZGbK",
 }
-"""Parameters that v2 documents hold once, with the ending of the name under which they do. A word after a colon
-tells parameters of one name apart that mean different things."""
+"""Parameters that v2 documents hold once, with the suffix of their shared name. A word after a colon
+distinguishes parameters of the same name with different meanings."""
 
 
 def name_of(parameter: str) -> str:

@@ -1,6 +1,7 @@
-"""The operations that OpenAPI documents describe, derived from what is served; both versions are written from these.
+"""Operations of OpenAPI documents, derived from the served resources. Both v2 and v3 documents are written
+from these.
 
-An operation names types by their OpenAPI name; how references are spelled is for the documents.
+An operation names types by their OpenAPI name; the documents spell the references.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ PATCHES = (
 )
 ANY = ("*/*",)
 TEXT = "string"
-"""Stands for a type where plain text is answered."""
+"""Type of plain-text responses."""
 
 
 @dataclass(slots=True)
@@ -58,12 +59,12 @@ class Operation:
 class Path:
     path: str
     parameters: tuple[str, ...] = ()
-    """Those in the path itself, and what every operation takes."""
+    """Parameters in the path itself, and those that all operations take."""
     operations: list[Operation] = field(default_factory=list)
 
 
 def words(group: str) -> list[str]:
-    """The words of a group's name, as they go into identifiers."""
+    """Words of a group's name for identifiers."""
     return re.split(r"[.-]", group.removesuffix(".k8s.io")) if group else ["core"]
 
 
@@ -82,12 +83,12 @@ def _title(word: str) -> str:
 
 
 def type_name(group: str, version: str, kind: str) -> str:
-    """The OpenAPI name of a built-in kind."""
+    """OpenAPI name of a built-in kind."""
     return catalog.schema_for(group, version, kind).name
 
 
 def custom_name(group: str, version: str, kind: str) -> str:
-    """The OpenAPI name of a custom kind: its group backwards."""
+    """OpenAPI name of a custom kind: the group reversed, then version and kind."""
     return ".".join((*reversed(group.split(".")), version, kind))
 
 
@@ -97,7 +98,7 @@ def resource_paths(resource: Resource) -> Iterator[Path]:
 
 
 _MARKED = ("Namespace", "CustomResourceDefinition")
-"""Kinds that answer a deletion with the object but do not say so."""
+"""Kinds that return the object on deletion, although the reference's document says Status."""
 
 
 class _Describer:
@@ -327,7 +328,7 @@ class _Describer:
 
 
 def group_version_path(group: str, version: str) -> Path:
-    """What lists the resources of a group-version."""
+    """Path that lists the resources of a group-version."""
     root = f"/apis/{group}/{version}/" if group else f"/api/{version}/"
     name = f"get{identifier(group, version)}APIResources"
     return _document(root, name, tag(group, version), "list the resources", META + "APIResourceList")
@@ -339,7 +340,7 @@ def group_path(group: str) -> Path:
 
 
 def root_paths() -> dict[str, Path]:
-    """The documents that belong to no group, by the name under which they are described."""
+    """Documents that belong to no group, by document name."""
     version = _document(
         "/version/",
         "getCodeVersion",

@@ -1,4 +1,4 @@
-"""Types as the two versions of OpenAPI spell them: built-in ones from the catalog, custom ones from definitions."""
+"""Type schemas for OpenAPI v2 and v3: built-in types from the catalog, custom types from CRDs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _OLD_LEAVES = {
     QUANTITY: {"type": "string"},
     INT_OR_STRING: {"type": "string", "format": "int-or-string"},
 }
-"""What version 2 cannot say: that a value is of one of two types."""
+"""Types that v3 describes as a union of two types, which v2 cannot express."""
 _DEFS = "#/definitions/"
 _GVK = "x-kubernetes-group-version-kind"
 _EVERYWHERE = (META + "DeleteOptions", META + "WatchEvent")
-"""Kinds that every group has."""
+"""Kinds that exist in every group."""
 _APART = ("admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io")
-"""Groups of which the documents of custom resources do not know."""
+"""Groups that the documents of custom resources leave out for these kinds."""
 _KNOWN = {
     "": "v1",
     "admission.k8s.io": "v1 v1beta1",
@@ -52,7 +52,7 @@ _KNOWN = {
     "storage.k8s.io": "v1 v1alpha1 v1beta1",
     "storagemigration.k8s.io": "v1beta1",
 }
-"""The groups and versions that such a kind may come in, served or not."""
+"""Groups and versions of these kinds, served or not."""
 _BARE = {
     "io.k8s.api.networking.v1.IngressRule": ("http",),
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps": (
@@ -64,11 +64,12 @@ _BARE = {
         "not",
     ),
 }
-"""Fields that are references and nothing else: nobody described them."""
+"""Fields that the reference writes as a plain reference, because they have no description."""
 
 
 def built_in(name: str, *, group: str | None = None, version: str = "") -> Object:
-    """A built-in type in version 3. Kinds that every group has say so of the group that is described only."""
+    """A built-in type in v3. For kinds of every group, only the core group and the described group are
+    listed."""
     shown = _definition(name)
     if group is not None and name in _EVERYWHERE:
         own = sorted({("", "v1"), (group, version)})
@@ -77,7 +78,7 @@ def built_in(name: str, *, group: str | None = None, version: str = "") -> Objec
 
 
 def beside_custom(name: str) -> Object:
-    """A built-in type in the document of custom resources."""
+    """A built-in type in the document of a custom resource."""
     shown = _definition(name)
     if name in _EVERYWHERE:
         shown[_GVK] = [kind for kind in shown[_GVK] if kind["group"] not in _APART]
@@ -101,7 +102,7 @@ def _kinds(name: str, group_versions: list[tuple[str, str]]) -> list[Object]:
 
 
 def old_built_in(name: str) -> Object:
-    """The same in version 2."""
+    """A built-in type in v2."""
     if name in _OLD_LEAVES:
         return dict(_OLD_LEAVES[name])
     shown = older(_definition(name))
@@ -110,7 +111,8 @@ def old_built_in(name: str) -> Object:
 
 
 def older(value: Any) -> Any:
-    """A part of a type: version 2 knows no defaults here, and plain references where version 3 wraps them."""
+    """Converts a part of a v3 schema to v2: without defaults, and with plain references instead of `allOf`
+    wrappers."""
     if isinstance(value, list):
         return [older(item) for item in value]
     if not isinstance(value, dict):
@@ -129,7 +131,7 @@ def older(value: Any) -> Any:
 
 
 def custom(resource: Resource, *, old: bool = False) -> dict[str, Object]:
-    """The types of a custom resource by name: the kind and its list."""
+    """Schemas of a custom resource by type name: the kind and its list. `old`: for v2."""
     version: Any = resource.strategy.version  # type: ignore[attr-defined]
     schema: Object = (version.spec.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
     extras: Object = {}
@@ -170,7 +172,7 @@ def custom(resource: Resource, *, old: bool = False) -> dict[str, Object]:
 
 
 def _object_fields(metadata: str = "ObjectMeta", *, old: bool) -> Object:
-    """apiVersion, kind and metadata with the descriptions that built-in objects, or lists, have."""
+    """apiVersion, kind and metadata with the descriptions of built-in objects (or lists)."""
     texts = descriptions.of_object_fields("ServiceList" if metadata == "ListMeta" else "ConfigMap")
     reference: Object = {"$ref": (_DEFS if old else openapi.REF) + META + metadata}
     fields: Object = {
@@ -190,7 +192,8 @@ def _of_kind(resource: Resource, kind: str) -> Object:
 
 
 def _embedded(value: Any) -> Any:
-    """A custom schema in version 3: embedded resources have what every object has, unions of two types say so."""
+    """A custom schema in v3. Embedded resources get apiVersion, kind and metadata; int-or-string gets an
+    anyOf."""
     if isinstance(value, list):
         return [_embedded(item) for item in value]
     if not isinstance(value, dict):
@@ -217,7 +220,7 @@ _STRUCTURE = ("type", "properties", "items", "additionalProperties")
 
 
 def _older_custom(schema: Object) -> Object:
-    """A custom schema in version 2, which old clients take literally: what they would misread is left out."""
+    """A custom schema in v2, without keywords and structure that old clients would misread."""
     loose = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("nullable")
     dropped = {*_NOT_OLD, *(_STRUCTURE if loose else ())}
     if schema.get("x-kubernetes-int-or-string"):

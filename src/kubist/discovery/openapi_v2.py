@@ -1,4 +1,4 @@
-"""OpenAPI v2: one document of everything, in the older form that knows less of types."""
+"""OpenAPI v2: one document for all resources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Object = dict[str, Any]
 
 REF = "#/definitions/"
 _BODIES = {META + "DeleteOptions": "body-2Y1dVQaQ", META + "Patch": "body-78PwaGsr"}
-"""Bodies that many operations have, with the names under which they are shared."""
+"""Shared bodies by type, with the names under which the document holds them once."""
 _MEANING = {"200": "OK", "201": "Created", "202": "Accepted", "401": "Unauthorized"}
 
 

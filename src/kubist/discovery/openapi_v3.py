@@ -1,4 +1,4 @@
-"""OpenAPI v3: a document for each group-version, with the types that it refers to."""
+"""OpenAPI v3: one document per group-version, with the schemas that it refers to."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SECURITY = {
 
 
 def document(paths: Iterable[Path], definition: Definition, info: Object = INFO) -> Object:
-    """The document of these paths. `definition` gives a type by its name."""
+    """Document of these paths. `definition` returns the schema of a type by name."""
     shown = {path.path: path_item(path) for path in paths}
     schemas: Object = {}
     wanted = sorted(referred(shown))
@@ -40,7 +40,7 @@ def document(paths: Iterable[Path], definition: Definition, info: Object = INFO)
 
 
 def referred(value: Any) -> set[str]:
-    """The types that a part of a document refers to."""
+    """Names of the types that a part of a document refers to."""
     found: set[str] = set()
     pending = [value]
     while pending:
@@ -56,7 +56,7 @@ def referred(value: Any) -> set[str]:
 
 
 def shared_parameters(path: Path) -> tuple[str, ...]:
-    """What every operation of a path takes is said once, of the path."""
+    """Parameters of the path: those in the path itself, and those that all its operations have."""
     common = set.intersection(*(set(operation.parameters) for operation in path.operations))
     return tuple(sorted({*path.parameters, *common}))
 

@@ -1,4 +1,4 @@
-"""Everything that is served and is not a resource: discovery, version, health, OpenAPI, and the index of paths."""
+"""Handlers of non-resource paths: discovery, version, health, OpenAPI, and the index of paths."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def plain_not_found() -> Response:
 
 
 class Paths:
-    """The paths of one server."""
+    """Non-resource paths of one server."""
 
     def __init__(self, config: Config, resources: Resources, health: Health) -> None:
         self.config = config
         self.resources = resources
         self.health = health
         self.others: dict[str, Callable[[Request], Answer | Awaitable[Answer]]] = {}
-        """Paths that other rooms answer."""
+        """Handlers of further paths, which other modules register."""
         self.openapi = OpenAPI(resources)
         self._aggregation: Aggregation | None = None
         self._aggregated = {
@@ -66,7 +66,7 @@ class Paths:
         }
 
     def merge(self, aggregation: Aggregation) -> None:
-        """Show what others serve among what is served here."""
+        """Adds the groups of aggregated API servers to discovery."""
         self._aggregation = self._aggregated["apis"].aggregation = aggregation
 
     async def answer(self, request: Request, info: RequestInfo, user: User, query: dict[str, str]) -> Answer:
@@ -153,7 +153,8 @@ class Paths:
         return document
 
     def _known(self, group: str, version: str) -> bool:
-        """Whether a version of a custom group exists; of a built-in one that is found out otherwise."""
+        """Whether a version of a custom group exists. True for every version of a built-in group; the caller
+        checks those."""
         return self.resources.of(group, version) is not None or not documents.is_custom(group, self.resources)
 
     def _all(self, request: Request, aggregated: Aggregated, serializer: str) -> Response:
