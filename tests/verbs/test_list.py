@@ -110,6 +110,32 @@ def test_expired_token_is_refused_with_one_to_go_on_with(live: Live) -> None:
     assert contents(items) == contents(wanted)
 
 
+def test_compaction_expires_versions_that_memory_still_holds(live: Live) -> None:
+    """A collection without changes of its own: its window reaches back to any revision."""
+    client = live.client
+    for number in range(9):
+        client.post(MAPS, configmap(f"cm-{number}"))
+    first = client.get(f"{MAPS}?limit=4")
+    client.post("/api/v1/namespaces", {"metadata": {"name": "elsewhere"}})
+    now = version(client.get(MAPS))
+    page = f"{MAPS}?limit=4&continue={quote(first['metadata']['continue'])}"
+    exact = f"{MAPS}?resourceVersionMatch=Exact&resourceVersion="
+    assert [item["metadata"]["name"] for item in client.get(page)["items"]] == [
+        "cm-4",
+        "cm-5",
+        "cm-6",
+        "cm-7",
+    ]
+    live.run(live.server.store.compact(now))
+    refused = client.ask("GET", page)
+    assert (refused.status, refused.json["reason"]) == (410, "Expired")
+    assert client.ask("GET", f"{exact}{version(first)}").status == 410
+    assert client.ask("GET", f"{exact}{now}").status == 200
+    going_on = client.get(f"{MAPS}?limit=4&continue={quote(refused.json['metadata']['continue'])}")
+    assert version(going_on) >= now
+    assert [item["metadata"]["name"] for item in going_on["items"]] == ["cm-4", "cm-5", "cm-6", "cm-7"]
+
+
 def test_exact_list_of_a_forgotten_version_is_gone(live: Live) -> None:
     begin = version(live.client.get(MAPS))
     compacted(live)

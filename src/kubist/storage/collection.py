@@ -243,8 +243,8 @@ class Collection:
     async def past(self, revision: int) -> SortedDict[str, Entry] | Past:
         """Collection as it was at an earlier revision. The result is valid until the next change. Raises
         `Compacted`."""
-        if revision < self.window_start:
-            # A cached past state must not outlive the history of the store.
+        if revision < self.cache.revision:
+            # Compaction ends a revision for all readers, also for collections that have not changed since.
             await self.cache.store.get(self.kind.prefix, revision)
         found = self.at(revision)
         if found is not None:
