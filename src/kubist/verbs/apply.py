@@ -17,9 +17,11 @@ from kubist.schema.catalog import schema_for
 from kubist.schema.decode import restored
 from kubist.schema.leaves import WRAP
 from kubist.turns import away
-from kubist.verbs import body, create, guarded, managed, update
+from kubist.verbs import body, guarded, managed
 from kubist.verbs import scale as scales
 from kubist.verbs.call import Call
+from kubist.verbs.metadata import check_name, match_namespace
+from kubist.verbs.storage_version import is_converted, to_request_version, to_storage_version
 
 Object = dict[str, Any]
 
@@ -29,14 +31,12 @@ async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
     wanted = body.expected(call.resource)
 
     def completed(merged: Object, live: Object | None, created: bool) -> Object:
-        new = _decoded(
-            call, configuration, merged, wanted, None if create.converts(call) else live, new=created
-        )
+        new = _decoded(call, configuration, merged, wanted, None if is_converted(call) else live, new=created)
         call.resource.strategy.default(new)
         return new
 
     async def applied(old: Object | None, fresh: guarded.Fresh) -> Object:
-        live = create.from_storage(call, await fresh()) if old is not None else None
+        live = to_request_version(call, await fresh()) if old is not None else None
         merged = await _merge(call, configuration, live, force, path.reset_fields)
         complain(call, complaints)
         new = await away(call.long, completed, merged, live, old is None)
@@ -45,18 +45,18 @@ async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise call.conflict(call.info.name, why)
         if live is None or call.resource.namespaced:
-            create.match_namespace(call, metadata)
+            match_namespace(call, metadata)
         else:
             metadata.pop("namespace", None)
-        update.check_name(call, metadata)
-        new = create.to_storage(call, new)
+        check_name(call, metadata)
+        new = to_storage_version(call, new)
         objectmeta.deduplicate_owner_references(metadata)
         await call.api.admission.admit(call.context, new, old)
         return new
 
     creates = not call.info.subresource or path.creates or call.resource.strategy.create_on_update
     outcome = await guarded.update(call, path, applied, create_absent=creates, lend=True)
-    return await update.answer(call, outcome, shown)
+    return await guarded.respond(call, outcome, shown)
 
 
 def read(call: Call) -> tuple[Object, list[str]]:

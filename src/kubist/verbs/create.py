@@ -8,18 +8,22 @@ from kubist.codec import negotiate
 from kubist.http.messages import Response
 from kubist.meta import names, objectmeta, status
 from kubist.meta.fields import FieldError
-from kubist.meta.numerals import unsigned
-from kubist.meta.uids import new_uid
 from kubist.resources.strategy import Create, Strategy
 from kubist.schema.catalog import schema_for
 from kubist.storage.cache import Entry
 from kubist.turns import Lengthy, away, elsewhere
 from kubist.verbs import body, managed, options
 from kubist.verbs.call import Call
+from kubist.verbs.metadata import (
+    drop_system_fields,
+    is_stored_version,
+    match_namespace,
+    set_name,
+    set_system_fields,
+)
+from kubist.verbs.storage_version import to_request_version, to_storage_version
 
 Object = dict[str, Any]
-
-SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
 
 async def create(call: Call) -> Response:
@@ -37,11 +41,11 @@ async def create(call: Call) -> Response:
     obj = await elsewhere(_sent, call) if call.long else _sent(call)
     if (pending := managed.tracked(call, obj, None, strategy.reset_fields)) is not None:
         await pending
-    obj = to_storage(call, obj)
+    obj = to_storage_version(call, obj)
     await call.api.admission.admit(call.context, obj, None)
     entry = await insert(call, obj)
     if entry is None:
-        return await call.value(201, from_storage(call, obj), shown)
+        return await call.value(201, to_request_version(call, obj), shown)
     return await call.entry(201, entry, shown)
 
 
@@ -50,7 +54,7 @@ def _sent(call: Call) -> Object:
     obj = body.read(call, body.expected(call.resource))
     call.resource.strategy.default(obj)
     metadata = obj["metadata"]
-    wipe(metadata)
+    drop_system_fields(metadata)
     match_namespace(call, metadata)
     warning = objectmeta.deduplicate_owner_references(metadata)
     if warning:
@@ -71,7 +75,7 @@ async def _post(call: Call, poster: Create) -> Response:
         poster.default(obj)
         metadata = obj["metadata"]
         if not call.info.subresource:
-            wipe(metadata)
+            drop_system_fields(metadata)
         match_namespace(call, metadata)
         if poster.managed:
             managed.track_answer(call, obj, schema, wanted.api_version)
@@ -85,74 +89,11 @@ async def _post(call: Call, poster: Create) -> Response:
 
 
 def _options(call: Call) -> None:
-    """Read the options of the query. A content type that is not supported comes before a wrong option."""
+    """Read the options of the query. An unsupported content type is reported before an invalid option."""
     if not call.query:
         return
     negotiate.content_type(call.request.headers.get("content-type", ""))
-    chosen = options.write_options("CreateOptions", call.query, call.request.query)
-    context = call.context
-    context.dry_run = chosen.dry_run
-    context.field_manager = chosen.field_manager
-    context.field_validation = chosen.field_validation
-
-
-def converts(call: Call) -> bool:
-    """Whether the request's version is not the stored one. (Custom objects are converted as they are opened.)"""
-    return not call.resource.custom and call.resource.api_version != call.resource.storage_version
-
-
-def to_storage(call: Call, obj: Object) -> Object:
-    """An object of the request's version in the stored one, made out of it."""
-    resource = call.resource
-    return resource.strategy.convert(obj, resource.storage_version) if converts(call) else obj
-
-
-def from_storage(call: Call, obj: Object) -> Object:
-    resource = call.resource
-    return resource.strategy.convert(obj, resource.api_version) if converts(call) else obj
-
-
-def wipe(metadata: Object) -> None:
-    for name in SYSTEM_FIELDS:
-        if name in metadata:
-            del metadata[name]
-
-
-def match_namespace(call: Call, metadata: Object) -> None:
-    """The object goes where the URL says; if it says something else itself, it is refused."""
-    if not call.resource.namespaced:
-        metadata.pop("namespace", None)
-        return
-    given = metadata.get("namespace", "")
-    if given and given != call.info.namespace:
-        raise status.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
-    metadata["namespace"] = call.info.namespace
-
-
-def name_it(call: Call, metadata: Object) -> bool:
-    """Make a name from generateName where there is none."""
-    name, prefix = metadata.get("name", ""), metadata.get("generateName")
-    if prefix and not name:
-        name = metadata["name"] = call.resource.strategy.generate_name(prefix)
-        if labels := metadata.get("labels"):
-            # The reference goes on with a copy here: a Job no longer shares the map of its template.
-            metadata["labels"] = dict(labels)
-    call.context.name = name
-    return bool(prefix)
-
-
-def is_version(text: str) -> bool:
-    """Whether an object with this resourceVersion is one that was stored."""
-    number = unsigned(text)
-    return isinstance(number, int) and number > 0
-
-
-def stamp(call: Call, metadata: Object) -> None:
-    """What the system gives a new object."""
-    metadata["uid"] = new_uid()
-    metadata["creationTimestamp"] = call.context.now
+    options.read_write_options(call, "CreateOptions")
 
 
 def prepare(call: Call, strategy: Strategy, obj: Object) -> None:
@@ -204,8 +145,8 @@ async def insert(call: Call, obj: Object) -> Entry | None:
     resource, context = call.resource, call.context
     strategy = resource.strategy
     metadata = obj["metadata"]
-    generated = name_it(call, metadata)
-    stamp(call, metadata)
+    generated = set_name(call, metadata)
+    set_system_fields(call, metadata)
     pending = strategy.before_create(context, obj) if not call.info.subresource else None
     undo = await pending if pending is not None else None
     try:
@@ -216,7 +157,7 @@ async def insert(call: Call, obj: Object) -> Entry | None:
             await elsewhere(check, call, strategy, obj)
         await call.api.admission.validate(context, obj, None)
         settle(call, obj)
-        if not context.dry_run and is_version(metadata.pop("resourceVersion", "")):
+        if not context.dry_run and is_stored_version(metadata.pop("resourceVersion", "")):
             raise status.plain_error("resourceVersion should not be set on objects to be created")
         registry, name = call.api.registry, metadata["name"]
         existing = registry.collection(resource).get(resource.key(call.info.namespace, name))

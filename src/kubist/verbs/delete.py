@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 from kubist.http.messages import Response
 from kubist.meta import status
 from kubist.storage.cache import Entry
-from kubist.verbs import create, deleteoptions
+from kubist.verbs import deleteoptions
 from kubist.verbs.call import Call
-from kubist.verbs.guarded import MODIFIED
+from kubist.verbs.metadata import MODIFIED
 from kubist.verbs.options import DeleteOptions, delete_options
+from kubist.verbs.storage_version import to_request_version
 
 Object = dict[str, Any]
 
@@ -36,7 +37,7 @@ async def delete(call: Call) -> Response:
         code = 202 if options.orphan_dependents is False else 200
         return await call.entry(code, held, shown)
     if resource.strategy.returns_deleted:
-        return await call.value(200, create.from_storage(call, gone), shown)
+        return await call.value(200, to_request_version(call, gone), shown)
     return await call.value(200, deleted_status(call, gone), shown)
 
 

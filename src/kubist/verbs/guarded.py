@@ -12,16 +12,19 @@ from typing import Any
 
 import orjson
 
+from kubist.codec.representation import Representation
 from kubist.filters.attributes import attributes
-from kubist.meta import fields, objectmeta, status
+from kubist.http.messages import Response
+from kubist.meta import objectmeta, status
 from kubist.meta.fields import FieldError
-from kubist.meta.numerals import unsigned
 from kubist.patch.apply import restore_times
-from kubist.resources.strategy import Update
+from kubist.resources.strategy import Scale, Update
 from kubist.storage.cache import Entry
 from kubist.turns import LONG, Lengthy, away, elsewhere
 from kubist.verbs import create
 from kubist.verbs.call import Call
+from kubist.verbs.metadata import carry_over_system_fields, check_resource_version, version_error
+from kubist.verbs.storage_version import is_converted, to_request_version
 
 Object = dict[str, Any]
 Fresh = Callable[[], Awaitable[Object]]
@@ -29,8 +32,6 @@ Fresh = Callable[[], Awaitable[Object]]
 Transform = Callable[[Object | None, Fresh], Awaitable[Object]]
 """Old object (stored version; None: absent), which is left alone, to new one (stored version), mutating admission
 included. They share at most what `Fresh` has lent."""
-
-MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
 class _Altered(Exception):
@@ -46,6 +47,25 @@ class Outcome:
         self.entry = entry
         self.object = obj
         self.created = created
+
+
+def update_target(call: Call) -> Update | Scale:
+    """Strategy that an update, patch or apply goes through: that of the object or of the named subresource."""
+    strategy = call.resource.strategy
+    if not call.info.subresource:
+        return strategy
+    found = strategy.subresources.get(call.info.subresource)
+    if isinstance(found, Update | Scale):
+        return found
+    raise status.method_not_allowed()
+
+
+async def respond(call: Call, outcome: Outcome, shown: Representation) -> Response:
+    """Response of an update, patch or apply: 201 if it created the object."""
+    code = 201 if outcome.created else 200
+    if outcome.entry is not None:
+        return await call.entry(code, outcome.entry, shown)
+    return await call.value(code, to_request_version(call, outcome.object), shown)
 
 
 async def update(
@@ -66,7 +86,7 @@ async def update(
     key = resource.key(call.info.namespace, call.info.name)
     entry = await registry.read(resource, call.info.namespace, call.info.name)
     plain = resource.strategy.conversion is None
-    lend = lend and plain and not create.converts(call)
+    lend = lend and plain and not is_converted(call)
     while True:
         if entry is None:
             try:
@@ -83,7 +103,7 @@ async def update(
             raise _other_uid(call, precondition_uid, old["metadata"].get("uid", ""))
         try:
             new = await transform(old, partial(_lent, old) if lend else partial(call.opened, entry))
-            _check_version(call, new, entry)
+            check_resource_version(call, new, entry)
             outcome = await _write(call, path, entry, new, old, lend)
         except Exception:
             if not (lend and _altered(entry, old)):
@@ -108,9 +128,9 @@ def _altered(entry: Entry, old: Object) -> bool:
 
 async def seen(call: Call, old: Object | None, fresh: Fresh) -> Object | None:
     """The old object in the request's version, to look at."""
-    if old is None or not create.converts(call):
+    if old is None or not is_converted(call):
         return old
-    return create.from_storage(call, await fresh())
+    return to_request_version(call, await fresh())
 
 
 async def _absent(call: Call, transform: Transform, create_absent: bool, uid: str | None) -> Outcome:
@@ -121,7 +141,7 @@ async def _absent(call: Call, transform: Transform, create_absent: bool, uid: st
         raise _other_uid(call, uid, "")
     new = await transform(None, _nothing)
     version = new["metadata"].get("resourceVersion")
-    if version and (why := _unreadable(version)):
+    if version and (why := version_error(version)):
         raise status.plain_error(why)
     asked = replace(attributes(call.user, call.info), verb="create")
     verdict = await call.api.authorization.verdict(asked)
@@ -144,44 +164,6 @@ def _other_uid(call: Call, wanted: str, held: str) -> status.APIError:
     why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {held}"
     where = f"Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
     return call.conflict(call.info.name, f"StorageError: invalid object, {where}")
-
-
-def _unreadable(version: str) -> str:
-    """Why this is no version that any object could have; empty if it is one."""
-    number = unsigned(version)
-    return number if isinstance(number, str) else ""
-
-
-def _check_version(call: Call, new: Object, entry: Entry) -> None:
-    """An object that says which version it is based on must be based on the newest; 409 if it is not."""
-    given = new["metadata"].get("resourceVersion", "")
-    if given == str(entry.revision):
-        return
-    if given not in ("", "0"):
-        if why := _unreadable(given):
-            raise status.plain_error(why)
-        if int(given) != entry.revision:
-            raise call.conflict(call.info.name, MODIFIED)
-    elif not call.resource.strategy.unconditional_update:
-        error = fields.invalid("metadata.resourceVersion", 0, "must be specified for an update")
-        raise status.invalid(call.resource.group, call.resource.resource, call.info.name, [error])
-
-
-def carry_over(new: Object, old: Object) -> None:
-    """Metadata that an update cannot remove or change by leaving it out."""
-    metadata, before = new["metadata"], old["metadata"]
-    for name in ("uid", "deletionGracePeriodSeconds"):
-        if name in before and metadata.get(name) is None:
-            metadata[name] = before[name]
-    if "deletionTimestamp" in before:
-        metadata["deletionTimestamp"] = before["deletionTimestamp"]
-    for name in ("creationTimestamp", "generation", "namespace", "selfLink"):
-        if name in before:
-            metadata[name] = before[name]
-        elif name in metadata:
-            del metadata[name]
-    if "name" not in metadata:
-        metadata["name"] = before["name"]
 
 
 def share_unchanged(new: Object, old: Object) -> None:
@@ -229,7 +211,7 @@ async def _write(
 ) -> Outcome | None:
     """Check and store; None if another write came first."""
     context, resource = call.context, call.resource
-    carry_over(new, old)
+    carry_over_system_fields(new, old)
     pending = path.before_update(context, new, old)
     undo = await pending if pending is not None else None
     try:

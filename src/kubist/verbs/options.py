@@ -12,6 +12,7 @@ from kubist.meta import fields, selectors, status
 from kubist.meta.fields import FieldError, quoted
 from kubist.meta.objectmeta import validate_field_manager
 from kubist.request import query_values, truthy
+from kubist.verbs.call import Call
 
 T = TypeVar("T")
 
@@ -27,6 +28,16 @@ class WriteOptions:
     field_manager: str
     field_validation: str
     force: bool | None = None
+
+
+def read_write_options(call: Call, kind: str, *, apply: bool = False) -> WriteOptions:
+    """Options of a create, update or patch. They are also set in the context of the request."""
+    chosen = write_options(kind, call.query, call.request.query, apply=apply)
+    context = call.context
+    context.dry_run = chosen.dry_run
+    context.field_manager = chosen.field_manager
+    context.field_validation = chosen.field_validation
+    return chosen
 
 
 def write_options(kind: str, query: dict[str, str], raw_query: str, *, apply: bool = False) -> WriteOptions:

@@ -23,8 +23,10 @@ from kubist.schema.node import Schema
 from kubist.schema.order import in_declared_order, with_sorted_keys
 from kubist.turns import away
 from kubist.verbs import apply as apply_verb
-from kubist.verbs import body, create, guarded, managed, options, otherversion, scale, schemes, update
+from kubist.verbs import body, guarded, managed, options, otherversion, scale, schemes
 from kubist.verbs.call import Call
+from kubist.verbs.metadata import check_same_object
+from kubist.verbs.storage_version import is_converted, to_request_version, to_storage_version
 
 Object = dict[str, Any]
 
@@ -140,17 +142,17 @@ class Change:
 
 async def patch(call: Call) -> Response:
     kind = patch_type(call)
-    path = update.way_in(call)
+    path = guarded.update_target(call)
     if isinstance(path, Scale):
         return await _patch_scale(call, path, kind)
     shown = call.negotiate("object")
     apply = kind == APPLY
-    force = _options(call, apply)
+    force = bool(options.read_write_options(call, "PatchOptions", apply=apply).force)
     if apply:
         return await apply_verb.apply(call, path, shown, force)
     change = Change(call, kind)
     wanted = body.expected(call.resource)
-    converted = create.converts(call)
+    converted = is_converted(call)
     reads_version = kind != STRATEGIC and not call.resource.custom
 
     def patched_from(current: Object) -> tuple[Object, bool]:
@@ -171,9 +173,9 @@ async def patch(call: Call) -> Response:
         assert old is not None
         current = await fresh()
         if converted:
-            current = create.from_storage(call, current)
+            current = to_request_version(call, current)
         new, cleared = await away(call.long, patched_from, current)
-        check_identity(call, new, old)
+        check_same_object(call, new, old)
         # Not `current` where `new` shares parts with it: completing `new` may have changed them.
         live = current if converted else old
         if (pending := managed.tracked(call, new, live, path.reset_fields, cleared=cleared)) is not None:
@@ -181,7 +183,7 @@ async def patch(call: Call) -> Response:
         if change.mistaken:
             new["metadata"].pop("managedFields", None)
         if converted:
-            new = create.to_storage(call, new)
+            new = to_storage_version(call, new)
         await call.api.admission.admit(call.context, new, old)
         warning = objectmeta.deduplicate_owner_references(new["metadata"], after_admission=True)
         if warning:
@@ -189,16 +191,13 @@ async def patch(call: Call) -> Response:
         return new
 
     outcome = await guarded.update(call, path, patched, lend=True)
-    return await update.answer(call, outcome, shown)
+    return await guarded.respond(call, outcome, shown)
 
 
 async def _patch_scale(call: Call, path: Scale, kind: str) -> Response:
     shown = call.negotiate("object")
     apply = kind == APPLY
-    chosen = options.write_options("PatchOptions", call.query, call.request.query, apply=apply)
-    context = call.context
-    context.dry_run, context.field_manager = chosen.dry_run, chosen.field_manager
-    context.field_validation = chosen.field_validation
+    chosen = options.read_write_options(call, "PatchOptions", apply=apply)
     wanted = scale.expected_scale()
     if apply:
         return await apply_verb.apply_scale(call, path, shown, bool(chosen.force))
@@ -211,7 +210,7 @@ async def _patch_scale(call: Call, path: Scale, kind: str) -> Response:
         owners = managed.of_scale(call, old, path)
         change.owners = {"managedFields": owners} if owners else {}
         new = decode(change, wanted, change(live))
-        check_identity(call, new, old)
+        check_same_object(call, new, old)
         return new
 
     return await scale.write(call, path, patched, shown, None)
@@ -234,15 +233,6 @@ def patch_type(call: Call) -> str:
         "415: Unsupported Media Type",
         {},
     )
-
-
-def _options(call: Call, apply: bool) -> bool:
-    chosen = options.write_options("PatchOptions", call.query, call.request.query, apply=apply)
-    context = call.context
-    context.dry_run = chosen.dry_run
-    context.field_manager = chosen.field_manager
-    context.field_validation = chosen.field_validation
-    return bool(chosen.force)
 
 
 def _object(value: Any) -> Object:
@@ -351,14 +341,3 @@ def _complete(change: Change, new: Object, resource: Resource) -> None:
         resource.strategy.default(new)
     except status.APIError as error:
         raise change.invalid(error.message) from None
-
-
-def check_identity(call: Call, new: Object, old: Object) -> None:
-    """A patch may not make an object another one."""
-    metadata, before = new["metadata"], old["metadata"]
-    where = before.get("namespace", "")
-    if call.resource.namespaced and metadata.setdefault("namespace", where) != where:
-        raise status.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
-    update.check_name(call, metadata)

@@ -9,31 +9,22 @@ from kubist.http.messages import Response
 from kubist.jsontext import json
 from kubist.jsontext.errors import DecodeError
 from kubist.meta import objectmeta, status
-from kubist.resources.strategy import Scale, Update
+from kubist.resources.strategy import Scale
 from kubist.turns import away
-from kubist.verbs import body, create, guarded, managed, options, scale, schemes
+from kubist.verbs import body, guarded, managed, options, scale, schemes
 from kubist.verbs.call import Call
+from kubist.verbs.metadata import check_name, match_namespace
+from kubist.verbs.storage_version import to_storage_version
 
 Object = dict[str, Any]
 
 
-def way_in(call: Call) -> Update | Scale:
-    """Through what the request writes: the object itself or one of its sub-resources."""
-    strategy = call.resource.strategy
-    if not call.info.subresource:
-        return strategy
-    found = strategy.subresources.get(call.info.subresource)
-    if isinstance(found, (Update, Scale)):
-        return found
-    raise status.method_not_allowed()
-
-
 async def update(call: Call) -> Response:
-    path = way_in(call)
+    path = guarded.update_target(call)
     if isinstance(path, Scale):
         return await _update_scale(call, path)
     shown = call.negotiate("object")
-    _options(call)
+    options.read_write_options(call, "UpdateOptions")
     obj, cleared = await away(call.long, _read, call)
     metadata = obj["metadata"]
     unused: Object | None = obj
@@ -45,7 +36,7 @@ async def update(call: Call) -> Response:
         live = await guarded.seen(call, old, fresh)
         if (pending := managed.tracked(call, new, live, path.reset_fields, cleared=cleared)) is not None:
             await pending
-        new = create.to_storage(call, new)
+        new = to_storage_version(call, new)
         await call.api.admission.admit(call.context, new, old)
         return new
 
@@ -56,12 +47,12 @@ async def update(call: Call) -> Response:
         create_absent=call.resource.strategy.create_on_update,
         precondition_uid=metadata.get("uid"),
     )
-    return await answer(call, outcome, shown)
+    return await guarded.respond(call, outcome, shown)
 
 
 async def _update_scale(call: Call, path: Scale) -> Response:
     shown = call.negotiate("object")
-    _options(call)
+    options.read_write_options(call, "UpdateOptions")
     try:
         new = body.read(call, scale.expected_scale())
     except status.APIError as error:
@@ -70,7 +61,7 @@ async def _update_scale(call: Call, path: Scale) -> Response:
         # The scheme of custom resources holds options alone.
         why = f'no kind is registered for the type v1.Scale in scheme "{schemes.CUSTOM}"'
         raise status.bad_request(why) from None
-    create.match_namespace(call, new["metadata"])
+    match_namespace(call, new["metadata"])
     check_name(call, new["metadata"])
 
     async def replaced(_old: Object) -> Object:
@@ -90,19 +81,12 @@ def _sent(call: Call) -> Object:
     obj = body.read(call, body.expected(call.resource))
     call.resource.strategy.default(obj)
     metadata = obj["metadata"]
-    create.match_namespace(call, metadata)
+    match_namespace(call, metadata)
     check_name(call, metadata)
     warning = objectmeta.deduplicate_owner_references(metadata)
     if warning:
         call.context.warn(warning)
     return obj
-
-
-async def answer(call: Call, outcome: guarded.Outcome, shown: Any) -> Response:
-    code = 201 if outcome.created else 200
-    if outcome.entry is not None:
-        return await call.entry(code, outcome.entry, shown)
-    return await call.value(code, create.from_storage(call, outcome.object), shown)
 
 
 def clears_managers(call: Call, metadata: Object) -> bool:
@@ -116,23 +100,3 @@ def clears_managers(call: Call, metadata: Object) -> bool:
         return False
     sent_metadata = sent.get("metadata") if isinstance(sent, dict) else None
     return isinstance(sent_metadata, dict) and sent_metadata.get("managedFields") == []
-
-
-def check_name(call: Call, metadata: Object) -> None:
-    """The body must be about the object that the URL names."""
-    name = metadata.get("name", "")
-    if not name:
-        raise status.bad_request(
-            f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided"
-        )
-    if name != call.info.name:
-        message = f"the name of the object ({name}) does not match the name on the URL ({call.info.name})"
-        raise status.bad_request(message)
-
-
-def _options(call: Call) -> None:
-    chosen = options.write_options("UpdateOptions", call.query, call.request.query)
-    context = call.context
-    context.dry_run = chosen.dry_run
-    context.field_manager = chosen.field_manager
-    context.field_validation = chosen.field_validation

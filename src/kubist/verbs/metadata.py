@@ -1,0 +1,121 @@
+"""Metadata steps of the write path: names, namespaces, system fields and resource versions of written objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.meta import fields, status
+from kubist.meta.numerals import unsigned
+from kubist.meta.uids import new_uid
+from kubist.storage.cache import Entry
+from kubist.verbs.call import Call
+
+Object = dict[str, Any]
+
+SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def drop_system_fields(metadata: Object) -> None:
+    """Drop the fields of a new object that only the server sets."""
+    for name in SYSTEM_FIELDS:
+        if name in metadata:
+            del metadata[name]
+
+
+def set_name(call: Call, metadata: Object) -> bool:
+    """Generate a name from generateName if the object has none. Returns whether generateName is set."""
+    name, prefix = metadata.get("name", ""), metadata.get("generateName")
+    if prefix and not name:
+        name = metadata["name"] = call.resource.strategy.generate_name(prefix)
+        if labels := metadata.get("labels"):
+            # The reference goes on with a copy here: a Job no longer shares the map of its template.
+            metadata["labels"] = dict(labels)
+    call.context.name = name
+    return bool(prefix)
+
+
+def set_system_fields(call: Call, metadata: Object) -> None:
+    """Set the uid and the creation time of a new object."""
+    metadata["uid"] = new_uid()
+    metadata["creationTimestamp"] = call.context.now
+
+
+def match_namespace(call: Call, metadata: Object) -> None:
+    """Set the namespace of the URL; 400 if the object names another one."""
+    if not call.resource.namespaced:
+        metadata.pop("namespace", None)
+        return
+    given = metadata.get("namespace", "")
+    if given and given != call.info.namespace:
+        raise status.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    metadata["namespace"] = call.info.namespace
+
+
+def check_name(call: Call, metadata: Object) -> None:
+    """Check that the object has the name of the URL; 400 otherwise."""
+    name = metadata.get("name", "")
+    if not name:
+        raise status.bad_request(
+            f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided"
+        )
+    if name != call.info.name:
+        message = f"the name of the object ({name}) does not match the name on the URL ({call.info.name})"
+        raise status.bad_request(message)
+
+
+def check_same_object(call: Call, new: Object, old: Object) -> None:
+    """Check that a patch changed neither the name nor the namespace; 400 otherwise."""
+    metadata, before = new["metadata"], old["metadata"]
+    where = before.get("namespace", "")
+    if call.resource.namespaced and metadata.setdefault("namespace", where) != where:
+        raise status.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    check_name(call, metadata)
+
+
+def carry_over_system_fields(new: Object, old: Object) -> None:
+    """Copy the system fields that an update can neither change nor remove from the stored object."""
+    metadata, before = new["metadata"], old["metadata"]
+    for name in ("uid", "deletionGracePeriodSeconds"):
+        if name in before and metadata.get(name) is None:
+            metadata[name] = before[name]
+    if "deletionTimestamp" in before:
+        metadata["deletionTimestamp"] = before["deletionTimestamp"]
+    for name in ("creationTimestamp", "generation", "namespace", "selfLink"):
+        if name in before:
+            metadata[name] = before[name]
+        elif name in metadata:
+            del metadata[name]
+    if "name" not in metadata:
+        metadata["name"] = before["name"]
+
+
+def is_stored_version(text: str) -> bool:
+    """Whether a resourceVersion is a positive number, as that of a stored object."""
+    number = unsigned(text)
+    return isinstance(number, int) and number > 0
+
+
+def version_error(version: str) -> str:
+    """Error text for a malformed resourceVersion; empty if it is well-formed."""
+    number = unsigned(version)
+    return number if isinstance(number, str) else ""
+
+
+def check_resource_version(call: Call, new: Object, entry: Entry) -> None:
+    """Optimistic locking: 409 if the new object has a resourceVersion that is not the stored one."""
+    given = new["metadata"].get("resourceVersion", "")
+    if given == str(entry.revision):
+        return
+    if given not in ("", "0"):
+        if why := version_error(given):
+            raise status.plain_error(why)
+        if int(given) != entry.revision:
+            raise call.conflict(call.info.name, MODIFIED)
+    elif not call.resource.strategy.unconditional_update:
+        error = fields.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+        raise status.invalid(call.resource.group, call.resource.resource, call.info.name, [error])
