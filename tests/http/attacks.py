@@ -1,7 +1,7 @@
-"""Attacks by one anonymous connection, and a server process whose memory and latency they are judged by.
+"""Attacks by one anonymous connection, and a server process whose memory and latency are measured.
 
-An attack is a function that is given a `Victim`; `Victim.suffer` runs it and measures. Attacks are bounded in size and
-in time, and end quietly when the server hangs up.
+An attack is a function that gets a `Victim`. `Victim.suffer` runs it and measures. Attacks are bounded in size
+and time, and end quietly when the server closes the connection.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ HOST = b"Host: localhost\r\n"
 
 @dataclass
 class Harm:
-    """`memory`: bytes that the server grew by, at most. `delays`: how long each /livez took meanwhile.
+    """Damage of an attack. `memory`: maximum growth of the server in bytes. `delays`: delay of each /livez
+    request.
 
-    A delay is the processor time, in seconds, that the server used between the request and its answer. On an idle
-    machine that is the latency; on a busy one it is still only what the attack caused.
+    A delay is the processor time, in seconds, that the server used between the request and its response. On an
+    idle machine that is the latency. On a busy machine it still counts only the work that the attack caused.
     """
 
     memory: int
@@ -49,7 +50,7 @@ class Harm:
 
 
 class Victim:
-    """A server process that allows anonymous requests to /livez only, as every server does."""
+    """Server process that allows anonymous requests only to /livez, like every server."""
 
     def __init__(self, server: Running, port: int, pki: Pki) -> None:
         self.server = server
@@ -58,7 +59,7 @@ class Victim:
 
     @property
     def memory(self) -> int:
-        """Resident bytes."""
+        """Resident memory in bytes."""
         for line in Path(f"/proc/{self.server.process.pid}/status").read_text().splitlines():
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) * 1024
@@ -66,7 +67,7 @@ class Victim:
 
     @property
     def processor_time(self) -> float:
-        """Seconds that all threads of the server have used."""
+        """Processor time of all threads of the server, in seconds."""
         tasks = Path(f"/proc/{self.server.process.pid}/task").glob("*/schedstat")
         return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
@@ -80,7 +81,7 @@ class Victim:
         return H2Attacker(self.connect("h2"))
 
     def suffer(self, attack: Callable[[Victim], None]) -> Harm:
-        """Run an attack; what it did to the server."""
+        """Runs an attack and returns its damage."""
         before = self.memory
         harm = Harm(0, [])
         ended = threading.Event()
@@ -95,7 +96,7 @@ class Victim:
         return harm
 
     def _watch(self, harm: Harm, before: int, ended: threading.Event) -> None:
-        """Ask for /livez on a connection that is kept, until the attack is over and once more."""
+        """Requests /livez on one connection until the attack is over, and once more."""
         context = ssl.create_default_context(cafile=self._authority)
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=600, context=context)
         connection.connect()
@@ -112,7 +113,7 @@ class Victim:
 
 @contextlib.contextmanager
 def victim(home: Path, pki: Pki, *flags: str) -> Iterator[Victim]:
-    """A server process."""
+    """Server process."""
     (home / "tokens").write_text(TOKENS)
     common = ["--secure-port=0", "--bind-address=127.0.0.1", "--token-auth-file=tokens", "--data-dir=data"]
     common += [f"--tls-cert-file={pki.path('tls.crt')}", f"--tls-private-key-file={pki.path('tls.key')}"]
@@ -121,7 +122,7 @@ def victim(home: Path, pki: Pki, *flags: str) -> Iterator[Victim]:
 
 
 class H2Attacker:
-    """Raw HTTP/2 frames. What the server sends is read and thrown away, but for windows."""
+    """Client that sends raw HTTP/2 frames. It discards everything from the server except window updates."""
 
     def __init__(self, connection: ssl.SSLSocket) -> None:
         self.socket = connection
@@ -147,7 +148,7 @@ class H2Attacker:
     def headers(
         self, *more: tuple[str, str], method: str = "GET", path: str = "/api", end: bool = True
     ) -> bytes:
-        """The frames of one request's headers."""
+        """Frames with the headers of one request."""
         pairs = [(":method", method), (":path", path), (":scheme", "https"), (":authority", "a"), *more]
         return self.block(self.encoder.encode(pairs), end=end)
 
@@ -161,7 +162,7 @@ class H2Attacker:
         return b"".join(frame(k, f, self.stream, p) for k, f, p in zip(kinds, flags, pieces, strict=True))
 
     def listen(self, seconds: float = 0.0) -> None:
-        """Read what has come: windows that open, and the end."""
+        """Reads pending data: window updates and the end of the connection."""
         deadline = time.monotonic() + seconds
         while not self.closed:
             self.socket.settimeout(max(deadline - time.monotonic(), 0.001))
@@ -192,7 +193,7 @@ class H2Attacker:
 
 
 def headers_out_of_a_table(victim: Victim) -> None:
-    """HPACK: one table entry of 4 KB that each request names 240 times."""
+    """HPACK: one table entry of 4 KB that each request references 240 times."""
     with victim.http2() as client:
         many = [("x-large", "v" * 3900)] * 240
         batch = client.headers(many[0])
@@ -205,7 +206,7 @@ def headers_out_of_a_table(victim: Victim) -> None:
 
 
 def headers_out_of_a_code(victim: Victim) -> None:
-    """HPACK: 900 KB in Huffman code, which takes long to undo."""
+    """HPACK: 900 KB of Huffman code, which is slow to decode."""
     with victim.http2() as client:
         code = b"\x00\x01x" + _length(60_000) + b"\x07" * 60_000
         request = hpack.Encoder().encode([(":method", "GET"), (":path", "/"), (":scheme", "https")])
@@ -215,7 +216,7 @@ def headers_out_of_a_code(victim: Victim) -> None:
 
 
 def headers_without_bodies(victim: Victim) -> None:
-    """250 requests with a megabyte of headers each, none of which ends."""
+    """250 requests with 1 MB of headers each. None of them ends."""
     with victim.http2() as client:
         large = [("x-large", "v" * 3900)] * 240
         client.socket.sendall(b"".join(client.headers(*large, method="POST", end=False) for _ in range(250)))
@@ -223,12 +224,12 @@ def headers_without_bodies(victim: Victim) -> None:
 
 
 def bodies_without_end(victim: Victim) -> None:
-    """100 bodies of 2.9 MB, each but for its last byte."""
+    """100 bodies of 2.9 MB, each without its last byte."""
     _upload(victim, b"x" * 16_384)
 
 
 def bodies_in_tiny_frames(victim: Victim) -> None:
-    """Bodies of two bytes a frame."""
+    """Bodies with two bytes per frame."""
     _upload(victim, b"xy")
 
 
@@ -278,7 +279,7 @@ def header_without_end(victim: Victim) -> None:
 
 
 def repeated_headers(victim: Victim) -> None:
-    """HTTP/1.1: 4,000 headers of one name, again and again."""
+    """HTTP/1.1: 4,000 headers with one name, repeatedly."""
     request = b"GET /api HTTP/1.1\r\n" + HOST + (b"X: " + b"a" * 200 + b"\r\n") * 4000 + b"\r\n"
     _again(victim, request)
 
@@ -308,7 +309,7 @@ def _drain(client: ssl.SSLSocket) -> None:
 
 
 def made_up_methods(victim: Victim) -> None:
-    """Many methods, on as many connections as they take: each connection is closed after its first answer."""
+    """Many invented methods on many connections, because each connection is closed after its first response."""
     ended = time.monotonic() + SECONDS
     number = 0
     while time.monotonic() < ended:
@@ -335,7 +336,7 @@ def long_methods(victim: Victim) -> None:
 
 
 def large_headers_that_are_parsed(victim: Victim) -> None:
-    """HTTP/1.1: headers that the application takes apart."""
+    """HTTP/1.1: headers that the application parses."""
     ended = time.monotonic() + SECONDS
     names = (b"Accept", b"Accept-Encoding", b"Authorization", b"Sec-WebSocket-Protocol", b"Content-Type")
     for name in names:
@@ -360,7 +361,7 @@ def flood_of_windows(victim: Victim) -> None:
 
 
 def _length(number: int, huffman: int = 0x80) -> bytes:
-    """A string's length as HPACK writes it."""
+    """Length of a string in HPACK's encoding."""
     out = bytearray([huffman | 0x7F])
     number -= 0x7F
     while number >= 0x80:

@@ -25,21 +25,21 @@ def serving(site: Site, pki: Pki) -> Iterator[Serving]:
 
 @pytest.fixture(params=["uvloop", "asyncio"])
 def either(request: pytest.FixtureRequest, site: Site, pki: Pki) -> Iterator[Serving]:
-    """The server on either event loop."""
+    """Server on either event loop."""
     with Serving(site, pki, use_uvloop=request.param == "uvloop") as running:
         yield running
 
 
 @pytest.fixture(params=["tls", "plain"])
 def strict(request: pytest.FixtureRequest, site: Site, pki: Pki) -> Iterator[Serving]:
-    """A server with sizes that a test can reach, with and without TLS."""
+    """Server with size limits that a test can reach, with and without TLS."""
     with Serving(site, pki if request.param == "tls" else None, limits=SMALL) as running:
         yield running
 
 
 @pytest.fixture(params=["tls", "plain"])
 def hasty(request: pytest.FixtureRequest, site: Site, pki: Pki) -> Iterator[Serving]:
-    """A server with timeouts that a test can reach, with and without TLS."""
+    """Server with timeouts that a test can reach, with and without TLS."""
     with Serving(site, pki if request.param == "tls" else None, limits=SHORT) as running:
         yield running
 

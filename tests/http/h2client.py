@@ -1,4 +1,4 @@
-"""An HTTP/2 client for the tests, on the `h2` package, one socket and no threads."""
+"""HTTP/2 client for tests, on the `h2` package, with one socket and no threads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RawFrame = tuple[int, int, bytes]
 
 
 def frames_in(data: bytes) -> list[RawFrame]:
-    """The frames of `data` as kind, stream and payload."""
+    """Frames of `data` as type, stream and payload."""
     frames = []
     while len(data) >= 9:
         end = 9 + int.from_bytes(data[:3], "big")
@@ -72,7 +72,7 @@ class H2Client:
             self.socket.sendall(data)
 
     def send(self, method: str, path: str, body: bytes | None = None, extra: Pairs | None = None) -> int:
-        """Start a request; its stream. A body that does not fit the windows is sent as they open."""
+        """Starts a request and returns its stream. A body larger than the windows is sent as they open."""
         stream = self.h2.get_next_available_stream_id()
         headers = [(":method", method), (":path", path), (":scheme", "https"), (":authority", "localhost")]
         self.h2.send_headers(stream, headers + (extra or []), end_stream=body is None)
@@ -139,7 +139,7 @@ class H2Client:
         return self.finish(self.send(method, path, body, extra))
 
     def hear_out(self) -> None:
-        """Read until the server closes."""
+        """Reads until the server closes."""
         try:
             while not self.closed:
                 self.receive()

@@ -1,4 +1,4 @@
-"""A transport on real sockets for the tests: the server in a thread of its own, the client in the test's."""
+"""Transport on real sockets for tests: the server in its own thread, the client in the thread of the test."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Pki:
 
 
 class Site:
-    """The application under test: what it was asked, and a few paths with known answers."""
+    """Application under test: records its requests and serves a few paths with known responses."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
@@ -115,7 +115,7 @@ class Site:
         raise RuntimeError("broken")
 
     async def do_status(self, request: Request) -> Answer:
-        """A status that the query names."""
+        """Response with the status in the query."""
         return Response(int(request.query), JSON, b"{}")
 
     async def do_status_stream(self, request: Request) -> Answer:
@@ -143,7 +143,7 @@ class Site:
 
 
 class Serving:
-    """`HttpServer` at work in a background thread."""
+    """`HttpServer` in a background thread."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class Serving:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
 
     def call(self, function: Callable[..., T], *arguments: object) -> T:
-        """Run on the loop's thread; its result."""
+        """Runs a function on the thread of the loop and returns its result."""
         future: Future[T] = Future()
 
         def run() -> None:
@@ -205,7 +205,7 @@ class Serving:
         return (context or self.pki.client()).wrap_socket(raw, server_hostname="127.0.0.1")
 
     def exchange(self, data: bytes) -> bytes:
-        """Send `data`, read until the server closes."""
+        """Sends `data` and reads until the server closes."""
         with self.socket() as client:
             client.sendall(data)
             return read_all(client)

@@ -1,4 +1,4 @@
-"""One anonymous connection can neither fill the memory of a server nor keep it from answering others."""
+"""One anonymous connection can neither fill the memory of a server nor block other clients."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_one_connection_does_little_harm(attacked: Victim, attack: Callable[[Vic
 def answers(
     attacked: Victim, *headers: tuple[str, str], path: str = "/livez", method: str = "GET"
 ) -> list[int]:
-    """The kinds of the frames with which the server answers two requests, and the end of the connection."""
+    """Types of the frames that answer two requests, and whether the connection ended."""
     with attacked.http2() as client:
         client.socket.sendall(client.headers(*headers, path=path, method=method))
         kinds = []
@@ -44,8 +44,8 @@ def answers(
         return [kind for kind in kinds if kind in (Kind.HEADERS, Kind.GOAWAY)]
 
 
-def test_http2_connections_of_strangers_take_one_request(attacked: Victim) -> None:
-    """As kube-apiserver does (UnauthenticatedHTTP2DOSMitigation), also for requests that are allowed."""
+def test_anonymous_http2_connection_ends_after_one_request(attacked: Victim) -> None:
+    """Same as kube-apiserver (UnauthenticatedHTTP2DOSMitigation), also for allowed requests."""
     for path in ("/livez", "/api/v1/pods"):
         assert answers(attacked, path=path) == [Kind.HEADERS, Kind.GOAWAY]
     assert answers(attacked, ("authorization", "Bearer nobody")) == [Kind.HEADERS, Kind.GOAWAY]
@@ -53,7 +53,7 @@ def test_http2_connections_of_strangers_take_one_request(attacked: Victim) -> No
     assert answers(attacked, ("authorization", f"Bearer {TOKEN}")) == [Kind.HEADERS, Kind.HEADERS]
 
 
-def test_metrics_stay_small_whatever_methods_are_made_up(attacked: Victim, server_pki: Pki) -> None:
+def test_unknown_methods_do_not_grow_the_metrics(attacked: Victim, server_pki: Pki) -> None:
     client = Client(attacked.port, server_pki)
     client.ask("GET", "/metrics")
     attacked.suffer(made_up_methods)

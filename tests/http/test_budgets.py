@@ -1,4 +1,4 @@
-"""Memory and turns of the event loop that one connection may have."""
+"""Limits of one connection on memory and on turns of the event loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kubist.http.messages import Answer, Request, Response
 POST = [(":method", "POST"), *REQUEST[1:]]
 
 
-def test_small_pieces_of_a_body_are_joined_as_they_come() -> None:
+def test_small_pieces_of_a_body_are_joined() -> None:
     body: Pieces = []
     for number in range(10_000):
         add(body, b"%04d" % number)
@@ -32,7 +32,7 @@ def test_small_pieces_of_a_body_are_joined_as_they_come() -> None:
     assert joined([]) == b"" and type(joined([bytearray(b"a")])) is bytes
 
 
-def test_header_list_is_counted_as_the_protocol_says() -> None:
+def test_header_list_size_is_counted_by_the_rfc() -> None:
     headers = [(b"x-name", b"value"), (b"x-name", b"value"), (b":method", b"GET")]
     found, size = Decoder(1000, 10).decode(hpack.Encoder().encode(headers))
     assert found == headers and size == sum(len(name) + len(value) + 32 for name, value in headers)
@@ -51,7 +51,7 @@ def test_repeated_headers_are_joined_in_linear_time() -> None:
 
 
 class Turns(Site):
-    """Notes in which turn of the event loop each request came."""
+    """Records the turn of the event loop in which each request came."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ def test_batch_of_requests_is_spread_over_turns(pki: Pki) -> None:
 
 
 def test_large_headers_are_spread_over_turns(pki: Pki) -> None:
-    """One table entry of 4 KB, named 100 times a request: 400 KB of headers out of a few bytes."""
+    """One table entry of 4 KB that each request references 100 times: 400 KB of headers from a few bytes."""
     site = Turns()
     encoder = hpack.Encoder()
     first = encoder.encode([*REQUEST, ("x-large", "v" * 3900)])
@@ -97,7 +97,7 @@ def test_large_headers_are_spread_over_turns(pki: Pki) -> None:
     assert max(count for turn, count in site.begun.items() if turn > 1) <= 2
 
 
-def test_long_header_blocks_are_decoded_elsewhere_and_in_order(pki: Pki) -> None:
+def test_long_header_blocks_are_decoded_in_a_thread_in_order(pki: Pki) -> None:
     encoder = hpack.Encoder()
     blocks = [
         encoder.encode([*REQUEST[:1], (":path", f"/{number}"), *REQUEST[2:], ("x-long", "long" * size)])
@@ -116,7 +116,7 @@ def test_long_header_blocks_are_decoded_elsewhere_and_in_order(pki: Pki) -> None
     assert [len(request.headers["x-long"]) for request in site.requests] == [4, 36_000, 8, 32_000, 12]
 
 
-def test_a_broken_long_header_block_ends_the_connection(pki: Pki) -> None:
+def test_invalid_long_header_block_ends_the_connection(pki: Pki) -> None:
     broken = block(*REQUEST) + b"\x00\x01x" + b"\x7f\xe1\xbb\x01" + b"v" * 30_000
     data = OPEN + frame(Kind.HEADERS, Flag.END_STREAM, 1, broken[:16_000])
     data += frame(Kind.CONTINUATION, 4, 1, broken[16_000:])
@@ -147,7 +147,7 @@ def test_headers_of_unanswered_requests_are_bounded(pki: Pki) -> None:
 
 
 class Open:
-    """Uploads on one connection that a test feeds by hand."""
+    """Uploads on one connection that a test sends step by step."""
 
     def __init__(self, client: H2Client, count: int, size: int, stop: int, *, declared: bool) -> None:
         self.client = client
@@ -161,7 +161,7 @@ class Open:
         client.flush()
 
     def push(self) -> bool:
-        """Send what the windows allow, a frame a stream in turns. False: nothing more is allowed."""
+        """Sends what the windows allow, one frame per stream in turns. False: no window is open."""
         client, moved = self.client, False
         for stream, sent in self.sent.items():
             room = min(client.h2.local_flow_control_window(stream), 16_384, self.stop - sent)
@@ -191,7 +191,7 @@ def test_large_bodies_share_a_budget_and_all_arrive(pki: Pki, declared: bool) ->
     assert [len(request.body) for request in site.requests] == [size] * 20
 
 
-def test_bodies_that_never_end_hold_no_more_than_the_budget(pki: Pki) -> None:
+def test_endless_bodies_stay_within_the_budget(pki: Pki) -> None:
     site = Site()
     with Serving(site, pki) as serving, H2Client(serving) as client:
         uploads = Open(client, 100, 2_900_000, 2_899_999, declared=True)
@@ -209,7 +209,7 @@ def test_bodies_that_never_end_hold_no_more_than_the_budget(pki: Pki) -> None:
     assert not site.requests
 
 
-def test_abandoned_upload_returns_its_share(pki: Pki) -> None:
+def test_abandoned_upload_releases_its_budget(pki: Pki) -> None:
     limits = Limits(body_bytes=500_000, connection_body_bytes=500_000)
     with Serving(Site(), pki, limits=limits) as serving, H2Client(serving) as client:
         for _ in range(5):
@@ -240,7 +240,7 @@ def test_padding_is_returned_to_the_window(pki: Pki) -> None:
         assert len(client.finish(stream).body) == 100_000
 
 
-def test_uploads_after_a_goaway_do_not_break_the_others(pki: Pki) -> None:
+def test_uploads_after_goaway_do_not_break_other_streams(pki: Pki) -> None:
     class Last(Site):
         async def __call__(self, request: Request) -> Answer:
             request.retires = request.path == "/hello"

@@ -1,4 +1,4 @@
-"""Requests with long and ever different parts leave little behind in the memory of a server process."""
+"""Requests with long and ever different parts leave little in the memory of a server process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Headers = dict[str, str]
 
 
 class Process:
-    """A server process, and one connection to it at a time."""
+    """Server process with at most one connection."""
 
     def __init__(self, pki: Pki) -> None:
         self._ca = str(pki.path("ca.crt"))
@@ -53,7 +53,7 @@ class Process:
         return found
 
     def ask(self, method: str, path: str, headers: Headers | None = None, body: Any = None) -> int:
-        """The status of an answer. A refused client finds its connection closed and opens another."""
+        """Status of a response. After a rejection the client opens a new connection."""
         for _ in range(2):
             if self._connection is None:
                 context = ssl.create_default_context(cafile=self._ca)
@@ -73,7 +73,7 @@ class Process:
         return 0
 
     def ask_h2(self, *fields: tuple[str, str]) -> None:
-        """One request on a connection of its own, as plain literals: `h2` takes seconds to compress such headers."""
+        """One request on its own connection, with literal headers, because `h2` takes seconds to compress these."""
         context = ssl.create_default_context(cafile=self._ca)
         context.set_alpn_protocols(["h2"])
         block = b"".join(_literal(name.encode(), value.encode()) for name, value in fields)
@@ -101,7 +101,7 @@ def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 
 def _literal(name: bytes, value: bytes) -> bytes:
-    """A header that is neither indexed nor compressed."""
+    """Header without indexing and without compression."""
     return b"\0" + _sized(name) + _sized(value)
 
 
@@ -117,7 +117,7 @@ def _sized(text: bytes) -> bytes:
 
 
 def _answered(received: bytes) -> bool:
-    """Whether there is a frame with headers, or one that ends the stream or the connection."""
+    """Whether there is a HEADERS frame, or a frame that ends the stream or the connection."""
     return any(kind in (1, 3, 7) for kind, _, _ in frames_in(received))
 
 
@@ -195,7 +195,7 @@ AUTHENTICATED = {
 
 
 @pytest.mark.parametrize("attacks", [ANONYMOUS, AUTHENTICATED], ids=["anonymous", "authenticated"])
-def test_long_parts_of_requests_are_not_kept(process: Process, attacks: dict[str, Any]) -> None:
+def test_long_parts_of_requests_are_not_cached(process: Process, attacks: dict[str, Any]) -> None:
     for attack in attacks.values():
         attack(process, 0)  # loads what is loaded on first use
     before = process.report()
@@ -213,7 +213,7 @@ def test_long_parts_of_requests_are_not_kept(process: Process, attacks: dict[str
 
 
 def test_full_caches_are_small(process: Process) -> None:
-    """Parts just short enough to be kept, and more of them than the caches take."""
+    """Sends more parts, just short enough to be cached, than the caches hold."""
     before = process.report()
     text = "b" * 200
     for number in range(3000):

@@ -1,4 +1,4 @@
-"""Clients that mean harm, or are broken: each gets a plain refusal and costs the others nothing."""
+"""Malicious and broken clients: each gets a plain rejection and does not affect others."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ SMUGGLING = {
 
 
 @pytest.mark.parametrize("shape", SMUGGLING)
-def test_ambiguous_request_is_refused_and_the_connection_closed(
+def test_ambiguous_request_is_rejected_and_the_connection_closed(
     strict: Serving, site: Site, shape: str
 ) -> None:
     data = strict.exchange(SMUGGLING[shape] + b"GET /hello HTTP/1.1\r\n" + HOST + b"\r\n")
@@ -77,19 +77,19 @@ def test_ambiguous_request_is_refused_and_the_connection_closed(
     assert not site.requests
 
 
-def test_other_versions_and_codings_have_their_own_refusals(strict: Serving) -> None:
+def test_unsupported_versions_and_codings_have_their_own_status(strict: Serving) -> None:
     assert strict.exchange(b"GET / HTTP/2.0\r\n" + HOST + b"\r\n").startswith(b"HTTP/1.1 505 ")
     for coding in (b"gzip, chunked", b"identity", b"xchunked"):
         coded = POST + b"Transfer-Encoding: %b\r\n\r\n0\r\n\r\n" % coding
         assert strict.exchange(coded).startswith(b"HTTP/1.1 501 ")
 
 
-def test_refusal_waits_for_the_answers_before_it(strict: Serving) -> None:
+def test_rejection_waits_for_earlier_responses(strict: Serving) -> None:
     data = strict.exchange(b"GET /slow HTTP/1.1\r\n" + HOST + b"\r\n" + b"\0garbage")
     assert data.startswith(b"HTTP/1.1 200 ") and data.index(b"/slow") < data.index(b"HTTP/1.1 400 ")
 
 
-def test_every_split_of_a_request_is_understood(strict: Serving, site: Site) -> None:
+def test_request_is_parsed_with_any_split(strict: Serving, site: Site) -> None:
     request = CHUNKED + b"3;a=b\r\nabc\r\n2\r\nde\r\n0\r\nTrailer: x\r\n\r\n"
     with strict.socket() as client:
         for cut in range(1, len(request), 7):
@@ -108,13 +108,13 @@ def test_every_split_of_a_request_is_understood(strict: Serving, site: Site) -> 
     ],
     ids=["one long header", "many headers", "many long headers"],
 )
-def test_too_large_head_is_refused(strict: Serving, site: Site, head: bytes) -> None:
+def test_too_large_head_is_rejected(strict: Serving, site: Site, head: bytes) -> None:
     data = strict.exchange(b"GET /hello HTTP/1.1\r\n" + HOST + head + b"\r\n")
     assert data.startswith(b"HTTP/1.1 431 ")
     assert not site.requests
 
 
-def test_endless_head_is_refused(strict: Serving) -> None:
+def test_endless_head_is_rejected(strict: Serving) -> None:
     with strict.socket() as client:
         client.sendall(b"GET /hello HTTP/1.1\r\n" + HOST + b"X: ")
         try:
@@ -125,7 +125,7 @@ def test_endless_head_is_refused(strict: Serving) -> None:
         assert read_all(client).startswith(b"HTTP/1.1 431 ")
 
 
-def test_upgrade_without_a_body_is_a_request_like_others(strict: Serving, site: Site) -> None:
+def test_ignored_upgrade_is_served_as_plain_request(strict: Serving, site: Site) -> None:
     upgrade = b"GET /hello HTTP/1.1\r\n" + HOST + UPGRADE % b"h2c"
     close = b"GET /hello HTTP/1.1\r\nConnection: close\r\n" + HOST + b"\r\n"
     for length in (b"", b"Content-Length: 0\r\n"):
@@ -142,7 +142,7 @@ def test_flood_of_upgrades_is_bounded(strict: Serving) -> None:
 
 
 @pytest.mark.parametrize("start", [b"0\r\nTrailer: ", b"3;extension="], ids=["trailer", "chunk extension"])
-def test_endless_part_of_a_chunked_body_is_refused(strict: Serving, site: Site, start: bytes) -> None:
+def test_endless_chunk_extension_or_trailer_is_rejected(strict: Serving, site: Site, start: bytes) -> None:
     with strict.socket() as client:
         client.sendall(CHUNKED + start)
         with contextlib.suppress(OSError):
@@ -152,7 +152,7 @@ def test_endless_part_of_a_chunked_body_is_refused(strict: Serving, site: Site, 
     assert not site.requests
 
 
-def test_body_in_tiny_chunks_is_understood(strict: Serving) -> None:
+def test_body_in_tiny_chunks_is_accepted(strict: Serving) -> None:
     body = b"".join(b"2\r\n%02d\r\n" % (number % 100) for number in range(10_000))
     with strict.socket() as client:
         client.sendall(CHUNKED + body + b"0\r\n\r\n")
@@ -170,7 +170,7 @@ def test_trailers_count_as_headers(strict: Serving) -> None:
 
 @pytest.mark.parametrize("size", [100_001, 1_000_000])
 @pytest.mark.parametrize("framing", ["length", "chunked"])
-def test_application_answers_for_a_body_too_large(
+def test_application_responds_to_a_too_large_body(
     strict: Serving, site: Site, size: int, framing: str
 ) -> None:
     if framing == "length":
@@ -183,14 +183,14 @@ def test_application_answers_for_a_body_too_large(
     assert [(r.body_too_large, r.body) for r in site.requests] == [(True, b"")]
 
 
-def test_body_of_exactly_the_limit_is_taken(strict: Serving, site: Site) -> None:
+def test_body_of_exactly_the_limit_is_accepted(strict: Serving, site: Site) -> None:
     client = strict.http()
     client.request("POST", "/echo", body=b"a" * 100_000)
     assert len(client.getresponse().read()) == 100_000
     client.close()
 
 
-def test_too_large_body_is_refused_before_it_is_sent(strict: Serving) -> None:
+def test_too_large_body_is_rejected_before_it_is_sent(strict: Serving) -> None:
     data = strict.exchange(POST + b"Expect: 100-continue\r\nContent-Length: 999999999\r\n\r\n")
     assert data.startswith(b"HTTP/1.1 413 ")
 
@@ -205,7 +205,7 @@ def test_too_large_body_is_refused_before_it_is_sent(strict: Serving) -> None:
     ],
     ids=["silent", "slow headers", "slow body", "idle"],
 )
-def test_slow_client_is_cut(hasty: Serving, start: bytes, answer: bytes) -> None:
+def test_slow_client_is_disconnected(hasty: Serving, start: bytes, answer: bytes) -> None:
     began = time.monotonic()
     with hasty.socket() as client:
         client.sendall(start)
@@ -213,7 +213,7 @@ def test_slow_client_is_cut(hasty: Serving, start: bytes, answer: bytes) -> None
     assert 0.1 < time.monotonic() - began < 9
 
 
-def test_dripping_client_is_cut(hasty: Serving) -> None:
+def test_client_that_sends_byte_by_byte_is_disconnected(hasty: Serving) -> None:
     began = time.monotonic()
     with hasty.socket() as client:
         try:
@@ -235,7 +235,7 @@ def test_client_that_never_reads_is_cut(hasty: Serving, site: Site) -> None:
             time.sleep(0.02)
 
 
-def test_pipelining_client_that_never_reads_is_not_served_on(strict: Serving, site: Site) -> None:
+def test_pipelining_client_that_never_reads_stops_being_served(strict: Serving, site: Site) -> None:
     with strict.socket() as client:
         client.sendall((b"GET /large?9000000 HTTP/1.1\r\n" + HOST + b"\r\n") * 50)
         time.sleep(0.3)

@@ -17,7 +17,7 @@ LISTS = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(blocks=st.lists(LISTS, max_size=8), table=st.sampled_from([None, 0, 100, 4096]))
-def test_decodes_what_another_encoder_makes(
+def test_decoder_reads_headers_of_the_hpack_package(
     blocks: list[list[tuple[bytes, bytes]]], table: int | None
 ) -> None:
     encoder, decoder = hpack.Encoder(), Decoder(1 << 20, 1000)
@@ -29,7 +29,7 @@ def test_decodes_what_another_encoder_makes(
 
 @settings(max_examples=60, deadline=None)
 @given(headers=LISTS)
-def test_another_decoder_reads_what_is_encoded(headers: list[tuple[bytes, bytes]]) -> None:
+def test_hpack_package_reads_encoded_headers(headers: list[tuple[bytes, bytes]]) -> None:
     data = NO_TABLE + b"".join(encode(name, value) for name, value in headers)
     decoder = hpack.Decoder()
     assert decoder.decode(data, raw=True) == [(name.lower(), value) for name, value in headers]
@@ -37,7 +37,7 @@ def test_another_decoder_reads_what_is_encoded(headers: list[tuple[bytes, bytes]
 
 @settings(max_examples=300, deadline=None)
 @given(block=st.binary(max_size=60))
-def test_any_bytes_are_decoded_or_refused(block: bytes) -> None:
+def test_any_header_block_is_decoded_or_rejected(block: bytes) -> None:
     ours, theirs = Decoder(1 << 20, 1000), hpack.Decoder()
     try:
         expected = theirs.decode(block, raw=True)

@@ -13,7 +13,7 @@ from serving import Pki, Serving, Site, read_all, read_until
 HOST = b"Host: localhost\r\n"
 
 
-def test_answers_get_with_date_length_and_body(either: Serving) -> None:
+def test_get_has_date_length_and_body(either: Serving) -> None:
     client = either.http()
     client.request("GET", "/hello?a=b&c=%20d")
     answer = client.getresponse()
@@ -24,7 +24,7 @@ def test_answers_get_with_date_length_and_body(either: Serving) -> None:
     client.close()
 
 
-def test_request_is_handed_over_raw(serving: Serving, site: Site) -> None:
+def test_application_gets_the_raw_request(serving: Serving, site: Site) -> None:
     client = serving.http()
     client.putrequest("GET", "/hello/a%2Fb?x=%20y&z")
     client.putheader("X-Two", "one")
@@ -70,7 +70,7 @@ def test_no_content_has_no_length(serving: Serving) -> None:
 
 
 @pytest.mark.parametrize("path", ["/large", "/solid"])
-def test_large_answer_arrives_whole(either: Serving, path: str) -> None:
+def test_large_response_arrives_whole(either: Serving, path: str) -> None:
     client = either.http()
     for _ in range(2):
         client.request("GET", f"{path}?7000000")
@@ -78,7 +78,7 @@ def test_large_answer_arrives_whole(either: Serving, path: str) -> None:
     client.close()
 
 
-def test_large_answer_does_not_hold_up_others(serving: Serving) -> None:
+def test_large_response_does_not_delay_others(serving: Serving) -> None:
     lazy = serving.socket()
     lazy.sendall(b"GET /large?30000000 HTTP/1.1\r\n" + HOST + b"\r\n")
     read_until(lazy, b"\r\n\r\n")
@@ -101,7 +101,7 @@ def test_pipelined_requests_are_answered_in_order(either: Serving, site: Site) -
     assert [r.path for r in site.requests] == ["/slow/0", "/echo", "/slow/1", "/slow/2", "/hello"]
 
 
-def test_expect_continue_is_answered_before_the_body(serving: Serving) -> None:
+def test_expect_continue_gets_100_before_the_body(serving: Serving) -> None:
     with serving.socket() as client:
         head = b"POST /echo HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n"
         client.sendall(head + HOST + b"\r\n")
@@ -110,14 +110,14 @@ def test_expect_continue_is_answered_before_the_body(serving: Serving) -> None:
         assert read_all(client).endswith(b"\r\n\r\nok")
 
 
-def test_unknown_expectation_is_refused(serving: Serving) -> None:
+def test_unknown_expectation_is_rejected(serving: Serving) -> None:
     data = serving.exchange(
         b"POST /echo HTTP/1.1\r\nExpect: gold\r\nContent-Length: 2\r\n" + HOST + b"\r\nok"
     )
     assert data.startswith(b"HTTP/1.1 417 ")
 
 
-def test_http_1_0_closes_unless_asked_to_stay(serving: Serving) -> None:
+def test_http_1_0_closes_without_keep_alive(serving: Serving) -> None:
     assert b"Connection: close\r\n" in serving.exchange(b"GET /hello HTTP/1.0\r\n\r\n")
     with serving.socket() as client:
         client.sendall(b"GET /hello HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
@@ -126,7 +126,7 @@ def test_http_1_0_closes_unless_asked_to_stay(serving: Serving) -> None:
         assert b"200 OK" in read_all(client)
 
 
-def test_absolute_form_names_the_path(serving: Serving, site: Site) -> None:
+def test_absolute_form_target_gives_the_path(serving: Serving, site: Site) -> None:
     for target in (b"http://h/hello?q=1", b"http://h?q=1"):
         serving.exchange(b"GET " + target + b" HTTP/1.1\r\nConnection: close\r\n" + HOST + b"\r\n")
     assert [(r.path, r.query) for r in site.requests] == [("/hello", "q=1"), ("/", "q=1")]
@@ -142,7 +142,7 @@ def test_failing_application_answers_500(serving: Serving) -> None:
     client.close()
 
 
-def test_header_values_cannot_end_the_head(serving: Serving) -> None:
+def test_newlines_in_header_values_are_replaced(serving: Serving) -> None:
     client = serving.http()
     client.request("GET", "/inject")
     answer = client.getresponse()
@@ -158,7 +158,7 @@ def test_unsupported_upgrade_is_ignored(serving: Serving) -> None:
     assert data.count(b"HTTP/1.1 200 OK") == 2
 
 
-def test_client_that_leaves_does_not_stop_its_request(serving: Serving, site: Site) -> None:
+def test_request_of_a_disconnected_client_is_finished(serving: Serving, site: Site) -> None:
     client = serving.socket()
     client.sendall(b"GET /slow HTTP/1.1\r\n" + HOST + b"\r\n")
     while not site.requests:
@@ -170,7 +170,7 @@ def test_client_that_leaves_does_not_stop_its_request(serving: Serving, site: Si
     assert site.finished == 1
 
 
-def test_half_closed_plain_client_gets_its_answer(site: Site) -> None:
+def test_half_closed_plain_client_gets_its_response(site: Site) -> None:
     with Serving(site, None) as plain, plain.socket() as client:
         client.sendall(b"GET /slow HTTP/1.1\r\n" + HOST + b"\r\n")
         client.shutdown(1)
@@ -200,7 +200,7 @@ def test_many_clients_at_once(serving: Serving, site: Site) -> None:
     assert not failures and len(site.requests) == 320
 
 
-def test_two_servers_in_one_process_do_not_meet(site: Site, pki: Pki) -> None:
+def test_two_servers_in_one_process_are_independent(site: Site, pki: Pki) -> None:
     other = Site()
     with Serving(site, pki) as one, Serving(other, pki) as two:
         for serving in (one, two):

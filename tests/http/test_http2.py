@@ -32,7 +32,7 @@ def test_get_and_post(either: Serving, site: Site) -> None:
     assert request.connection is site.requests[1].connection
 
 
-def test_client_certificate_reaches_http_2(serving: Serving, site: Site, pki: Pki) -> None:
+def test_http2_request_has_the_client_certificate(serving: Serving, site: Site, pki: Pki) -> None:
     pair = pki.authority.issue_client("jane", ["devs"])
     with H2Client(serving, certificate=pair) as client:
         client.ask("GET", "/hello")
@@ -47,7 +47,7 @@ def test_head_and_no_content_have_no_body(serving: Serving) -> None:
         assert reply.status == 204 and "content-length" not in reply.headers
 
 
-def test_requests_are_answered_at_once_side_by_side(serving: Serving) -> None:
+def test_http2_requests_run_concurrently(serving: Serving) -> None:
     with H2Client(serving) as client:
         began = time.monotonic()
         streams = [client.send("GET", f"/slow/{n}") for n in range(100)]
@@ -60,13 +60,13 @@ def test_requests_are_answered_at_once_side_by_side(serving: Serving) -> None:
 
 @pytest.mark.parametrize("path", ["/large", "/solid"])
 @pytest.mark.parametrize("window", [None, 1000, 1_000_000])
-def test_large_answer_respects_the_windows(either: Serving, path: str, window: int | None) -> None:
+def test_large_response_respects_the_windows(either: Serving, path: str, window: int | None) -> None:
     size = 300_000 if window == 1000 else 3_000_000
     with H2Client(either, window=window) as client:
         assert len(client.ask("GET", f"{path}?{size}").body) == size
 
 
-def test_large_answers_take_turns(serving: Serving) -> None:
+def test_large_responses_take_turns(serving: Serving) -> None:
     with H2Client(serving, window=10_000_000) as client:
         first, second = client.send("GET", "/solid?5000000"), client.send("GET", "/solid?100000")
         client.finish(second)
@@ -74,7 +74,7 @@ def test_large_answers_take_turns(serving: Serving) -> None:
         assert len(client.finish(first).body) == 5_000_000
 
 
-def test_window_opened_later_lets_the_answer_out(serving: Serving) -> None:
+def test_response_continues_when_the_window_opens(serving: Serving) -> None:
     with H2Client(serving, window=0) as client:
         stream = client.send("GET", "/hello")
         client.wait(lambda: client.replies[stream].status == 200)
@@ -86,14 +86,14 @@ def test_window_opened_later_lets_the_answer_out(serving: Serving) -> None:
         assert bytes(client.finish(stream).body) == b'{"hello":"world"}'
 
 
-def test_large_body_is_taken(either: Serving, site: Site) -> None:
+def test_large_body_is_accepted(either: Serving, site: Site) -> None:
     with H2Client(either) as client:
         for _ in range(3):
             body = b"0123456789" * 300_000
             assert client.ask("POST", "/echo", body).body == body
 
 
-def test_body_too_large_is_the_applications_to_refuse(either: Serving, site: Site) -> None:
+def test_application_rejects_a_too_large_http2_body(either: Serving, site: Site) -> None:
     with H2Client(either) as client:
         assert client.ask("POST", "/echo", b"x").status == 201
         stream = client.send("POST", "/echo", b"x" * 4_000_000)
@@ -119,7 +119,7 @@ def test_any_status_of_three_digits_is_sent(serving: Serving) -> None:
 
 
 @pytest.mark.parametrize("path", ["/unsendable", "/status?1000", "/status?-1", "/status_stream?1000"])
-def test_answer_that_cannot_be_sent_resets_its_stream(serving: Serving, site: Site, path: str) -> None:
+def test_invalid_response_resets_its_stream(serving: Serving, site: Site, path: str) -> None:
     with H2Client(serving) as client:
         assert client.ask("GET", path).reset == Error.INTERNAL_ERROR
         assert client.ask("GET", "/hello").status == 200
@@ -127,7 +127,7 @@ def test_answer_that_cannot_be_sent_resets_its_stream(serving: Serving, site: Si
         assert site.stream_stopped.wait(5)
 
 
-def test_answer_that_cannot_be_sent_ends_an_older_connection(serving: Serving) -> None:
+def test_invalid_response_ends_an_http1_connection(serving: Serving) -> None:
     assert serving.exchange(b"GET /unsendable HTTP/1.1\r\nHost: a\r\n\r\n") == b""
 
 
@@ -206,7 +206,7 @@ def test_abort_resets_only_its_stream(serving: Serving, site: Site) -> None:
     assert site.stopped == 1
 
 
-def test_watcher_without_window_shows_in_buffered_and_delays_no_one(serving: Serving, site: Site) -> None:
+def test_watcher_without_window_is_buffered_and_delays_no_other_stream(serving: Serving, site: Site) -> None:
     with H2Client(serving, window=1000, acknowledge=False) as client:
         stream = client.send("GET", "/watch")
         client.wait(lambda: client.replies[stream].status == 200)
@@ -218,7 +218,7 @@ def test_watcher_without_window_shows_in_buffered_and_delays_no_one(serving: Ser
         assert client.ask("GET", "/hello").status == 200
 
 
-def test_request_reset_while_at_work_is_finished_silently(serving: Serving, site: Site) -> None:
+def test_reset_request_is_finished_without_response(serving: Serving, site: Site) -> None:
     with H2Client(serving) as client:
         stream = client.send("GET", "/slow")
         wait_for(lambda: site.requests)
@@ -228,7 +228,7 @@ def test_request_reset_while_at_work_is_finished_silently(serving: Serving, site
         assert client.ask("GET", "/hello").status == 200
 
 
-def test_more_streams_than_allowed_are_refused(site: Site, pki: Pki) -> None:
+def test_streams_above_the_limit_are_refused(site: Site, pki: Pki) -> None:
     with Serving(site, pki, limits=Limits(streams=5)) as serving, H2Client(serving) as client:
         client.ask("GET", "/hello")
         client.h2.remote_settings[3] = 100
@@ -238,7 +238,7 @@ def test_more_streams_than_allowed_are_refused(site: Site, pki: Pki) -> None:
         assert [r.reset for r in replies] == [None] * 5 + [7] * 3
 
 
-def test_reset_requests_still_count_while_at_work(site: Site, pki: Pki) -> None:
+def test_reset_requests_count_against_the_stream_limit(site: Site, pki: Pki) -> None:
     with Serving(site, pki, limits=Limits(streams=5)) as serving, H2Client(serving) as client:
         for _ in range(5):
             client.h2.reset_stream(client.send("GET", "/slow"))
@@ -248,7 +248,7 @@ def test_reset_requests_still_count_while_at_work(site: Site, pki: Pki) -> None:
         assert client.ask("GET", "/hello").status == 200
 
 
-def test_stop_says_goaway_and_finishes(either: Serving, site: Site) -> None:
+def test_stop_sends_goaway_and_finishes_requests(either: Serving, site: Site) -> None:
     with H2Client(either) as client:
         slow, watch = client.send("GET", "/slow"), client.send("GET", "/watch")
         client.wait(lambda: client.replies[watch].status == 200)
@@ -261,7 +261,7 @@ def test_stop_says_goaway_and_finishes(either: Serving, site: Site) -> None:
     assert site.stopped == 1
 
 
-def test_stop_cuts_what_outlasts_the_grace(serving: Serving, site: Site) -> None:
+def test_http2_stop_cuts_requests_after_the_grace_period(serving: Serving, site: Site) -> None:
     with H2Client(serving) as client:
         stream = client.send("GET", "/gate")
         wait_for(lambda: site.gate)

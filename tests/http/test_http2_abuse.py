@@ -1,4 +1,4 @@
-"""HTTP/2 clients that break the protocol or lean on it: the right error code, and nobody else notices."""
+"""HTTP/2 clients that violate or abuse the protocol: they get the right error code, and others are not affected."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ POST = frame(Kind.HEADERS, Flag.END_HEADERS, 1, block((":method", "POST"), *REQU
 
 
 def talk(serving: Serving, data: bytes, *, until: RawFrame | None = None) -> list[RawFrame]:
-    """Send raw frames; what comes back until the server closes, or the frame that is waited for."""
+    """Sends raw frames. Returns the frames received until the server closes or the awaited frame comes."""
     assert serving.pki is not None
     with serving.socket(serving.pki.client(alpn=("h2",))) as client:
         client.settimeout(10)
@@ -131,7 +131,7 @@ FATAL = {
 
 
 @pytest.mark.parametrize("case", FATAL)
-def test_broken_connection_is_ended_with_its_code(shared: Serving, case: str) -> None:
+def test_protocol_error_ends_the_connection_with_its_code(shared: Serving, case: str) -> None:
     data, code = FATAL[case]
     assert goaway_code(talk(shared, data)) == code
 
@@ -192,12 +192,12 @@ def test_malformed_request_resets_its_stream_only(shared: Serving, case: str) ->
         "empty window update", "window overflow", "bad priority",
     ],
 )  # fmt: skip
-def test_broken_stream_is_reset(shared: Serving, data: bytes, code: int) -> None:
+def test_stream_error_resets_the_stream(shared: Serving, data: bytes, code: int) -> None:
     expected = (Kind.RST_STREAM, 1, code.to_bytes(4, "big"))
     assert expected in talk(shared, OPEN + data, until=expected)
 
 
-def test_harmless_oddities_are_ignored(shared: Serving) -> None:
+def test_unknown_and_harmless_frames_are_ignored(shared: Serving) -> None:
     data = OPEN + frame(0x77, 0xFF, 9, b"unknown") + frame(Kind.PRIORITY, 0, 7, bytes(5))
     data += frame(Kind.HEADERS, END | Flag.PADDED | Flag.PRIORITY, 1, b"\x03" + bytes(5) + HEAD + bytes(3))
     data += frame(Kind.HEADERS, 1, 3, HEAD[:7]) + frame(Kind.CONTINUATION, 4, 3, HEAD[7:])
@@ -205,7 +205,7 @@ def test_harmless_oddities_are_ignored(shared: Serving) -> None:
     assert {stream for kind, stream, _ in frames if kind == Kind.DATA} == {1, 3}
 
 
-def test_more_than_the_window_is_an_error(site: Site, pki: Pki) -> None:
+def test_data_beyond_the_window_is_an_error(site: Site, pki: Pki) -> None:
     head = block((":method", "POST"), (":path", "/slow"), *REQUEST[2:], ("content-length", "9999999"))
     data = OPEN + frame(Kind.HEADERS, Flag.END_HEADERS, 1, head) + frame(Kind.DATA, 0, 1, bytes(16_384)) * 17
     expected = (Kind.RST_STREAM, 1, Error.FLOW_CONTROL_ERROR.to_bytes(4, "big"))
@@ -213,7 +213,7 @@ def test_more_than_the_window_is_an_error(site: Site, pki: Pki) -> None:
         assert expected in talk(serving, data, until=expected)
 
 
-def test_slow_clients_are_cut(site: Site, pki: Pki) -> None:
+def test_slow_http2_clients_are_disconnected(site: Site, pki: Pki) -> None:
     starts = {
         "preface": PREFACE[:10],
         "headers": OPEN + frame(Kind.HEADERS, 0, 1, HEAD),
@@ -243,7 +243,7 @@ def test_slow_body_resets_its_stream(site: Site, pki: Pki) -> None:
         assert client.replies[watch].status == 200 and client.replies[watch].reset is None
 
 
-def test_answer_nobody_takes_is_reset(site: Site, pki: Pki) -> None:
+def test_unread_response_is_reset(site: Site, pki: Pki) -> None:
     with (
         Serving(site, pki, limits=SHORT) as serving,
         H2Client(serving, window=10, acknowledge=False) as client,
@@ -263,7 +263,7 @@ def test_client_that_never_reads_is_cut(site: Site, pki: Pki) -> None:
             time.sleep(0.02)
 
 
-def test_random_frames_do_no_harm(shared: Serving, caplog: pytest.LogCaptureFixture) -> None:
+def test_random_frames_do_not_break_the_server(shared: Serving, caplog: pytest.LogCaptureFixture) -> None:
     chance = random.Random(7)
     assert shared.pki is not None
     for _ in range(150):

@@ -1,4 +1,4 @@
-"""Access to OpenSSL through ctypes: used only if everything is as expected."""
+"""Access to OpenSSL through ctypes, which is used only if all checks pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubist.http import openssl
 
 
 def test_tested_python_with_a_shared_openssl_is_reached() -> None:
-    """All releases under test must have the names of authorities and answers of 401."""
+    """All supported Python releases must send the names of authorities and respond 401."""
     if sys.version_info[:2] not in openssl.TESTED or not getattr(_ssl, "__file__", ""):
         pytest.skip("not one of the tested builds")
     try:
@@ -30,21 +30,21 @@ def problem(monkeypatch: pytest.MonkeyPatch, target: object, name: str, value: o
     return found
 
 
-def test_untested_release_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_untested_python_release_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "not tested" in problem(monkeypatch, openssl, "TESTED", ((3, 10),))
 
 
-def test_static_openssl_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_static_openssl_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "statically" in problem(monkeypatch, _ssl, "__file__", "")
 
 
-def test_another_openssl_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_openssl_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     if openssl.library() is None:
         pytest.skip("this Python's OpenSSL cannot be reached")
     assert "another OpenSSL" in problem(monkeypatch, ssl, "OPENSSL_VERSION", "OpenSSL 9.9.9")
 
 
-def test_context_that_reads_differently_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_context_with_unexpected_layout_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     if openssl.library() is None:
         pytest.skip("this Python's OpenSSL cannot be reached")
     other = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

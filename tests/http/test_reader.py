@@ -1,4 +1,4 @@
-"""Headers that a connection has sent before are recognized; nothing that is read depends on it."""
+"""Cached headers of a connection: the parsed request is the same with and without the cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubist.http.reader import Reader, Refusal
 
 
 class _Connection:
-    """What a reader needs of its connection: somebody to hand requests to."""
+    """Connection for a reader: it only collects the requests."""
 
     peer, peer_certificates = ("127.0.0.1", 1), ()
 
@@ -40,7 +40,7 @@ class _Forgetful(Reader):
 
 
 def outcome(kind: type[Reader], pieces: list[bytes]) -> list[Any]:
-    """All that a reader makes of what it is fed, up to the refusal that ends a connection."""
+    """Requests that a reader gets from the data, up to the rejection that ends the connection."""
     connection = _Connection()
     reader = kind(connection)  # type: ignore[arg-type]
     ended = 0
@@ -113,7 +113,7 @@ BODIES = st.sampled_from(
 
 
 @given(st.lists(st.tuples(LINES, HEADS, BODIES), max_size=6), st.lists(st.integers(0, 400), max_size=4))
-def test_a_known_head_is_read_like_a_new_one(sent: list[Any], cuts: list[int]) -> None:
+def test_cached_head_is_parsed_like_a_new_one(sent: list[Any], cuts: list[int]) -> None:
     messages = [message(*one) for one in sent]
     whole = b"".join(messages)
     edges = sorted({0, len(whole), *(cut for cut in cuts if cut < len(whole))})
@@ -123,7 +123,7 @@ def test_a_known_head_is_read_like_a_new_one(sent: list[Any], cuts: list[int]) -
 
 
 @pytest.mark.parametrize("first", [b"abc", b""])
-def test_known_headers_carry_another_request(first: bytes) -> None:
+def test_cached_headers_serve_another_request(first: bytes) -> None:
     head = (b"Host: a", b"Content-Length: %d" % len(first))
     one = message(b"POST /api/v1/pods HTTP/1.1", head, first)
     two = message(b"PUT /api/v1/pods/x?dryRun=All HTTP/1.1", head, first[::-1])

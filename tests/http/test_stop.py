@@ -42,7 +42,7 @@ def test_idle_clients_do_not_delay_stop(either: Serving, alpn: str, monkeypatch:
             read_all(client)
 
 
-def test_last_answer_arrives_whole_when_the_server_stops(either: Serving, site: Site) -> None:
+def test_last_response_arrives_whole_when_the_server_stops(either: Serving, site: Site) -> None:
     size = 3_000_000
     with either.socket() as client:
         client.sendall(b"GET /solid?%d HTTP/1.1\r\n" % size + HOST + b"\r\n")
@@ -74,7 +74,7 @@ def test_streams_end_cleanly(either: Serving, site: Site) -> None:
     assert site.stopped == 1
 
 
-def test_what_outlasts_the_grace_is_cut(either: Serving, site: Site) -> None:
+def test_stop_cuts_requests_after_the_grace_period(either: Serving, site: Site) -> None:
     with either.socket() as client:
         client.sendall(b"GET /gate HTTP/1.1\r\n" + HOST + b"\r\n")
         wait_for(lambda: site.gate)
@@ -83,7 +83,7 @@ def test_what_outlasts_the_grace_is_cut(either: Serving, site: Site) -> None:
     assert site.finished == 0
 
 
-def test_request_whose_client_has_left_is_finished_first(either: Serving, site: Site) -> None:
+def test_stop_waits_for_requests_of_disconnected_clients(either: Serving, site: Site) -> None:
     with either.socket() as client:
         client.sendall(b"GET /slow HTTP/1.1\r\n" + HOST + b"\r\n")
         wait_for(lambda: site.requests)
@@ -112,7 +112,7 @@ def test_taken_port_is_an_error(serving: Serving, site: Site) -> None:
         serving.run(HttpServer(site).start("127.0.0.1", serving.port))
 
 
-def test_stop_under_load_answers_every_accepted_request(serving: Serving, site: Site) -> None:
+def test_stop_under_load_responds_to_every_accepted_request(serving: Serving, site: Site) -> None:
     answered: list[int] = []
 
     def work() -> None:

@@ -32,7 +32,7 @@ def test_events_arrive_as_they_are_written(either: Serving, site: Site) -> None:
     client.close()
 
 
-def test_writes_of_one_turn_leave_together(serving: Serving, site: Site) -> None:
+def test_writes_of_one_turn_are_sent_together(serving: Serving, site: Site) -> None:
     with serving.socket() as client:
         client.sendall(WATCH)
         read_until(client, b"\r\n\r\n")
@@ -63,7 +63,7 @@ def test_abort_cuts_the_connection(serving: Serving, site: Site) -> None:
     assert site.stream_stopped.wait(20) and site.stopped == 1
 
 
-def test_watcher_that_does_not_read_shows_in_buffered(either: Serving, site: Site) -> None:
+def test_slow_watcher_increases_buffered(either: Serving, site: Site) -> None:
     with either.socket() as client:
         client.sendall(WATCH)
         read_until(client, b"\r\n\r\n")
@@ -88,21 +88,21 @@ def test_http_1_0_stream_ends_with_the_connection(serving: Serving, site: Site) 
         assert read_all(client) == b"event\n"
 
 
-def test_head_of_a_stream_starts_nothing(serving: Serving, site: Site) -> None:
+def test_head_request_does_not_start_the_stream(serving: Serving, site: Site) -> None:
     with serving.socket() as client:
         client.sendall(b"HEAD /watch HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         assert b"200 OK" in read_all(client)
     assert not site.writers and site.stopped == 1
 
 
-def test_disconnect_is_noticed_behind_a_pipelined_request(serving: Serving, site: Site) -> None:
+def test_disconnect_is_detected_behind_a_pipelined_request(serving: Serving, site: Site) -> None:
     with serving.socket() as client:
         client.sendall(WATCH + WATCH)
         read_until(client, b"\r\n\r\n")
     assert site.stream_stopped.wait(20) and site.stopped == 1
 
 
-def test_request_after_a_stream_waits_its_turn(serving: Serving, site: Site) -> None:
+def test_request_after_a_stream_waits_for_its_end(serving: Serving, site: Site) -> None:
     with serving.socket() as client:
         client.sendall(WATCH + b"GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         read_until(client, b"\r\n\r\n")

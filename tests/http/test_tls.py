@@ -36,7 +36,7 @@ def answered(serving: Serving, context: ssl.SSLContext) -> bool:
 
 @pytest.fixture(params=["openssl", "fallback"])
 def tuned(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether this Python's OpenSSL is reached through ctypes. The fallback is tested everywhere."""
+    """Whether OpenSSL is reached through ctypes in this Python. The fallback is tested everywhere."""
     if request.param == "fallback":
         monkeypatch.setattr(openssl, "library", lambda: None)
     elif openssl.library() is None:
@@ -48,13 +48,13 @@ def der(pair: Pair) -> bytes:
     return ssl.PEM_cert_to_DER_cert(pair.cert_pem.decode())
 
 
-def test_client_certificate_is_handed_on(either: Serving, site: Site, pki: Pki) -> None:
+def test_application_gets_the_client_certificate(either: Serving, site: Site, pki: Pki) -> None:
     pair = pki.authority.issue_client("jane", ["devs", "system:masters"])
     assert b"200 OK" in ask(either, pki.client(certificate=pair))
     assert site.requests[0].peer_certificates[0] == der(pair)
 
 
-def test_intermediate_certificates_are_handed_on(tuned: bool, site: Site, pki: Pki) -> None:
+def test_application_gets_intermediate_certificates(tuned: bool, site: Site, pki: Pki) -> None:
     pair = pki.authority.issue_client("jane")
     with_issuer = pair._replace(cert_pem=pair.cert_pem + pki.authority.cert_pem)
     with Serving(site, pki) as serving:
@@ -79,7 +79,7 @@ def test_certificate_of_an_unknown_authority_reaches_the_application_unverified(
 
 
 def test_client_must_hold_the_key_of_its_certificate(tuned: bool, pki: Pki) -> None:
-    """A stolen certificate is useless without its key, also where the handshake accepts any issuer."""
+    """A stolen certificate is useless without its key, even if the handshake accepts any issuer."""
     own = pki.authority.issue_client("thief")
     stolen = next(
         pair
@@ -178,7 +178,7 @@ def test_openssl_client_cannot_resume(serving: Serving, tmp_path: Path, version:
     assert b"\nNew, TLS" in second and b"\nReused, TLS" not in second
 
 
-def test_old_tls_is_refused(serving: Serving, pki: Pki) -> None:
+def test_old_tls_is_rejected(serving: Serving, pki: Pki) -> None:
     context = pki.client()
     with pytest.warns(DeprecationWarning, match="TLSv1_1"):
         context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -264,7 +264,7 @@ def test_leaf_in_a_bundle_is_trusted(serving: Serving, pki: Pki) -> None:
     assert not context.verify_flags & ssl.VERIFY_X509_STRICT
 
 
-def test_authority_survives_saving(tmp_path: Path, pki: Pki) -> None:
+def test_saved_authority_can_be_loaded(tmp_path: Path, pki: Pki) -> None:
     cert, key = tmp_path / "deep" / "ca.crt", tmp_path / "deep" / "ca.key"
     new_authority("kept").save(cert, key)
     assert stat.S_IMODE(os.stat(key).st_mode) == 0o600
@@ -279,6 +279,6 @@ def test_authority_survives_saving(tmp_path: Path, pki: Pki) -> None:
     assert [str(address) for address in names.get_values_for_type(x509.IPAddress)] == ["10.0.0.1"]
 
 
-def test_serving_does_not_load_cryptography() -> None:
+def test_serving_does_not_import_cryptography() -> None:
     program = "import sys, kubist.http, kubist.http.certificates; sys.exit('cryptography' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -61,7 +61,7 @@ def test_each_write_is_a_message(either: Serving, site: Site) -> None:
     assert site.stopped == 1
 
 
-def test_other_content_is_binary(serving: Serving, site: Site) -> None:
+def test_websocket_message_of_other_content_is_binary(serving: Serving, site: Site) -> None:
     with serving.socket() as client:
         upgrade(client, b"/binary")
         serving.call(site.writers[0].write, b"\0\1")
@@ -72,7 +72,7 @@ def test_other_content_is_binary(serving: Serving, site: Site) -> None:
     ("offered", "chosen"),
     [(b"v1.test, other", b"v1.test"), (b"v1.test, v2.test", b"v2.test"), (b"other", None)],
 )
-def test_sub_protocol_is_the_one_the_application_likes_best(
+def test_websocket_subprotocol_is_the_preferred_one(
     serving: Serving, offered: bytes, chosen: bytes | None
 ) -> None:
     with serving.socket() as client:
@@ -83,7 +83,7 @@ def test_sub_protocol_is_the_one_the_application_likes_best(
             assert b"Sec-WebSocket-Protocol: " + chosen + b"\r\n" in head
 
 
-def test_ping_is_answered_and_messages_are_ignored(serving: Serving, site: Site) -> None:
+def test_websocket_ping_gets_pong_and_messages_are_ignored(serving: Serving, site: Site) -> None:
     with serving.socket() as client:
         upgrade(client)
         for byte in masked(0x01, b"frag") + masked(0x80, b"ment") + masked(0x82, b"z" * 300):
@@ -93,7 +93,7 @@ def test_ping_is_answered_and_messages_are_ignored(serving: Serving, site: Site)
     assert site.stream_stopped.wait(20) and site.stopped == 1
 
 
-def test_client_may_close(serving: Serving, site: Site) -> None:
+def test_websocket_client_may_close(serving: Serving, site: Site) -> None:
     with serving.socket() as client:
         upgrade(client)
         client.sendall(masked(0x88, b"\x03\xe9bye"))
@@ -131,18 +131,18 @@ def test_protocol_errors_close_with_their_code(serving: Serving, site: Site, dat
 
 
 @pytest.mark.parametrize("key", [b"", b"short", b"!!!!"])
-def test_malformed_handshake_is_refused(serving: Serving, site: Site, key: bytes) -> None:
+def test_malformed_websocket_handshake_is_rejected(serving: Serving, site: Site, key: bytes) -> None:
     with serving.socket() as client:
         assert upgrade(client, key=key).startswith(b"HTTP/1.1 400 ")
     wait_for(lambda: site.stopped == 1)
 
 
-def test_plain_answer_to_an_upgrade_is_plain(serving: Serving) -> None:
+def test_plain_response_to_an_upgrade_stays_plain(serving: Serving) -> None:
     with serving.socket() as client:
         assert upgrade(client, b"/hello").startswith(b"HTTP/1.1 200 ")
 
 
-def test_stop_says_goodbye(serving: Serving, site: Site) -> None:
+def test_stop_closes_websockets_cleanly(serving: Serving, site: Site) -> None:
     with serving.socket() as client:
         upgrade(client)
         wait_for(lambda: site.writers)

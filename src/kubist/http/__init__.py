@@ -1,4 +1,5 @@
-"""TLS, HTTP/1.1 and HTTP/2: bytes to requests and answers to bytes. Knows nothing about Kubernetes."""
+"""HTTP transport: TLS, HTTP/1.1, HTTP/2 and WebSocket. Turns bytes into requests and responses into bytes.
+Knows nothing about Kubernetes."""
 
 from kubist.http.limits import Limits
 from kubist.http.server import HttpServer

@@ -1,4 +1,4 @@
-"""HTTP/1.1 responses of other servers, as a client reads them: the head, and the body in pieces."""
+"""Parser for HTTP/1.1 responses of other servers: the head, and the body in pieces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 PIECE = 64 << 10
 HEAD_LIMIT = 10 << 20
-"""Most bytes of all heads of one response, as in Go's HTTP client."""
+"""Maximum bytes of all heads of one response, as in Go's HTTP client."""
 SWITCHING = 101
 _IS_STATUS = re.compile(rb"[1-9][0-9]{2}").fullmatch
 _IS_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
@@ -21,15 +21,17 @@ class Head:
     status: int
     headers: list[tuple[str, str]]
     keeps: bool = False
-    """Whether the server speaks a version of HTTP in which connections are kept."""
+    """Whether the server's HTTP version keeps connections open (HTTP/1.1)."""
 
     def get(self, name: str) -> str:
         return next((value for known, value in self.headers if known.lower() == name), "")
 
 
 async def read_head(reader: asyncio.StreamReader, line: bytes) -> Head:
-    """The first head that is not merely informational, of which `line` is the first line; ValueError if it is not
-    HTTP. Statuses have three digits and are passed on even if nobody knows them, as by Go's reverse proxy."""
+    """Head of the response, without 1xx heads. `line` is its first line. ValueError if it is not HTTP.
+
+    Any status of three digits is accepted, as in Go's reverse proxy.
+    """
     left = HEAD_LIMIT
     while True:
         first = line.split(None, 2)
@@ -55,7 +57,7 @@ async def read_head(reader: asyncio.StreamReader, line: bytes) -> Head:
 
 
 async def pieces(reader: asyncio.StreamReader, head: Head) -> AsyncIterator[bytes]:
-    """The body as it arrives; IncompleteReadError if it ends too early."""
+    """Body in pieces, as it arrives. IncompleteReadError if it ends too early."""
     if "chunked" in head.get("transfer-encoding").lower():
         while left := _number((await reader.readline()).split(b";")[0].strip(), 16):
             while left:
@@ -79,7 +81,7 @@ async def pieces(reader: asyncio.StreamReader, head: Head) -> AsyncIterator[byte
 
 
 def _number(digits: bytes, base: int) -> int:
-    """A size. Python's own reading would also take signs, underscores and spaces."""
+    """Size of a body. int() alone would also accept signs, underscores and spaces."""
     if not digits.isalnum():
         raise ValueError("malformed size of an HTTP body")
     return int(digits, base)

@@ -1,4 +1,4 @@
-"""Large bodies in pieces that the transport likes: neither thousands of tiny writes nor one huge one."""
+"""Bodies in pieces of a size that suits the transport: neither thousands of tiny writes nor one huge write."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ WINDOW = 256 * 1024
 _SMALL = 512
 
 Pieces = list[bytes | bytearray]
-"""A body as it arrives."""
+"""Pieces of a body, as received."""
 
 
 def add(body: Pieces, piece: bytes) -> None:
-    """Append a piece. Small ones are joined as they come: kept apart, each would cost 50 bytes more."""
+    """Appends a piece. Small pieces are joined, because a separate object costs about 50 bytes more."""
     if len(piece) >= _SMALL:
         body.append(piece)
     elif body and isinstance(body[-1], bytearray):
@@ -32,7 +32,7 @@ def size(chunks: list[bytes]) -> int:
 
 
 def windows(head: bytes, body: bytes | list[bytes], window: int = WINDOW) -> Iterator[bytes]:
-    """`head` and `body` as pieces of about `window` bytes; only small chunks are copied together."""
+    """`head` and `body` in pieces of about `window` bytes. Only small chunks are copied."""
     chunks = [head, body] if isinstance(body, bytes) else [head, *body]
     ends = list(accumulate(map(len, chunks)))
     start = sent = 0

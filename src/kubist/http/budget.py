@@ -1,7 +1,7 @@
-"""Memory that the unanswered requests of one HTTP/2 connection may hold together: headers and bodies.
+"""Memory budget of one HTTP/2 connection for the headers and bodies of unanswered requests.
 
-Every body may have one window's worth of bytes. A larger body reserves the rest first, so bodies that were let in can
-always be completed; those that find no room wait in order.
+Every body may have the bytes of its initial window. A larger body first reserves the rest, so an admitted body
+can always be completed. Bodies without room wait in order.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from kubist.http.http2 import Http2
 
 _PADDING = 256
-"""Most bytes of padding in a frame. They are returned to the window, but it must have room for them until then."""
+"""Maximum padding of a frame, in bytes. The window gets it back, but must have room for it until then."""
 
 
 class Budget:
-    """`_heads` and `_bodies` are the bytes that are still free."""
+    """Free bytes for headers (`_heads`) and bodies (`_bodies`) of a connection."""
 
     __slots__ = ("_bodies", "_connection", "_heads", "_waiting")
 
@@ -38,7 +38,7 @@ class Budget:
         self._heads -= exchange.head_size
 
     def widen(self, exchange: Exchange) -> None:
-        """Let the client send the rest of a body, now or when there is room for it."""
+        """Lets the client send the rest of a body, now or when the budget has room."""
         if exchange.reserved or exchange.waits:
             return
         needed = self._needed(exchange)
@@ -52,7 +52,7 @@ class Budget:
             self._reserve(exchange, needed)
 
     def release(self, exchange: Exchange) -> None:
-        """Return all that a request held, and let those go on that wait for it."""
+        """Releases everything that a request reserved, and admits waiting bodies."""
         self._heads += exchange.head_size
         exchange.head_size = 0
         if exchange.reserved or self._waiting:

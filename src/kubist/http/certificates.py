@@ -1,6 +1,6 @@
-"""Certificates for a server that nobody configured: an authority, server and client certificates under it.
+"""Certificates for a server without configured ones: a CA, and server and client certificates signed by it.
 
-`cryptography` is loaded only when a certificate is made.
+`cryptography` is imported only when a certificate is created.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CLOCK_SKEW = datetime.timedelta(minutes=5)
 
 
 class Pair(NamedTuple):
-    """A certificate and its private key, both PEM."""
+    """Certificate and private key, both in PEM."""
 
     cert_pem: bytes
     key_pem: bytes
@@ -33,13 +33,13 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """A certificate authority. The key may be of any kind that `cryptography` can sign with."""
+    """Certificate authority. `cryptography` must be able to sign with its key; any key type is allowed."""
 
     cert_pem: bytes
     key_pem: bytes
 
     def issue_server(self, names: Sequence[str], *, days: int = _LEAF_DAYS) -> Pair:
-        """A serving certificate for `names`, host names and IP addresses."""
+        """Serving certificate for `names` (host names and IP addresses)."""
         from cryptography import x509
         from cryptography.x509.oid import ExtendedKeyUsageOID
 
@@ -53,7 +53,7 @@ class Authority:
     def issue_client(
         self, common_name: str, organizations: Sequence[str] = (), *, days: int = _LEAF_DAYS
     ) -> Pair:
-        """A client certificate: the user `common_name`, of the groups `organizations`."""
+        """Client certificate for the user `common_name` in the groups `organizations`."""
         from cryptography.x509.oid import ExtendedKeyUsageOID
 
         return self._issue(_builder(_name(common_name, organizations), days), ExtendedKeyUsageOID.CLIENT_AUTH)
@@ -112,7 +112,7 @@ def load_authority(cert_file: Path, key_file: Path) -> Authority:
 
 
 def save(pair: Pair, cert_file: Path, key_file: Path) -> None:
-    """Write both files whole, the key first."""
+    """Writes both files atomically, the key first."""
     files.write(key_file, pair.key_pem)
     files.write(cert_file, pair.cert_pem)
 

@@ -1,4 +1,4 @@
-"""TLS versions and cipher suites by the names that kube-apiserver's flags have for them."""
+"""TLS versions and cipher suites by their names in kube-apiserver's flags."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ SUITES = {
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256": "ECDHE-ECDSA-AES128-SHA256",
     "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256": "ECDHE-RSA-AES128-SHA256",
 }
-"""Suites of TLS 1.2 and their names in OpenSSL."""
+"""TLS 1.2 cipher suites and their names in OpenSSL."""
 TLS13_SUITES = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
-"""Suites of TLS 1.3. They are always on, as in kube-apiserver; naming them changes nothing."""
+"""TLS 1.3 cipher suites. They are always enabled, as in kube-apiserver; naming them in the flag has no effect."""
 
 
 def minimum_version(name: str) -> ssl.TLSVersion:
-    """The lowest version to offer, of `--tls-min-version`."""
+    """Minimum TLS version for the value of `--tls-min-version`."""
     if not name:
         return ssl.TLSVersion.TLSv1_2
     if name in OLD_VERSIONS:
@@ -47,7 +47,7 @@ def minimum_version(name: str) -> ssl.TLSVersion:
 
 
 def openssl_ciphers(names: tuple[str, ...]) -> str:
-    """OpenSSL's list for the suites of `--tls-cipher-suites`; empty for its own choice."""
+    """OpenSSL's cipher list for the suites of `--tls-cipher-suites`. Empty: OpenSSL's default."""
     for name in names:
         if name not in SUITES and name not in TLS13_SUITES:
             raise ValueError(

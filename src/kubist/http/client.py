@@ -1,4 +1,4 @@
-"""A small HTTPS client for calls that the server makes itself (webhooks, issuers), on kept connections."""
+"""Small HTTPS client for the server's own calls (webhooks, token issuers), on pooled connections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubist.http.pool import LIMIT, Connection, Pool, Where, begin, may_be_kept
 
 
 class CallFailed(Exception):
-    """No usable answer: not reached, not trusted, too slow, or not HTTP. `passing`: it may be there the next time."""
+    """Call without a usable response: connection, TLS, timeout or HTTP error. `passing`: a retry may succeed."""
 
     def __init__(self, why: str, *, passing: bool = False) -> None:
         super().__init__(why)
@@ -31,8 +31,11 @@ async def post(
     headers: dict[str, str] | None = None,
     pool: Pool | None = None,
 ) -> tuple[int, bytes]:
-    """POST a JSON body; the status and the body of the answer. `host` and `port` say where to connect if that
-    is not where the URL points, `server_hostname` whom the certificate must name. `pool` keeps the connection."""
+    """POSTs a JSON body and returns status and body of the response.
+
+    `host` and `port` override the address in the URL. `server_hostname` is the name that the certificate must
+    have. `pool` keeps the connection open.
+    """
     told = {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers or {})}
     return await _call("POST", url, body, context, timeout, host, port, server_hostname, told, pool)
 
@@ -46,7 +49,7 @@ async def get(
     headers: dict[str, str] | None = None,
     pool: Pool | None = None,
 ) -> tuple[int, bytes]:
-    """The status and the body of what is at a URL. `pool` keeps the connection."""
+    """GETs a URL and returns status and body of the response. `pool` keeps the connection open."""
     return await _call("GET", url, b"", context, timeout, "", None, server_hostname, headers or {}, pool)
 
 
@@ -89,7 +92,7 @@ async def _call(
 
 
 def explain(error: Exception, where: str) -> str:
-    """Why a call to `where` failed, in the words that operators search for."""
+    """Error message for a failed call to `where`, in the words of Go's HTTP client."""
     if isinstance(error, TimeoutError):
         return "context deadline exceeded"
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -106,7 +109,7 @@ _OUT_OF_TIME = (9, 10)
 
 
 def _distrust(error: ssl.SSLCertVerificationError) -> str:
-    """Why a certificate was not believed."""
+    """Error message for a certificate that failed verification."""
     if error.verify_code in _UNKNOWN_AUTHORITY:
         return "certificate signed by unknown authority"
     if error.verify_code in _OUT_OF_TIME:

@@ -1,4 +1,4 @@
-"""What every connection has, whichever HTTP it speaks, and what the connections of one server share."""
+"""Base class of HTTP/1.1 and HTTP/2 connections, and the state that the connections of one server share."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ log = logging.getLogger("kubist.http")
 NEVER = float("inf")
 _KEEPALIVE_SECONDS = 180
 _FAREWELL_SECONDS = 0.5
-"""How long a client that is cut off has to read the last answer."""
+"""Seconds that a client has to read the last response before its connection is cut."""
 _DRAIN_SECONDS = 0.02
 
 
 class Host:
-    """One server as its connections see it."""
+    """State of one server that its connections share."""
 
     __slots__ = (
         "application",
@@ -50,14 +50,15 @@ class Host:
         self.quiet = asyncio.Event()
 
     def tick(self) -> None:
-        """Renew the clock and cut the connections that are past their deadline."""
+        """Updates the clock and closes connections past their deadline."""
         self.now = now = self.loop.time()
         self.date = date_line()
         for connection in [c for c in self.connections if now > c.deadline or now > c.stall_deadline]:
             connection.expire()
 
     def adopt(self, task: asyncio.Task[None]) -> None:
-        """Keep a task that outlives its connection: what the client asked for is still done."""
+        """Keeps a task that outlives its connection, because the request of a disconnected client is still
+        finished."""
         if not task.done():
             self.orphans.add(task)
             task.add_done_callback(self._done)
@@ -67,18 +68,18 @@ class Host:
         self.left()
 
     def left(self) -> None:
-        """A connection or an orphan has gone: is the server, when it stops, empty now?"""
+        """Sets `quiet` if the server is stopping and the last connection or orphaned task has ended."""
         if self.stopping and not self.connections and not self.orphans:
             self.quiet.set()
 
     def failure(self, request: Request) -> Response:
-        """The answer to a request on which the application failed, with the exception at hand."""
+        """Response 500 for an exception in the application. Must be called while the exception is handled."""
         log.exception("the application failed on %s %s", request.method, request.path)
         return Response(500, [])
 
 
 class _Gone(asyncio.Transport):
-    """In place of the transport of a lost connection."""
+    """Replacement for the transport of a lost connection."""
 
     def is_closing(self) -> bool:
         return True
@@ -101,7 +102,7 @@ _GONE = _Gone()
 
 
 class Connection(asyncio.Protocol):
-    """A client's connection. `deadline`: when the client must have sent what it is expected to send."""
+    """Connection of a client. `deadline`: loop time by which the client must have sent the data it owes."""
 
     __slots__ = (
         "deadline", "host", "lost", "peer", "peer_certificates", "scratch", "stall_deadline", "tls", "transport",
@@ -143,8 +144,8 @@ class Connection(asyncio.Protocol):
             self.host.adopt(task)
         self.host.connections.discard(self)
         self.host.left()
-        # The transport holds this connection. What holds each other waits for the garbage collector, which comes
-        # seldom: a flood of short connections would fill the memory first.
+        # The transport references this connection. Without this, each cycle would wait for the garbage
+        # collector, which runs seldom: a flood of short connections would fill the memory first.
         self.transport = _GONE
         self.tls = None
 
@@ -157,8 +158,9 @@ class Connection(asyncio.Protocol):
         self.stall_deadline = NEVER
 
     def close(self, *, hurry: bool = False) -> None:
-        """Close once everything is sent. In a hurry, or to stop, do not wait for the client to agree."""
-        # Closing twice would make asyncio's TLS transport deaf to `abort`.
+        """Closes the connection after everything is sent. With `hurry`, or when the server stops, does not wait
+        for the client."""
+        # Closing twice would make asyncio's TLS transport ignore `abort`.
         if not self.transport.is_closing():
             self.transport.close()
         if self.host.stopping:
@@ -167,7 +169,7 @@ class Connection(asyncio.Protocol):
             self.host.loop.call_later(_FAREWELL_SECONDS, self._hang_up)
 
     def _stop_reading(self) -> None:
-        """Once everything is sent, do as if the client had closed its side too: TLS waits for that."""
+        """Shuts down the read side after everything is sent, because TLS waits for the client to close."""
         if self.lost:
             return
         if self.transport.get_write_buffer_size():
@@ -181,15 +183,15 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
 
     def expire(self) -> None:
-        """The deadline has passed."""
+        """Handles a passed deadline."""
         self.transport.abort()
 
     def shutdown(self) -> None:
-        """Finish what is under way, take nothing new, close."""
+        """Finishes the current requests, accepts no new ones, and closes."""
         raise AssertionError("every connection says how it ends")
 
     def tasks(self) -> list[asyncio.Task[None]]:
-        """The requests being answered."""
+        """Tasks of the requests under way."""
         return []
 
 

@@ -1,6 +1,6 @@
-"""One HTTP/2 stream: a request as it arrives and its answer as the client's windows let it out.
+"""Exchange: one HTTP/2 stream with its request and its response.
 
-The connection owns the windows and the order of sending; an exchange knows what it has left to send.
+The connection owns the flow-control windows and the order of sending. The exchange knows its unsent data.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 
 class Exchange:
-    """A request and its answer; for a `Stream` also the writer that the application is given.
+    """Request and response of a stream. For a `Stream` it is also the writer that the application gets.
 
-    `reserved`: bytes of the connection's body budget that its body has. `waits`: it needs some and has none yet.
+    `reserved`: bytes of the connection's body budget that the body has reserved. `waits`: the body waits for
+    the budget.
     """
 
     __slots__ = (
@@ -87,13 +88,13 @@ class Exchange:
         try:
             self._reply(answer)
         except Exception:
-            log.exception("answering %s %s failed", self.request.method, self.request.path)
+            log.exception("sending the response to %s %s failed", self.request.method, self.request.path)
             self._connection.reset(self.id, Error.INTERNAL_ERROR)
             if isinstance(answer, Stream) and self._stream is None:
                 stop(answer)
 
     def receive(self, content: bytes) -> None:
-        """Add to the body."""
+        """Adds a piece to the body."""
         self.body_size += len(content)
         add(self.body, content)
 
@@ -131,7 +132,7 @@ class Exchange:
             self._refill()
         connection.outbox.queue(self)
 
-    # What is left to send
+    # Unsent data
 
     @property
     def empty(self) -> bool:
@@ -139,11 +140,11 @@ class Exchange:
 
     @property
     def complete(self) -> bool:
-        """Nothing is left, and nothing will come."""
+        """Whether everything is sent and no more data will follow."""
         return self._ended and self._offset >= len(self._chunk) and not self._pending
 
     def take(self, limit: int) -> bytes:
-        """The next bytes, at most `limit` of them."""
+        """Next bytes, at most `limit`."""
         if self._offset >= len(self._chunk):
             self._refill()
         chunk, offset = self._chunk, self._offset
@@ -172,7 +173,7 @@ class Exchange:
         else:
             self._chunk = b""
 
-    # The writer of a stream
+    # Writer of a stream
 
     @property
     def buffered(self) -> int:
@@ -199,7 +200,7 @@ class Exchange:
             self._connection.cancel(self)
 
     def left(self) -> None:
-        """The stream is over, however it ended: the client has everything, went away, or was cut off."""
+        """Ends the stream, whether the client has everything, disconnected, or was cut off."""
         self.gone = True
         self._pending.clear()
         self._pending_size = self._offset = 0

@@ -1,4 +1,4 @@
-"""The header list of an HTTP/2 request, checked as RFC 9113 (8.2, 8.3) asks and made a request's parts."""
+"""Header fields of an HTTP/2 request: validation by RFC 9113 (8.2, 8.3) and conversion to parts of a request."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _CONNECTION_HEADERS = frozenset(
     {b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"}
 )
 _LF, _CR = b"\n\r"
-"""Numbers: a search for bytes in bytes raises and clears a TypeError first, which costs more than the search."""
+"""Integers, because searching bytes in bytes first raises and clears a TypeError, which costs more than the search."""
 METHOD_LENGTH = 64
-"""Bytes of the longest method. Registered methods have at most 17."""
+"""Maximum length of a method in bytes. Registered methods have at most 17."""
 
 
 class Malformed(Exception):
-    """No HTTP request has such headers."""
+    """The header fields are not those of a valid HTTP request."""
 
 
 class Fields(NamedTuple):
@@ -81,7 +81,7 @@ def request_fields(received: list[Header]) -> Fields:
 
 
 def join_repeated(headers: dict[str, str], repeated: dict[str, list[str]]) -> None:
-    """Give each repeated header one value: all its values in order. Once for all, so that it takes linear time."""
+    """Joins the values of each repeated header in order. Done once per request, so that it takes linear time."""
     for key, values in repeated.items():
         headers[key] = ("; " if key == "cookie" else ", ").join(values)
 

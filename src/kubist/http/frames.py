@@ -1,4 +1,4 @@
-"""HTTP/2 frames (RFC 9113) as numbers and bytes: kinds, flags, settings, errors, and how to write them."""
+"""HTTP/2 frames (RFC 9113): types, flags, settings, error codes, and their encoding."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ unpack_settings = _SETTING.iter_unpack
 
 
 class ConnectionFault(Exception):
-    """The client broke the protocol in a way that ends the connection."""
+    """Protocol error of the client that ends the connection."""
 
     def __init__(self, code: int, why: str) -> None:
         super().__init__(why)
@@ -61,7 +61,7 @@ class ConnectionFault(Exception):
 
 
 class StreamFault(Exception):
-    """The client broke the protocol in a way that ends one stream."""
+    """Protocol error of the client that ends one stream."""
 
     def __init__(self, stream: int, code: int) -> None:
         super().__init__(stream, code)

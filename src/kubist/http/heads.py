@@ -1,4 +1,4 @@
-"""The head of an HTTP/1.1 answer as bytes. Everything that does not change between answers is made once."""
+"""Head of an HTTP/1.1 response as bytes. Constant parts are built once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def date_line() -> bytes:
 
 
 def head(status: int, headers: Headers, *rest: bytes) -> bytes:
-    """Status line, `headers`, then the ready-made lines of `rest`, of which the last ends the head."""
+    """Status line, `headers`, then the encoded lines in `rest`. The last of these ends the head."""
     lines = b"".join([b"%b: %b\r\n" % header for header in headers])
     if lines.count(b"\n") != len(headers):
         lines = b"".join([b"%b: %b\r\n" % (_one_line(name), _one_line(value)) for name, value in headers])

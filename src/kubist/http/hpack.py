@@ -1,6 +1,6 @@
-"""HPACK (RFC 7541): decoding what clients send, and encoding answers without a dynamic table.
+"""HPACK (RFC 7541): decodes requests, and encodes responses without a dynamic table.
 
-Huffman codes and the static table come from the `hpack` package, whose own coder costs more than a request.
+Huffman codes and the static table come from the `hpack` package. Its own coder costs more than a whole request.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _ENTRY_OVERHEAD = 32
 _TABLE_SIZE = 4096
 
 NO_TABLE = b"\x20"
-"""Opens the first header block of a connection: the encoder will not use a dynamic table."""
+"""Prefix of the first header block of a connection: sets the size of the dynamic table to 0."""
 
 
 class HpackError(Exception):
-    """The block cannot be decoded: the connection's compression state is lost."""
+    """Header block that cannot be decoded. The compression state of the connection is lost."""
 
 
 class TooLarge(HpackError):
-    """The header list is larger than allowed."""
+    """Header list above the limit."""
 
 
 class Decoder:
-    """The decoding state of one connection."""
+    """Decoding state of one connection."""
 
     __slots__ = ("_count_limit", "_entries", "_limit", "_size", "_size_limit")
 
@@ -47,7 +47,7 @@ class Decoder:
         self._size_limit = _TABLE_SIZE
 
     def decode(self, block: bytes) -> tuple[list[Header], int]:
-        """The header list, and its size as RFC 9113 (10.5.1) counts it."""
+        """Header list, and its size by RFC 9113 (10.5.1)."""
         headers: list[Header] = []
         left = self._limit
         entries = self._entries
@@ -148,7 +148,7 @@ def _huffman(raw: bytes) -> bytes:
 
 @bounded_cache(entries=2048, key_length=320)
 def encode(name: bytes, value: bytes) -> bytes:
-    """One header, indexed where the static table has it, literal otherwise."""
+    """One encoded header: indexed if the static table has it, otherwise literal."""
     name = name.lower()
     if (index := _FIELDS.get((name, value))) is not None:
         return bytes([0x80 | index])

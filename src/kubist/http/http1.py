@@ -1,6 +1,6 @@
-"""HTTP/1.1: requests are handed to the application one after the other and answered in their order.
+"""HTTP/1.1: passes requests to the application one by one and sends the responses in the same order.
 
-A small answer is a single write; a large one leaves in pieces, as fast as the client takes them.
+A small response is one write. A large response is sent in pieces, as fast as the client reads.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _KEEP_ALIVE = b"Connection: keep-alive\r\n"
 _CHUNKED = b"Transfer-Encoding: chunked\r\n"
 _LINGER_STEP = 0.5
 _TURN = 64 * 1024
-"""Bytes that are parsed in one turn of the event loop: a body may come in chunks of one byte."""
+"""Bytes parsed in one turn of the event loop, because a body may come in chunks of one byte."""
 _BURST = 8
-"""Requests that are begun in one turn of the event loop; what else a client sent with them waits for the next."""
+"""Requests started in one turn of the event loop. Further pipelined requests wait for the next turn."""
 
 
 class Http1(Connection):
-    """One connection. `_queue` holds what came while an answer was due: requests, or a refusal's status."""
+    """One HTTP/1.1 connection. `_queue` holds pipelined requests, and the status of a rejection."""
 
     __slots__ = (
         "_burst", "_busy", "_continue", "_current", "_eof", "_keep_alive", "_lingered", "_queue", "_reader", "_reading",
@@ -79,7 +79,7 @@ class Http1(Connection):
                 self._refuse(refusal.status)
 
     def _read_on(self) -> None:
-        """Take more of what the last turn of the event loop has left."""
+        """Parses the data that the last turn of the event loop left over."""
         data, self._rest = self._rest, b""
         if self.lost:
             return
@@ -156,12 +156,12 @@ class Http1(Connection):
             self._send(Response(request, []))
             return
         self._current = request
-        # The parser may already be at the next request; what it says of this one is known only now.
+        # The parser may already be at the next request, so keep-alive is decided here.
         self._keep_alive = not request.body_too_large and _keeps_alive(request)
         self._task = begin(self._work(request), self.host.loop)
 
     def expect_body(self) -> None:
-        """The client waits to be asked for its body; it is asked when its turn has come."""
+        """Sends 100 Continue, now or when the earlier requests are answered."""
         if self._busy or self._queue:
             self._continue = True
         else:
@@ -179,13 +179,13 @@ class Http1(Connection):
         try:
             self._reply(request, answer)
         except Exception:
-            log.exception("answering %s %s failed", request.method, request.path)
+            log.exception("sending the response to %s %s failed", request.method, request.path)
             self.transport.abort()
             if isinstance(answer, Stream) and self._writer is None:
                 stop(answer)
 
     def _next(self) -> None:
-        """Take the next request that is already here, or wait for one."""
+        """Starts the next queued request, or waits for one."""
         if self._busy or self.lost:
             return
         if self._queue and self.writable:
@@ -212,7 +212,7 @@ class Http1(Connection):
         else:
             self._begin(status)
 
-    # Answers
+    # Responses
 
     def _reply(self, request: Request, answer: Answer) -> None:
         if self.lost or self.transport.is_closing():
@@ -251,7 +251,7 @@ class Http1(Connection):
         self.answered(self._keep_alive)
 
     def _send_on(self) -> None:
-        """Give the transport one piece a turn, so that a large answer does not hold up the others."""
+        """Sends one piece per turn of the loop, so that a large response does not delay others."""
         if self._sending is None or not self.writable:
             return
         piece = next(self._sending, None)
@@ -288,7 +288,7 @@ class Http1(Connection):
             writer.close()
 
     def answered(self, keep_alive: bool) -> None:
-        """The current answer has been handed to the transport in full."""
+        """Handles a response that was passed to the transport in full: next request, linger or close."""
         self._writer = None
         self._busy = False
         request, self._current = self._current, None
@@ -296,7 +296,7 @@ class Http1(Connection):
             if not self._reader.in_message and not self._queue:
                 self.deadline = self.host.now + self.host.limits.idle_timeout
             if self._queue:
-                # A turn of the loop between two answers: they may come at once, a thousand deep.
+                # One turn of the loop between two responses, because recursion could be a thousand deep.
                 self.host.loop.call_soon(self._next)
             elif self._continue or not self._reading:
                 self._next()
@@ -309,7 +309,7 @@ class Http1(Connection):
             self.close()
 
     def _linger(self) -> None:
-        """Read on for a while: closing on a client that still sends would take the answer from it."""
+        """Reads on for a while, because closing while the client still sends would discard the response."""
         if self.lost:
             return
         limit = self.host.limits.linger_timeout

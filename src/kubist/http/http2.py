@@ -1,6 +1,6 @@
-"""HTTP/2 (RFC 9113) for servers: the streams of a connection and what a client may do with them.
+"""HTTP/2 (RFC 9113) server connection: its streams, and what a client may do with them.
 
-Bytes in are the inbox's business, bytes out the outbox's, one stream's state the exchange's.
+`Inbox` receives bytes, `Outbox` sends bytes, `Exchange` has the state of one stream.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ _CONNECTION_WINDOW = 4 * 1024 * 1024
 
 
 class Http2(Connection):
-    """One connection. `_zombies` are exchanges whose client has reset them while the application works on."""
+    """One HTTP/2 connection. `_zombies` are exchanges that the client has reset while the application still
+    works on them."""
 
     __slots__ = (
         "_budget", "_inbox", "_last", "_receive_window", "_receiving", "_stalled", "_streams", "_zombies",
@@ -90,7 +91,7 @@ class Http2(Connection):
                 self.host.loop.call_soon(self.catch_up)
 
     def catch_up(self) -> None:
-        """Read on where the last turn of the event loop stopped."""
+        """Parses the frames that the last turn of the event loop left over."""
         if self.lost or self.transport.is_closing():
             return
         try:
@@ -138,7 +139,7 @@ class Http2(Connection):
                 self.shutdown()
 
     def retire(self) -> None:
-        """Take no further requests; close when those under way are answered."""
+        """Sends GOAWAY: accepts no further requests, and closes after the current ones are answered."""
         if not self.ending:
             self.ending = True
             self.outbox.send(goaway(self._last, Error.NO_ERROR))
@@ -150,7 +151,7 @@ class Http2(Connection):
                 exchange.close()
 
     def end(self) -> None:
-        """Close, if everything that was promised has been sent."""
+        """Closes the connection if all responses have been sent."""
         if not self._streams and self.outbox.empty:
             self.close()
 
@@ -159,7 +160,7 @@ class Http2(Connection):
         return [task for task in at_work if task is not None and not task.done()]
 
     def rest(self) -> None:
-        """Say until when the client must have done something."""
+        """Updates the deadline of the connection."""
         if self._inbox.in_block:
             return
         if not self._streams:
@@ -173,7 +174,7 @@ class Http2(Connection):
         )
 
     def _fail(self, code: int) -> None:
-        """The client is beyond understanding: say why and hang up."""
+        """Ends the connection after a protocol error, with GOAWAY and its code."""
         self.ending = True
         for exchange in list(self._streams.values()):
             self.abandon(exchange)
@@ -181,7 +182,7 @@ class Http2(Connection):
         self.close()
         self.deadline = self.host.now + self.host.limits.linger_timeout
 
-    # What the inbox reports
+    # Events of the inbox
 
     def headers(self, stream: int, received: list[Header], size: int, *, end: bool) -> None:
         if (exchange := self._streams.get(stream)) is not None:
@@ -197,7 +198,7 @@ class Http2(Connection):
             self._request(stream, received, size, end=end)
 
     def data(self, stream: int, content: bytes, length: int, *, end: bool) -> None:
-        """`length` is what the frame takes from the windows: `content` and its padding."""
+        """Receives a DATA frame. `length` counts against the windows: `content` and its padding."""
         if not stream or (stream > self._last and not self.ending):
             raise ConnectionFault(Error.PROTOCOL_ERROR, "DATA on an idle stream")
         self._receive_window -= length
@@ -316,12 +317,12 @@ class Http2(Connection):
         self._body_complete(exchange)
 
     def wait_for_room(self, exchange: Exchange) -> None:
-        """The body waits for the budget: its client is not late."""
+        """Takes a body that waits for the budget out of the body deadline, because its client is not late."""
         self._receiving.pop(exchange.id, None)
         self.rest()
 
     def receive_on(self, exchange: Exchange) -> None:
-        """The body has its share of the budget."""
+        """Restarts the body deadline when the body got its budget."""
         exchange.deadline = self.host.now + self.host.limits.body_timeout
         self._receiving[exchange.id] = exchange
         self.rest()
@@ -344,7 +345,7 @@ class Http2(Connection):
         exchange.body = []
         exchange.task = begin(exchange.work(), self.host.loop)
 
-    # Answers
+    # Responses
 
     def head(
         self, exchange: Exchange, status: int, headers: Headers, length: int | None, *, end: bool
@@ -354,7 +355,7 @@ class Http2(Connection):
             self.answered(exchange)
 
     def answered(self, exchange: Exchange) -> None:
-        """The whole answer is on its way."""
+        """Handles a response that was sent or queued in full."""
         if not exchange.received:
             self.outbox.send(reset(exchange.id, Error.NO_ERROR))
         if exchange.request.retires:
@@ -362,7 +363,7 @@ class Http2(Connection):
         self._drop(exchange)
 
     def stall(self, exchange: Exchange) -> None:
-        """The exchange waits for the client to open a window."""
+        """Records that the exchange waits for the client to open a window."""
         if exchange.id not in self._stalled:
             exchange.stall_deadline = self.host.now + self.host.limits.stall_timeout
             self._stalled[exchange.id] = exchange
@@ -377,7 +378,7 @@ class Http2(Connection):
             self.abandon(exchange)
 
     def abandon(self, exchange: Exchange) -> None:
-        """Nobody waits for the answer any more; the application finishes what it began."""
+        """Drops the stream without a response. The application finishes the request."""
         self._drop(exchange)
         if exchange.task is not None and not exchange.task.done():
             self._zombies.add(exchange)

@@ -1,6 +1,6 @@
-"""The receiving half of an HTTP/2 connection: bytes to frames, header blocks to header lists.
+"""Inbox: receiving half of an HTTP/2 connection. Splits bytes into frames, and decodes header blocks.
 
-Judges what can be judged from the frame alone, and counts those that cost us more than the client.
+It checks everything that a single frame shows, and counts frames that cost the server more than the client.
 """
 
 from __future__ import annotations
@@ -32,17 +32,19 @@ if TYPE_CHECKING:
 _CONTINUATIONS = 256
 _FLOOD_SECONDS = 10.0
 _TURN = 256
-"""Effort of one turn of the event loop: 1 for a frame, 32 for a request, 1 for 64 bytes of a header block and 1 for
-256 bytes that come out of it."""
+"""Maximum effort in one turn of the event loop: 1 for a frame, 32 for a request, 1 for 64 bytes of a header
+block and 1 for 256 decoded bytes of it."""
 _REQUEST_EFFORT = 32
 _LONG_BLOCK = 16 * 1024
-"""Longer header blocks are decoded in a thread: undoing the Huffman code takes about a microsecond a byte."""
+"""Longer header blocks are decoded in a thread, because Huffman decoding takes about 1 µs per byte."""
 
 
 class Inbox:
-    """`settled`: the client has opened the connection as it must. `in_block`: its headers are incomplete.
-    `behind`: whole frames were left for the next turn, so that a client with many requests does not hold up others.
-    `decoding`: that turn comes when a long header block has been decoded.
+    """Frame parser of a connection.
+
+    `settled`: the client has sent the preface and SETTINGS. `in_block`: a header block is incomplete. `behind`:
+    whole frames are left for the next turn, so that a client with many requests does not delay others.
+    `decoding`: the next turn comes when a long header block is decoded.
     """
 
     __slots__ = (
@@ -79,11 +81,11 @@ class Inbox:
         self._take(self._buffer + data if self._buffer else data)
 
     def keep(self, data: bytes) -> None:
-        """Data that arrived while this was behind: a little comes even though reading is paused."""
+        """Buffers data that arrived while `behind`. Some data arrives even though reading is paused."""
         self._buffer += data
 
     def catch_up(self) -> None:
-        """Take the frames that the last turn has left."""
+        """Processes the frames that the last turn left over."""
         self.behind = False
         self._effort = 0
         if self._undelivered is not None:
@@ -127,7 +129,7 @@ class Inbox:
         self._buffer = data[position:]
 
     def count(self) -> None:
-        """Frames that carry no request are cheap to send: a few are fine, a flood is not."""
+        """Counts a frame that carries no request. More than `idle_frames` in 10 seconds end the connection."""
         now = self._connection.host.now
         if now >= self._flood_end:
             self._flood_end = now + _FLOOD_SECONDS

@@ -1,4 +1,4 @@
-"""How much, and for how long, a client may ask of the transport. Times are in seconds."""
+"""Limits of the transport on clients. Times are in seconds."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ class Limits:
 
     handshake_timeout: float = 32.0
     header_timeout: float = 32.0
-    """From the first byte of a request to the end of its headers."""
+    """Maximum time from the first byte of a request to the end of its headers."""
     body_timeout: float = 60.0
-    """From the end of the headers to the end of the body."""
+    """Maximum time from the end of the headers to the end of the body."""
     idle_timeout: float = 90.0
-    """Between two requests on a connection."""
+    """Maximum time between two requests on a connection."""
     stall_timeout: float = 60.0
-    """How long a client may leave a full send buffer unread."""
+    """Maximum time that a client may leave a full send buffer unread."""
     linger_timeout: float = 5.0
-    """How long a refused client may go on sending before the connection is cut."""
+    """Maximum time that a rejected client may go on sending before the connection is cut."""
 
     streams: int = 250
-    """HTTP/2: requests at work at once on a connection."""
+    """HTTP/2: concurrent requests on a connection."""
     connection_body_bytes: int = 12 * 1024 * 1024
-    """HTTP/2: bodies of the requests on a connection that are not yet answered, beyond the first 64 KiB of each."""
+    """HTTP/2: bytes of bodies of unanswered requests on a connection, beyond the first 64 KiB of each."""
     connection_header_bytes: int = 4 * 1024 * 1024
-    """HTTP/2: headers of the requests on a connection that are not yet answered."""
+    """HTTP/2: bytes of headers of unanswered requests on a connection."""
     idle_frames: int = 1000
-    """HTTP/2: frames (pings, settings, resets, empty data …) in ten seconds that carry no request."""
+    """HTTP/2: frames without a request (PING, SETTINGS, RST_STREAM, empty DATA …) in ten seconds."""
 
     @property
     def tick(self) -> float:
-        """How often deadlines need to be looked at."""
+        """Seconds between two checks of the deadlines."""
         shortest = min(
             self.header_timeout, self.body_timeout, self.idle_timeout, self.stall_timeout, self.linger_timeout
         )

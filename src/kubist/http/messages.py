@@ -1,6 +1,6 @@
-"""What passes between the transport and the application: a request, and one of two kinds of answer.
+"""Messages between transport and application: a request, and a response or stream.
 
-Nothing here knows Kubernetes.
+This module knows nothing about Kubernetes.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ Headers = list[tuple[bytes, bytes]]
 
 @dataclass(slots=True)
 class Request:
-    """One complete request. `path` is raw (still percent-encoded), `query` is raw without the `?`.
+    """One complete request. `path` is raw (percent-encoded), `query` is raw without the `?`.
 
-    `headers` has lower-case names; of a repeated header the values are joined by ", " (in order), and
-    `repeated` has them apart.
-    `peer_certificates` are the client's certificates as it presented them (DER, its own first). The transport does not
-    verify who issued them; the application must.
-    `connection` lives as long as the client's connection: a place for what is known per connection.
-    `body_too_large`: the body passed the server's limit and was thrown away; the answer ends the connection.
-    `retires`: set by the application; an HTTP/2 connection takes no further requests after this one's answer.
+    `headers` has lower-case names. The values of a repeated header are joined by ", " in order; `repeated` has
+    them as a list.
+    `peer_certificates` are the certificates of the client (DER, its own first). The transport does not verify
+    their issuer, so the application must.
+    `connection` is a dict that lives as long as the client's connection.
+    `body_too_large`: the body was above the limit and was discarded. The response ends the connection.
+    `retires`: set by the application. An HTTP/2 connection accepts no further requests after this response.
     """
 
     method: str
@@ -39,7 +39,7 @@ class Request:
     retires: bool = False
 
     def header_values(self, name: str) -> list[str]:
-        """All values of a header, as they were sent."""
+        """All values of a header, as sent."""
         if self.repeated is not None and name in self.repeated:
             return self.repeated[name]
         value = self.headers.get(name)
@@ -48,9 +48,9 @@ class Request:
 
 @dataclass(slots=True)
 class Response:
-    """A complete answer. The transport adds `Date`, `Content-Length` and connection headers.
+    """Complete response. The transport adds `Date`, `Content-Length` and connection headers.
 
-    `body` may be a list of chunks that are sent one after the other without being joined first.
+    `body` may be a list of chunks, which are sent in order without joining them first.
     """
 
     status: int
@@ -59,40 +59,40 @@ class Response:
 
 
 class StreamWriter(Protocol):
-    """The sending side of a `Stream` once its headers are out. For use on the event loop's thread only."""
+    """Writer of a `Stream` whose headers are sent. Only for the thread of the event loop."""
 
     @property
     def buffered(self) -> int:
-        """Bytes accepted by `write` that the client's connection has not taken yet."""
+        """Bytes accepted by `write` that the client's connection has not accepted yet."""
         ...
 
     @property
     def closed(self) -> bool: ...
 
     on_room: Callable[[], None] | None
-    """Called once, when the client has taken what was written: for who has much to send."""
+    """Called once, when the client has read the written data. For applications with much to send."""
 
     def write(self, data: bytes) -> None:
-        """Send `data` now (a chunk; on a WebSocket one message). Never blocks; ignored once closed."""
+        """Sends `data` now (a chunk; on a WebSocket one message). Never blocks. Ignored after close."""
         ...
 
     def close(self) -> None:
-        """End the stream cleanly after what was written."""
+        """Ends the stream cleanly after the written data."""
         ...
 
     def abort(self) -> None:
-        """Cut the connection (HTTP/2: reset the stream) without delivering what is buffered."""
+        """Cuts the connection (HTTP/2: resets the stream) and discards buffered data."""
         ...
 
 
 @dataclass(slots=True)
 class Stream:
-    """An answer that goes on: headers now, then whatever `start` arranges to be written.
+    """Response without a fixed end, such as a watch: headers now, then the data that the application writes.
 
-    `start` is called once with the writer; `stopped` once when the client has gone or the stream has ended
-    (a client that left before the answer: `stopped` alone).
-    On a WebSocket upgrade request the transport answers the handshake itself and sends each `write` as a
-    message (`websocket_protocols`: the sub-protocols that the application accepts, in order of preference).
+    `start` is called once with the writer. `stopped` is called once when the client disconnected or the stream
+    ended. If the client disconnected before the response, only `stopped` is called.
+    On a WebSocket upgrade the transport answers the handshake and sends each `write` as a message.
+    `websocket_protocols` has the subprotocols that the application accepts, in order of preference.
     """
 
     status: int
@@ -101,9 +101,9 @@ class Stream:
     stopped: Callable[[], None]
     websocket_protocols: tuple[str, ...] = ()
     received: Callable[[bytes], None] | None = None
-    """Where all that the client sends from now on goes: the answer, a 101, makes a tunnel of its connection."""
+    """Receives all further bytes of the client. If set, the response (101) turns the connection into a tunnel."""
 
 
 Answer = Response | Stream
 Application = Callable[[Request], Awaitable[Answer]]
-"""The application. It must not raise; the transport answers 500 with an empty body if it does."""
+"""The application. It must not raise; if it does, the transport sends a 500 with an empty body."""

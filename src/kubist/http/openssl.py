@@ -1,15 +1,17 @@
-"""OpenSSL settings of a server context that Python's `ssl` module does not offer. They are set through ctypes.
+"""OpenSSL settings of a server context that Python's `ssl` module does not offer, set through ctypes.
 
-A context of `ssl` holds a pointer to an `SSL_CTX`. This module reads that pointer and calls the very libssl that `ssl`
-is linked with. It sets three things:
+A context of `ssl` holds a pointer to an `SSL_CTX`. This module reads that pointer and calls the same libssl
+that `ssl` is linked with. It sets three things:
 
 - the names of accepted client CAs, which the handshake sends to clients;
-- a verify callback that accepts every client certificate, so that the server can answer 401 to an unknown one;
+- a verify callback that accepts every client certificate, so that the server can respond 401 to an unknown
+  one;
 - no session cache, so that a TLS 1.2 session id cannot be resumed.
 
-Nothing is called unless `library` finds everything as expected: a Python release whose context layout was tested, the
-same OpenSSL as `ssl` reports, and options that read the same through ctypes and through `ssl`. Otherwise `configure`
-changes nothing and returns False, and the caller lets OpenSSL verify client certificates during the handshake.
+No function is called unless `library` finds everything as expected: a Python release whose context layout was
+tested, the same OpenSSL as `ssl` reports, and options that read the same through ctypes and through `ssl`.
+Otherwise `configure` changes nothing and returns False, and the caller lets OpenSSL verify client certificates
+during the handshake.
 """
 
 from __future__ import annotations
@@ -49,10 +51,11 @@ _accept = _VerifyCallback(lambda _store, _argument: 1)
 
 
 def configure(context: ssl.SSLContext, authorities: Sequence[bytes]) -> bool:
-    """Accept client certificates of any issuer, announce the authorities (DER), and turn off session resumption.
+    """Accepts client certificates of any issuer, announces the authorities (DER), and turns off session
+    resumption.
 
-    Returns False, with the context unchanged, if this Python's OpenSSL cannot be reached. Raises ValueError for an
-    authority that is no certificate.
+    Returns False and leaves the context unchanged if OpenSSL cannot be reached through ctypes. Raises
+    ValueError for an authority that is not a certificate.
     """
     found = library()
     if found is None:
@@ -72,7 +75,7 @@ def configure(context: ssl.SSLContext, authorities: Sequence[bytes]) -> bool:
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
-    """The libssl of the `ssl` module, or None if this Python was not tested or something is not as expected."""
+    """libssl of the `ssl` module. None if this Python was not tested or a check failed."""
     try:
         problem, found = _find()
     except (OSError, AttributeError, MemoryError) as error:

@@ -1,6 +1,7 @@
-"""The sending half of an HTTP/2 connection: frames in order, bodies under the client's two windows, in turns.
+"""Outbox: sending half of an HTTP/2 connection. Sends frames in order, and bodies in turns within the client's
+windows.
 
-What is sent in one turn of the event loop leaves as one write, whichever streams it belongs to.
+All frames of one turn of the event loop, of all streams, are one write.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _STATUS = {status: encode(b":status", b"%d" % status) for status in range(100, 1
 
 
 class Outbox:
-    """`window`, `initial_window` and `frame_size` are the client's; bodies take turns of `_QUANTUM` bytes."""
+    """Frame writer of a connection. `window`, `initial_window` and `frame_size` are the client's settings.
+    Bodies take turns of `_QUANTUM` bytes."""
 
     __slots__ = (
         "_connection", "_date", "_date_field", "_frames", "_opening", "_ready", "_scheduled", "frame_size",
@@ -60,7 +62,7 @@ class Outbox:
         self._block(stream, block, Flag.END_STREAM if end else 0)
 
     def continue_(self, stream: int) -> None:
-        """100: the client may send its body."""
+        """Sends 100 Continue: the client may send its body."""
         self._block(stream, self._opening + _STATUS[100], 0)
         self._opening = b""
 
@@ -75,7 +77,7 @@ class Outbox:
         self.send(frame(Kind.CONTINUATION, Flag.END_HEADERS, stream, pieces[-1]))
 
     def queue(self, exchange: Exchange) -> None:
-        """The exchange has bytes to send, or its end."""
+        """Queues an exchange that has bytes or its end to send."""
         if exchange.empty:
             if exchange.complete:
                 self.send(frame_head(Kind.DATA, Flag.END_STREAM, exchange.id, 0))
@@ -89,7 +91,7 @@ class Outbox:
                 self._connection.stall(exchange)
 
     def widen(self, exchange: Exchange, increment: int) -> None:
-        """The client has made room on one stream."""
+        """Adds to the window of one stream."""
         blocked = exchange.queued and exchange.window <= 0
         exchange.window += increment
         if blocked and exchange.window > 0:
@@ -106,7 +108,7 @@ class Outbox:
         self._ready.clear()
 
     def drain(self) -> bytes:
-        """The frames that wait, for a last write."""
+        """Pending frames, for a last write."""
         data = b"".join(self._frames)
         self.clear()
         return data

@@ -1,4 +1,4 @@
-"""Connections to other servers, kept for the next call: at most IDLE_EACH to each server, for IDLE_SECONDS."""
+"""Pool of idle connections to other servers: at most IDLE_EACH per server, for IDLE_SECONDS."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ IDLE_SECONDS = 60.0
 IDLE_EACH = 8
 IDLE_ALL = 128
 LIMIT = 16 << 20
-"""Most bytes of a line, and of a body that is read whole."""
+"""Maximum bytes of a line, and of a body that is read whole."""
 
 
 class Where(NamedTuple):
-    """Server that a connection leads to. Connections are shared only under the same TLS context object."""
+    """Key of the pool: a server. Connections are shared only under the same TLS context object."""
 
     host: str
     port: int
@@ -29,7 +29,7 @@ class Where(NamedTuple):
 
 
 class Connection:
-    """A TLS connection. `kept`: it has carried a call before, so the server may close it at any moment."""
+    """TLS connection. `kept`: it carried a call before, so the server may close it at any moment."""
 
     __slots__ = ("kept", "reader", "timer", "where", "writer")
 
@@ -42,7 +42,8 @@ class Connection:
 
     @property
     def alive(self) -> bool:
-        """Whether an idle connection can be used. The server has no reason to send anything but its farewell."""
+        """Whether an idle connection is usable. A readable one is not, because the server only sends when it
+        closes."""
         if self.reader.at_eof() or self.writer.transport.is_closing():
             return False
         poll = select.poll()
@@ -62,7 +63,7 @@ class Pool:
         self._closed = False
 
     def take(self, where: Where) -> Connection | None:
-        """The idle connection that was used last, if there is one."""
+        """Most recently used idle connection. None if there is none."""
         for connection in self._latest(where):
             if connection.alive:
                 connection.kept = True
@@ -77,7 +78,7 @@ class Pool:
             yield connection
 
     def give(self, connection: Connection) -> None:
-        """Keep a connection on which nothing is under way."""
+        """Keeps an idle connection, or closes it if the pool is full."""
         if self._closed:
             connection.writer.close()
             return
@@ -107,7 +108,7 @@ class Pool:
             connection.timer.cancel()
 
     async def close(self) -> None:
-        """Close idle connections, now and later."""
+        """Closes all idle connections, and those that are returned later."""
         self._closed = True
         for where in list(self._idle):
             for connection in self._latest(where):
@@ -117,7 +118,7 @@ class Pool:
 
 
 async def connect(where: Where) -> Connection:
-    """A new connection."""
+    """Opens a new connection."""
     reader, writer = await asyncio.open_connection(
         where.host, where.port, ssl=where.context, server_hostname=where.server_hostname, limit=LIMIT
     )
@@ -127,10 +128,11 @@ async def connect(where: Where) -> Connection:
 async def begin(
     pool: Pool | None, where: Where, message: bytes, *, replayable: bool
 ) -> tuple[Connection, bytes]:
-    """Send a request; the connection and the first line of the answer, which is empty if there is none.
+    """Sends a request and returns the connection and the first line of the response (empty if there is none).
 
     A server may close a kept connection while a request is on its way. Only a `replayable` request is then sent
-    again, on another connection, because the server may have processed it: the rule of Go's HTTP client.
+    again, on another connection, because the server may have processed it. This is the rule of Go's HTTP
+    client.
     """
     while True:
         connection = (pool.take(where) if pool is not None else None) or await connect(where)
@@ -153,6 +155,6 @@ async def begin(
 
 
 def may_be_kept(head: Head) -> bool:
-    """Whether another request may follow on the connection, once the body of this answer is read."""
+    """Whether another request may follow on the connection after the body of this response."""
     measured = head.get("content-length") or "chunked" in head.get("transfer-encoding").lower()
     return head.keeps and bool(measured) and "close" not in head.get("connection").lower()

@@ -1,7 +1,7 @@
-"""HTTP/1.1 requests out of bytes, on llhttp: what its strict parser lets pass is checked here for the rest.
+"""Parser of HTTP/1.1 requests, on llhttp, with the checks that llhttp leaves out.
 
-Hands complete requests to its connection, and those whose body grows too large as soon as it does. A client sends
-the same headers again and again: those that the parser has read once are recognized by their bytes.
+It passes complete requests to its connection, and a request with a too large body as soon as the limit is
+passed. A client repeats its headers, so headers that were parsed once are recognized by their bytes.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 _LINE = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (/[\w/.~:?&=%,+*-]*) HTTP/1\.1", re.ASCII)
-"""The request lines of which nothing has to be asked of the parser."""
+"""Request lines that can be read without the parser."""
 _UNUSUAL = frozenset(("connection", "expect", "proxy-connection", "transfer-encoding", "upgrade"))
-"""Headers that say how to read on."""
+"""Headers that change how the message is read. Heads with these are never cached."""
 _FAMILIAR_HEADS = 16
 _FAMILIAR_BYTES = 4096
 
 
 class Refusal(Exception):
-    """The request cannot be understood or accepted; the connection ends with this status."""
+    """Request that is malformed or rejected by the transport. The connection ends with this status."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -38,7 +38,7 @@ class Refusal(Exception):
 
 
 class Reader:
-    """The request being received. Its `on_` methods are the parser's events."""
+    """Request that is being received. The `on_` methods are callbacks of the parser."""
 
     __slots__ = (
         "_begun", "_bodiless", "_body", "_body_size", "_connection", "_familiar", "_head_count", "_head_left",
@@ -52,7 +52,7 @@ class Reader:
         self._familiar: BoundedCache[bytes, tuple[dict[str, str], int]] = BoundedCache(
             entries=_FAMILIAR_HEADS, key_length=_FAMILIAR_BYTES
         )
-        """Headers by the bytes that they came as, with the length of the body."""
+        """Parsed headers and body length, by the bytes of the header block."""
         self._begun = 0
         self._in_head = False
         self.in_body = False
@@ -65,7 +65,8 @@ class Reader:
         self._body: Pieces = []
         self._body_size = 0
         self._bodiless = 0
-        """Bytes received since the last of the body: trailers and chunk extensions. Negative: it has just come."""
+        """Bytes received since the last piece of the body: trailers and chunk extensions. Negative: a piece has
+        just come."""
         self._oversized = False
 
     @property
@@ -84,7 +85,7 @@ class Reader:
             self._remember(data)
 
     def _recognized(self, data: bytes) -> Request | None:
-        """The request that these bytes are, if they are just one, whole, and with headers that are known."""
+        """Request of these bytes, if they are one whole request with cached headers. Otherwise None."""
         line = data.find(b"\r\n")
         end = data.find(b"\r\n\r\n", line)
         known = self._familiar.get(data[line:end]) if end > 0 else None
@@ -109,7 +110,7 @@ class Reader:
         )
 
     def _remember(self, data: bytes) -> None:
-        """Keep the headers of the request that begins `data`, the only one in it, if they say nothing unusual."""
+        """Caches the headers of the only request in `data`, unless a header changes how the message is read."""
         line = data.find(b"\r\n")
         end = data.find(b"\r\n\r\n", line)
         headers = self._headers
@@ -130,7 +131,7 @@ class Reader:
                     self._parser.feed_data(data)
                     break
                 except httptools.HttpParserUpgrade as upgrade:
-                    # An upgrade that the application does not take up leaves the client speaking HTTP.
+                    # If the application ignores the upgrade, the client continues with HTTP.
                     self._parser = httptools.HttpRequestParser(self)
                     data = data[upgrade.args[0] :]
         except httptools.HttpParserCallbackError as error:
@@ -149,11 +150,11 @@ class Reader:
                 raise Refusal(431)
 
     def abandon(self) -> None:
-        """No more of this message is wanted."""
+        """Stops receiving this message."""
         self._in_head = self.in_body = False
 
     def close(self) -> None:
-        """Nothing more will come: let go of all that holds this reader."""
+        """Breaks reference cycles after the connection is lost."""
         del self._parser, self._connection
 
     def on_message_begin(self) -> None:
@@ -205,7 +206,7 @@ class Reader:
         if self._parser.should_upgrade() and (
             encoding is not None or headers.get("content-length", "0") != "0"
         ):
-            # The parser would take the body for the next request.
+            # The parser would read the body as the next request.
             raise Refusal(400)
         if encoding is not None:
             if version != "1.1":
@@ -251,7 +252,7 @@ class Reader:
         connection = self._connection
         target = self._url.decode("ascii", "replace")
         if target[0] != "/" and target != "*":
-            # The absolute form, as sent to a proxy. What CONNECT names is no path at all.
+            # Absolute form, as sent to a proxy. The target of CONNECT has no path.
             _, scheme, rest = target.partition("://")
             if not scheme:
                 raise Refusal(400)

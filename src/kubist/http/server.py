@@ -1,4 +1,4 @@
-"""The server: listens, picks the protocol that TLS negotiated, and stops gracefully. Has no global state."""
+"""HTTP server: listens, selects the protocol that TLS negotiated, and stops gracefully. Has no global state."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class HttpServer:
     async def start(
         self, host: str = "127.0.0.1", port: int = 0, *, sock: socket.socket | None = None
     ) -> int:
-        """Listen on an address (port 0: any free one) or on a bound socket; the port. May be called again."""
+        """Listens on an address (port 0: any free port) or on a bound socket. Returns the port. May be called
+        again."""
         loop = asyncio.get_running_loop()
         if self._host is None:
             self._host = Host(self._application, self._limits, loop)
@@ -64,7 +65,7 @@ class HttpServer:
         return len(self._host.connections) if self._host is not None else 0
 
     async def stop(self, grace: float = 10.0) -> None:
-        """Take no more; answer what is under way, end streams; after `grace` seconds cut the rest."""
+        """Stops listening, finishes current requests and ends streams. Cuts the rest after `grace` seconds."""
         for listener in self._listeners:
             listener.close()
         self._listeners.clear()
@@ -94,7 +95,9 @@ async def _cut(shared: Host) -> None:
     left = list(shared.connections)
     tasks = [*shared.orphans, *(task for connection in left for task in connection.tasks())]
     if left or tasks:
-        log.info("cutting %d connections and %d requests", len(left), len(tasks))
+        log.info(
+            "closing %d connections and cancelling %d requests after the grace period", len(left), len(tasks)
+        )
     for task in tasks:
         task.cancel()
     for connection in left:
@@ -112,7 +115,7 @@ async def _within(seconds: float, event: asyncio.Event) -> bool:
 
 
 class _Negotiation(asyncio.Protocol):
-    """Stands in until the TLS handshake has said which protocol the client speaks."""
+    """Protocol until the TLS handshake has negotiated HTTP/1.1 or HTTP/2."""
 
     __slots__ = ("_shared",)
 

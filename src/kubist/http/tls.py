@@ -1,6 +1,6 @@
-"""TLS: a server context that follows its files, client contexts, and the certificates a client has presented.
+"""TLS: server contexts that reload their files, client contexts, and the certificates of a client.
 
-Uses only the standard library, so that a server starts without loading `cryptography`.
+Uses only the standard library, so that a server starts without importing `cryptography`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HTTP1: tuple[str, ...] = ("http/1.1",)
 HTTP2: tuple[str, ...] = ("h2", "http/1.1")
 
 CHECK_INTERVAL = 1.0
-"""Seconds between two looks at files that may have been replaced."""
+"""Seconds between two checks whether files were replaced."""
 
 PathLike = str | Path
 
@@ -31,7 +31,7 @@ _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----\r?\n(.*?)-----END CERTIFICATE
 
 
 class ServerContext(ssl.SSLContext):
-    """A context whose new connections use the newest files."""
+    """Server context that uses the newest files for new connections."""
 
     _files: _Files
 
@@ -49,12 +49,12 @@ def server_context(
     minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2,
     ciphers: str = "",
 ) -> ssl.SSLContext:
-    """A context for TLS from version `minimum` on, with OpenSSL's list of `ciphers` for TLS 1.2.
+    """Server context for TLS from version `minimum` on, with OpenSSL's cipher list `ciphers` for TLS 1.2.
 
-    New connections see replaced files about a second after the change.
+    New connections use replaced files about one second after the change.
 
-    Client certificates are optional. The handshake does not verify their issuer where `openssl.configure` works, so
-    the application must verify `Request.peer_certificates`.
+    Client certificates are optional. The handshake does not verify their issuer if `openssl.configure` works,
+    so the application must verify `Request.peer_certificates`.
     """
     authorities = [file for file in (client_ca_file, proxy_ca_file) if file is not None]
     context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
@@ -63,7 +63,7 @@ def server_context(
 
 
 class _Files:
-    """The files behind a server context, and a context with their newest usable content."""
+    """Files of a server context, and a context with their newest valid content."""
 
     def __init__(
         self,
@@ -106,14 +106,15 @@ class _Files:
             context.set_ciphers(self._ciphers)
         context.load_cert_chain(self._cert_file, self._key_file)
         context.set_alpn_protocols(list(self._alpn))
-        # Each connection proves that its client holds the private key: no resumption, no renegotiation.
+        # Every connection proves that its client holds the private key, so resumption and renegotiation are
+        # off.
         context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
         context.num_tickets = 0
         self._request_certificates(context)
         return context
 
     def _request_certificates(self, context: ssl.SSLContext) -> None:
-        """Ask clients for certificates if there are authorities for them, and turn off resumption."""
+        """Requests client certificates if there are authorities for them, and turns off resumption."""
         from kubist.http import openssl
 
         authorities = [der for file in self._authorities for der in read_certificates(file)]
@@ -129,9 +130,9 @@ class _Files:
 
 
 def peer_certificates(connection: ssl.SSLObject) -> tuple[bytes, ...]:
-    """The certificates that the client has presented (DER), its own first. Nobody has verified their issuer.
+    """Certificates that the client presented (DER), its own first. Their issuer is not verified.
 
-    The handshake has proved that the client holds the private key of the first one.
+    The handshake proved that the client holds the private key of the first one.
     """
     own = connection.getpeercert(binary_form=True)
     if not own:
@@ -145,23 +146,24 @@ def peer_certificates(connection: ssl.SSLObject) -> tuple[bytes, ...]:
 
 
 def client_context(*, cafile: PathLike | None = None, cadata: str | None = None) -> ssl.SSLContext:
-    """A context that trusts the given authorities; with none given, those of the system."""
+    """Client context that trusts the given authorities, or the system's if none are given."""
     context = ssl.create_default_context(cafile=cafile, cadata=cadata)
     trust_any_anchor(context)
     return context
 
 
 def trust_any_anchor(context: ssl.SSLContext) -> None:
-    """Trust every certificate in the store, even a leaf, as Go does. Python 3.13 changed the defaults of both flags."""
+    """Trusts every certificate in the store, even a leaf, as Go does. Python 3.13 changed the defaults of both
+    flags."""
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
 
 
 def read_certificates(file: PathLike) -> list[bytes]:
-    """The certificates (DER) of a PEM file. Other blocks are ignored. Raises ValueError if there are none."""
+    """Certificates (DER) of a PEM file. Other blocks are ignored. Raises ValueError if there are none."""
     found = []
     for block in _BLOCK.findall(Path(file).read_bytes()):
-        try:  # A block with headers is no valid base64.
+        try:  # A block with headers is not valid base64.
             der = base64.b64decode(b"".join(block.split()), validate=True)
         except binascii.Error:
             continue
@@ -176,7 +178,7 @@ Stamp = list[tuple[int, int, int]]
 
 
 def stamp(files: Sequence[PathLike]) -> Stamp:
-    """Values that change when one of the files is replaced."""
+    """Values that change when a file is replaced."""
     stamps = []
     for file in files:
         try:

@@ -1,4 +1,5 @@
-"""A connection that is no longer HTTP: after the answer's head, bytes go both ways as they are."""
+"""Tunnel: a connection that is no longer HTTP after the head of the response. Bytes pass unchanged in both
+directions."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from kubist.http.writers import RawWriter
 
 
 class Tunnel(RawWriter):
-    """The client's end. What goes back and forth is a conversation: nothing is gathered."""
+    """Client side of a tunnel. Writes are sent at once, without gathering."""
 
     __slots__ = ()
 
@@ -19,7 +20,7 @@ class Tunnel(RawWriter):
             self._stream.received(data)
 
     def listen(self, willing: bool) -> None:
-        """Whether more is taken from the client."""
+        """Resumes or pauses reading from the client."""
         if not self._connection.lost:
             transport = self._connection.transport
             transport.resume_reading() if willing else transport.pause_reading()

@@ -1,4 +1,4 @@
-"""WebSocket (RFC 6455) for streams: the handshake, messages out, and what a listening client may send."""
+"""WebSocket (RFC 6455) for streams: handshake, outgoing messages, and frames of the client."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def is_upgrade(request: Request) -> bool:
 
 
 def handshake(request: Request, stream: Stream) -> bytes | Response:
-    """The head of the 101 answer, or the refusal of a malformed handshake."""
+    """Head of the 101 response, or the rejection of an invalid handshake."""
     headers = request.headers
     if headers.get("sec-websocket-version") != "13":
         return Response(400, [(b"Sec-WebSocket-Version", b"13")])
@@ -50,7 +50,7 @@ def handshake(request: Request, stream: Stream) -> bytes | Response:
 
 
 class WebSocket(RawWriter):
-    """A stream as messages: text where the stream's content type is JSON, binary otherwise."""
+    """Stream as WebSocket messages: text if the content type is JSON, otherwise binary."""
 
     __slots__ = ("_closing", "_fragmented", "_opcode", "_received")
 
@@ -67,7 +67,7 @@ class WebSocket(RawWriter):
             super().write(_frame(self._opcode, data))
 
     def receive(self, data: bytes) -> None:
-        """Frames of the client: control frames are obeyed, messages are read and dropped."""
+        """Processes frames of the client: control frames are obeyed, messages are dropped."""
         buffer = self._received
         buffer += data
         while len(buffer) >= 2 and not self._connection.transport.is_closing():
@@ -110,7 +110,7 @@ class WebSocket(RawWriter):
             super().write(_frame(_PONG, payload))
 
     def _fail(self, code: int) -> None:
-        """Say why, and go."""
+        """Sends a close frame with `code` and closes the connection."""
         transport = self._connection.transport
         if not self._closing:
             self._closing = True
@@ -121,7 +121,7 @@ class WebSocket(RawWriter):
         self._connection.close()
 
     def _end(self) -> None:
-        """Closed by us: say so and wait for the client to say the same, but not for long."""
+        """Sends a close frame and waits at most `linger_timeout` for that of the client."""
         if not self._closing:
             self._closing = True
             connection = self._connection
@@ -130,7 +130,7 @@ class WebSocket(RawWriter):
 
 
 def _close_code(payload: bytes) -> int:
-    """What to answer to a close frame: its own code, if it may be sent at all."""
+    """Code for the response to a close frame: the same code if it is valid."""
     if not payload:
         return _NORMAL
     code = int.from_bytes(payload[:2], "big") if len(payload) >= 2 else 0

@@ -1,7 +1,7 @@
-"""The sending side of a stream that has its connection to itself: HTTP/1.1; WebSocket builds on it.
+"""Writers of HTTP/1.1 streams, each on a connection of its own. WebSocket and tunnel extend them.
 
-What is written in one turn of the event loop leaves as one piece: one chunk, one TLS record, one system call.
-A stream that has just sent something gathers a little longer: a busy watch costs pieces, not events.
+All writes of one turn of the event loop are sent together: one chunk, one TLS record, one system call. A stream
+that has just sent waits up to GATHER seconds, so a busy watch costs per piece, not per event.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from kubist.http.http1 import Http1
 
 GATHER = 0.01
-"""Seconds between two pieces of one stream; the first after a pause leaves at once."""
+"""Seconds between two pieces of one stream. The first piece after a pause is sent at once."""
 
 
 class RawWriter:
-    """Bytes as they are, until the connection closes: a stream for an HTTP/1.0 client."""
+    """Raw bytes until the connection closes, for a stream to an HTTP/1.0 client."""
 
     __slots__ = (
         "_connection", "_head", "_loop", "_pending", "_scheduled", "_sent", "_size", "_stream", "closed",
@@ -82,7 +82,7 @@ class RawWriter:
         self.gone()
 
     def gone(self) -> None:
-        """The client has left."""
+        """Handles a disconnected client."""
         self._pending.clear()
         self._size = 0
         if not self.closed:
@@ -127,7 +127,7 @@ class RawWriter:
 
 
 class ChunkedWriter(RawWriter):
-    """Chunked transfer encoding; the connection can be used again afterwards."""
+    """Chunked transfer encoding. The connection can be reused afterwards."""
 
     __slots__ = ()
 
