@@ -1,4 +1,4 @@
-"""Expressions: what they give, what they refuse, what they cost."""
+"""CEL expressions: values, errors, costs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ TRUE = [
 
 
 @pytest.mark.parametrize("expression", TRUE)
-def test_gives_true(expression: str) -> None:
+def test_expression_is_true(expression: str) -> None:
     program = cel.compile(expression, DYNAMIC)
     assert program.evaluate({"self": {"a": {"b": 1}}})[0] is True
 
@@ -78,7 +78,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("expression", ERRORS)
-def test_has_no_value(expression: str) -> None:
+def test_evaluation_fails(expression: str) -> None:
     program = cel.compile(expression, DYNAMIC)
     with pytest.raises(cel.EvaluationError, match=ERRORS[expression].replace("(", r"\(").replace(")", r"\)")):
         program.evaluate({"self": {"a": 1}})
@@ -112,25 +112,25 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("expression", REFUSED)
-def test_is_refused_when_compiled(expression: str) -> None:
+def test_compilation_fails(expression: str) -> None:
     with pytest.raises(cel.CompileError) as refused:
         cel.compile(expression, TYPED)
     assert REFUSED[expression] in refused.value.message
 
 
-def test_knows_its_type_and_variables() -> None:
+def test_program_has_type_and_used_variables() -> None:
     program = cel.compile("self.l.map(x, x > 1)", TYPED)
     assert str(program.type) == "list(bool)" and program.uses == {"self"}
     assert str(cel.compile("self.m.?a", TYPED).type) == "optional_type(string)"
 
 
-def test_an_evaluation_ends_at_its_budget() -> None:
+def test_evaluation_stops_at_its_budget() -> None:
     program = cel.compile("self.all(x, self.all(y, self.all(z, x + y + z >= 0)))", DYNAMIC)
     with pytest.raises(cel.CostExceeded):
         program.evaluate({"self": list(range(300))}, budget=10_000)
 
 
-def test_the_estimate_is_no_less_than_the_cost() -> None:
+def test_estimate_is_not_below_the_actual_cost() -> None:
     program = cel.compile("self.l.all(x, self.l.exists(y, y == x)) && self.s.contains('abc')", TYPED)
     sizes = {("self", "l"): 10, ("self", "s"): 100}
     most = program.cost(sizes.get).most
@@ -138,7 +138,7 @@ def test_the_estimate_is_no_less_than_the_cost() -> None:
     assert cost <= most < 2000
 
 
-def test_functions_may_be_added() -> None:
+def test_environment_may_add_functions() -> None:
     overload = cel.Overload("twice_int", (INT,), INT, True)
     environment = Environment({}, {"twice": ([overload], lambda value: value * 2)})
     assert cel.compile("21.twice() == 42", environment).evaluate({})[0] is True
@@ -153,7 +153,7 @@ JSON = st.recursive(
 
 @settings(max_examples=60, deadline=None)
 @given(value=JSON)
-def test_whatever_the_value_it_ends_in_a_value_or_an_error(value: Any) -> None:
+def test_any_variables_give_a_value_or_an_evaluation_error(value: Any) -> None:
     for expression in [
         *TRUE[:12],
         "self == self",
@@ -168,6 +168,6 @@ def test_whatever_the_value_it_ends_in_a_value_or_an_error(value: Any) -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(text=st.text(alphabet="self.a[0]+-*/'\"(){}?:,!<>=&|1 xin\\`", max_size=24))
-def test_whatever_the_text_it_compiles_or_is_refused(text: str) -> None:
+def test_any_text_compiles_or_is_rejected(text: str) -> None:
     with contextlib.suppress(cel.CompileError):
         cel.compile(text, DYNAMIC)

@@ -70,7 +70,7 @@ def problems(expression: str) -> list[str]:
         ("has(a", ["5: invalid argument to has() macro", "6: Syntax error: missing ')' at '<EOF>'"]),
     ],
 )
-def test_syntax_errors_are_reported_and_parsing_goes_on(expression: str, expected: list[str]) -> None:
+def test_syntax_errors_are_reported_and_parsing_continues(expression: str, expected: list[str]) -> None:
     assert problems(expression) == expected
 
 
@@ -110,7 +110,7 @@ def test_errors_of_one_expression_are_limited() -> None:
         ("a\\", "trailing backslash at end of expression: ``"),
     ],
 )
-def test_patterns_are_refused_in_the_words_of_go(pattern: str, message: str) -> None:
+def test_invalid_patterns_are_rejected_in_the_words_of_go(pattern: str, message: str) -> None:
     with pytest.raises(regex.RegexError) as caught:
         regex.compile(pattern)
     assert str(caught.value) == f"error parsing regexp: {message}"

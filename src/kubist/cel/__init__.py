@@ -1,20 +1,22 @@
-"""Kubernetes' CEL: expressions are parsed, checked against declared types, estimated and evaluated.
+"""Kubernetes' CEL: compiles, type-checks, estimates and evaluates expressions.
 
     program = cel.compile("object.spec.replicas <= params.limit", Environment({"object": DYN, "params": DYN}))
     program.evaluate({"object": {...}, "params": {...}}, budget=1_000_000)
 
-`compile(expression, environment)` gives a `Program` or raises `CompileError`. `Program.type` is the type of its
-value, `Program.uses` the variables it refers to, `Program.cost(size_of)` the most it may cost given the most
-elements that values may have (`size_of(path) -> int | None`, a path being a variable, then field names, `@items`,
-`@keys`, `@values`). `Program.evaluate(variables, budget)` gives `(value, cost)`; it raises `EvaluationError` (which
-has `.cost`) where the expression has no value, and `CostExceeded` beyond the budget. On an event loop it raises
-`turns.Lengthy` where it would hold others up: evaluate it again by `await turns.elsewhere(…)`.
+`compile(expression, environment)` returns a `Program` or raises `CompileError`. `Program.type` is the type of
+its value. `Program.uses` are the variables that it refers to. `Program.cost(size_of)` estimates its cost from
+the maximum sizes of values: `size_of(path) -> int | None`, where a path is a variable, then field names,
+`@items`, `@keys`, `@values`. `Program.evaluate(variables, budget)` returns `(value, cost)`. It raises
+`EvaluationError` (with `.cost`) if the evaluation fails, and `CostExceeded` beyond the budget. On an event
+loop it raises `turns.Lengthy` if it would block the loop for too long; evaluate it again with `await
+turns.elsewhere(…)`.
 
-Variables are plain JSON values; values of `object_type`s with a schema are converted as that schema says (times,
-bytes). An environment may add functions: `Environment(variables, functions={"name": (overloads, implementation)})`
-with `declarations.Overload(id, argument types, result type, member)`; the implementation takes the arguments, a
-method's target first. Opaque values of such functions are any Python objects; declare their type as
-`Type("opaque", "kubernetes.Authorizer")`. A variable named `Name{}` declares an object type that expressions may make.
+Variables are plain JSON values. Values of an `object_type` with a schema are converted by that schema
+(timestamps, bytes). An environment may add functions: `Environment(variables, functions={"name": (overloads,
+implementation)})` with `declarations.Overload(id, argument types, result type, member)`. The implementation
+takes the arguments, a method's target first. Opaque values of such functions are any Python objects; declare
+their type as `Type("opaque", "kubernetes.Authorizer")`. A variable named `Name{}` declares an object type
+that expressions may construct.
 """
 
 from __future__ import annotations
@@ -33,9 +35,9 @@ if TYPE_CHECKING:
     from kubist.cel.ranges import Range
 
 PER_CALL_LIMIT = 1_000_000
-"""What one evaluation may cost."""
+"""Cost limit of one evaluation."""
 BUDGET = 10_000_000
-"""What all evaluations for one object may cost."""
+"""Cost limit of all evaluations for one object."""
 
 __all__ = [
     "BOOL",
@@ -64,7 +66,7 @@ Function = tuple[Iterable[Overload], Callable[..., Any]]
 
 
 class Environment:
-    """Declared variables, and functions beyond those that are always there."""
+    """Declared variables, and functions in addition to the standard ones."""
 
     def __init__(
         self,
@@ -86,7 +88,8 @@ class Program:
     __slots__ = ("_closure", "_frame", "_node", "expression", "type", "uses")
 
     def __init__(self, expression: str, environment: Environment) -> None:
-        # A server that meets no expression does without the whole machinery.
+        # Imported here so that a server without expressions does not load the parser, checker and
+        # interpreter.
         from kubist.cel.checker import Checker
         from kubist.cel.frames import Frame
         from kubist.cel.interpreter import compile_node
@@ -104,13 +107,14 @@ class Program:
         self._closure = compile_node(self._node, environment.implementations)
 
     def cost(self, size_of: SizeOf | None = None) -> Range:
-        """The least and the most that an evaluation may cost."""
+        """Estimated minimum and maximum cost of an evaluation."""
         from kubist.cel.estimate import estimate
 
         return estimate(self._node, size_of or (lambda _path: None))
 
     def selects(self, variable: str, field: str) -> bool:
-        """Whether the expression selects a field of a variable by its name: `variable.field`, `variable.?field`."""
+        """Whether the expression selects a field of a variable by name: `variable.field` or
+        `variable.?field`."""
         from kubist.cel.ast import Call, Ident, Literal, Node, Select, children
 
         def is_selection(node: Node) -> bool:
@@ -131,7 +135,7 @@ class Program:
         return False
 
     def evaluate(self, variables: dict[str, Any], budget: int = PER_CALL_LIMIT) -> tuple[Any, int]:
-        """The value, and what it cost. On an event loop what costs more than a slice is `Lengthy`."""
+        """Value and cost. On an event loop, an evaluation that costs more than SLICE raises `Lengthy`."""
         limit = SLICE if budget > SLICE and on_loop() is not None else budget
         frame = self._frame(variables, limit)
         try:

@@ -1,4 +1,4 @@
-"""The syntax tree of an expression. The checker notes on each node its type and what its names refer to."""
+"""Syntax tree of an expression. The checker sets the type and overloads of each node."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kubist.cel.types import DYN, Type
 
 
 class Node:
-    """A part of an expression. `at` is its offset in the text."""
+    """A node of the tree. `at` is its offset in the text."""
 
     __slots__ = ("at", "overloads", "type")
 
@@ -16,7 +16,7 @@ class Node:
         self.at = at
         self.type: Type = DYN
         self.overloads: tuple[str, ...] = ()
-        """Of a call: the overloads that its arguments may mean."""
+        """For a call: the IDs of the overloads that match the argument types."""
 
 
 class Literal(Node):
@@ -36,7 +36,7 @@ class Ident(Node):
 
 
 class Select(Node):
-    """`operand.field`; with `test` only whether the field is there."""
+    """`operand.field`. With `test`: whether the field is present (the macro `has`)."""
 
     __slots__ = ("field", "operand", "test")
 
@@ -94,12 +94,12 @@ class StructNode(Node):
         self.name = name
         self.fields = fields
         self.colons = colons
-        """Position of the colon of each field: errors about the field point at it."""
+        """Offset of the colon of each field. Errors about the field point at it."""
         self.optional = optional
 
 
 class Comprehension(Node):
-    """A loop over a list or map, as macros expand to it. `macro` names the macro it came from."""
+    """A loop over a list or map, produced by macros. `macro` is "all", "exists" or "loop"."""
 
     __slots__ = ("accu_init", "condition", "macro", "range", "result", "step", "var", "var2")
 
@@ -127,7 +127,7 @@ class Comprehension(Node):
 
 
 class Bind(Node):
-    """A value under a name within an expression: what optMap expands to."""
+    """Binds a value to a name within an expression. Produced by optMap, sortBy and cel.bind."""
 
     __slots__ = ("body", "name", "value")
 
@@ -139,7 +139,7 @@ class Bind(Node):
 
 
 ACCU = "@result"
-"""The accumulator of comprehensions."""
+"""Name of the accumulator variable of comprehensions."""
 
 
 def children(node: Node) -> list[Node]:

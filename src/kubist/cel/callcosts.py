@@ -1,5 +1,8 @@
-"""What calls may cost at most, and how large their results may be: a table from functions to how that follows from
-the sizes of what they are given. A call that is not here costs 1."""
+"""Estimated maximum cost and result size of calls, by function and overload. A call that is not listed costs
+1.
+
+runtimecost.py counts the actual costs. Change both together: an estimate must not be too low.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ if TYPE_CHECKING:
     from kubist.cel.estimate import Coster
 
 Outcome = tuple[Range, "Range | None"]
-"""The cost of a call alone, and the size of its result if that can be said."""
+"""Cost of the call itself, and the size of its result if known."""
 Estimate = Callable[["Estimated"], "Outcome | None"]
-"""None: this overload is estimated as others are."""
+"""None: the next estimator decides."""
 
 LIST_COST = Range(11, 11)
 ADDRESS = Range(4, 16)
@@ -26,7 +29,7 @@ FORMAT_NAME = Range(1, 64)
 
 
 class Estimated:
-    """A call whose cost is wanted. `subject` is what it is about: its target, or its first argument."""
+    """A call to estimate. `subject` is its target, or its first argument without a target."""
 
     __slots__ = ("args", "coster", "node", "overload", "subject", "target")
 
@@ -43,7 +46,7 @@ class Estimated:
 
 
 def estimate(coster: Coster, node: Call, overload: str, costs: list[Range]) -> Outcome:
-    """The cost of a call by one of its overloads, its arguments included, and the size of its result."""
+    """Cost of a call with one of its overloads, including its arguments, and the size of its result."""
     if overload in ("logical_or", "logical_and"):
         return Range(costs[0].least, costs[0].plus(costs[1]).most), None
     if overload == "conditional":
@@ -64,7 +67,7 @@ def estimate(coster: Coster, node: Call, overload: str, costs: list[Range]) -> O
 
 
 def _walked(factor: float = TRAVERSAL, *, kept: bool = False) -> Estimate:
-    """Walks over its subject; the result may be as large, if that is `kept`."""
+    """Traverses the subject. `kept`: the result may be as large as the subject."""
 
     def walked(call: Estimated) -> Outcome:
         size = call.size(call.subject)
@@ -78,7 +81,7 @@ def _first_argument(factor: float) -> Estimate:
 
 
 def _aggregated(call: Estimated) -> Outcome | None:
-    """Looks at every element of a list; of texts, at all of them."""
+    """Traverses every element of a list; for strings and bytes also their content."""
     if call.target is None:
         return None
     size, element = call.size(call.target), call.coster.element(call.target)
@@ -112,7 +115,7 @@ def _join(call: Estimated) -> Outcome | None:
 
 
 def _replace(call: Estimated) -> Outcome | None:
-    """The longest result has as many replacements as there can be; the shortest as few."""
+    """Size of the result: the maximum assumes the most replacements, the minimum the fewest."""
     if call.target is None:
         return None
     size, old, new = (call.size(node) for node in (call.target, *call.args[:2]))
@@ -123,14 +126,14 @@ def _replace(call: Estimated) -> Outcome | None:
 
 
 def _replacements(size: int, part: int, *, shrinks: bool) -> tuple[int, int]:
-    """How often a part is replaced in a text, and how much of the text stays."""
+    """Number of replacements in a text, and the length of the text that remains."""
     if part == 0:
         return min(size + 1, MAX), size
     return (0, size) if shrinks else (math.ceil(size / part), 0)
 
 
 def _matched(result: Callable[[Range], Range | None]) -> Estimate:
-    """Matches a pattern: the longer either is, the longer it takes."""
+    """Matches a pattern. The cost is the product of the text's and the pattern's size."""
 
     def matched(call: Estimated) -> Outcome | None:
         if call.target is None:
@@ -237,7 +240,7 @@ def _flattened(call: Estimated) -> Outcome | None:
 
 
 def _compared_pairwise(call: Estimated) -> Outcome | None:
-    """Every element with every other."""
+    """Compares every element with every other."""
     if call.target is None:
         return None
     compared = call.args[0] if call.node.function == "@sortByAssociatedKeys" else call.target
@@ -267,7 +270,7 @@ def _fixed(cost: int) -> Estimate:
 
 
 def _integer(node: Node, default: int) -> int:
-    """The number that a node is; what it may be at most if it is none."""
+    """Value of an integer literal, else `default`."""
     if isinstance(node, Literal) and isinstance(node.value, int) and not isinstance(node.value, bool):
         return int(node.value)
     return default

@@ -1,4 +1,4 @@
-"""Type checking: every node gets its type, every call its overloads; what does not fit is named."""
+"""Type checker: sets the type of every node and the overloads of every call, and reports errors."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Checker:
         self._fresh = 0
 
     def check(self, node: Node) -> Type:
-        """The type of a whole expression; raises with all that is wrong."""
+        """Type of a whole expression. Raises CompileError with all errors."""
         self._check(node)
         if self.errors:
             first, *others = {(error.message, error.at): error for error in self.errors}.values()
@@ -166,7 +166,7 @@ class Checker:
             node.type = BOOL
 
     def _field(self, node: Node, operand: Type, field: str) -> Type:
-        """The type of a field of a type."""
+        """Type of a field of a type."""
         if is_optional(operand):
             inner = self._field(node, operand.params[0], field)
             return inner if is_optional(inner) or inner.kind == "error" else optional_of(inner)
@@ -271,7 +271,7 @@ class Checker:
             node.type = list_of(element if element is not None else self._param())
 
     def _unwrapped(self, node: Node) -> Node:
-        """A stand-in for what an optional element holds."""
+        """Placeholder node with the type that an optional element holds."""
         type_ = self._type(node)
         if not is_optional(type_) and type_.kind != "dyn":
             self._error(node, f"expected type 'optional_type({type_})' but found '{type_}'")
@@ -333,7 +333,7 @@ class Checker:
         node.type = self._type(node.result)
 
     def _iterated(self, node: Comprehension, range_: Type) -> tuple[Type, Type]:
-        """The types of (key, value) or (index, element)."""
+        """Types of (key, value) of a map or (index, element) of a list."""
         match range_.kind:
             case "list":
                 return INT, range_.params[0]
@@ -351,7 +351,7 @@ class Checker:
         return ERROR, ERROR
 
     def _finish(self, node: Node) -> None:
-        """Put the final types in: parameters that nothing bound are dynamic."""
+        """Sets the final types. Unbound type parameters become dyn."""
         node.type = substitute(node.type, self.bindings, free_to_dyn=True)
         for child in children(node):
             self._finish(child)

@@ -1,4 +1,4 @@
-"""Values of one type as values of another, and the types of values."""
+"""Type conversion functions (int, string, timestamp, …), and the type of a value."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Values of a schema as expressions see them: times are times, bytes are bytes, keyed lists know their keys.
+"""Conversion of JSON values to CEL values by type: timestamps, durations, bytes, sets and list maps.
 
-Objects stay as they are: their fields are converted when they are selected.
+Objects are not converted as a whole: a field is converted when it is selected.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Convert = Callable[[Any], Any]
 
 
 def converter(type_: Type | None) -> Convert | None:
-    """How a raw value of a type is made one of CEL; None if it is one already."""
+    """Function that converts a JSON value to a CEL value of this type; None if no conversion is needed."""
     if type_ is None:
         return None
     props = type_.props or {}

@@ -1,6 +1,6 @@
-"""Functions of Kubernetes' CEL as the checker sees them: names, overloads, types. A leading dot marks a method.
+"""Declarations of CEL functions for the checker: names, overloads, types. A leading dot marks a method.
 
-What they do is in `functions` and `libraries`.
+The implementations are in `functions` and `libraries`.
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ FORMATS = (
 
 
 def parse_type(text: str) -> Type:
-    """A type as the table spells it."""
+    """Parses a type of the table."""
     if text in SIMPLE:
         return SIMPLE[text]
     if text in ("A", "B"):
@@ -276,7 +276,7 @@ def _split(text: str) -> list[str]:
 
 @functools.cache
 def functions() -> dict[str, tuple[Overload, ...]]:
-    """All functions by name, methods and others together."""
+    """All functions and methods by name."""
     table: dict[str, list[Overload]] = {}
 
     def declare(name: str, id_: str, args: str, result: str) -> None:

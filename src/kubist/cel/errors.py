@@ -1,11 +1,11 @@
-"""What may go wrong with an expression: when it is compiled, and when it is evaluated."""
+"""Compile errors and evaluation errors of expressions."""
 
 from __future__ import annotations
 
 
 class CompileError(Exception):
-    """An expression that is none, or not of the types it is used with. `at` is where in the text; `others` are
-    further problems of the same expression."""
+    """Syntax or type error of an expression. `at` is the offset in the text; `others` are further errors of
+    the same expression."""
 
     def __init__(self, message: str, at: int = 0, others: tuple[CompileError, ...] = ()) -> None:
         super().__init__(message)
@@ -14,7 +14,7 @@ class CompileError(Exception):
         self.others = others
 
     def located(self, expression: str) -> str:
-        """What is wrong: each problem with its line and a mark below the place."""
+        """All errors in order of position, each with its line and a mark below the position."""
         problems = sorted((self, *self.others), key=lambda problem: problem.at)
         return "\n".join(problem._marked(expression) for problem in problems)
 
@@ -31,18 +31,18 @@ class CompileError(Exception):
 
 
 class EvaluationError(Exception):
-    """An expression that has no value for these variables."""
+    """The evaluation failed for these variables."""
 
 
 class NoSuchOverload(EvaluationError):
-    """A function that is not there for values of these types."""
+    """The function has no overload for values of these types."""
 
     def __init__(self, what: str = "") -> None:
         super().__init__(f"no such overload{': ' + what if what else ''}")
 
 
 class CostExceeded(Exception):
-    """An evaluation that took more than it may."""
+    """The evaluation exceeded its cost limit."""
 
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")

@@ -1,4 +1,4 @@
-"""Field names as CEL spells those that it could not otherwise."""
+"""Escaping of field names that are not CEL identifiers: keywords, `__`, dots, dashes and slashes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _unescape = re.compile("__underscores__|__dot__|__dash__|__slash__").sub
 
 
 def escape(name: str) -> str | None:
-    """The name that expressions use for a field; None if they cannot name it."""
+    """Escaped name of a field; None if expressions cannot name it."""
     if name in KEYWORDS:
         return f"__{name}__"
     if not _ESCAPABLE.fullmatch(name) or name[0].isdigit():

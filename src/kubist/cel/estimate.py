@@ -1,4 +1,7 @@
-"""What an expression may cost at most, before it is ever evaluated: from the sizes that its schema allows."""
+"""Static cost estimate of an expression, from the maximum sizes that the schema allows.
+
+runtimecost.py and interpreter.py count the actual cost. Change them together.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _SCALARS = frozenset(("bool", "double", "duration", "int", "timestamp", "uint"))
 
 Path = tuple[str, ...]
 SizeOf = Callable[[Path], "int | None"]
-"""The most elements (or characters) that a value at a path may have, as its schema says."""
+"""Maximum number of elements (or characters) of the value at a path, from its schema."""
 
 
 class Entry(NamedTuple):
@@ -39,7 +42,7 @@ class Entry(NamedTuple):
 
 
 def estimate(node: Node, size_of: SizeOf) -> Range:
-    """The cost of a checked expression."""
+    """Cost of a checked expression."""
     return Coster(size_of).cost(node)
 
 
@@ -232,7 +235,7 @@ class Coster:
         return target_cost.plus(best)
 
     def join_entries(self, node: Node, one: Node, other: Node) -> None:
-        """A value that is either or both of two containers holds what they hold."""
+        """A value that is one or both of two containers has the entry sizes of both."""
         first, second = self.entry(one), self.entry(other)
         if first is not None and second is not None:
             self.entries[id(node)] = Entry(
@@ -240,7 +243,7 @@ class Coster:
             )
 
     def element(self, node: Node) -> tuple[Type, Range] | None:
-        """The type and size of the elements of a list."""
+        """Type and size of the elements of a list; None for other types."""
         if node.type.kind != "list":
             return None
         path = self.path(node)

@@ -1,4 +1,4 @@
-"""Sets of expected tokens, as syntax errors list them."""
+"""Sets of expected tokens in the format of the reference's syntax errors."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ _NAMES = {
 
 
 class Mismatch(Exception):
-    """A token that cannot be skipped nor made up for. It was reported."""
+    """The parser cannot repair the syntax error at this token. The error is already reported."""
 
 
 def listed(kinds: AbstractSet[str]) -> str:
-    """Kinds of tokens in the order of the grammar; a name may be a constant wherever a literal may be."""
+    """Kinds of tokens in grammar order. Where a literal is expected, the constants true, false and null are
+    listed too."""
     if len(kinds) == 1:
         (kind,) = kinds
         return _NAMES.get(kind, f"'{kind}'")

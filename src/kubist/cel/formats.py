@@ -1,4 +1,4 @@
-"""String formats that a schema may name, each a predicate. A format that is not here is not checked."""
+"""String formats of schemas as predicates. An unknown format is not checked."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _matches(pattern: str) -> Predicate:
 
 
 def uri(text: str) -> bool:
-    """An absolute URI or an absolute path."""
+    """Absolute URI or absolute path."""
     if not text or any(char <= " " or char == "\x7f" for char in text):
         return False
     if re.search("%(?![0-9A-Fa-f]{2})", text):
@@ -86,7 +86,7 @@ def hostname(text: str) -> bool:
 
 
 def _unpadded(text: str) -> str:
-    """An IPv4 address without leading zeros, which are meaningless here."""
+    """IPv4 address without leading zeros, which the reference ignores here."""
     return ".".join(part.lstrip("0") or "0" if part.isdigit() else part for part in text.split("."))
 
 
@@ -145,7 +145,7 @@ def credit_card(text: str) -> bool:
 
 
 def byte(text: str) -> bool:
-    """Base64 with its padding."""
+    """Base64 with padding."""
     try:
         base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -218,21 +218,21 @@ NUMERIC = {"integer": ("int32", "int64"), "number": ("float", "double")}
 
 
 def types_of(props: dict[str, Any]) -> tuple[str, ...]:
-    """The types that a schema allows; none: all."""
+    """Types that a schema allows; empty for all."""
     if props.get("x-kubernetes-int-or-string"):
         return ("integer", "string")
     return (props["type"],) if props.get("type") else ()
 
 
 def format_of(props: dict[str, Any]) -> str:
-    """The format that is checked: empty if it means nothing."""
+    """The format to check; empty if it is unknown for the type."""
     format_: str = props.get("format") or ""
     types = types_of(props)
     return format_ if format_ and recognized(types[0] if len(types) == 1 else "", format_) else ""
 
 
 def recognized(type_: str, format_: str) -> bool:
-    """Whether a format means anything for a type."""
+    """Whether a format is known for a type."""
     if type_ in ("", "string"):
         return format_.replace("-", "") in FORMATS
     return format_ in NUMERIC.get(type_, ())

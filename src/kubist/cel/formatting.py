@@ -14,7 +14,7 @@ _CLAUSE = re.compile(r"%(?:(%)|(?:\.(\d+))?([sdfebxXo])|(.?))", re.DOTALL)
 
 
 def format_string(text: str, args: list[Any]) -> str:
-    """printf, with %s %d %f %e %b %x %X %o."""
+    """printf with the verbs %s %d %f %e %b %x %X %o."""
     if not isinstance(text, str) or not isinstance(args, list):
         raise NoSuchOverload("format")
     given = iter(args)
@@ -90,7 +90,7 @@ def _text(value: Any) -> str:
 
 
 def _inner(value: Any) -> str:
-    """A value inside a list or map, so that it can be told what it is."""
+    """A value inside a list or map, in a form that shows its type."""
     match value:
         case str():
             return quote(value)
@@ -119,7 +119,7 @@ _TAKES = {
 
 
 def format_problem(text: str, types: list[Type]) -> str:
-    """What is wrong with a format and the types of its arguments; empty if nothing is."""
+    """Error of a format string for arguments of these types; empty if it is valid."""
     used = 0
     for match in _CLAUSE.finditer(text):
         if match[1]:

@@ -1,4 +1,4 @@
-"""The frame in which an expression is evaluated: its variables, what it has cost, and what it may."""
+"""Evaluation frame of an expression: its variables, its cost so far, and its cost limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the standard functions do. Arguments are values; a method's target comes first."""
+"""Implementations of the standard functions. Arguments are values; a method's target is the first argument."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from kubist.cel.values import (
 
 
 def _integers(a: Any, b: Any) -> type | None:
-    """The type of two integers of one kind."""
+    """Common type of two integers (int or Uint); None if they differ."""
     if type(a) is int and type(b) is int:
         return int
     if type(a) is Uint and type(b) is Uint:
@@ -135,7 +135,7 @@ def logical_not(a: Any) -> bool:
 
 
 def map_key(key: Any) -> Any:
-    """A key as maps hold it: whole floats and unsigned integers find the integer."""
+    """A map key in stored form: whole floats and unsigned integers become int."""
     if isinstance(key, bool) or not isinstance(key, (int, float)):
         return key
     return int(key) if float(key).is_integer() else key
@@ -198,7 +198,7 @@ def _compared(test: Callable[[int], bool]) -> Callable[[Any, Any], bool]:
 
 
 def text_function(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of texts: anything else has no overload."""
+    """Wraps a function of strings. Other arguments raise NoSuchOverload."""
 
     def checked(*args: Any) -> Any:
         for arg in args:

@@ -1,4 +1,5 @@
-"""Checked trees to closures. A closure takes a frame, gives a value, and adds to the frame's cost."""
+"""Compiles checked trees to closures. A closure takes a frame, returns a value, and adds its cost to the
+frame."""
 
 from __future__ import annotations
 
@@ -77,7 +78,7 @@ def _select(node: Select, extra: Extra) -> Closure:
         return lambda _frame: type_
     operand = compile_node(node.operand, extra)
     name = field_name(node.operand.type, node.field)
-    typed = node.operand.type.kind == "object"  # where a null is no field
+    typed = node.operand.type.kind == "object"  # for object types a null field counts as absent
     if node.test:
 
         def test(frame: Frame) -> bool:
@@ -126,7 +127,7 @@ def _field_type(type_: Type, name: str) -> Type | None:
 
 
 def field_name(type_: Type, name: str) -> str:
-    """The key of a field in the object: names that CEL cannot spell are escaped."""
+    """Key of a field in the object. Field names of object types are unescaped."""
     if type_.kind == "opaque" and type_.params:
         type_ = type_.params[0]
     return unescape(name) if type_.kind == "object" else name

@@ -1,4 +1,5 @@
-"""What only Kubernetes' CEL has: URLs, quantities, addresses, versions and named formats, as values and functions."""
+"""Kubernetes' additions to CEL: URLs, quantities, IP addresses, versions and named formats, as values and
+functions."""
 
 from __future__ import annotations
 
@@ -105,7 +106,7 @@ def ip(value: Any) -> IpValue:
 
 
 def _address(text: str) -> Address:
-    """An address in its usual form: no zone, no IPv4 inside IPv6."""
+    """Parses an address. Zones and IPv4-mapped IPv6 addresses are rejected."""
     problem = f'IP Address "{text}" parse error during conversion from string: '
     try:
         if "%" in text:
@@ -151,7 +152,7 @@ def cidr(text: str) -> CidrValue:
 
 
 def _or_no_overload(parse: Callable[[str], Any], text: str) -> Any:
-    """A text that is no address is of no type that can be contained."""
+    """Parses a text. An invalid one raises NoSuchOverload instead of a parse error."""
     try:
         return parse(text)
     except EvaluationError:
@@ -171,7 +172,7 @@ def contains_cidr(network: CidrValue, other: Any) -> bool:
 
 
 def _predicate(function: Callable[..., Any]) -> Callable[..., bool]:
-    """Whether a text can be converted."""
+    """Predicate: whether a string can be converted."""
 
     def holds(*args: Any) -> bool:
         if not isinstance(args[0], str):

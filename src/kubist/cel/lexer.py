@@ -1,4 +1,4 @@
-"""Tokens of an expression."""
+"""Tokenizer of expressions."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _BEGUN = re.compile(
     |`[A-Za-z0-9_.\-/ ]*|[|&=]""",
     re.VERBOSE,
 )
-"""Begin of a token that does not go on."""
+"""Start of a token that is not completed."""
 _SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
 def tokenize(text: str) -> tuple[list[Token], list[CompileError]]:
-    """The tokens of a text, and a complaint for every part that is none."""
+    """Tokens of a text, and an error for every part that is not a token."""
     tokens: list[Token] = []
     errors: list[CompileError] = []
     position = 0

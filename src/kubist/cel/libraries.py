@@ -1,4 +1,4 @@
-"""The libraries for texts, lists and sets; `kubernetes` has the rest."""
+"""Implementations of the string, list and set libraries; kubernetes.py has the Kubernetes types."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def sort_by_keys(items: list[Any], keys: list[Any]) -> list[Any]:
 
 @functools.total_ordering
 class _Ordered:
-    """A value in CEL's order."""
+    """Wrapper that sorts by CEL's order."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

@@ -1,5 +1,5 @@
-"""What is written out in an expression must be what it is taken for: elements of one type, texts that are durations,
-patterns or numbers, formats that fit their arguments."""
+"""Compile-time checks of literals: elements of one type; strings that must be durations, timestamps, patterns
+or numbers; format strings that fit their arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CONVERSIONS: dict[str, Callable[[str], Any]] = {
 
 
 def _check_format(node: Call, error: Report) -> None:
-    """A format that is written out must fit the arguments that are written out."""
+    """Checks a literal format string against a literal list of arguments."""
     target, args = node.target, node.args
     if isinstance(target, Literal) and len(args) == 1 and isinstance(args[0], ListNode):
         problem = format_problem(target.value, [element.type for element in args[0].elements])
@@ -32,7 +32,7 @@ def _check_format(node: Call, error: Report) -> None:
 
 
 def check_elements(node: Node, error: Report) -> None:
-    """Elements of a literal must be of one type; only what is formatted may be anything."""
+    """Elements of a list or map literal must have one type, except arguments of `format`."""
     if isinstance(node, Call) and node.function == "format":
         _check_format(node, error)
         return
@@ -53,7 +53,7 @@ def check_elements(node: Node, error: Report) -> None:
 
 
 def check_argument(node: Call, error: Report) -> None:
-    """Texts that are converted or matched must be what they are taken for."""
+    """Checks string literals that are arguments of conversions and of `matches`."""
     literal = next((arg for arg in reversed(node.args) if isinstance(arg, Literal)), None)
     if literal is None or not isinstance(literal.value, str):
         return

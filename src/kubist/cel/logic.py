@@ -1,4 +1,5 @@
-"""Closures in which errors and truth meet: what decides, decides, whatever has no value beside it."""
+"""Logical operators, conditionals and quantifiers with CEL's error absorption: a deciding operand hides an
+error of the other."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def both_of(left: Closure, right: Closure) -> Closure:
 
 
 def _settles(other: Closure, frame: Frame, wanted: bool) -> bool:
-    """Whether the other side decides, when one has no value."""
+    """Whether the other operand decides although one failed."""
     try:
         return _truth(other(frame)) is wanted
     except EvaluationError:
@@ -68,7 +69,7 @@ def value_or(name: str, optional: Closure, other: Closure) -> Closure:
 
 
 def quantifier(wanted: bool, range_: Closure, pairs: Any, var: str, var2: str, test: Closure) -> Closure:
-    """all and exists: the first item that decides ends the loop; errors count only if none does."""
+    """`all` and `exists`: the first deciding item ends the loop. Errors count only if no item decides."""
 
     def quantify(frame: Frame) -> bool:
         held = frame.variables

@@ -1,4 +1,4 @@
-"""Macros: calls that are other expressions written shorter."""
+"""Expansion of macros (has, all, exists, map, filter, optMap, sortBy, …) to syntax trees."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TWO_VAR = {"all": 3, "exists": 3, "exists_one": 3, "existsOne": 3}
 
 
 def expand(name: str, at: int, target: Node | None, args: list[Node]) -> Node | None:
-    """The expression that a macro stands for; None if the call is no macro."""
+    """The expression that a macro call stands for; None if the call is not a macro."""
     count = len(args)
     if target is None:
         return _has(at, args[0]) if name == "has" and count == 1 else None
@@ -49,7 +49,7 @@ def expand(name: str, at: int, target: Node | None, args: list[Node]) -> Node | 
 
 
 def bind(name: str, at: int, target: Node | None, args: list[Node]) -> Node | None:
-    """`cel.bind(name, value, expression)`, in the environments that have it."""
+    """`cel.bind(name, value, expression)`, only in environments with bindings."""
     if name != "bind" or len(args) != 3 or not isinstance(target, Ident) or target.name != "cel":
         return None
     return Bind(at, _var(args[0]), args[1], args[2])

@@ -1,4 +1,4 @@
-"""Parts of times and of durations: years, hours, days of the week, in any time zone."""
+"""Accessors of timestamps and durations (getFullYear, getHours, …), with optional time zones."""
 
 from __future__ import annotations
 

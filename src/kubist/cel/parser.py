@@ -1,4 +1,4 @@
-"""Text to syntax tree, macros expanded."""
+"""Parser: text to syntax tree, with macros expanded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MEMBER = frozenset((".", "["))
 
 
 def parse(text: str, *, bindings: bool = False) -> Node:
-    """The tree of an expression; raises `CompileError`. `bindings`: `cel.bind` is a macro."""
+    """Syntax tree of an expression. Raises `CompileError`. `bindings`: `cel.bind` is a macro."""
     parser = _Parser(text, bindings)
     node = parser.expression("end")
     with contextlib.suppress(Mismatch):
@@ -39,8 +39,8 @@ def parse(text: str, *, bindings: bool = False) -> Node:
 
 
 class _Parser:
-    """A parser by recursive descent that reports and repairs syntax errors as the reference's does: it skips one token
-    too many, makes up one that is missing, or else goes on at the next token that may follow."""
+    """Recursive-descent parser. It reports and repairs syntax errors like the reference's: it skips one extra
+    token, inserts one missing token, or continues at the next token that may follow."""
 
     def __init__(self, text: str, bindings: bool) -> None:
         self.text = text
@@ -49,9 +49,9 @@ class _Parser:
         self.position = 0
         self.depth = 0
         self.enclosing: list[tuple[str, ...]] = []
-        """Tokens that may follow each of the expressions around the current position."""
+        """Tokens that may follow each of the enclosing expressions."""
         self.recovering = False
-        """Whether no token was matched since the last error: further errors are not reported."""
+        """Whether no token was matched since the last error. Further errors are then not reported."""
 
     @property
     def token(self) -> Token:
@@ -69,20 +69,20 @@ class _Parser:
         return None
 
     def report(self, message: str, at: int) -> None:
-        """Keep an error. Parsing goes on, because a tree with errors is never used."""
+        """Records an error. Parsing continues, because a tree with errors is never used."""
         self.errors.append(CompileError(message, at))
         if len(self.errors) > _MAX_ERRORS:
             first, *others = self.errors
             raise CompileError(first.message, first.at, tuple(others))
 
     def wrong(self, what: str) -> None:
-        """Report a syntax error at the current token."""
+        """Reports a syntax error at the current token."""
         if not self.recovering:
             self.report(f"Syntax error: {what}", self.token.at)
         self.recovering = True
 
     def sync(self, expected: AbstractSet[str]) -> None:
-        """Reach a token that is expected, without a match; skip one that is too many."""
+        """Checks that the current token is expected, without consuming it. Skips one extra token."""
         if self.token.kind in expected:
             return
         if self._next() in expected:
@@ -93,7 +93,7 @@ class _Parser:
         raise Mismatch
 
     def expect(self, kind: str, follow: AbstractSet[str] | None = None) -> Token:
-        """Match a token. `follow` are the tokens that may come after it; of the end of an operand, None."""
+        """Consumes a token of this kind. `follow`: tokens that may come next; None at the end of an operand."""
         if self.token.kind == kind:
             return self.take()
         if self._next() == kind:
@@ -116,7 +116,7 @@ class _Parser:
         self.wrong(f"no viable alternative at input '{start.text}{blanks}{found}'")
 
     def recover(self, *follow: str) -> Node:
-        """Go on at a token that may follow; the node of what was skipped."""
+        """Continues at a token that may follow. Returns a placeholder for the skipped text."""
         self.recovering = True
         known = {*follow, "end", *(kind for kinds in self.enclosing for kind in kinds)}
         while self.token.kind not in known:
@@ -128,7 +128,7 @@ class _Parser:
         return _BINARY | _MEMBER | {*self.enclosing[-1]}
 
     def expression(self, *follow: str) -> Node:
-        """An expression after which one of these tokens comes."""
+        """Parses an expression that is followed by one of these tokens."""
         self.depth += 1
         if self.depth > _MAX_DEPTH:
             raise CompileError("expression recursion limit exceeded: 50", self.token.at)
@@ -338,7 +338,7 @@ class _Parser:
         return ListNode(at, elements, frozenset(optional))
 
     def _goes_on(self, starts: AbstractSet[str]) -> bool:
-        """Whether an entry follows the comma."""
+        """Whether another entry follows the comma."""
         return self._next() in starts or self._next() == "?"
 
     def _map(self, at: int) -> Node:
@@ -361,7 +361,7 @@ class _Parser:
         return MapNode(at, entries, frozenset(optional))
 
     def _close(self) -> None:
-        """The end of a map or struct, perhaps after a comma."""
+        """Consumes the end of a map or struct, with an optional comma."""
         self.sync({"}", ","})
         self.accept(",")
         self.expect("}")
@@ -390,7 +390,7 @@ class _Parser:
 
 
 def _qualified(node: Node) -> str:
-    """A dotted name, if that is what a node is."""
+    """Dotted name of a node; empty if it is not a name."""
     if isinstance(node, Ident):
         return node.name
     if isinstance(node, Select) and not node.test:

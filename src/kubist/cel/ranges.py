@@ -1,4 +1,4 @@
-"""Sizes and costs between bounds: what is known of a value before it is there."""
+"""Ranges of sizes and costs, for static cost estimation. Arithmetic saturates at 2^64-1."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MAX = (1 << 64) - 1
 
 
 class Range(NamedTuple):
-    """From least to most, of a size or a cost."""
+    """Minimum and maximum of a size or a cost."""
 
     least: int
     most: int

@@ -1,4 +1,4 @@
-"""Regular expressions of definitions and of CEL: RE2's syntax and its linear time, whatever the pattern."""
+"""Regular expressions of CRD schemas and CEL: RE2 syntax, linear time for every pattern."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubist.caching import bounded_cache
 
 
 class RegexError(ValueError):
-    """A pattern that is none."""
+    """Invalid pattern."""
 
 
 _options = re2.Options()
@@ -41,15 +41,15 @@ _GO = {
 
 
 def _in_go(message: str, pattern: str) -> str:
-    """A complaint of RE2 in the words of Go's package of the same syntax."""
+    """RE2's error message in the words of Go's regexp package, which has the same syntax."""
     what, _, where = message.partition(": ")
-    if where in ("(?<=", "(?<!"):  # Go takes these for the begin of a name
+    if where in ("(?<=", "(?<!"):  # Go reads these as the start of a group name
         group, end, _ = pattern[pattern.index(where) :].partition(">")
         return f"invalid named capture: `{group}{end}`"
     return f"{_GO.get(what, what)}: `{where}`"
 
 
 def searcher(pattern: str) -> Callable[[str], Any]:
-    """A function that finds the pattern anywhere in a text."""
+    """Search function of a pattern, for any position in a text."""
     found: Callable[[str], Any] = compile(pattern).search
     return found

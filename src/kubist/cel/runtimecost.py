@@ -1,4 +1,8 @@
-"""What a call costs when it is made, by its arguments and its result. A call that is not here costs 1."""
+"""Actual cost of calls, by arguments and result. A call that is not listed costs 1.
+
+callcosts.py estimates the same costs before evaluation. Change both together: an estimate must not be too
+low.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ def _first(factor: float) -> Cost:
 
 
 def traversal(value: Any) -> int:
-    """Walking over a whole value."""
+    """Cost of traversing a whole value."""
     if isinstance(value, (str, bytes)):
         return int(len(value) * TRAVERSAL)
     if isinstance(value, list):

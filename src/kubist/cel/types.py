@@ -1,4 +1,4 @@
-"""Types of CEL, and which of them fit where another is wanted."""
+"""CEL types and their assignability."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Type:
-    """A type. Object types are told apart by name; `fields` are what may be selected."""
+    """A type. Object types are identified by name; `fields` are the selectable fields."""
 
     __slots__ = ("_fields", "kind", "name", "params", "props")
 
@@ -24,7 +24,7 @@ class Type:
         self.params = params
         self._fields = fields
         self.props = props
-        """Of a type that comes from a schema: that schema."""
+        """The schema, for a type that comes from one."""
 
     @property
     def fields(self) -> dict[str, Type]:
@@ -106,7 +106,7 @@ def is_optional(type_: Type) -> bool:
 
 
 Bindings = dict[str, Type]
-"""What type parameters stand for."""
+"""Values of type parameters."""
 
 
 def substitute(type_: Type, bindings: Bindings, *, free_to_dyn: bool = False) -> Type:
@@ -124,7 +124,7 @@ def substitute(type_: Type, bindings: Bindings, *, free_to_dyn: bool = False) ->
 
 
 def assignable(given: Type, wanted: Type, bindings: Bindings) -> bool:
-    """Whether a value of one type fits where the other is wanted; binds type parameters, also if it fails."""
+    """Whether a value of type `given` fits type `wanted`. Binds type parameters, even on failure."""
     if given is wanted:
         return True
     if given.kind == "param" or wanted.kind == "param":

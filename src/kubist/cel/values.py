@@ -1,4 +1,4 @@
-"""Values of CEL that Python has no type for, and equality and order as CEL has them."""
+"""CEL values without a Python type, and CEL's equality and order."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Uint(int):
 
 
 class SetList(list[Any]):
-    """A list of which each item is there once and whose order means nothing."""
+    """A list with `x-kubernetes-list-type: set`: unique items, order without meaning."""
 
 
 class MapList(list[Any]):
-    """A list of objects that are told apart by some of their fields."""
+    """A list with `x-kubernetes-list-type: map`: objects identified by key fields."""
 
     def __init__(self, items: Any = (), keys: tuple[str, ...] = ()) -> None:
         super().__init__(items)
@@ -30,7 +30,7 @@ class MapList(list[Any]):
 
 @dataclass(slots=True, frozen=True)
 class Optional:
-    """A value, or none."""
+    """CEL's optional value."""
 
     value: Any = None
     present: bool = False
@@ -136,7 +136,8 @@ _NUMBERS = (int, float)
 
 
 def equal(a: Any, b: Any) -> bool:
-    """CEL's ==: numbers by value whatever their type, lists and maps by content, other types never."""
+    """CEL's ==: numbers by value regardless of type, lists and maps by content. Values of different types are
+    unequal."""
     if a is b:
         return not (isinstance(a, float) and a != a)
     ta, tb = type(a), type(b)
@@ -174,7 +175,7 @@ def _key(item: Any, keys: tuple[str, ...]) -> str:
 
 
 def concatenated(a: list[Any], b: list[Any]) -> list[Any]:
-    """CEL's + of lists: sets and keyed lists stay such."""
+    """CEL's + of lists. Sets and list maps merge by value and by key."""
     if isinstance(a, SetList):
         return SetList([*a, *(item for item in b if not any(equal(item, held) for held in a))])
     if isinstance(a, MapList):
@@ -186,7 +187,7 @@ def concatenated(a: list[Any], b: list[Any]) -> list[Any]:
 
 
 def compare(a: Any, b: Any) -> int:
-    """Negative, zero or positive; NaN is not ordered."""
+    """Negative, zero or positive. NaN raises EvaluationError."""
     ta, tb = type(a), type(b)
     if ta is bool or tb is bool:
         if ta is not tb:
@@ -220,7 +221,7 @@ def size(value: Any) -> int:
 
 
 def actual_size(value: Any) -> int:
-    """The size of a value for its cost: 1 for what has none."""
+    """Size of a value for its cost; 1 for values without a size."""
     if isinstance(value, (str, bytes, list, dict)):
         return len(value)
     sized = getattr(value, "cost_size", None)
