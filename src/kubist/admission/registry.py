@@ -81,7 +81,7 @@ WITHOUT_EFFECT = frozenset(
         "PodGroupWorkloadExists",
     )
 )
-"""Names that are accepted without effect, because their feature gate is off."""
+"""Plugins that are accepted without effect: AlwaysAdmit, and those whose feature gate is off."""
 
 MISSING = {
     "EventRateLimit": "limit requests with FlowSchemas and PriorityLevelConfigurations",

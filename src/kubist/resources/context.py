@@ -22,7 +22,7 @@ Object = dict[str, Any]
 
 @dataclass(slots=True, frozen=True)
 class User:
-    """Authenticated user. `extra` values are lists of strings, as in UserInfo."""
+    """User of a request, authenticated or anonymous. `extra` values are lists of strings, as in UserInfo."""
 
     name: str
     uid: str = ""

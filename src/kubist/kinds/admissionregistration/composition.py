@@ -68,7 +68,7 @@ class Variables:
         if found < 0:
             return None
         known = store.types.setdefault(flags, [])
-        while len(known) <= positions[found]:  # In order, so that no variable needs the type of a later one.
+        while len(known) <= positions[found]:  # In order: each type needs only earlier ones.
             known.append(type_of(store.definitions[len(known)][1], Variables(store, len(known))))
         return known[positions[found]]
 

@@ -105,7 +105,7 @@ def validate_subject(subject: Object, path: str, *, namespaced: bool) -> Errors:
 
 
 class RoleStrategy(RBACStrategy):
-    """Role: the author must already have the permissions that it grants."""
+    """Role: the author must have the permissions that it grants, or the `escalate` verb on roles."""
 
     async def before_create(self, ctx: Context, obj: Object) -> None:
         await escalation.check_role(ctx, obj, None)
@@ -115,7 +115,7 @@ class RoleStrategy(RBACStrategy):
 
 
 class BindingStrategy(RBACStrategy):
-    """Binding: the roleRef is immutable, the subjects may change."""
+    """Binding: the author must have the permissions of the role, or the `bind` verb on it. The roleRef is immutable."""
 
     async def before_create(self, ctx: Context, obj: Object) -> None:
         await escalation.check_binding(ctx, obj, None)
