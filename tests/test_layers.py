@@ -91,3 +91,35 @@ def test_order_is_the_table_of_packages() -> None:
     table = "| package | x |\n|---|---|\n| `b` | x |\n| `a` | `c` |\n"
     document = f"# A\n\n## Packages\n\nText.\n\n{table}\n## B\n| `d` | x |\n"
     assert check.layers(document) == ["b", "a"]
+
+
+def test_imports_in_functions_of_the_source_give_their_reason() -> None:
+    assert list(check.unexplained(ROOT / "src")) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    # Saves start-up time: seldom needed.\n    import json",
+        "    # Saves start-up time.\n    import json\n    import re",
+        "    import json  # saves start-up time",
+        "    # Saves start-up time:\n    # seldom.\n    from json import (\n        loads,\n    )\n    import re",
+    ],
+)
+def test_import_in_a_function_with_a_reason_passes(source: Path, body: str) -> None:
+    (source / "kubist/low/other.py").write_text(f"def f():\n{body}\n")
+    assert list(check.unexplained(source)) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("    import json", 2),
+        ("    # A comment.\n    import json", 3),
+        ("    # Saves start-up time.\n    import json\n\n    import re", 5),
+    ],
+)
+def test_import_in_a_function_without_a_reason_is_found(source: Path, body: str, line: int) -> None:
+    (source / "kubist/low/other.py").write_text(f"def f():\n{body}\n")
+    (found,) = check.unexplained(source)
+    assert found.startswith(f"kubist/low/other.py:{line}: import in a function")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from kubist.version import __version__
 
 if TYPE_CHECKING:
+    # Saves start-up time: `import kubist` loads no server.
     from kubist.config import Config
     from kubist.inprocess import Server
 
@@ -26,10 +27,12 @@ __all__ = ["Config", "Server", "__version__"]
 
 def __getattr__(name: str) -> Any:
     if name == "Server":
+        # Saves start-up time: `import kubist` loads no server.
         from kubist.inprocess import Server
 
         return Server
     if name == "Config":
+        # Saves start-up time: `import kubist` loads no server.
         from kubist.config import Config
 
         return Config

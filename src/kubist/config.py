@@ -132,6 +132,7 @@ class Config:
         """Refuse unknown settings with a hint."""
         for name in settings:
             if name not in cls.__dataclass_fields__:
+                # Saves start-up time: needed for a mistake only.
                 from kubist.hints import did_you_mean
 
                 hint = did_you_mean(name, cls.__dataclass_fields__)

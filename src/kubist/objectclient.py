@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kubist import request as requests
 from kubist.http.messages import Request
+from kubist.http.pool import Pool
+from kubist.kinds.core import service_ports
 from kubist.meta import status
 from kubist.meta.objectmeta import APISERVER_MANAGER
+from kubist.objectstore.rangeallocation import RangeAllocation
 from kubist.resources.context import Object, Rules, Tokens, User
 from kubist.resources.resource import Resource
 from kubist.verbs import create as create_verb
@@ -21,10 +24,6 @@ from kubist.verbs import managed
 from kubist.verbs.call import Call
 from kubist.verbs.options import delete_options
 from kubist.verbs.services import Services
-
-if TYPE_CHECKING:
-    from kubist.http.pool import Pool
-    from kubist.objectstore.rangeallocation import RangeAllocation
 
 LOOPBACK = User("system:apiserver", groups=("system:masters", "system:authenticated"))
 
@@ -88,9 +87,6 @@ class ObjectClient:
 
     @functools.cached_property
     def node_ports(self) -> RangeAllocation:
-        from kubist.kinds.core import service_ports
-        from kubist.objectstore.rangeallocation import RangeAllocation
-
         ports = service_ports.port_range(self._api.config)
         return RangeAllocation(
             self._registry.store,

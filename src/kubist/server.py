@@ -38,6 +38,7 @@ from kubist.storage.cache import ROOT
 from kubist.storage.store import Store, StoreError
 
 if TYPE_CHECKING:
+    # Saves start-up time: a server without control loops does not load them.
     from kubist.control.manager import Manager
     from kubist.storage.encryption.store import EncryptedStore
     from kubist.storage.encryption.values import Values
@@ -166,6 +167,7 @@ class Server:
     async def _control(self) -> None:
         """Start the loops that are asked for."""
         if self.config.controllers or self.config.workloads:
+            # Saves start-up time: a server without control loops does not load them.
             from kubist.control.manager import Manager
 
             self._loops = Manager(self.api)
@@ -248,6 +250,7 @@ def bound(address: str, port: int, *, shared: bool = False) -> socket.socket:
 
 def make_store(config: Config) -> Store:
     if config.etcd_servers:
+        # Saves start-up time: grpc takes longer to load than the rest of the server.
         from kubist.storage.etcd import EtcdStore
 
         return EtcdStore(
@@ -259,6 +262,7 @@ def make_store(config: Config) -> Store:
             key=config.etcd_keyfile or None,
             compaction_interval=config.etcd_compaction_interval,
         )
+    # Saves start-up time: a server on etcd needs no SQLite.
     from kubist.storage.sqlite import SqliteStore
 
     if not config.data_dir:
@@ -275,6 +279,7 @@ def encrypted(config: Config, store: Store, resources: Resources) -> EncryptedSt
                 "--encryption-provider-config-automatic-reload needs --encryption-provider-config"
             )
         return None
+    # Saves start-up time: only --encryption-provider-config needs it.
     from kubist.storage.encryption.store import EncryptedStore
 
     prefix = "/" + config.etcd_prefix.strip("/")
@@ -283,6 +288,7 @@ def encrypted(config: Config, store: Store, resources: Resources) -> EncryptedSt
 
 def encrypted_values(path: str, resources: Resources, prefix: str = "/registry") -> Values:
     """How values are kept by a configuration file."""
+    # Saves start-up time: only --encryption-provider-config needs it.
     from kubist.storage.encryption.config import GroupResource, read
     from kubist.storage.encryption.values import Values
 
@@ -294,6 +300,7 @@ def serving_context(config: Config) -> ssl.SSLContext:
     """TLS from the configured files, or from a self-signed pair that is made in cert_dir when there is none."""
     cert, key = config.tls_cert_file, config.tls_private_key_file
     if not cert:
+        # Saves start-up time: `cryptography` is loaded only to make a certificate.
         from kubist.http import certificates
 
         where = Path(config.cert_dir or "kubist-certificates")

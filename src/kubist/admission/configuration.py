@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 Object = dict[str, Any]
 GROUP = "apiserver.config.k8s.io"
 
@@ -27,8 +29,6 @@ def load(file: str) -> dict[str, Object]:
 
 
 def _read(file: Path) -> Object:
-    import yaml
-
     try:
         document = yaml.safe_load(file.read_text())
     except (OSError, yaml.YAMLError) as error:

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kubist.cel.ast import Call, Ident, Literal, Node, Select, children
 from kubist.cel.declarations import Overload
 from kubist.cel.errors import CompileError, CostExceeded, EvaluationError, NoSuchOverload
 from kubist.cel.types import BOOL, DYN, INT, STRING, Type, list_of, map_of, object_type, optional_of
@@ -88,8 +89,7 @@ class Program:
     __slots__ = ("_closure", "_frame", "_node", "expression", "type", "uses")
 
     def __init__(self, expression: str, environment: Environment) -> None:
-        # Imported here so that a server without expressions does not load the parser, checker and
-        # interpreter.
+        # Saves start-up time: a server without expressions does not load the compiler.
         from kubist.cel.checker import Checker
         from kubist.cel.frames import Frame
         from kubist.cel.interpreter import compile_node
@@ -108,6 +108,7 @@ class Program:
 
     def cost(self, size_of: SizeOf | None = None) -> Range:
         """Estimated minimum and maximum cost of an evaluation."""
+        # Saves start-up time, as above.
         from kubist.cel.estimate import estimate
 
         return estimate(self._node, size_of or (lambda _path: None))
@@ -115,7 +116,6 @@ class Program:
     def selects(self, variable: str, field: str) -> bool:
         """Whether the expression selects a field of a variable by name: `variable.field` or
         `variable.?field`."""
-        from kubist.cel.ast import Call, Ident, Literal, Node, Select, children
 
         def is_selection(node: Node) -> bool:
             if isinstance(node, Select):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import sys
 
+from kubist.version import __version__
+
 USAGE = """\
 Kubist: the Kubernetes API server as a Python package.
 
@@ -35,24 +37,26 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(command: str, rest: list[str]) -> int:
     if command == "serve":
+        # Saves start-up time: a command loads only its own module.
         from kubist.cli import serve
 
         return serve.main(rest)
     if command == "apiserver":
+        # Saves start-up time: a command loads only its own module.
         from kubist.cli import apiserver
 
         return apiserver.main(rest)
     if command == "kubeconfig":
+        # Saves start-up time: a command loads only its own module.
         from kubist.cli import kubeconfig
 
         return kubeconfig.main(rest)
     if command in ("backup", "restore", "doctor"):
+        # Saves start-up time: a command loads only its own module.
         from kubist.cli import store
 
         return store.main(command, rest)
     if command in ("version", "--version"):
-        from kubist.version import __version__
-
         print(f"kubist {__version__} (Kubernetes v1.36)")
         return 0
     if command in ("help", "--help", "-h"):

@@ -37,12 +37,14 @@ def main(arguments: list[str]) -> int:
     except flags.FlagError as error:
         return fail(str(error))
 
+    # Saves start-up time: `--help` and wrong flags need no server.
     from kubist.server import Server
 
     def announce(port: int) -> None:
         log.info("serving on %s:%d", config.bind_address, port)
 
     if config.workers > 1:
+        # Saves start-up time: only --workers needs it.
         from kubist.workers.supervisor import supervise
 
         return supervise(config, announce)

@@ -32,6 +32,7 @@ def conflict(given: Container[str], config: Config) -> str:
     if oidc:
         return "authentication-config file and oidc-* flags are mutually exclusive"
     if "anonymous-auth" in given:
+        # Saves start-up time: only --authentication-config needs it.
         from kubist.filters.authenticationconfig import load
 
         try:

@@ -110,6 +110,7 @@ def _serve(config: Config, directory: Path, target: str, merge: bool, *, in_memo
         print(f"  export KUBECONFIG={shlex.quote(str(path.absolute()))}", flush=True)
 
     if config.workers > 1:
+        # Saves start-up time: only --workers needs it.
         from kubist.workers.supervisor import supervise
 
         return supervise(config, announce)

@@ -96,6 +96,7 @@ def _opener(encryption: str) -> Callable[[str, bytes], bytes]:
     """What makes plain values of stored ones; those it cannot open stay as they are."""
     if not encryption:
         return lambda _key, value: value
+    # Saves start-up time: only encrypted stores need the server.
     from kubist.resources.resource import Resources
     from kubist.server import encrypted_values
 

@@ -11,6 +11,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
 from kubist.control.loop import Loop
 from kubist.control.signing import SIGNERS, Signer, check, issue
 from kubist.meta import times
@@ -79,9 +82,6 @@ class CertificateSigning(Loop):
         )
 
     def _sign(self, spec: Object, signer: Signer) -> bytes:
-        from cryptography import x509
-        from cryptography.hazmat.primitives import serialization
-
         request = x509.load_pem_x509_csr(base64.b64decode(spec["request"]))
         usages = spec.get("usages") or ()
         check(request, usages, signer)

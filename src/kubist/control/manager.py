@@ -7,10 +7,21 @@ import contextlib
 import logging
 from collections.abc import Iterable
 
-from kubist.control import workloads
+from kubist.control.certificates import CertificateCleaner, CertificateSigning
 from kubist.control.client import Client
+from kubist.control.clusterroles import ClusterRoleAggregation
+from kubist.control.disruption import Disruption
+from kubist.control.garbagecollector import GarbageCollector
 from kubist.control.leader import Leader
 from kubist.control.loop import Loop
+from kubist.control.namespaces import Namespaces
+from kubist.control.podgc import PodGarbageCollector
+from kubist.control.protection import ClaimProtection, VolumeProtection
+from kubist.control.resourcequotas import ResourceQuotas
+from kubist.control.rootca import RootCertificates
+from kubist.control.serviceaccounts import ServiceAccounts
+from kubist.control.tokens import LegacyTokenCleaner, ServiceAccountTokens
+from kubist.control.ttlafterfinished import TTLAfterFinished
 from kubist.verbs.services import Services
 
 log = logging.getLogger("kubist.control")
@@ -25,6 +36,9 @@ class Manager:
         self.loops: list[Loop] = []
         self._kinds = chosen(api.config.controllers)
         if api.config.workloads:
+            # Saves start-up time: few servers simulate workloads.
+            from kubist.control import workloads
+
             self._kinds += workloads.loops()
         self._task: asyncio.Task[None] | None = None
         self._leader: Leader | None = None
@@ -74,19 +88,6 @@ class Manager:
 
 def available() -> list[type[Loop]]:
     """All controllers except those of workloads, by their names in kube-controller-manager."""
-    from kubist.control.certificates import CertificateCleaner, CertificateSigning
-    from kubist.control.clusterroles import ClusterRoleAggregation
-    from kubist.control.disruption import Disruption
-    from kubist.control.garbagecollector import GarbageCollector
-    from kubist.control.namespaces import Namespaces
-    from kubist.control.podgc import PodGarbageCollector
-    from kubist.control.protection import ClaimProtection, VolumeProtection
-    from kubist.control.resourcequotas import ResourceQuotas
-    from kubist.control.rootca import RootCertificates
-    from kubist.control.serviceaccounts import ServiceAccounts
-    from kubist.control.tokens import LegacyTokenCleaner, ServiceAccountTokens
-    from kubist.control.ttlafterfinished import TTLAfterFinished
-
     return [
         Namespaces,
         GarbageCollector,

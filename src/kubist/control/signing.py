@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
+from cryptography.x509.oid import NameOID
 
 from kubist.http.certificates import signature_hash
-
-if TYPE_CHECKING:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 
 YEAR = datetime.timedelta(days=365)
 MINIMUM_LIFETIME = datetime.timedelta(minutes=10)
@@ -85,9 +85,6 @@ def check(request: x509.CertificateSigningRequest, usages: Sequence[str], signer
 
 
 def _check_node(request: x509.CertificateSigningRequest, usages: frozenset[str], required: str) -> None:
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
-
     organizations = [a.value for a in request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
     names = [str(a.value) for a in request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     if organizations != [NODE_GROUP]:
@@ -118,8 +115,6 @@ def issue(
     key: CertificateIssuerPrivateKeyTypes,
 ) -> x509.Certificate:
     """Signs the request. Raises ValueError if its signature is invalid or the CA has expired."""
-    from cryptography import x509
-
     if not request.is_signature_valid:
         raise ValueError("unable to verify certificate request signature")
     now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
@@ -160,8 +155,6 @@ def validity(
 
 def alternative_names(request: x509.CertificateSigningRequest) -> list[x509.GeneralName]:
     """DNS, email, IP and URI names of a request. Other kinds of names are not copied."""
-    from cryptography import x509
-
     try:
         names = list(request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
     except x509.ExtensionNotFound:
@@ -173,8 +166,6 @@ def alternative_names(request: x509.CertificateSigningRequest) -> list[x509.Gene
 def _key_usage(usages: Sequence[str]) -> x509.KeyUsage | None:
     """Key usage extension; None if no key usage is requested, because an empty one makes a certificate
     unusable."""
-    from cryptography import x509
-
     requested = {_KEY_USAGES[usage] for usage in usages if usage in _KEY_USAGES}
     if "key_agreement" not in requested:
         # X.509 gives these two a meaning only together with key agreement.
@@ -185,15 +176,11 @@ def _key_usage(usages: Sequence[str]) -> x509.KeyUsage | None:
 
 
 def _extended(usages: Sequence[str]) -> list[x509.ObjectIdentifier]:
-    from cryptography import x509
-
     found = dict.fromkeys(oid for usage, oid in _EXTENDED_KEY_USAGES.items() if usage in usages)
     return [x509.ObjectIdentifier(oid) for oid in found]
 
 
 def _authority_key_identifier(authority: x509.Certificate) -> x509.AuthorityKeyIdentifier | None:
-    from cryptography import x509
-
     try:
         found = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     except x509.ExtensionNotFound:

@@ -202,7 +202,7 @@ class Definitions:
             if known is not None:
                 self._unserve(name)
             return
-        # A server without CRDs does not load the modules that serve custom resources.
+        # Saves start-up time: a server without CRDs does not load what serves custom resources.
         from kubist.crd.served import Served, identity
         from kubist.crd.webhook import webhook_of
 

@@ -237,12 +237,14 @@ def _built_in_paths() -> Iterable[Path]:
 
 
 def _protobuf_v2(document: bytes) -> bytes:
+    # Saves start-up time: loaded with the first request for protobuf.
     from kubist.discovery.gnostic_v2 import encode
 
     return encode(orjson.loads(document))
 
 
 def _protobuf_v3(document: bytes) -> bytes:
+    # Saves start-up time: loaded with the first request for protobuf.
     from kubist.discovery.gnostic_v3 import encode
 
     return encode(orjson.loads(document))

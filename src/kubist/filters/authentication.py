@@ -159,6 +159,7 @@ def websocket_token(headers: dict[str, str]) -> str:
     protocols = headers.get("sec-websocket-protocol", "")
     if _PROTOCOL not in protocols or headers.get("upgrade", "").lower() != "websocket":
         return ""
+    # Saves start-up time: tokens load `cryptography`.
     from kubist.filters.tokens import decode
 
     offered = [protocol.strip() for protocol in protocols.split(",")]

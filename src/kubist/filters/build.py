@@ -61,6 +61,7 @@ def authentication(config: Config, registry: Registry, connections: Pool | None 
 def _jwt(config: Config) -> JWTAuthenticators | None:
     """JWT authenticators of `--authentication-config`, or of the `--oidc-*` flags."""
     if config.authentication_config:
+        # Saves start-up time: only OIDC needs it.
         from kubist.filters.authenticationconfig import JWTAuthenticators
 
         if config.oidc_issuer_url:
@@ -70,6 +71,7 @@ def _jwt(config: Config) -> JWTAuthenticators | None:
         )
     if not config.oidc_issuer_url:
         return None
+    # Saves start-up time: only OIDC needs it.
     from kubist.filters.authenticationconfig import JWTAuthenticators
     from kubist.filters.jwtconfig import issuer_of_flags
 
@@ -80,6 +82,7 @@ def _requests(config: Config) -> list[RequestAuthenticator]:
     """Authenticators by client certificate. Proxies and users have separate CAs."""
     found: list[RequestAuthenticator] = []
     if config.requestheader_client_ca_file:
+        # Saves start-up time: only front proxies need it.
         from kubist.filters.requestheader import RequestHeaders
 
         if config.client_ca_file and not config.requestheader_allowed_names:
@@ -117,16 +120,19 @@ def _tokens(
         found.append(TokenFile(config.token_auth_file, own))
     keys = service_account_keys(config)
     if keys is not None:
+        # Saves start-up time: tokens load `cryptography`.
         from kubist.filters.serviceaccounts import ServiceAccountTokens
 
         found.append(ServiceAccountTokens(registry, keys, config.service_account_issuer, own))
     if config.enable_bootstrap_token_auth:
+        # Saves start-up time: only --enable-bootstrap-token-auth needs it.
         from kubist.filters.bootstraptokens import BootstrapTokens
 
         found.append(BootstrapTokens(registry, own))
     if jwt is not None:
         found.append(jwt)
     if config.authentication_token_webhook_config_file:
+        # Saves start-up time: only webhooks need it.
         from kubist.filters.kubeconfig import RemoteReview
         from kubist.filters.webhooks import WebhookTokens
 
@@ -142,6 +148,7 @@ def service_account_keys(config: Config) -> KeySet | None:
     files = config.service_account_key_file or (config.service_account_signing_key_file,)
     if not any(files):
         return None
+    # Saves start-up time: tokens load `cryptography`.
     from kubist.filters.tokens import key_set, read_public_keys
 
     return key_set(key for file in files if file for key in read_public_keys(file))
@@ -151,6 +158,7 @@ def token_signer(config: Config) -> TokenSigner | None:
     """Signer of service-account tokens; None without a signing key."""
     if not config.service_account_signing_key_file:
         return None
+    # Saves start-up time: tokens load `cryptography`.
     from kubist.filters.tokens import TokenSigner
 
     return TokenSigner.from_config(config)
@@ -174,6 +182,7 @@ def authorization(config: Config, registry: Registry, connections: Pool | None =
         _check_modes(config)
         modes = [_authorizer(mode, config, registry, rbac, connections) for mode in config.authorization_mode]
         return Authorization(modes, rbac)
+    # Saves start-up time: only --authorization-config needs it.
     from kubist.filters.authorizationconfig import AuthorizationFile, AuthorizerSettings
 
     file = AuthorizationFile(config.authorization_config)
@@ -225,16 +234,19 @@ def _authorizer(
         case "AlwaysDeny":
             return AlwaysDeny()
         case "Node":
+            # Saves start-up time: only the mode Node needs it.
             from kubist.filters.node import Nodes
 
             return Nodes(registry)
         case "ABAC":
+            # Saves start-up time: only the mode ABAC needs it.
             from kubist.filters.abac import ABAC
 
             if not config.authorization_policy_file:
                 raise ValueError("the authorizer ABAC needs --authorization-policy-file")
             return ABAC(config.authorization_policy_file)
         case "Webhook":
+            # Saves start-up time: only the mode Webhook needs it.
             from kubist.filters.authorizationconfig import WebhookSettings
 
             return _webhook(
@@ -250,6 +262,7 @@ def _authorizer(
 
 
 def _webhook(settings: WebhookSettings, connections: Pool | None) -> Authorizer:
+    # Saves start-up time: only webhooks need it.
     from kubist.filters.kubeconfig import RemoteReview
     from kubist.filters.webhooks import Webhook
 

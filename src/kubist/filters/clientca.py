@@ -104,6 +104,7 @@ class Authorities:
         kept = self._accepted.get(digest)
         if kept is not None and now <= kept.until:
             return kept
+        # Saves start-up time: `cryptography` is loaded with the first client certificate.
         from kubist.filters.chains import NotTrusted, Roots
 
         if self._roots is None:

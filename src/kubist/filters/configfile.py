@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kubist.cel import EvaluationError
+from kubist.cel.values import parse_duration
 from kubist.codec import yaml
 from kubist.jsontext.errors import DecodeError
 
@@ -79,8 +80,6 @@ def _decode(value: Any, shape: Shape, path: str, problems: list[str]) -> Any:
 
 
 def _duration(value: Any, path: str, problems: list[str]) -> float:
-    from kubist.cel.values import parse_duration
-
     if isinstance(value, str):
         try:
             return parse_duration(value).nanoseconds / 1e9

@@ -1,6 +1,6 @@
 """Certificates for a server without configured ones: a CA, and server and client certificates signed by it.
 
-`cryptography` is imported only when a certificate is created.
+Import this module in functions only: `cryptography` costs start-up time.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kubist import files
-
-if TYPE_CHECKING:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 _AUTHORITY_DAYS = 3650
 _LEAF_DAYS = 365
@@ -40,9 +42,6 @@ class Authority:
 
     def issue_server(self, names: Sequence[str], *, days: int = _LEAF_DAYS) -> Pair:
         """Serving certificate for `names` (host names and IP addresses)."""
-        from cryptography import x509
-        from cryptography.x509.oid import ExtendedKeyUsageOID
-
         builder = _builder(_name(names[0][:64] if names else "kubist"), days)
         if names:
             builder = builder.add_extension(
@@ -54,18 +53,12 @@ class Authority:
         self, common_name: str, organizations: Sequence[str] = (), *, days: int = _LEAF_DAYS
     ) -> Pair:
         """Client certificate for the user `common_name` in the groups `organizations`."""
-        from cryptography.x509.oid import ExtendedKeyUsageOID
-
         return self._issue(_builder(_name(common_name, organizations), days), ExtendedKeyUsageOID.CLIENT_AUTH)
 
     def save(self, cert_file: Path, key_file: Path) -> None:
         save(Pair(self.cert_pem, self.key_pem), cert_file, key_file)
 
     def _issue(self, builder: x509.CertificateBuilder, usage: x509.ObjectIdentifier) -> Pair:
-        from cryptography import x509
-        from cryptography.hazmat.primitives.asymmetric import ec
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
         issuer = x509.load_pem_x509_certificate(self.cert_pem)
         signer = load_pem_private_key(self.key_pem, None)
         key = ec.generate_private_key(ec.SECP256R1())
@@ -82,10 +75,6 @@ class Authority:
 
 
 def new_authority(name: str) -> Authority:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric import ec
-
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = (
         _builder(_name(name), _AUTHORITY_DAYS)
@@ -101,9 +90,6 @@ def new_authority(name: str) -> Authority:
 
 def signature_hash(key: object) -> hashes.SHA256 | None:
     """Hash for a signature with this private key. Ed25519 and Ed448 take none."""
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric import ed448, ed25519
-
     return None if isinstance(key, ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey) else hashes.SHA256()
 
 
@@ -118,16 +104,11 @@ def save(pair: Pair, cert_file: Path, key_file: Path) -> None:
 
 
 def _name(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
-
     attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, o) for o in organizations]
     return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
 def _alternative(name: str) -> x509.GeneralName:
-    from cryptography import x509
-
     try:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:
@@ -135,8 +116,6 @@ def _alternative(name: str) -> x509.GeneralName:
 
 
 def _builder(subject: x509.Name, days: int) -> x509.CertificateBuilder:
-    from cryptography import x509
-
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
@@ -148,8 +127,6 @@ def _builder(subject: x509.Name, days: int) -> x509.CertificateBuilder:
 
 
 def _key_usage(*, authority: bool) -> x509.KeyUsage:
-    from cryptography import x509
-
     return x509.KeyUsage(
         digital_signature=True,
         content_commitment=False,
@@ -164,8 +141,6 @@ def _key_usage(*, authority: bool) -> x509.KeyUsage:
 
 
 def _pair(certificate: x509.Certificate, key: EllipticCurvePrivateKey) -> Pair:
-    from cryptography.hazmat.primitives import serialization
-
     return Pair(
         certificate.public_bytes(serialization.Encoding.PEM),
         key.private_bytes(

@@ -16,6 +16,7 @@ during the handshake.
 
 from __future__ import annotations
 
+import _ssl
 import ctypes
 import functools
 import logging
@@ -86,8 +87,6 @@ def library() -> ctypes.CDLL | None:
 
 
 def _find() -> tuple[str, ctypes.CDLL | None]:
-    import _ssl
-
     release = sys.version_info[:2]
     if sys.implementation.name != "cpython" or release not in TESTED:
         return "this Python release was not tested", None

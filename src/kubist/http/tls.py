@@ -17,6 +17,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from kubist.http import openssl
+
+if sys.version_info < (3, 13):
+    from _ssl import ENCODING_DER
+
 log = logging.getLogger("kubist.http")
 
 HTTP1: tuple[str, ...] = ("http/1.1",)
@@ -115,8 +120,6 @@ class _Files:
 
     def _request_certificates(self, context: ssl.SSLContext) -> None:
         """Requests client certificates if there are authorities for them, and turns off resumption."""
-        from kubist.http import openssl
-
         authorities = [der for file in self._authorities for der in read_certificates(file)]
         if authorities:
             context.verify_mode = ssl.CERT_OPTIONAL
@@ -139,8 +142,6 @@ def peer_certificates(connection: ssl.SSLObject) -> tuple[bytes, ...]:
         return ()
     if sys.version_info >= (3, 13):
         return tuple(connection.get_unverified_chain())
-    from _ssl import ENCODING_DER
-
     chain = connection._sslobj.get_unverified_chain()  # type: ignore[attr-defined]
     return tuple(certificate.public_bytes(ENCODING_DER) for certificate in chain)
 

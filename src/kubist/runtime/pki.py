@@ -8,8 +8,13 @@ import shlex
 import socket
 from pathlib import Path
 
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
 from kubist import files
 from kubist.config import Config
+from kubist.http import certificates
 from kubist.runtime import kubeconfig
 from kubist.server import serving_names
 
@@ -59,8 +64,6 @@ def _check_readable(pki: Path) -> None:
 
 
 def _make_certificates(config: Config, pki: Path) -> None:
-    from kubist.http import certificates
-
     if (pki / "ca.crt").exists() and (pki / "ca.key").exists():
         authority = certificates.load_authority(pki / "ca.crt", pki / "ca.key")
     else:
@@ -80,8 +83,6 @@ def _names(config: Config) -> list[str]:
 
 def _current(config: Config, pki: Path) -> bool:
     """Whether the certificates last for some time yet, and the serving one is for all names it is needed for."""
-    from cryptography import x509
-
     soon = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=30)
     serving, admin = (
         x509.load_pem_x509_certificate((pki / name).read_bytes()) for name in ("apiserver.crt", "admin.crt")
@@ -98,9 +99,6 @@ def _current(config: Config, pki: Path) -> bool:
 
 
 def _make_signing_key(path: Path) -> None:
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
     key = ec.generate_private_key(ec.SECP256R1())
     pem = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()

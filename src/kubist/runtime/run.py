@@ -66,6 +66,7 @@ def unbound(error: OSError, address: str, port: int) -> str | None:
 def new_event_loop() -> asyncio.AbstractEventLoop:
     """The fastest there is."""
     try:
+        # Saves start-up time: commands that run no server do without it.
         import uvloop
     except ImportError:
         return asyncio.new_event_loop()

@@ -18,6 +18,7 @@ class Clients:
     @cached_property
     def kubernetes(self) -> Any:
         """A `kubernetes.client.ApiClient`: `CoreV1Api(cluster.clients.kubernetes)`."""
+        # Saves start-up time: a test loads only the library that it uses.
         from kubernetes import client
 
         configuration = client.Configuration(host=self._server.url)
@@ -28,6 +29,7 @@ class Clients:
     @cached_property
     def lightkube(self) -> Any:
         """A `lightkube.Client`."""
+        # Saves start-up time: a test loads only the library that it uses.
         # `import lightkube` succeeds without the library, because lightkube-models installs a folder of that name.
         from lightkube import Client, KubeConfig  # type: ignore[import-not-found, unused-ignore]
 
@@ -36,6 +38,7 @@ class Clients:
     @cached_property
     def kr8s(self) -> Any:
         """The API of `kr8s`, synchronous; `kr8s.asyncio.api(kubeconfig=cluster.kubeconfig)` is the other."""
+        # Saves start-up time: a test loads only the library that it uses.
         import kr8s  # type: ignore[import-not-found, unused-ignore]
 
         return kr8s.api(kubeconfig=str(self._server.kubeconfig))
@@ -43,6 +46,7 @@ class Clients:
     @cached_property
     def pykube(self) -> Any:
         """A `pykube.HTTPClient`, of pykube-ng."""
+        # Saves start-up time: a test loads only the library that it uses.
         import pykube  # type: ignore[import-not-found, unused-ignore]
 
         return pykube.HTTPClient(pykube.KubeConfig.from_file(str(self._server.kubeconfig)))

@@ -26,6 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def kubist_host() -> Iterator[Host]:
     """Where clusters come from: `kubist_host.cluster(**settings)`; whoever asks stops them."""
+    # Saves start-up time: pytest loads this plugin even if no test uses a server.
     from kubist.testing.host import Host
 
     host = Host()
@@ -44,6 +45,7 @@ def kubist_server(kubist_host: Host) -> Iterator[Cluster]:
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest, kubist_host: Host) -> Iterator[Cluster]:
     """An API server of the test's own, in memory, with nothing in it."""
+    # Saves start-up time: pytest loads this plugin even if no test uses a server.
     from kubist.config import Config
 
     settings = {}

@@ -49,10 +49,12 @@ def _make(resource: Resource, media: MediaType, include: str) -> Representation:
         return _messages(resource, media)
     shown = _json(resource, media, include)
     if media.serializer == negotiate.YAML:
+        # Saves start-up time: most clients ask for JSON.
         from kubist.codec.rewritten import Yaml
 
         return Yaml(shown)
     if media.pretty:
+        # Saves start-up time: most clients ask for compact JSON.
         from kubist.codec.rewritten import Indented
 
         return Indented(shown)
@@ -61,10 +63,12 @@ def _make(resource: Resource, media: MediaType, include: str) -> Representation:
 
 def _json(resource: Resource, media: MediaType, include: str) -> Representation:
     if media.convert_to == "Table":
+        # Saves start-up time: controllers ask for no tables.
         from kubist.tables.table import Table
 
         return Table(resource, media.version, include)
     if media.convert_to:
+        # Saves start-up time: loaded with the first request for metadata only.
         from kubist.codec.partial import partial
 
         return partial(resource, media.convert_to, media.version)
@@ -73,9 +77,11 @@ def _json(resource: Resource, media: MediaType, include: str) -> Representation:
 
 def _messages(resource: Resource, media: MediaType) -> Representation:
     if media.convert_to:
+        # Saves start-up time: loaded with the first request for metadata only.
         from kubist.codec.partial import KIND, PartialProtobuf
 
         return PartialProtobuf(resource, media.version, lists=media.convert_to != KIND)
+    # Saves start-up time: loaded with the first request for protobuf.
     from kubist.codec.representation_protobuf import Protobuf
 
     return Protobuf(resource)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 
+from cryptography import x509
+
 from kubist.admission.noderules import api_references, forbidden_labels, references_audience
 from kubist.admission.plugin import CREATE, DELETE, UPDATE, Object, Pending, Plugin, forbidden
 from kubist.meta import status
@@ -177,8 +179,6 @@ def _check_slice(_ctx: Context, node: str, new: Object | None, old: Object | Non
 def _check_request(_ctx: Context, node: str, new: Object | None, old: Object | None) -> str:
     if new is None or old is not None or new["spec"].get("signerName") not in KUBELET_SIGNERS:
         return ""
-    from cryptography import x509
-
     try:
         request = x509.load_pem_x509_csr(base64.b64decode(new["spec"].get("request", "")))
     except ValueError as error:

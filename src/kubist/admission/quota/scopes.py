@@ -23,6 +23,7 @@ def pod_in_scope(scope: Object, pod: Object) -> bool:
     if name in ("Terminating", "NotTerminating"):
         return terminating(pod) == (name == "Terminating")
     if name in ("BestEffort", "NotBestEffort"):
+        # Saves start-up time: the rules of pods are loaded with the first pod.
         from kubist.kinds.core.podspec.qos import qos_class
 
         return (qos_class(pod["spec"]) == "BestEffort") == (name == "BestEffort")

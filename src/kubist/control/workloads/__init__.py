@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from kubist.control.loop import Loop
+from kubist.control.workloads.cronjobs import CronJobs
+from kubist.control.workloads.daemonsets import DaemonSets
+from kubist.control.workloads.deployments import Deployments
+from kubist.control.workloads.endpoints import ServiceEndpoints
+from kubist.control.workloads.jobs import Jobs
+from kubist.control.workloads.loadbalancers import LoadBalancers
+from kubist.control.workloads.node import Kubelet, Nodes, Scheduler
+from kubist.control.workloads.replicasets import ReplicaSets, ReplicationControllers
+from kubist.control.workloads.statefulsets import StatefulSets
+from kubist.control.workloads.volumes import Volumes
 
 
 def loops() -> list[type[Loop]]:
-    from kubist.control.workloads.cronjobs import CronJobs
-    from kubist.control.workloads.daemonsets import DaemonSets
-    from kubist.control.workloads.deployments import Deployments
-    from kubist.control.workloads.endpoints import ServiceEndpoints
-    from kubist.control.workloads.jobs import Jobs
-    from kubist.control.workloads.loadbalancers import LoadBalancers
-    from kubist.control.workloads.node import Kubelet, Nodes, Scheduler
-    from kubist.control.workloads.replicasets import ReplicaSets, ReplicationControllers
-    from kubist.control.workloads.statefulsets import StatefulSets
-    from kubist.control.workloads.volumes import Volumes
-
     return [
         Nodes,
         Scheduler,

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import os
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
 from kubist.storage.encryption.sealed import ENCRYPTED, NOT_PLAIN, Unreadable
 from kubist.storage.encryption.tally import DataContext
 
@@ -34,8 +38,6 @@ class AesCbc:
     """AES-CBC: a random IV, then the blocks with PKCS#7 padding. The ciphertext is not authenticated."""
 
     def __init__(self, key: bytes) -> None:
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
         algorithm = algorithms.AES(key)
 
         def cipher(iv: bytes) -> Cipher[modes.CBC]:
@@ -69,9 +71,6 @@ class AesGcm:
     another key is unreadable."""
 
     def __init__(self, key: bytes) -> None:
-        from cryptography.exceptions import InvalidTag
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
         self._invalid = InvalidTag
         self._cipher = AESGCM(key)
 
@@ -93,6 +92,7 @@ class Secretbox:
 
     def __init__(self, key: bytes) -> None:
         try:
+            # Saves start-up time: PyNaCl is optional, and only this provider needs it.
             from nacl.exceptions import CryptoError
             from nacl.secret import SecretBox
         except ImportError:
