@@ -19,7 +19,7 @@ from kubist.application import API
 from kubist.config import Config
 from kubist.control.allocations import repair_allocations
 from kubist.control.flowschemas import keep_flow_schemas_informed
-from kubist.control.kubernetesservice import KubernetesService, leases_address
+from kubist.control.kubernetesservice import KubernetesService, leased_addresses, leases_address
 from kubist.crd.controller import Definitions
 from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
@@ -156,7 +156,8 @@ class Server:
 
     async def _bootstrap(self, port: int) -> None:
         config = dataclasses.replace(self.config, secure_port=port)
-        await bootstrap.ensure(self.registry, config, endpoints=not leases_address(config))
+        alone = not leases_address(config) and not await leased_addresses(self.store)
+        await bootstrap.ensure(self.registry, config, endpoints=alone)
 
     def _advertise(self) -> None:
         """Share the endpoints of the Service kubernetes with the other servers of an etcd."""

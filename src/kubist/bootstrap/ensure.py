@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -155,20 +154,10 @@ def _revise_own_endpoints(found: Object, wanted: Object) -> Object | None:
     names = ("subsets",) if wanted["kind"] == "Endpoints" else ("endpoints", "ports")
     if all(found.get(name) == wanted[name] for name in names):
         return None
-    if _loopback(wanted) and not _loopback(found):
-        return None  # this server is reachable on this machine only, so the stored addresses are more useful
     found.update((name, wanted[name]) for name in names)
     if "generation" in found["metadata"]:
         found["metadata"]["generation"] += 1
     return found
-
-
-def _loopback(endpoints: Object) -> bool:
-    """Whether endpoints have no address, or only addresses that other machines cannot reach."""
-    subsets = endpoints.get("subsets") or ()
-    listed = [each["ip"] for subset in subsets for each in subset.get("addresses") or ()]
-    listed += [ip for endpoint in endpoints.get("endpoints") or () for ip in endpoint.get("addresses") or ()]
-    return all(ipaddress.ip_address(ip).is_loopback for ip in listed)
 
 
 def _revise_trust(found: Object, wanted: Object) -> Object | None:

@@ -21,7 +21,7 @@ from kubist.codec import protobuf
 from kubist.meta import times
 from kubist.meta.status import APIError
 from kubist.schema.catalog import schema_for
-from kubist.storage.store import Conflict, StoreError
+from kubist.storage.store import Conflict, Store, StoreError
 
 if TYPE_CHECKING:
     from kubist.config import Config
@@ -37,11 +37,25 @@ _DISCOVERY = "discovery.k8s.io"
 
 
 def leases_address(config: Config) -> bool:
-    """Whether a server with this configuration shares the endpoints with others. A loopback address is of no use
-    to clients on other machines, and Endpoints must not have one."""
+    """Whether a server with this configuration shares the endpoints with others. One that only listens on a loopback
+    address does not, unless --advertise-address says where it can be reached."""
     if not config.etcd_servers or config.endpoint_reconciler_type != "lease":
         return False
+    bound = config.bind_address
+    if not config.advertise_address and bound and ipaddress.ip_address(bound).is_loopback:
+        return False
     return not ipaddress.ip_address(advertise_address(config)).is_loopback
+
+
+async def leased_addresses(store: Store) -> set[str]:
+    """The addresses of the servers that run on a shared etcd."""
+    found = set()
+    for held in (await store.scan(LEASES)).items:
+        subsets = _decoded(held.value).get("subsets") or [{}]
+        addresses = subsets[0].get("addresses") or [{}]
+        if address := addresses[0].get("ip"):
+            found.add(address)
+    return found
 
 
 class KubernetesService:
@@ -95,23 +109,13 @@ class KubernetesService:
                 self._revision = lost.current.mod_revision if lost.current is not None else 0
 
     async def _reconcile(self) -> None:
-        addresses = await self._leased()
+        addresses = await leased_addresses(self._store)
         ordered = sorted(addresses, key=lambda address: ipaddress.ip_address(address).packed)
         alone = addresses == {self._address} and not self._shared
         endpoints, endpoint_slice = own_endpoints(ordered, self._port, times.now())
         revise = _replace_endpoints if alone else _revise_endpoints
         found = await self._bring("endpoints", "", endpoints, revise)
         await self._bring("endpointslices", _DISCOVERY, _slice_of(found, endpoint_slice), _revise_slice)
-
-    async def _leased(self) -> set[str]:
-        """The addresses of the servers that run."""
-        found = set()
-        for held in (await self._store.scan(LEASES)).items:
-            subsets = _decoded(held.value).get("subsets") or [{}]
-            addresses = subsets[0].get("addresses") or [{}]
-            if address := addresses[0].get("ip"):
-                found.add(address)
-        return found
 
     async def _bring(
         self, resource: str, group: str, wanted: Object, revise: Callable[[Object, Object], Object | None]
