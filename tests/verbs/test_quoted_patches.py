@@ -90,3 +90,10 @@ def test_patch_of_the_kind_says_only_what_is_not_registered(client: Client, depl
     assert (
         '}": no kind "Deployment" is registered for version "other.example.com/v1"' in answer.json["message"]
     )
+
+
+def test_numbers_and_repeated_keys_keep_their_text(client: Client, deployment: str) -> None:
+    patch = b'[{"op":"add","path":"/spec/selector","value":{"matchLabels":{"a":1.0,"a":1e3}}}]'
+    answer = client.ask("PATCH", deployment, patch, JSON_PATCH)
+    assert answer.status == 422
+    assert r"\"selector\":{\"matchLabels\":{\"a\":1.0,\"a\":1e3}}" in answer.json["message"]

@@ -40,6 +40,15 @@ class Literal(float):
         return number
 
 
+class Spelled(Literal):
+    """The same of any number, also of one that no float can hold: that is infinite."""
+
+    def __new__(cls, text: str) -> Spelled:
+        number = float.__new__(cls, text)
+        number.text = text
+        return number
+
+
 def parse(body: bytes) -> Any:
     """The value of a body. Of duplicate keys the last counts."""
     try:

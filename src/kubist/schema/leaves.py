@@ -15,6 +15,7 @@ from typing import Any
 
 from kubist.jsontext.errors import DecodeError
 from kubist.jsontext.json import Literal
+from kubist.meta.numerals import written
 from kubist.meta.quantity import FORMAT_WRONG, canonical_quantity
 from kubist.meta.times import canonical_micro_time, canonical_time
 from kubist.schema.catalog import by_name
@@ -59,8 +60,8 @@ class WrongType(Exception):
         self.source = _KINDS.get(type(value), "float64")
         self.wanted = "struct" if struct else ""
         self.own = own
-        if word == "number" and go_type.startswith("int"):
-            word = f"number {value.text if isinstance(value, Literal) else value}"
+        if word == "number" and go_type.startswith(("int", "float")):
+            word = f"number {value.text if isinstance(value, Literal) else written(value)}"
         self.word = word
         self.go_type = go_type
         self.path: list[str] = []
@@ -184,6 +185,8 @@ def _number(value: Any, _flags: Flags) -> Any:
     if type(value) is int:
         return value
     if isinstance(value, float):
+        if value - value != 0:
+            raise WrongType(value, "float64")
         return int(value) if value.is_integer() and abs(value) < 1 << 63 else float(value)
     if value is None:
         return 0

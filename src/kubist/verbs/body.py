@@ -200,6 +200,8 @@ def _decode(call: Call, wanted: Expected, serializer: str) -> Decoded:
         try:
             return _decode_document(document.value, list(document.complaints), wanted)
         except Mistyped as error:
+            if wanted.custom is not None:
+                raise
             raise first_mistake(wanted.schema, document.value) or error from None
     return _decode_json(body, wanted)
 
@@ -207,6 +209,8 @@ def _decode(call: Call, wanted: Expected, serializer: str) -> Decoded:
 def _decode_json(body: bytes, wanted: Expected) -> Decoded:
     try:
         known = json.read(body)
+    except json.BeyondRange as error:
+        raise _out_of_range(body, wanted) or error from None
     except DecodeError as error:
         raise Unrecognized(f"{NO_KIND}: {error}") from None
     value, repeats = known
@@ -221,6 +225,16 @@ def _decode_json(body: bytes, wanted: Expected) -> Decoded:
         decoded.object = identified(decoded.object, wanted)
         return decoded
     return _decode_document(value, found.duplicate(value), wanted)
+
+
+def _out_of_range(body: bytes, wanted: Expected) -> DecodeError | None:
+    """The error of a body with a number that no float can hold. Another mistake may come before it."""
+    value, repeats = json.parse_repeats(body, json.Spelled)
+    if not isinstance(value, dict):
+        return None
+    _check_type_meta(repeats.pairs(value))
+    check_identity(value, wanted)
+    return first_mistake(wanted.schema, value, repeats) if wanted.custom is None else None
 
 
 def _decode_document(value: Any, complaints: list[str], wanted: Expected) -> Decoded:

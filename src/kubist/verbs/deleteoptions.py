@@ -9,6 +9,7 @@ from kubist.jsontext import json
 from kubist.jsontext.errors import DecodeError
 from kubist.meta import status
 from kubist.schema.catalog import schema_for
+from kubist.schema.mistakes import first_mistake
 from kubist.schema.node import Schema
 from kubist.schema.strict import decode_body, decode_value
 from kubist.verbs import schemes
@@ -56,8 +57,8 @@ def _delete_options(schema: Schema, body: bytes, serializer: str) -> Object:
     else:
         try:
             known = json.read(body)
-        except json.BeyondRange:
-            raise
+        except json.BeyondRange as error:
+            raise first_mistake(schema, *json.parse_repeats(body, json.Spelled)) or error from None
         except DecodeError as error:
             raise DecodeError(f"{NO_KIND}: {error}") from None
         value = known[0]

@@ -11,21 +11,21 @@ from kubist.jsontext.complaints import Repeats
 from kubist.jsontext.errors import DecodeError
 from kubist.meta import fields, objectmeta, status
 from kubist.meta.fields import FieldError, quoted
-from kubist.meta.numerals import written
 from kubist.patch import jsonpatch, merge, strategic
 from kubist.patch.values import shown
 from kubist.resources.resource import Resource
 from kubist.resources.strategy import Scale
-from kubist.schema.decode import Mistyped, restored
+from kubist.schema.decode import restored
 from kubist.schema.leaves import KEEP_EMPTY, WRAP
 from kubist.schema.mistakes import first_mistake
 from kubist.schema.node import Schema
-from kubist.schema.order import in_declared_order, with_sorted_keys
+from kubist.schema.order import in_declared_order
 from kubist.turns import away
 from kubist.verbs import apply as apply_verb
 from kubist.verbs import body, guarded, managed, options, otherversion, scale, schemes
 from kubist.verbs.call import Call
 from kubist.verbs.metadata import check_same_object
+from kubist.verbs.patchtext import PatchedText, beyond_range
 from kubist.verbs.storage_version import is_converted, to_request_version, to_storage_version
 
 Object = dict[str, Any]
@@ -58,6 +58,8 @@ class Change:
         """Whether the last result is of another kind or version, which leaves its fields without owners."""
         self.owners: Object = {}
         """The managedFields that messages show and the current object is without: those of a Scale."""
+        self.beyond: DecodeError | None = None
+        """The error of a number in the patch that no float can hold."""
         self._document: Any = None
         self._current: Object | None = None
         self._in_patch = self.repeats
@@ -77,21 +79,18 @@ class Change:
         if self.kind == STRATEGIC:
             text = shown(self._document)
         else:
-            text = self.text()
+            text = str(self.text())
             for char in "<>&":
                 text = text.replace(char, f"\\u{ord(char):04x}")
         return refused(FieldError("FieldValueInvalid", "patch", f"Invalid value: {quoted(text)}: {why}"))
 
-    def text(self) -> str:
-        """The JSON of the last result. It is made again of the current object in the order of its text."""
-        if self._current is None or self._apply is None:
+    def text(self) -> PatchedText | str:
+        """The text of the last result."""
+        if self._current is None:
             return "{}"
         current = {**self._current, "metadata": {**self._current["metadata"], **self.owners}}
-        schema = self.schema
-        repeats, self.repeats = self.repeats, self._in_patch.copy()
-        result = self._apply(in_declared_order(schema, current))
-        touched, self.repeats = self.repeats.sorted, repeats
-        return written(with_sorted_keys(result, touched | {id(result)}))
+        ordered = in_declared_order(self.schema, current)
+        return PatchedText(self.call.request.body, ordered, is_json_patch=self.kind == JSON_PATCH)
 
     def complain(self, complaints: list[str]) -> None:
         """Complaints about the patch and its result: silence, warnings, or a refusal."""
@@ -104,6 +103,14 @@ class Change:
         for complaint in found:
             self.call.context.warn(complaint)
 
+    def _out_of_range(self, error: DecodeError) -> str:
+        """The error of a number that no float can hold. In a JSON patch a wrong type may come before it."""
+        if self.kind == MERGE:
+            return str(error)
+        document, repeats = json.parse_repeats(self.call.request.body, float)
+        jsonpatch.operations(document, repeats=repeats)
+        return str(error).replace("Go value", "Go struct field jsonPatchOp.value")
+
     def _read(self) -> Patch:
         checked = self.call.context.field_validation != "Ignore"
         try:
@@ -112,9 +119,10 @@ class Change:
             if self.kind == STRATEGIC:
                 raise status.bad_request(str(error)) from None
             if checked:
-                raise status.bad_request(f"error decoding patch: {error}") from None
-            # Only the result is decoded.
-            raise self.invalid(error) from None
+                raise status.bad_request(f"error decoding patch: {self._out_of_range(error)}") from None
+            # Only the result is decoded, which may be without that number.
+            document, repeats = json.parse_repeats(self.call.request.body, float)
+            self.beyond = error
         except DecodeError as error:
             if self.kind == MERGE and not checked:
                 raise status.bad_request("Invalid JSON Patch") from None
@@ -256,6 +264,8 @@ def decode(change: Change, wanted: body.Expected, patched: Object, stored: Objec
         patched = _identified(change, wanted, wanted.custom, patched)
     elif kind != STRATEGIC and patched.get("apiVersion") in (None, "", "/", _internal(wanted)):
         _need_version(change, wanted, patched)
+    if change.beyond is not None and beyond_range(patched):
+        raise change.invalid(_reason(change, wanted, change.beyond))
     try:
         decoded = body.decode_parsed(patched, [], wanted, *asked, stored=stored, repeats=change.repeats)
     except body.Mistaken as mistaken:
@@ -267,7 +277,7 @@ def decode(change: Change, wanted: body.Expected, patched: Object, stored: Objec
             raise
         if kind == STRATEGIC and isinstance(error, DecodeError):
             raise change.invalid(restored(error)) from None
-        raise change.invalid(_reason(change, wanted, patched, error)) from None
+        raise change.invalid(_reason(change, wanted, error)) from None
     change.complain(sorted(decoded.complaints) if kind == STRATEGIC else decoded.complaints)
     call.empties = decoded.empties
     body.note_empty(call, wanted, decoded, new=False)
@@ -275,14 +285,16 @@ def decode(change: Change, wanted: body.Expected, patched: Object, stored: Objec
     return obj
 
 
-def _reason(change: Change, wanted: body.Expected, patched: Object, error: Exception) -> object:
+def _reason(change: Change, wanted: body.Expected, error: Exception) -> object:
     """Why a patched object cannot be decoded, in the words for a body that is not a request's."""
     if isinstance(error, body.OtherKind):
         return error.why
     if isinstance(error, body.NoKind | body.NoVersion):
         return f"{error} in '{change.text()}'"
-    if isinstance(error, Mistyped):
-        return first_mistake(wanted.schema, patched, change.repeats) or error
+    if wanted.custom is None and isinstance(error, DecodeError) and not isinstance(error, body.Unrecognized):
+        text = change.text()
+        if isinstance(text, PatchedText):
+            return first_mistake(wanted.schema, text.value, text.repeats) or error
     return error
 
 

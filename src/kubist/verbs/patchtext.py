@@ -1,0 +1,49 @@
+"""The text of a patched object, which messages quote. It is the object's own text where the patch did not touch it,
+and the text of the patch where its values were put in; objects on the way there are written again, sorted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.jsontext import json
+from kubist.jsontext.complaints import Repeats
+from kubist.meta.numerals import written
+from kubist.patch import jsonpatch, merge
+
+Object = dict[str, Any]
+
+
+class PatchedText:
+    """The result of a JSON patch (a list of operations) or a merge patch, with its numbers as they were spelled.
+
+    `current` is the object before, in the order of its text."""
+
+    def __init__(self, body: bytes, current: Object, *, is_json_patch: bool) -> None:
+        document, repeats = json.parse_repeats(body, json.Spelled)
+        self.repeats: Repeats = repeats
+        self.value: Any
+        if is_json_patch:
+            self.value = jsonpatch.apply(current, jsonpatch.operations(document, checked=False), repeats)
+        else:
+            self.value = merge.apply(current, document)
+        repeats.sorted.add(id(self.value))
+
+    def __str__(self) -> str:
+        return self._written(self.value)
+
+    def _written(self, value: Any) -> str:
+        if isinstance(value, dict):
+            inner = (f"{written(key)}:{self._written(item)}" for key, item in self.repeats.pairs(value))
+            return f"{{{','.join(inner)}}}"
+        if isinstance(value, list):
+            return f"[{','.join(map(self._written, value))}]"
+        return value.text if isinstance(value, json.Literal) else written(value)
+
+
+def beyond_range(value: Any) -> bool:
+    """Whether a value has a number that no float can hold."""
+    if isinstance(value, dict):
+        return any(map(beyond_range, value.values()))
+    if isinstance(value, list):
+        return any(map(beyond_range, value))
+    return isinstance(value, float) and value - value != 0
