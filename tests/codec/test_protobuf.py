@@ -126,7 +126,16 @@ def test_unknown_fields_are_skipped_and_the_last_of_a_field_counts() -> None:
         (b"\xff" * 12, "proto: integer overflow"),
         (b"\x00", "proto: ConfigMap: illegal tag 0 (wire type 0)"),
         (b"\x0c", "proto: ConfigMap: wiretype end group for non-group"),
-        (b"\x0f", "proto: illegal wireType 7"),
+        (b"\x0f", "proto: wrong wireType = 7 for field ObjectMeta"),
+        (b"\xff\x3e", "proto: illegal wireType 7"),
+        (b"\x0b\x0c", "proto: wrong wireType = 3 for field ObjectMeta"),
+        (b"\x0d\0\0\0\0", "proto: wrong wireType = 5 for field ObjectMeta"),
+        (b"\x09" + bytes(8), "proto: wrong wireType = 1 for field ObjectMeta"),
+        (b"\x0a\x0a\x09" + bytes(9), "proto: wrong wireType = 1 for field Name"),
+        (b"\x0a" + b"\xff" * 9 + b"\x01", "proto: negative length found during unmarshaling"),
+        (b"\x12\x02\x08\x05", "unexpected EOF"),
+        (b"\x08\x01\x12\x09", "proto: wrong wireType = 0 for field ObjectMeta"),
+        (b"\x0a\x02\x2d\x00", "proto: wrong wireType = 5 for field UID"),
         (b"\xfb\x3e" * 100, "unexpected EOF"),
     ],
 )
@@ -197,3 +206,18 @@ def test_field_sets_that_are_no_json_do_not_refuse_the_object(raw: bytes) -> Non
     entry = protobuf.decode(CONFIG_MAP, message)["metadata"]["managedFields"][0]
     with pytest.raises(ValueError, match="a field set is an object"):
         fieldsv1.parse(entry["fieldsV1"])
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"\x08\x01", "proto: wrong wireType = 0 for field TypeMeta"),
+        (b"\x0a\x02\x08\x01", "proto: wrong wireType = 0 for field APIVersion"),
+        (b"\x10\x01", "proto: wrong wireType = 0 for field Raw"),
+        (b"\x0c", "proto: Unknown: wiretype end group for non-group"),
+    ],
+)
+def test_malformed_envelopes_are_refused(content: bytes, complaint: str) -> None:
+    with pytest.raises(DecodeError) as error:
+        protobuf.unwrap(b"k8s\0" + content)
+    assert str(error.value) == complaint

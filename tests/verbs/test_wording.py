@@ -357,3 +357,18 @@ def test_lost_number_beyond_every_float_does_not_matter(client: Client, namespac
         "number 1e400 into Go struct field ObjectMeta.metadata.generation of type int64"
         in answer.json["message"]
     )
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b"\x12\x00", "converting (v1.Pod) to (core.ConfigMap): unknown conversion"),
+        (b"\x13", "proto: wrong wireType = 3 for field Spec"),
+    ],
+)
+def test_protobuf_of_another_kind_is_read_first(client: Client, raw: bytes, why: str) -> None:
+    meta = b"\x0a\x02v1\x12\x03Pod"
+    body = b"k8s\0" + b"\x0a" + bytes([len(meta)]) + meta + b"\x12" + bytes([len(raw)]) + raw
+    answer = client.ask("POST", HERE, body, PROTOBUF)
+    message = f'Pod in version "v1" cannot be handled as a ConfigMap: {why}'
+    assert (answer.status, answer.json["message"]) == (400, message)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from kubist.codec import wire
 from kubist.codec.protobuf_decode import decode
 from kubist.codec.protobuf_encode import encode
+from kubist.codec.protobuf_mistakes import envelope_mistake
 from kubist.jsontext.errors import DecodeError
 from kubist.schema.catalog import by_name
 
@@ -43,14 +44,28 @@ def unwrap(data: bytes) -> Envelope:
         )
     if len(data) == len(MAGIC):
         raise DecodeError("empty body")
+    content = data[len(MAGIC) :]
+    try:
+        return _envelope(content)
+    except DecodeError as error:
+        raise envelope_mistake(content) or error from None
+
+
+def _envelope(data: bytes) -> Envelope:
     texts = {1: "", 2: ""}
     raw = b""
-    for number, value in wire.fields(data[len(MAGIC) :], "Unknown"):
-        if number == 1 and isinstance(value, bytes):
+    for number, value in wire.fields(data, "Unknown"):
+        if number not in (1, 2, 3, 4):
+            continue
+        if not isinstance(value, bytes):
+            raise DecodeError("proto: wrong wireType")
+        if number == 1:
             for inner, text in wire.fields(value, "TypeMeta"):
-                if inner in texts and isinstance(text, bytes):
+                if inner in texts:
+                    if not isinstance(text, bytes):
+                        raise DecodeError("proto: wrong wireType")
                     texts[inner] = text.decode(errors="replace")
-        elif number == 2 and isinstance(value, bytes):
+        elif number == 2:
             raw = value
     return Envelope(texts[1], texts[2], raw)
 

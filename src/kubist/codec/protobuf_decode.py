@@ -11,7 +11,8 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
-from kubist.codec.wire import fields, read_varint
+from kubist.codec.protobuf_mistakes import first_mistake
+from kubist.codec.wire import Fixed, fields, read_varint
 from kubist.jsontext import syntax as json_syntax
 from kubist.jsontext.errors import DecodeError
 from kubist.jsontext.json import parse
@@ -33,6 +34,8 @@ def decode(schema: Schema, data: bytes) -> Any:
     """The canonical object of a message; without kind and version, which are in the envelope."""
     try:
         return canonical(schema, _struct(schema, data))
+    except DecodeError as error:
+        raise first_mistake(schema, data) or error from None
     except RecursionError:
         raise DecodeError("exceeded max depth") from None
 
@@ -124,6 +127,7 @@ def _packed(read: Read, value: Any) -> list[Any]:
     if type(value) is int:
         return [read(value)]
     items, at = [], 0
+    value = _octets(value)
     while at < len(value):
         number, at = read_varint(value, at)
         items.append(read(number))
@@ -164,7 +168,9 @@ def _boolean(value: Any) -> bool:
 
 
 def _double(value: Any) -> float:
-    number: float = struct.unpack("<d", _integer(value).to_bytes(8, "little"))[0]
+    if not isinstance(value, Fixed):
+        raise _WrongWireType(0)
+    number: float = struct.unpack("<d", value.to_bytes(8, "little"))[0]
     if number - number != 0:
         raise DecodeError(f"json: unsupported value: {number}")
     return number

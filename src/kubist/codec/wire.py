@@ -9,6 +9,10 @@ EOF = "unexpected EOF"
 OVERFLOW = "proto: integer overflow"
 
 
+class Fixed(int):
+    """The bits of a value of fixed width. It stands for a group, too, which no field may be."""
+
+
 def varint(value: int) -> bytes:
     """An integer in groups of seven bits; a negative one takes ten bytes."""
     if 0 <= value < 16384:
@@ -99,12 +103,11 @@ def _rare(
     if not 0 < number < 1 << 29:
         raise DecodeError(f"proto: {name}: illegal tag {number} (wire type {wire_type})")
     if wire_type == FIXED64:
-        found.append((number, int.from_bytes(data[at : at + 8], "little")))
+        found.append((number, Fixed.from_bytes(data[at : at + 8], "little")))
         return at + 8
-    if wire_type == FIXED32:
-        return at + 4
-    if wire_type == START_GROUP:
-        return _skip_group(data, at)
+    if wire_type in (FIXED32, START_GROUP):
+        found.append((number, Fixed(0)))
+        return at + 4 if wire_type == FIXED32 else _skip_group(data, at)
     raise DecodeError(f"proto: illegal wireType {wire_type}")
 
 

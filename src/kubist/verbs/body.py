@@ -372,6 +372,17 @@ def _decode_protobuf(body: bytes, wanted: Expected) -> Decoded:
         api_version, kind, raw = protobuf.unwrap(body)
     except DecodeError as error:
         raise Unrecognized(str(error)) from None
+    if api_version.count("/") > 1:  # a version that cannot be read is none
+        api_version = ""
     named = {key: value for key, value in (("kind", kind), ("apiVersion", api_version)) if value}
-    check_identity(named, wanted)
+    try:
+        check_identity(named, wanted)
+    except OtherKind:
+        group, version = _group_version(api_version)
+        if is_builtin(group, version, kind):
+            try:
+                protobuf.decode(schema_for(group, version, kind), raw)
+            except DecodeError as error:
+                raise OtherKind(kind, version, wanted, str(error)) from None
+        raise
     return Decoded(identified(protobuf.decode(wanted.schema, raw), wanted), [])
