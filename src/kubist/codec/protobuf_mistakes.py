@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from kubist.codec.wire import BYTES, END_GROUP, EOF, FIXED32, FIXED64, START_GROUP, VARINT, read_varint
 from kubist.jsontext.errors import DecodeError
+from kubist.schema.catalog import by_name
 from kubist.schema.node import Field, Schema
 
 Walk = Callable[[bytes], None]
@@ -185,7 +186,6 @@ def _packed(data: bytes) -> None:
 
 
 def _props(data: bytes) -> None:
-    from kubist.schema.catalog import by_name
 
     _struct(by_name("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"))(data)
 
