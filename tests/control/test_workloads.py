@@ -47,6 +47,28 @@ def test_simulated_node_is_ready_and_labelled_as_simulated(cluster: Cluster) -> 
     assert node["status"]["allocatable"]["pods"]
 
 
+def test_simulated_node_renews_its_lease(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Tools judge a node by its Lease."""
+    monkeypatch.setattr("kubist.control.workloads.node.RENEW_SECONDS", 0.1)
+    cluster: Cluster = request.getfixturevalue("cluster")
+    path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/kubist-node"
+    cluster.wait("node/kubist-node", "Ready")
+    first = cluster.request("GET", path)["spec"]["renewTime"]
+    deadline = time.monotonic() + 10
+    while cluster.request("GET", path)["spec"]["renewTime"] == first:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    cluster.request("DELETE", path)
+    while not any(
+        lease["metadata"]["name"] == "kubist-node"
+        for lease in cluster.request("GET", path.rpartition("/")[0])["items"]
+    ):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_pod_runs_and_deletion_completes(cluster: Cluster) -> None:
     cluster.load({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": template()["spec"]})
     pod = cluster.wait("pod/p", "Ready")

@@ -27,6 +27,10 @@ CAPACITY = {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": 
 ADDRESS = "192.0.2.1"
 POD_NETWORK = ipaddress.IPv4Network("10.244.0.0/16")
 SIMULATED = "kubist.io/simulated"
+LEASE = ("leases", NAME)
+"""Key in the queue of `Nodes`."""
+LEASE_SECONDS = 40
+RENEW_SECONDS = 10.0
 
 
 class Nodes(Loop):
@@ -35,6 +39,7 @@ class Nodes(Loop):
     name = "simulated-node"
 
     def follow(self) -> None:
+        self.queue.add(LEASE)
         self.queue.add(NAME)
         self.watch("nodes", self._node_changed)
 
@@ -42,7 +47,13 @@ class Nodes(Loop):
         if entry_of(change).name == NAME and (change.new is None or change.old is None):
             self.queue.add(NAME)
 
-    async def reconcile(self, key: str) -> None:
+    async def reconcile(self, key: str | tuple[str, str]) -> None:
+        if isinstance(key, tuple):
+            await self._renew_lease(NAME)
+        else:
+            await self._keep_node(key)
+
+    async def _keep_node(self, key: str) -> None:
         if self.client.get("nodes", key) is None:
             labels = {
                 "kubernetes.io/hostname": NAME,
@@ -55,16 +66,21 @@ class Nodes(Loop):
                 "spec": {"podCIDR": str(POD_NETWORK), "podCIDRs": [str(POD_NETWORK)]},
             }
             await self.client.create("nodes", node)
-        await self._lease(key)
         await self.client.update("nodes", key, "", _without_taint)
         await self.client.update("nodes", key, "", _ready, subresource="status")
 
-    async def _lease(self, name: str) -> None:
-        """Creates the node's Lease. It is never renewed, because no controller here checks it."""
-        if self.client.get("leases", name, "kube-node-lease", group="coordination.k8s.io") is None:
-            spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": now_micro()}
+    async def _renew_lease(self, name: str) -> None:
+        """Creates or renews the node's Lease, as a kubelet does. Other tools may judge the node by it."""
+        self.queue.add_after(LEASE, RENEW_SECONDS)
+        spec = {"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now_micro()}
+        place = ("leases", name, "kube-node-lease")
+        if self.client.get(*place, group="coordination.k8s.io") is None:
             lease = {"metadata": {"name": name}, "spec": spec}
             await self.client.create("leases", lease, "kube-node-lease", group="coordination.k8s.io")
+        else:
+            await self.client.update(
+                *place, lambda lease: {**lease, "spec": spec}, group="coordination.k8s.io"
+            )
 
 
 def _without_taint(node: Object) -> Object:
