@@ -1,4 +1,4 @@
-"""A server to aggregate: HTTPS of the standard library, serving flavours of ice cream."""
+"""An API server to aggregate: HTTPS server of the standard library that serves flavours of ice cream."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SERVED = {
 
 
 class Backend:
-    """Keeps what it was asked, without the questions whether it is there."""
+    """Records its requests, except availability checks."""
 
     def __init__(self, pki: Pki, directory: Path, service: str = "scoops.backends.svc") -> None:
         self.asked: list[tuple[str, str, list[tuple[str, str]], bytes]] = []
@@ -56,9 +56,9 @@ class Backend:
         self.certificates: list[Any] = []
         self.sockets: list[socket.socket] = []
         self.connections: set[Any] = set()
-        """The addresses that it was called from."""
+        """Client addresses of its connections."""
         self.left = threading.Event()
-        """Set when the one who watched has gone."""
+        """Set when the watching client disconnected."""
         authority = load_authority(pki.path("ca.crt"), pki.path("ca.key"))
         save(authority.issue_server([service]), directory / "b.crt", directory / "b.key")
         outer = self
@@ -103,7 +103,7 @@ class Backend:
                 self.wfile.write(body)
 
             def echo(self) -> None:
-                """Speak another protocol: all that comes goes back, in capitals."""
+                """Switches to another protocol: echoes all input in capitals."""
                 self.send_response(101)
                 self.send_header("Connection", "Upgrade")
                 self.send_header("Upgrade", self.headers["Upgrade"])
@@ -166,7 +166,7 @@ def register(client: Client, port: int, **spec: Any) -> None:
 
 
 def condition(client: Client) -> Object:
-    """The Available condition as it is now."""
+    """Present Available condition."""
     conditions = client.get(f"{APISERVICES}/{NAME}").get("status", {}).get("conditions") or [{}]
     found: Object = conditions[0]
     return found

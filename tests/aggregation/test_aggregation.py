@@ -1,4 +1,4 @@
-"""APIServices that name a service: requests passed on, answers passed back, availability, discovery."""
+"""APIServices with a service: proxied requests and responses, availability, discovery."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def backend(server_pki: Pki, tmp_path: Path) -> Iterator[Backend]:
 
 @pytest.fixture
 def registered(live: Live, backend: Backend) -> Client:
-    """A client of a server that aggregates the backend."""
+    """Client of a server that aggregates the backend."""
     service(live.client)
     register(live.client, backend.port, caBundle=backend.bundle)
     until(lambda: condition(live.client).get("status") == "True")
@@ -54,7 +54,7 @@ def asked_with(client: Client, path: str, **headers: str) -> tuple[int, bytes]:
     return answer
 
 
-def test_requests_are_passed_on_with_the_identity_of_the_user(registered: Client, backend: Backend) -> None:
+def test_proxied_requests_carry_the_users_identity(registered: Client, backend: Backend) -> None:
     answer = registered.ask("GET", f"{FLAVOURS}/vanilla?pretty=true&x=%20y")
     assert (answer.status, answer.json["metadata"]["name"]) == (200, "vanilla")
     assert answer.headers["X-Flavour"] == "lemon"
@@ -69,7 +69,7 @@ def test_requests_are_passed_on_with_the_identity_of_the_user(registered: Client
     assert "authorization" not in told
 
 
-def test_nobody_can_claim_to_be_someone_else(registered: Client, backend: Backend) -> None:
+def test_identity_headers_of_clients_are_dropped(registered: Client, backend: Backend) -> None:
     extra = {"Impersonate-User": "admin", "Impersonate-Group": "system:masters"}
     assert asked_with(registered, FLAVOURS, **{"X-Remote-User": "root", **extra})[0] == 200
     names = [(name.lower(), value) for name, value in backend.asked[-1][2]]
@@ -77,14 +77,14 @@ def test_nobody_can_claim_to_be_someone_else(registered: Client, backend: Backen
     assert not [name for name, _ in names if name.startswith("impersonate-")]
 
 
-def test_bodies_and_statuses_pass(registered: Client, backend: Backend) -> None:
+def test_bodies_and_statuses_are_passed_through(registered: Client, backend: Backend) -> None:
     made = registered.post(FLAVOURS, {"kind": "Flavour", "metadata": {"name": "mint"}})
     assert made == {"kind": "Flavour", "metadata": {"name": "mint"}}
     assert backend.asked[-1][0] == "POST"
     assert registered.ask("GET", f"{FLAVOURS}/teapot").status == 418
 
 
-def test_watches_are_relayed_as_they_happen(registered: Client, backend: Backend) -> None:
+def test_watch_events_are_relayed_at_once(registered: Client, backend: Backend) -> None:
     with registered.watch(FLAVOURS) as watch:
         for kind in ("ADDED", "MODIFIED", "DELETED"):
             backend.events.put({"type": kind, "object": {}})
@@ -93,7 +93,7 @@ def test_watches_are_relayed_as_they_happen(registered: Client, backend: Backend
         assert watch.next() is None
 
 
-def test_a_watch_ends_at_the_backend_when_the_client_leaves(registered: Client, backend: Backend) -> None:
+def test_client_disconnect_ends_the_watch_at_the_backend(registered: Client, backend: Backend) -> None:
     with registered.watch(FLAVOURS) as watch:
         backend.events.put({"type": "ADDED", "object": {}})
         watch.next()
@@ -132,7 +132,7 @@ def test_upgraded_connections_are_tunnelled(registered: Client, backend: Backend
     assert backend.left.wait(10), "the backend hears that the client left"
 
 
-def test_an_upgrade_that_the_backend_declines_is_answered(registered: Client) -> None:
+def test_declined_upgrade_returns_the_backends_response(registered: Client) -> None:
     connection = registered.connect()
     asked = {"Connection": "Upgrade", "Upgrade": ""}
     connection.request("GET", f"{FLAVOURS}/vanilla", headers=registered.headers(**asked))
@@ -140,17 +140,17 @@ def test_an_upgrade_that_the_backend_declines_is_answered(registered: Client) ->
     connection.close()
 
 
-def test_connections_to_a_backend_are_kept(registered: Client, backend: Backend) -> None:
+def test_connections_to_a_backend_are_reused(registered: Client, backend: Backend) -> None:
     for _ in range(20):
         assert registered.ask("GET", f"{FLAVOURS}/vanilla").status == 200
     assert len(backend.connections) == 1
 
 
-def test_large_answers_come_whole(registered: Client) -> None:
+def test_large_responses_are_complete(registered: Client) -> None:
     assert len(registered.get(f"{FLAVOURS}/large")["data"]) == 3_000_000
 
 
-def test_the_server_shows_its_certificate(server_pki: Pki, backend: Backend) -> None:
+def test_server_presents_its_proxy_client_certificate(server_pki: Pki, backend: Backend) -> None:
     shown = {
         "proxy_client_cert_file": str(server_pki.path("admin.crt")),
         "proxy_client_key_file": str(server_pki.path("admin.key")),
@@ -162,7 +162,7 @@ def test_the_server_shows_its_certificate(server_pki: Pki, backend: Backend) -> 
     assert (("commonName", "admin"),) in backend.certificates[-1]["subject"]
 
 
-def test_rights_are_checked_before(registered: Client, live: Live, backend: Backend) -> None:
+def test_requests_are_authorized_before_proxying(registered: Client, live: Live, backend: Backend) -> None:
     developer = Client(live.server.port, live.pki, "dev-token")
     answer = developer.ask("GET", FLAVOURS)
     developer.close()
@@ -171,7 +171,7 @@ def test_rights_are_checked_before(registered: Client, live: Live, backend: Back
     assert backend.asked == []
 
 
-def test_discovery_shows_what_the_backend_serves(registered: Client) -> None:
+def test_discovery_lists_resources_of_the_backend(registered: Client) -> None:
     groups = registered.get("/apis")["groups"]
     assert groups[-1]["name"] == GROUP
     assert registered.get(f"/apis/{GROUP}")["preferredVersion"]["version"] == VERSION
@@ -185,7 +185,7 @@ def test_discovery_shows_what_the_backend_serves(registered: Client) -> None:
     assert version["resources"][0]["subresources"][0]["subresource"] == "status"
 
 
-def test_a_backend_that_leaves_is_noticed(registered: Client, backend: Backend, live: Live) -> None:
+def test_stopped_backend_becomes_unavailable(registered: Client, backend: Backend, live: Live) -> None:
     backend.stop()
     answer = registered.ask("GET", FLAVOURS)
     assert answer.status == 503
@@ -201,7 +201,7 @@ def test_a_backend_that_leaves_is_noticed(registered: Client, backend: Backend, 
     assert b'"Stale"' in asked_with(registered, "/apis", Accept=ALL)[1]
 
 
-def test_a_backend_is_not_trusted_without_a_reason(live: Live, backend: Backend) -> None:
+def test_backend_of_an_unknown_ca_is_not_trusted(live: Live, backend: Backend) -> None:
     service(live.client)
     register(live.client, backend.port)
     until(lambda: condition(live.client).get("reason") == "FailedDiscoveryCheck")
@@ -212,7 +212,7 @@ def test_a_backend_is_not_trusted_without_a_reason(live: Live, backend: Backend)
     assert live.client.ask("GET", FLAVOURS).status == 200
 
 
-def test_a_certificate_must_name_the_service(live: Live, server_pki: Pki, tmp_path: Path) -> None:
+def test_backend_certificate_must_name_the_service(live: Live, server_pki: Pki, tmp_path: Path) -> None:
     backend = Backend(server_pki, tmp_path, "other.backends.svc")
     service(live.client)
     register(live.client, backend.port, caBundle=backend.bundle)
@@ -221,7 +221,7 @@ def test_a_certificate_must_name_the_service(live: Live, server_pki: Pki, tmp_pa
     assert live.client.ask("GET", FLAVOURS).status == 503
 
 
-def test_a_service_needs_its_port_and_ready_endpoints(live: Live) -> None:
+def test_service_needs_its_port_and_ready_endpoints(live: Live) -> None:
     client = live.client
     service(client, ports=[{"name": "https", "port": 8443}])
     register(client, 443)
@@ -241,7 +241,7 @@ def test_a_service_needs_its_port_and_ready_endpoints(live: Live) -> None:
     assert told == 'endpointslices for service/scoops in "backends" have no addresses with port name "https"'
 
 
-def test_a_ready_endpoint_is_preferred_to_the_cluster_address(live: Live) -> None:
+def test_ready_endpoint_is_preferred_to_the_cluster_ip(live: Live) -> None:
     client = live.client
     service(client, ports=[{"port": 443}], clusterIP="10.0.0.77")
     assert resolve(live.server.api.cluster, "backends", "scoops", 443) == ("10.0.0.77", 443)
@@ -257,14 +257,14 @@ def test_a_ready_endpoint_is_preferred_to_the_cluster_address(live: Live) -> Non
     assert resolve(live.server.api.cluster, "backends", "scoops", 443) == ("10.1.2.3", 8443)
 
 
-def test_what_is_no_longer_registered_is_gone(registered: Client) -> None:
+def test_deleted_api_service_is_no_longer_proxied(registered: Client) -> None:
     registered.delete(f"{APISERVICES}/{NAME}")
     until(lambda: registered.ask("GET", PATH).status == 404)
     assert registered.ask("GET", f"/apis/{GROUP}").status == 404
     assert GROUP not in [group["name"] for group in registered.get("/apis")["groups"]]
 
 
-def test_local_ones_stay_local(registered: Client) -> None:
+def test_local_api_services_are_served_locally(registered: Client) -> None:
     found = registered.get(f"{APISERVICES}/v1.apps")["status"]["conditions"][0]
     assert (found["status"], found["reason"]) == ("True", "Local")
     registered.patch(f"{APISERVICES}/{NAME}", {"spec": {"service": None, "caBundle": None}})

@@ -1,5 +1,4 @@
-"""Requests that leave this server: which headers backends receive, which requests are sent twice, which statuses
-come back."""
+"""Requests to backends: headers that backends receive, retries, and statuses that are passed back."""
 
 from __future__ import annotations
 
@@ -119,7 +118,7 @@ def received(backend: Backend) -> list[tuple[str, str]]:
 
 
 def check_identity(headers: list[tuple[str, str]], allowed: set[str]) -> None:
-    """Fail unless the backend hears of the user by this server's own headers, and of nothing else."""
+    """Fails unless the backend receives the user in this server's headers only."""
     assert {name for name, _ in headers} <= allowed
     assert [value for name, value in headers if name == "x-remote-user"] == ["admin"]
     assert [value for name, value in headers if name == "x-remote-uid"] == ["u-admin"]
@@ -139,9 +138,7 @@ def test_backend_receives_only_allowed_headers(registered: Client, backend: Back
     assert ("x-harmless", "yes") in received(backend)
 
 
-def test_backend_of_an_impersonated_user_receives_only_allowed_headers(
-    registered: Client, backend: Backend
-) -> None:
+def test_impersonated_request_sends_only_allowed_headers(registered: Client, backend: Backend) -> None:
     claimed = {"Impersonate-User": "jane", "Impersonate-Uid": "7", "Impersonate-Group": "system:masters"}
     assert ask(registered, "GET", {**CLIENT_CREDENTIALS, **claimed}) == 200
     names = {name for name, _ in received(backend)}
@@ -152,10 +149,10 @@ def test_backend_of_an_impersonated_user_receives_only_allowed_headers(
 @pytest.mark.parametrize(
     "offered", ["v4.channel.k8s.io, {}", "{},v4.channel.k8s.io", "v4.channel.k8s.io , {}"]
 )
-def test_backend_of_a_websocket_does_not_receive_the_token(
+def test_websocket_token_is_not_sent_to_the_backend(
     registered: Client, backend: Backend, offered: str
 ) -> None:
-    """The token of a WebSocket is one of its protocols, because browsers cannot send another header."""
+    """The token of a WebSocket is one of its subprotocols, because browsers cannot set another header."""
     upgrade = {
         "Connection": "Upgrade",
         "Upgrade": "websocket",
@@ -172,7 +169,7 @@ def test_backend_of_a_websocket_does_not_receive_the_token(
 
 
 class Scripted:
-    """An HTTPS server that answers each request on a connection with the next action of its script."""
+    """HTTPS server that handles each request on a connection with the next action of its script."""
 
     def __init__(self, pki: Pki, directory: Path, *script: bytes | None) -> None:
         authority = load_authority(pki.path("ca.crt"), pki.path("ca.key"))
@@ -213,7 +210,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
 
 def scripted(pki: Pki, directory: Path, *script: bytes | None) -> Callable[..., list[Any]]:
-    """Run calls against a script; their answers, or why they failed, and then the methods that were received."""
+    """Runs calls against a script. Returns their responses or errors, then the methods received."""
 
     def run(*calls: str) -> list[Any]:
         async def scenario() -> list[Any]:
@@ -255,7 +252,7 @@ def test_get_is_not_sent_again_on_a_new_connection(server_pki: Pki, tmp_path: Pa
 def test_post_after_the_server_closed_an_idle_connection_takes_a_new_one(
     backend: Backend, server_pki: Pki, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The event loop has had no turn in which it could notice that the server closed the connection."""
+    """The event loop had no turn in which it could notice that the server closed the connection."""
     answered: list[Any] = []
 
     def answer(self: Any) -> None:
@@ -305,7 +302,7 @@ def test_redirects_of_a_backend_are_rejected(
     assert registered.ask("GET", FLAVOURS).status == 304
 
 
-def test_redirects_of_a_backend_are_passed_on_if_the_flag_says_so(
+def test_redirects_of_a_backend_are_passed_on_with_the_flag(
     server_pki: Pki, backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Live(server_pki, aggregator_reject_forwarding_redirect=False) as live:
@@ -316,7 +313,7 @@ def test_redirects_of_a_backend_are_passed_on_if_the_flag_says_so(
 
 
 @pytest.mark.parametrize("status", ["099", "1000", "2", "-10", "+20", "two", "2 0", "٢٠٠"])
-def test_malformed_statuses_of_a_backend_are_unavailable(
+def test_malformed_status_of_a_backend_gets_503(
     registered: Client, backend: Backend, monkeypatch: pytest.MonkeyPatch, status: str
 ) -> None:
     answer_with(backend, monkeypatch, f"HTTP/1.1 {status} Odd\r\nContent-Length: 2\r\n\r\n{{}}")
@@ -335,7 +332,7 @@ def test_control_characters_in_a_header_of_a_backend_do_not_reach_the_client(
     assert "X-B" not in answer.headers
 
 
-def test_endless_head_of_a_backend_is_given_up(
+def test_endless_response_head_of_a_backend_is_aborted(
     registered: Client, backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer_with(backend, monkeypatch, "HTTP/1.1 200 OK\r\n" + f"X-A: {'a' * 10_000}\r\n" * 1100)
@@ -345,7 +342,7 @@ def test_endless_head_of_a_backend_is_given_up(
 
 
 def answer_with(backend: Backend, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """Let the backend answer with these bytes."""
+    """Makes the backend respond with these bytes."""
     handler: Any = backend.server.RequestHandlerClass
 
     def answer(self: Any) -> None:
@@ -356,7 +353,7 @@ def answer_with(backend: Backend, monkeypatch: pytest.MonkeyPatch, text: str) ->
     monkeypatch.setattr(handler, "do_GET", answer)
 
 
-def test_server_that_stops_leaves_the_connections_of_its_neighbour(
+def test_stopping_server_does_not_close_connections_of_another(
     registered: Client, backend: Backend, live: Live, server_pki: Pki
 ) -> None:
     """Both servers run in one event loop."""

@@ -7,5 +7,5 @@ import pytest
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A user's home that is gone after the test."""
+    """Temporary home directory of a user."""
     return tmp_path

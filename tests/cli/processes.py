@@ -1,4 +1,4 @@
-"""The command as a user runs it: a process of its own, ended by its id."""
+"""Runs the command as a separate process, which is ended by its ID."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from kubist.cli import main
 
 
 def environment(home: Path) -> dict[str, str]:
-    """An environment in which nothing outside `home` is touched; but bytecode is kept, as for any user."""
+    """Environment that touches nothing outside `home`. Bytecode caches are kept, as for any user."""
     dropped = ("KUBECONFIG", "XDG_DATA_HOME", "PYTHONDONTWRITEBYTECODE")
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
     return {**kept, "HOME": str(home), "PYTHONUNBUFFERED": "1"}
 
 
 def kubist(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command that ends by itself, within this process."""
+    """Runs a command that ends by itself, within this process."""
     output, errors = io.StringIO(), io.StringIO()
     with (
         mock.patch.dict(os.environ, environment(home), clear=True),
@@ -40,7 +40,7 @@ def kubist(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
 
 
 class Running:
-    """A command that serves."""
+    """A running server command."""
 
     def __init__(self, home: Path, *arguments: str, program: tuple[str, ...] = ("-m", "kubist")) -> None:
         self.log = home / f"log-{time.monotonic_ns()}"
@@ -54,7 +54,7 @@ class Running:
         )
 
     def wait_for(self, pattern: str, seconds: float = 30) -> str:
-        """Until its output has this; the first group of the match."""
+        """Waits until its output matches, and returns the first group of the match."""
         deadline = time.monotonic() + seconds
         while (match := re.search(pattern, self.output)) is None:
             assert self.process.poll() is None and time.monotonic() < deadline, self.output

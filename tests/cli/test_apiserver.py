@@ -1,4 +1,4 @@
-"""`kubist apiserver` in the place of a kube-apiserver: its flags, its files, its etcd."""
+"""`kubist apiserver` as a replacement of kube-apiserver: flags, files, etcd."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def parsed(*arguments: str) -> Config:
 
 
 def ask(home: Path, port: str, path: str, body: Any = None) -> Any:
-    """A request by token; the server's certificate is checked by the file that it made itself."""
+    """Request with a token. The server's certificate is verified with the file that it created."""
     context = ssl.create_default_context(cafile=str(home / "certs/apiserver.crt"))
     headers = {"Authorization": "Bearer admin-token", "Content-Type": "application/json"}
     data = json.dumps(body).encode() if body is not None else None
@@ -59,7 +59,7 @@ def started(home: Path, *arguments: str) -> Any:
     return running(home, "apiserver", *common, *arguments)
 
 
-def test_flags_are_taken_in_both_forms() -> None:
+def test_flags_are_accepted_in_both_forms() -> None:
     one = parsed(
         "--secure-port=1", "--bind-address=::1", "--authorization-mode=Node,RBAC", "--allow-privileged"
     )
@@ -91,7 +91,7 @@ def test_flags_are_taken_in_both_forms() -> None:
         ("-v=3", "verbosity", 3),
     ],
 )
-def test_flag_sets(flag: str, field: str, value: object) -> None:
+def test_flag_sets_config_field(flag: str, field: str, value: object) -> None:
     more = ["--oidc-issuer-url=https://a", "--oidc-client-id=me"] if "oidc" in flag else []
     assert getattr(parsed(flag, *more), field) == value
 
@@ -139,7 +139,7 @@ def test_version_flag_rejects_another_version(value: str) -> None:
         (["--service-account-signing-key-file=junk"], "junk is not a private key"),
     ],
 )
-def test_what_cannot_work_is_one_line(home: Path, arguments: list[str], words: str) -> None:
+def test_invalid_flags_print_one_line_error(home: Path, arguments: list[str], words: str) -> None:
     (home / "junk").write_text("junk")
     common = ("--cert-dir=certs", "--secure-port=0", "--bind-address=127.0.0.1")
     result = kubist("apiserver", *common, *arguments, home=home)
@@ -149,7 +149,7 @@ def test_what_cannot_work_is_one_line(home: Path, arguments: list[str], words: s
     assert "Traceback" not in result.stderr
 
 
-def test_certificate_is_made_once_and_flags_without_meaning_are_logged(home: Path) -> None:
+def test_certificate_is_created_once_and_ignored_flags_are_logged(home: Path) -> None:
     (home / "certs").mkdir()
     made = b""
     for _ in range(2):
@@ -166,7 +166,7 @@ def test_certificate_is_made_once_and_flags_without_meaning_are_logged(home: Pat
     assert (home / "data/kubist.db").exists()
 
 
-def test_ctrl_c_while_it_waits_for_etcd(home: Path) -> None:
+def test_ctrl_c_stops_a_server_that_waits_for_etcd(home: Path) -> None:
     with started(home, "--etcd-servers=http://127.0.0.1:1", "--kubelet-timeout=5s") as server:
         server.wait_for(r"(--kubelet-timeout) has no effect")
         time.sleep(0.5)
@@ -176,7 +176,7 @@ def test_ctrl_c_while_it_waits_for_etcd(home: Path) -> None:
 
 
 @pytest.mark.etcd
-def test_etcd_is_used_below_its_prefix_and_outlives_the_server(home: Path, real_etcd: EtcdServer) -> None:
+def test_etcd_keys_are_below_the_prefix_and_survive_a_restart(home: Path, real_etcd: EtcdServer) -> None:
     maps = "/api/v1/namespaces/default/configmaps"
 
     def serve(prefix: str) -> Any:

@@ -35,7 +35,7 @@ def umask(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def store(home: Path) -> Path:
-    """A data directory with a store of two objects, and keys."""
+    """Data directory with keys and a store of two objects."""
     data = home / "data"
     (data / "pki").mkdir(parents=True)
     (data / "pki" / "ca.crt").write_text("certificate")
@@ -57,7 +57,7 @@ def kept(data: Path) -> list[Path]:
 
 
 def content(directory: Path) -> dict[str, bytes]:
-    """All files but those that SQLite makes when a store is read."""
+    """All files except those that SQLite creates when a store is read."""
     found = (path for path in directory.rglob("*") if path.is_file() and "kubist.db-" not in path.name)
     return {str(path): path.read_bytes() for path in found}
 
@@ -75,7 +75,7 @@ def one_line(result: subprocess.CompletedProcess[str], *words: str) -> None:
 
 
 def call(data: Path, method: str, path: str, token: str = "", body: Any = None) -> Any:
-    """Ask a server of `serve` as its admin, or with a token."""
+    """Request to a server of `serve` as administrator, or with a token."""
     pki = data / "pki"
     tls = ssl.create_default_context(cafile=str(pki / "ca.crt"))
     if not token:
@@ -170,9 +170,7 @@ def test_replaced_store_and_keys_are_kept_each_time(home: Path, store: Path) -> 
     assert asyncio.run(names(second)) == ["a", "b"]
 
 
-def test_write_ahead_log_of_a_killed_server_does_not_spoil_the_restored_store(
-    home: Path, store: Path
-) -> None:
+def test_leftover_write_ahead_log_does_not_affect_the_restored_store(home: Path, store: Path) -> None:
     back_up(home, store)
 
     async def crash() -> dict[str, bytes]:
@@ -238,7 +236,7 @@ def test_messages_for_a_damaged_store_name_the_file_and_the_next_command(
     shutil.rmtree(store / "pki")
     spoil(store / "kubist.db")
     command = f"kubist restore --data-dir {store} --file BACKUP"
-    # Of a file that is no database at all, the doctor can say nothing more.
+    # For a file that is not a database, the doctor has nothing to add.
     more = (f"kubist doctor --data-dir {store}",) if spoil is not overwrite else ()
     doctor = kubist("doctor", f"--data-dir={store}", home=home)
     assert doctor.returncode == 1
@@ -305,7 +303,7 @@ def test_failure_while_restoring_keeps_the_store(
     assert not list(store.glob(".kubist.db.*"))
 
 
-def test_backup_with_a_path_among_its_files_is_refused(home: Path, store: Path) -> None:
+def test_backup_with_a_path_among_its_files_is_rejected(home: Path, store: Path) -> None:
     back_up(home, store)
     with sqlite3.connect(home / "backup") as database:
         database.execute("UPDATE backup_files SET name = '../evil' WHERE name = 'ca.key'")

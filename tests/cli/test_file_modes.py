@@ -1,4 +1,4 @@
-"""File modes: everything that Kubist creates is for its owner only, under any umask."""
+"""File modes: only the owner can access files that Kubist creates, under any umask."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def mode(path: Path) -> int:
 
 
 def modes(directory: Path) -> dict[str, str]:
-    """Modes of everything below a directory, by name."""
+    """Modes of all files below a directory, by name."""
     return {str(path.relative_to(directory)): oct(mode(path)) for path in directory.rglob("*")}
 
 
 def check_private(directory: Path) -> None:
-    """Fail for every file and directory in `directory`, and itself, that others can reach."""
+    """Fails if other users can access `directory` or anything in it."""
     wrong = {}
     for path in (directory, *directory.rglob("*")):
         found = path.lstat().st_mode
@@ -113,7 +113,7 @@ def test_files_of_an_embedded_server_are_private(home: Path) -> None:
         assert "tokens.csv" in modes(data)
 
 
-def test_store_that_everybody_can_read_is_tightened_when_it_is_opened(home: Path) -> None:
+def test_world_readable_store_is_tightened_on_open(home: Path) -> None:
     path = home / "kubist.db"
     names = [path, home / "kubist.db-wal", home / "kubist.db-shm"]
     database = DatabaseFile(str(path))
@@ -135,7 +135,7 @@ def test_database_behind_a_dangling_link_is_private(home: Path) -> None:
     assert mode(home / "elsewhere.db") == 0o600
 
 
-def test_directory_of_the_user_keeps_its_mode(home: Path) -> None:
+def test_existing_directory_keeps_its_mode(home: Path) -> None:
     data = home / "data"
     data.mkdir()
     data.chmod(0o755)

@@ -137,7 +137,7 @@ FILES = {
         (["--oidc-required-claim=hd"], "malformed pair"),
     ],
 )
-def test_flags_that_exclude_each_other(
+def test_exclusive_flags_are_rejected(
     tmp_path: Path, monkeypatch: Any, arguments: list[str], why: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -147,7 +147,7 @@ def test_flags_that_exclude_each_other(
         parsed(*arguments)
 
 
-def test_flags_that_go_together(tmp_path: Path, monkeypatch: Any) -> None:
+def test_compatible_flags_are_accepted(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     for name, content in FILES.items():
         (tmp_path / name).write_text(content)

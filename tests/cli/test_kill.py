@@ -1,6 +1,7 @@
-"""Killed at any moment under 16 writers, a server comes back with every write that it answered, and its watch goes on.
+"""A server that is killed at any moment under 16 writers restarts with every write that it answered, and
+watches resume.
 
-`KUBIST_SERVER_KILLS` says how often, on each store; `make soak` does it a thousand times.
+`KUBIST_SERVER_KILLS` sets the number of kills on each store; `make soak` does a thousand.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`kubist serve` as a user sees it: nothing to configure, one line when something is wrong."""
+"""`kubist serve` from a user's view: no configuration needed, one line for each error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READY = r"serves Kubernetes v1\.36 on (https://\S+)"
 
 
 def ask(kubeconfig: Path, path: str, method: str = "GET", body: Any = None) -> Any:
-    """A request with the credentials of a kubeconfig, its server's certificate checked."""
+    """Request with the credentials of a kubeconfig. The server's certificate is verified."""
     document = yaml.safe_load(kubeconfig.read_text())
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
     pki = kubeconfig.parent / "pki"
@@ -37,7 +37,7 @@ def ask(kubeconfig: Path, path: str, method: str = "GET", body: Any = None) -> A
 
 
 def one_line(result: Any, *words: str) -> None:
-    """Exit code 1 and one clear line, nothing else."""
+    """Asserts exit code 1 and exactly one clear line."""
     assert result.returncode == 1, result
     assert result.stdout == ""
     lines = result.stderr.splitlines()
@@ -46,7 +46,7 @@ def one_line(result: Any, *words: str) -> None:
         assert word in lines[0]
 
 
-def test_serves_keeps_its_data_and_stops_on_ctrl_c(home: Path) -> None:
+def test_serve_keeps_its_data_and_stops_on_ctrl_c(home: Path) -> None:
     data = home / "data dir"
     for round_ in range(2):
         with running(home, "serve", "--data-dir", str(data), "--secure-port=0") as server:
@@ -64,7 +64,7 @@ def test_serves_keeps_its_data_and_stops_on_ctrl_c(home: Path) -> None:
     assert stat.S_IMODE((data / "pki/ca.key").stat().st_mode) == 0o600
 
 
-def test_default_directory_is_the_users(home: Path) -> None:
+def test_default_data_dir_is_in_the_users_home(home: Path) -> None:
     with running(home, "serve", "--secure-port", "0") as server:
         server.wait_for(READY)
         assert server.stop(signal.SIGTERM) == 0
@@ -77,7 +77,7 @@ def test_default_directory_is_the_users(home: Path) -> None:
     assert yaml.safe_load((home / ".kube/config").read_text())["current-context"] == "kubist"
 
 
-def test_in_memory_keeps_nothing(home: Path) -> None:
+def test_in_memory_writes_no_data(home: Path) -> None:
     with running(home, "serve", "--in-memory", "--secure-port=0") as server:
         server.wait_for(READY)
         kubeconfig = Path(server.wait_for(r"export KUBECONFIG=(\S+)"))
@@ -87,7 +87,7 @@ def test_in_memory_keeps_nothing(home: Path) -> None:
     assert not (home / ".local").exists()
 
 
-def test_certificate_is_made_anew_for_another_address(home: Path) -> None:
+def test_certificate_is_reissued_for_another_address(home: Path) -> None:
     data = home / "data"
     for address in ("127.0.0.1", "127.0.0.9"):
         with running(
@@ -98,7 +98,7 @@ def test_certificate_is_made_anew_for_another_address(home: Path) -> None:
             server.stop()
 
 
-def test_merged_kubeconfig_keeps_what_was_there(home: Path) -> None:
+def test_merged_kubeconfig_keeps_existing_entries(home: Path) -> None:
     mine = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -123,7 +123,7 @@ def test_merged_kubeconfig_keeps_what_was_there(home: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[1, 2]", "clusters: 3", "users: [x]", "\x00"])
-def test_file_that_is_no_kubeconfig_is_left_alone(home: Path, text: str) -> None:
+def test_file_that_is_not_a_kubeconfig_is_not_changed(home: Path, text: str) -> None:
     (home / ".kube").mkdir()
     (home / ".kube/config").write_text(text)
     (home / "kubeconfig").write_text("{clusters: [], users: [], contexts: []}")
@@ -131,7 +131,7 @@ def test_file_that_is_no_kubeconfig_is_left_alone(home: Path, text: str) -> None
     assert (home / ".kube/config").read_text() == text
 
 
-def test_taken_port_is_one_line(home: Path) -> None:
+def test_taken_port_prints_one_line_error(home: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -140,7 +140,7 @@ def test_taken_port_is_one_line(home: Path) -> None:
     one_line(result, f"port {port} on 127.0.0.1 is taken", "--secure-port")
 
 
-def test_store_of_another_process_is_one_line(home: Path) -> None:
+def test_locked_store_prints_one_line_error(home: Path) -> None:
     with running(home, "serve", "--data-dir=data", "--secure-port=0") as server:
         server.wait_for(READY)
         one_line(
@@ -150,7 +150,7 @@ def test_store_of_another_process_is_one_line(home: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"not a database at all\n" * 100, os.urandom(50_000)])
-def test_corrupt_store_is_one_line(home: Path, content: bytes) -> None:
+def test_corrupt_store_prints_one_line_error(home: Path, content: bytes) -> None:
     (home / "data").mkdir()
     (home / "data/kubist.db").write_bytes(content)
     one_line(kubist("serve", "--data-dir=data", "--secure-port=0", home=home), "kubist.db cannot be opened")
@@ -164,7 +164,7 @@ def test_unusable_data_dir_prints_one_line_error(home: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_directory_without_permission_is_one_line(home: Path) -> None:
+def test_unwritable_data_dir_prints_one_line_error(home: Path) -> None:
     (home / "data").mkdir(mode=0o500)
     one_line(kubist("serve", "--data-dir=data", home=home), "Permission denied")
 
@@ -197,15 +197,15 @@ def test_directory_without_permission_is_one_line(home: Path) -> None:
         (["--workers=-1"], ["--workers", "from 1 to 64"]),
     ],
 )
-def test_flag_that_cannot_work_is_one_line(home: Path, flags: list[str], words: list[str]) -> None:
+def test_invalid_flag_prints_one_line_error(home: Path, flags: list[str], words: list[str]) -> None:
     one_line(kubist("serve", *flags, home=home), *words)
 
 
-def test_kubeconfig_of_a_directory_without_one_is_one_line(home: Path) -> None:
+def test_missing_kubeconfig_prints_one_line_error(home: Path) -> None:
     one_line(kubist("kubeconfig", home=home), "there is no kubeconfig in", "kubist serve")
 
 
-def test_command_that_is_none_points_to_the_help(home: Path) -> None:
+def test_unknown_command_points_to_the_help(home: Path) -> None:
     result = kubist("nope", home=home)
     assert result.returncode == 2 and "kubist --help" in result.stderr
     for flag in ("--help", "-h", "help"):
@@ -229,7 +229,7 @@ def test_ctrl_c_ends_watches_and_answers_accepted_writes(home: Path) -> None:
 
 
 def write_until_stopped(server: Running, data: Path) -> tuple[set[str], int]:
-    """Names of what was answered, and how many writers were turned away, while the server is stopped."""
+    """Names in answered writes, and number of rejected writers, while the server is stopped."""
     answered: set[str] = set()
     refused: list[OSError] = []
     watch_ended = threading.Event()

@@ -31,7 +31,7 @@ async def names(directory: Path) -> list[str]:
     return [kv.key.rpartition("/")[2] for kv in scan.items]
 
 
-def test_restored_backup_holds_what_was_there_when_it_was_taken(tmp_path: Path) -> None:
+def test_restore_returns_to_the_state_of_the_backup(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     asyncio.run(write(tmp_path / "data", a=value("a"), b=value("b")))
     backup = str(tmp_path / "backup")
@@ -43,7 +43,7 @@ def test_restored_backup_holds_what_was_there_when_it_was_taken(tmp_path: Path) 
     assert asyncio.run(names(tmp_path / "data")) == ["a", "b"]
 
 
-def test_backup_is_taken_while_a_server_has_the_store(tmp_path: Path) -> None:
+def test_backup_works_while_a_server_uses_the_store(tmp_path: Path) -> None:
     async def scenario() -> int:
         store = SqliteStore(str(tmp_path / "kubist.db"))
         await store.open()
@@ -58,7 +58,7 @@ def test_backup_is_taken_while_a_server_has_the_store(tmp_path: Path) -> None:
     assert asyncio.run(names(tmp_path / "new")) == ["a"]
 
 
-def test_restore_under_a_running_server_is_refused(
+def test_restore_under_a_running_server_is_rejected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "data").mkdir()
@@ -80,12 +80,12 @@ def test_restore_under_a_running_server_is_refused(
 @pytest.mark.parametrize(
     ("objects", "complaint"),
     [
-        ({"a": b"\xff"}, "a holds no object"),
+        ({"a": b"\xff"}, "a does not contain an object"),
         ({"a": value("b")}, "a holds an object named 'b'"),
         ({"a": value("a", "u"), "b": value("b", "u")}, "b has the uid of /registry/configmaps/default/a"),
     ],
 )
-def test_doctor_names_what_is_wrong(
+def test_doctor_lists_problems(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], objects: dict[str, bytes], complaint: str
 ) -> None:
     asyncio.run(write(tmp_path, **objects))
@@ -93,13 +93,13 @@ def test_doctor_names_what_is_wrong(
     assert complaint in capsys.readouterr().out
 
 
-def test_doctor_finds_nothing_wrong_with_a_sound_store(tmp_path: Path) -> None:
+def test_doctor_finds_no_problems_in_a_good_store(tmp_path: Path) -> None:
     asyncio.run(write(tmp_path, a=value("a", "1"), b=value("b", "2")))
     assert main(["doctor", "--data-dir", str(tmp_path)]) == 0
 
 
 @pytest.mark.parametrize("content", [None, b"no database", b""])
-def test_what_is_no_store_is_one_line_and_exit_code_1(
+def test_file_that_is_not_a_store_prints_one_line_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None
 ) -> None:
     if content is not None:

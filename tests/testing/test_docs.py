@@ -25,13 +25,13 @@ def run(where: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_examples_that_are_tests_pass(tmp_path: Path) -> None:
+def test_doc_examples_with_tests_pass(tmp_path: Path) -> None:
     for number, example in enumerate(TESTS):
         (tmp_path / f"test_{number}.py").write_text(example)
     assert f"{len(TESTS)} passed" in run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", ".")
 
 
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))
-def test_examples_that_are_programs_run(number: int, tmp_path: Path) -> None:
+def test_doc_examples_with_programs_run(number: int, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAMS[number])
     assert "https://127.0.0.1:" in run(tmp_path, "program.py")

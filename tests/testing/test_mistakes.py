@@ -78,7 +78,7 @@ def test_mistake_in_a_call_says_what_to_write(
     assert caught.value.__context__ is None or caught.value.__suppress_context__
 
 
-def test_timeout_names_the_conditions_there_are(kubist_server: Cluster) -> None:
+def test_timeout_message_lists_existing_conditions(kubist_server: Cluster) -> None:
     kubist_server.request("POST", "/api/v1/nodes", {"metadata": {"name": "n"}})
     conditions = [{"type": "Ready", "status": "False"}]
     patch = {"status": {"conditions": conditions}}
@@ -90,13 +90,13 @@ def test_timeout_names_the_conditions_there_are(kubist_server: Cluster) -> None:
 
 
 @pytest.mark.parametrize("make", [kubist.Config, kubist.Server, Cluster])
-def test_unknown_setting_names_the_one_that_was_meant(make: Callable[..., Any]) -> None:
+def test_unknown_setting_suggests_a_similar_one(make: Callable[..., Any]) -> None:
     with pytest.raises(TypeError) as caught:
         make(workload=True)
     assert str(caught.value) == 'kubist.Config has no setting "workload"; did you mean "workloads"?'
 
 
-def test_cluster_that_was_not_started_says_how_to_start_it() -> None:
+def test_unstarted_cluster_error_says_how_to_start_it() -> None:
     with pytest.raises(RuntimeError, match=r"the server is not running; start it with `with Cluster\(\) as"):
         Cluster().load(config_map("a"))
 
@@ -133,7 +133,7 @@ def test_blocking_call_in_the_loop_of_the_server_is_an_error(call: str) -> None:
     asyncio.run(asyncio.wait_for(main(), 60))
 
 
-def test_reports_of_pytest_have_no_frames_of_kubist(tmp_path: Path) -> None:
+def test_pytest_reports_omit_frames_of_kubist(tmp_path: Path) -> None:
     (tmp_path / "test_wrong.py").write_text(
         "import pytest\n"
         "def test_wait(cluster): cluster.wait('pod/x', 'deleted')\n"

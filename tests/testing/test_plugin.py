@@ -1,4 +1,4 @@
-"""The pytest plugin, used as its users use it."""
+"""The pytest plugin from a user's view."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_clusters_do_not_see_each_other(cluster: Cluster, kubist_server: Cluster
         other.stop()
 
 
-def test_clusters_come_and_go(kubist_host: Host) -> None:
+def test_clusters_start_and_stop(kubist_host: Host) -> None:
     urls = set()
     for _ in range(10):
         cluster = kubist_host.cluster()
@@ -60,13 +60,13 @@ def test_clusters_come_and_go(kubist_host: Host) -> None:
     assert len(urls) == 10
 
 
-def test_the_default_service_account_is_there_from_the_start(cluster: Cluster) -> None:
+def test_new_cluster_has_the_default_service_account(cluster: Cluster) -> None:
     assert cluster.get("sa/default")
     assert "BEGIN CERTIFICATE" in cluster.get("cm/kube-root-ca.crt")["data"]["ca.crt"]
 
 
 @pytest.mark.usefixtures("swept")
-def test_kubeconfig_serves_real_clients(cluster: Cluster) -> None:
+def test_kubeconfig_works_with_real_clients(cluster: Cluster) -> None:
     kubernetes = pytest.importorskip("kubernetes")
     core = kubernetes.client.CoreV1Api(cluster.clients.kubernetes)
     core.create_namespaced_config_map("default", config_map("a", x="y"))
@@ -94,7 +94,7 @@ def is_installed(library: str) -> bool:
     return found is not None and found.origin is not None
 
 
-def test_ready_made_clients_reach_the_cluster(tmp_path: Path) -> None:
+def test_ready_made_clients_work(tmp_path: Path) -> None:
     installed = [library for library in USES if is_installed(library)]
     if not installed:
         pytest.skip(f"none of {', '.join(USES)} is installed")
@@ -104,13 +104,13 @@ def test_ready_made_clients_reach_the_cluster(tmp_path: Path) -> None:
 
 
 def run_pytest(where: Path) -> str:
-    """What pytest says to a directory of tests, with only its own settings."""
+    """Output of pytest for a directory of tests, without the settings of this repository."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", str(where)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=where)
     return done.stdout + done.stderr
 
 
-def test_manifests_of_a_definition_and_its_objects_load_together(cluster: Cluster, tmp_path: Path) -> None:
+def test_crd_and_its_custom_resources_load_together(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "all.yaml").write_text(CRD)
     cluster.load(tmp_path)
     assert cluster.get("widgets.example.com/one")["kind"] == "Widget"
@@ -119,7 +119,7 @@ def test_manifests_of_a_definition_and_its_objects_load_together(cluster: Cluste
     assert cluster.get("cm/dict")
 
 
-def test_waiting_is_for_conditions_functions_and_deletion(cluster: Cluster) -> None:
+def test_wait_for_conditions_functions_and_deletion(cluster: Cluster) -> None:
     cluster.load(config_map("a", x="1"))
     assert cluster.wait("cm/a", lambda cm: cm["data"]["x"] == "1")["data"] == {"x": "1"}
     with pytest.raises(TimeoutError, match=r"configmaps/a: not Ready after 0\.01 s"):
@@ -128,7 +128,7 @@ def test_waiting_is_for_conditions_functions_and_deletion(cluster: Cluster) -> N
     cluster.wait("cm/a", "delete")
 
 
-def test_a_snapshot_brings_everything_back(cluster: Cluster) -> None:
+def test_restored_snapshot_has_all_objects(cluster: Cluster) -> None:
     cluster.load(config_map("kept", x="before"))
     taken = cluster.snapshot()
     cluster.load(config_map("kept", x="after"), config_map("new"))

@@ -9,7 +9,7 @@ TESTS = Path(__file__).parents[1]
 PAGE = (TESTS.parent / "docs" / "security.md").read_text("utf-8")
 
 
-def test_every_test_that_the_page_names_exists() -> None:
+def test_every_named_test_exists() -> None:
     sources = {path: path.read_text("utf-8") for path in TESTS.rglob("*.py")}
     modules = {path.stem for path in sources}
     functions = {name for text in sources.values() for name in re.findall(r"def (test_\w+)", text)}

@@ -7,7 +7,7 @@ import pytest
 
 from .crew import Connection, Crew, crew
 
-# What processes there are is read from /proc.
+# The list of processes is read from /proc.
 collect_ignore_glob = [] if sys.platform == "linux" else ["*"]
 
 WORKERS = 3
@@ -15,14 +15,14 @@ WORKERS = 3
 
 @pytest.fixture(scope="session")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
-    """A server of three workers, for all tests that leave them alive."""
+    """Server with three workers, for tests that do not kill them."""
     with crew(tmp_path_factory.mktemp("three"), WORKERS) as running:
         yield running
 
 
 @pytest.fixture
 def workers(three: Crew) -> Iterator[list[Connection]]:
-    """A connection to each of them."""
+    """A connection to each worker."""
     yield three.one_each(WORKERS)
     three.hang_up()
 

@@ -1,4 +1,4 @@
-"""A server of several processes, seen from outside: which there are, and connections to each of the workers."""
+"""A server of several processes from outside: its processes, and connections to each worker."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Crew:
 
     @property
     def pids(self) -> list[int]:
-        """Its children, in the order they were started in: the owner of the store is the first."""
+        """Its children in start order; the store process is the first."""
         return children(self.process.process.pid)
 
     def connect(self) -> Connection:
@@ -44,7 +44,7 @@ class Crew:
             self._connections.pop().close()
 
     def one_each(self, count: int) -> list[Connection]:
-        """A connection to each of the workers."""
+        """A connection to each worker."""
         found: dict[int, Connection] = {}
         deadline = time.monotonic() + PATIENCE
         while len(found) < count:
@@ -55,7 +55,7 @@ class Crew:
 
 
 class Connection:
-    """A kept connection to one of the workers."""
+    """A kept-alive connection to one worker."""
 
     def __init__(self, crew: Crew) -> None:
         self._http = http.client.HTTPSConnection("127.0.0.1", crew.port, timeout=PATIENCE, context=crew.tls)
@@ -65,7 +65,7 @@ class Connection:
 
     @property
     def worker(self) -> int:
-        """The process that serves it."""
+        """Process that serves this connection."""
         assert self.ask("GET", "/version")[0] == 200
         return server_of(self._http.sock.getsockname()[1], self._crew.port, self._crew.pids)
 
@@ -115,7 +115,7 @@ def children(pid: int) -> list[int]:
 
 
 def alive(pids: list[int]) -> list[int]:
-    """Those of these processes that have not ended."""
+    """The processes that have not ended."""
     return [pid for pid in pids if _state(pid) not in ("Z", "")]
 
 
@@ -127,7 +127,7 @@ def _state(pid: int) -> str:
 
 
 def server_of(client: int, port: int, pids: list[int]) -> int:
-    """Which process serves the connection from one local port to the other."""
+    """Process that serves the connection between two local ports."""
     ends = f":{port:04X}", f":{client:04X}"
     rows = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
     inode = next(row[9] for row in rows if row[1].endswith(ends[0]) and row[2].endswith(ends[1]))

@@ -1,4 +1,4 @@
-"""Several workers are one server: what one of them has answered holds on all of them."""
+"""Several workers act as one server: a write that one of them answered is visible on all of them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def version(obj: Any) -> int:
 
 
 def at_once(count: int, work: Callable[[int], None]) -> None:
-    """Run in so many threads, and fail if one does."""
+    """Runs the function in this many threads, and fails if one fails."""
     failures: list[BaseException] = []
 
     def run(number: int) -> None:
@@ -59,7 +59,7 @@ def at_once(count: int, work: Callable[[int], None]) -> None:
         raise failures[0]
 
 
-def test_every_answered_write_is_read_on_every_worker(three: Crew, namespace: str) -> None:
+def test_answered_write_is_visible_on_every_worker(three: Crew, namespace: str) -> None:
     maps = f"/api/v1/namespaces/{namespace}/configmaps"
     versions: list[int] = []
 
@@ -127,9 +127,7 @@ def test_watches_on_every_worker_see_every_event_once_and_in_order(
     assert [event[2] for event in ours[0]] == sorted({event[2] for event in ours[0]})
 
 
-def test_definition_is_served_everywhere_once_it_is_established(
-    workers: list[Connection], namespace: str
-) -> None:
+def test_established_crd_is_served_by_every_worker(workers: list[Connection], namespace: str) -> None:
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     gears = f"/apis/crew.example.com/v1/namespaces/{namespace}/gears"
     for turn, first in enumerate(workers):
@@ -161,7 +159,7 @@ def _gear(name: str) -> dict[str, Any]:
     return {"apiVersion": "crew.example.com/v1", "kind": "Gear", "metadata": {"name": name}}
 
 
-def test_rights_given_on_one_worker_hold_on_the_others(workers: list[Connection], namespace: str) -> None:
+def test_permissions_granted_on_one_worker_apply_to_all(workers: list[Connection], namespace: str) -> None:
     bindings = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings"
     maps = f"/api/v1/namespaces/{namespace}/configmaps"
     for turn, here in enumerate(workers):
@@ -188,7 +186,7 @@ def test_rights_given_on_one_worker_hold_on_the_others(workers: list[Connection]
         assert codes(user, others) == {403}
 
 
-def test_nothing_is_handed_out_twice(three: Crew, namespace: str) -> None:
+def test_cluster_ips_and_node_ports_are_unique_across_workers(three: Crew, namespace: str) -> None:
     services = f"/api/v1/namespaces/{namespace}/services"
     made: list[Any] = []
 
@@ -203,7 +201,7 @@ def test_nothing_is_handed_out_twice(three: Crew, namespace: str) -> None:
     assert len({service["spec"]["ports"][0]["nodePort"] for service in made}) == len(made)
 
 
-def test_name_is_taken_once(three: Crew, namespace: str) -> None:
+def test_name_is_created_once_across_workers(three: Crew, namespace: str) -> None:
     maps = f"/api/v1/namespaces/{namespace}/configmaps"
     codes: dict[str, list[int]] = {}
 
@@ -217,7 +215,7 @@ def test_name_is_taken_once(three: Crew, namespace: str) -> None:
     assert [sorted(answers) for answers in codes.values()] == [[201] + [409] * 11] * 8
 
 
-def test_quota_is_not_overspent(three: Crew, workers: list[Connection], namespace: str) -> None:
+def test_quota_is_not_exceeded_across_workers(three: Crew, workers: list[Connection], namespace: str) -> None:
     secrets = f"/api/v1/namespaces/{namespace}/secrets"
     quotas = f"/api/v1/namespaces/{namespace}/resourcequotas"
     workers[0].post(quotas, {"metadata": {"name": "few"}, "spec": {"hard": {"count/secrets": "7"}}})
@@ -238,7 +236,7 @@ def test_quota_is_not_overspent(three: Crew, workers: list[Connection], namespac
     assert len(workers[2].get(secrets)["items"]) == 7
 
 
-def test_namespace_is_emptied_by_the_one_worker_that_has_the_loops(
+def test_namespace_is_emptied_by_the_worker_with_the_controllers(
     workers: list[Connection], namespace: str
 ) -> None:
     maps = f"/api/v1/namespaces/{namespace}/configmaps"
@@ -253,7 +251,7 @@ def test_namespace_is_emptied_by_the_one_worker_that_has_the_loops(
     ] == (404)
 
 
-def test_metrics_are_those_of_all_workers(workers: list[Connection]) -> None:
+def test_metrics_sum_all_workers(workers: list[Connection]) -> None:
     def counted(connection: Connection) -> int:
         lines = connection.get("/metrics").splitlines()
         return sum(

@@ -1,4 +1,4 @@
-"""The processes of a server with several workers: what dies is started again, and all of them end together."""
+"""Processes of a server with several workers: children that die are restarted, and all end together."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KILLS = int(os.environ.get("KUBIST_WORKER_KILLS", "4"))
 
 @pytest.fixture
 def own_etcd(tmp_path: Path) -> Iterator[EtcdServer]:
-    """An etcd for one test: `serve` has no prefix."""
+    """An etcd for one test, because `serve` has no prefix flag."""
     if (reason := EtcdServer.missing()) is not None:
         pytest.skip(reason)
     server = EtcdServer(tmp_path)
@@ -44,14 +44,14 @@ def until(true: Callable[[], object]) -> None:
 
 
 class Writer(threading.Thread):
-    """Counts up in an object of its own, whatever happens to the connection."""
+    """Counts up in its own object, regardless of connection failures."""
 
     def __init__(self, crew: Crew, number: int) -> None:
         super().__init__(daemon=True)
         self._crew = crew
         self._path = f"{MAPS}/w{number}"
         self.answered = -1
-        """The last count that was answered; the next one is in doubt."""
+        """The last count that was answered. The next one may or may not be stored."""
         self.asked = -1
         self.versions: list[int] = []
         self.unavailable = 0
@@ -79,7 +79,7 @@ class Writer(threading.Thread):
 
 
 def kill_under_writes(crew: Crew, victim: Callable[[], int]) -> None:
-    """Kill again and again while 16 write; nothing answered may be missing then."""
+    """Kills processes again and again under 16 writers. No answered write may be missing afterwards."""
     connection = crew.connect()
     writers = [Writer(crew, number) for number in range(16)]
     for number in range(len(writers)):
@@ -107,7 +107,7 @@ def kill_under_writes(crew: Crew, victim: Callable[[], int]) -> None:
             assert int(listed["metadata"]["resourceVersion"]) >= writer.versions[-1]
 
 
-def test_killed_worker_is_replaced_and_nothing_answered_is_lost(tmp_path: Path) -> None:
+def test_killed_worker_is_restarted_without_losing_answered_writes(tmp_path: Path) -> None:
     with crew(tmp_path, 3) as running:
         owner = running.pids[0]
         kill_under_writes(running, lambda: random.choice([pid for pid in running.pids if pid != owner]))
@@ -115,7 +115,7 @@ def test_killed_worker_is_replaced_and_nothing_answered_is_lost(tmp_path: Path) 
         assert running.process.output.count("is started again") == KILLS
 
 
-def test_killed_owner_of_the_store_is_replaced_and_nothing_answered_is_lost(tmp_path: Path) -> None:
+def test_killed_store_process_is_restarted_without_losing_answered_writes(tmp_path: Path) -> None:
     with crew(tmp_path, 2) as running:
         workers = running.pids[1:]
 
@@ -142,8 +142,8 @@ def test_stop_ends_watches_and_every_process(tmp_path: Path, number: signal.Sign
             socket.create_connection(("127.0.0.1", running.port))
 
 
-def test_interrupt_of_the_whole_group_is_an_orderly_stop(tmp_path: Path) -> None:
-    """As Ctrl-C does it."""
+def test_interrupt_of_the_process_group_stops_cleanly(tmp_path: Path) -> None:
+    """Like Ctrl-C."""
     with crew(tmp_path, 2) as running:
         pids = running.pids
         connection = running.connect()
@@ -168,17 +168,17 @@ def test_children_end_when_their_parent_is_killed(tmp_path: Path, monkeypatch: p
         assert again.connect().ask("GET", "/readyz")[0] == 200
 
 
-def test_in_memory_store_is_shared_and_its_end_is_the_end(tmp_path: Path) -> None:
+def test_end_of_the_in_memory_store_process_ends_the_server(tmp_path: Path) -> None:
     with running(tmp_path, "serve", "--in-memory", "--secure-port=0", "--workers=2") as process:
         process.wait_for(r"on https://127\.0\.0\.1:(\d+)", PATIENCE)
         pids = children(process.process.pid)
         os.kill(pids[0], signal.SIGKILL)
         assert process.process.wait(PATIENCE) == 1
-        assert "kubist: the process of the store was ended by signal 9" in process.output
+        assert "kubist: the store process was ended by signal 9" in process.output
         assert alive(pids) == []
 
 
-def test_what_is_in_the_way_is_one_line(tmp_path: Path) -> None:
+def test_failed_start_prints_one_line_error(tmp_path: Path) -> None:
     with crew(tmp_path, 2) as first:
         for flags, why in (
             (("--data-dir=data", "--secure-port=0"), "is in use by another process"),
@@ -191,14 +191,14 @@ def test_what_is_in_the_way_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "many", "65"])
-def test_number_of_workers_has_to_make_sense(tmp_path: Path, number: str) -> None:
+def test_invalid_number_of_workers_is_rejected(tmp_path: Path, number: str) -> None:
     with running(tmp_path, "apiserver", f"--workers={number}") as process:
         assert process.process.wait(PATIENCE) == 1
         assert f'invalid argument "{number}" for "--workers" flag' in process.output
 
 
 @pytest.mark.etcd
-def test_workers_on_etcd_need_no_owner(tmp_path: Path, own_etcd: EtcdServer) -> None:
+def test_workers_on_etcd_have_no_store_process(tmp_path: Path, own_etcd: EtcdServer) -> None:
     with crew(tmp_path, 2, f"--etcd-servers={own_etcd.endpoint}") as running:
         assert len(running.pids) == 2
         here, there = running.one_each(2)

@@ -1,1 +1,1 @@
-"""Aggregation: group-versions that another server serves, reached through this one."""
+"""API aggregation: this server proxies group-versions to other API servers (backends)."""

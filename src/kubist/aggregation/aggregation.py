@@ -1,4 +1,4 @@
-"""The backends of one server: followed as APIServices come and go, looked at, proxied to, shown in discovery."""
+"""All backends of one server: follows APIServices, checks backends, proxies requests, and extends discovery."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FOLLOWED = (("", "services"), ("discovery.k8s.io", "endpointslices"))
 
 
 class Watched(NamedTuple):
-    """A backend that is being looked at."""
+    """A backend and its availability task."""
 
     backend: Backend
     wake: asyncio.Event
@@ -43,7 +43,7 @@ class Watched(NamedTuple):
 
 
 class Aggregation:
-    """Every APIService that names a service, at work."""
+    """Controller and router of all APIServices with a service."""
 
     def __init__(self, config: Config, registry: Registry, objects: Objects, *, chores: bool) -> None:
         self._config = config
@@ -57,7 +57,7 @@ class Aggregation:
         self._documents: dict[str, Object] = {}
         self._chores: set[asyncio.Task[None]] = set()
         self.generation = 0
-        """Rises when discovery changes."""
+        """Increases when discovery changes."""
         found = registry.resources.stored(GROUP, "apiservices")
         assert found is not None
         self._resource = found
@@ -163,7 +163,7 @@ class Aggregation:
                 await asyncio.wait_for(wake.wait(), retry if failed else PERIOD_SECONDS)
 
     async def _write(self, name: str, found: Finding) -> None:
-        """Make the condition say what was found, whoever else writes at the same time."""
+        """Writes the Available condition, with retries on conflicts. Only a process with `chores` writes."""
         if not self._writes_status:
             return
         resource = self._resource
@@ -191,7 +191,7 @@ class Aggregation:
             log.warning("APIService %s: %s", name, error)
 
     def backend(self, path: str) -> Backend | None:
-        """Who serves a path, if not this server."""
+        """Backend of a path; None if this server serves it."""
         parts = path.split("/", 4)
         if len(parts) < 4 or parts[1] != "apis":
             return None
@@ -214,7 +214,7 @@ class Aggregation:
         )
 
     def groups(self) -> list[str]:
-        """The groups that backends serve a version of."""
+        """Groups with at least one version of a backend."""
         return list(dict.fromkeys(group for group, _ in self.backends))
 
     def api_group(self, name: str) -> Object:
@@ -224,12 +224,13 @@ class Aggregation:
         return [spec for spec in self._specs.values() if spec.get("group", "") == group]
 
     def _priority(self, group: str) -> int:
-        """How far in front a group is; this server's own ones that nobody registers are before all others."""
+        """groupPriorityMinimum of a group. Groups of this server without an APIService have the highest
+        priority."""
         registered = self._registered(group)
         return max((spec.get("groupPriorityMinimum", 0) for spec in registered), default=HIGHEST_PRIORITY)
 
     def merge(self, items: dict[str, Object], make: Callable[[str], Object]) -> list[Object]:
-        """What is made of groups, by name, with what `make` makes of those of backends, by their priority."""
+        """Documents of all groups in order of priority: `items` by name, and those of backends from `make`."""
         merged = [(name, item) for name, item in items.items() if name not in self.groups()]
         for name in self.groups():
             own = self._priority(name)
@@ -238,7 +239,7 @@ class Aggregation:
         return [item for _, item in merged]
 
     def version_discovery(self, group: str, version: str) -> Object | None:
-        """A version that a backend serves, for aggregated discovery."""
+        """A version of a backend, for aggregated discovery; None if no backend serves it."""
         found = self.backends.get((group, version))
         if found is None:
             return None

@@ -1,6 +1,6 @@
-"""Availability: whether a backend can be reached, as the Available condition of its APIService says.
+"""Availability checks of backends: the Available condition of their APIServices.
 
-A backend is looked at when its APIService, its Service or its EndpointSlices change, and from time to time.
+A backend is checked when its APIService, Service or EndpointSlices change, and periodically.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SERVICE_NAME = "kubernetes.io/service-name"
 
 
 class Finding(NamedTuple):
-    """What a look at a backend found; `document` is the APIResourceList that it answered with."""
+    """Result of a check. `document` is the APIResourceList in the backend's response."""
 
     status: str
     reason: str
@@ -36,7 +36,7 @@ LOCAL = Finding("True", "Local", "Local APIServices are always available")
 
 
 async def look(backend: Backend, objects: Objects, config: Config) -> Finding:
-    """Whether the service exists, has endpoints and answers."""
+    """Checks that the service exists, has ready endpoints and responds."""
     missing = _missing(backend, objects)
     if missing is not None:
         return missing
@@ -74,7 +74,7 @@ def _document(body: bytes) -> Object | None:
 
 
 def _missing(backend: Backend, objects: Objects) -> Finding | None:
-    """What stands in the way of even trying."""
+    """Problem with the Service, its port or its endpoints; None if the backend can be called."""
     name, namespace = backend.service, backend.namespace
     where = f'service/{name} in "{namespace}"'
     service = objects.get("services", name, namespace)
@@ -110,13 +110,13 @@ def _reachable(piece: Object, port_name: str) -> bool:
 
 
 def condition(obj: Object) -> Object:
-    """The Available condition of an APIService; empty if it has none."""
+    """Available condition of an APIService; empty if it has none."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return next((found for found in conditions if found.get("type") == "Available"), {})
 
 
 def with_condition(obj: Object, found: Finding, now: str) -> bool:
-    """Set the Available condition; whether that changes anything."""
+    """Sets the Available condition. Returns whether it changed."""
     conditions = obj.setdefault("status", {}).setdefault("conditions", [])
     held = next((condition for condition in conditions if condition.get("type") == "Available"), None)
     if held is None:

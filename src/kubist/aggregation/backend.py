@@ -1,4 +1,4 @@
-"""A backend: the server behind a Service that an APIService names, where it is and whom to trust there."""
+"""A backend: the API server behind the Service of an APIService. Address and TLS settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Object = dict[str, Any]
 
 @dataclass(slots=True, frozen=True)
 class Backend:
-    """What an APIService says of who serves a group-version. Equal as long as its spec is."""
+    """Backend of a group-version, from the spec of an APIService. Two are equal if their specs are."""
 
     name: str
     group: str
@@ -38,22 +38,22 @@ class Backend:
 
     @property
     def server_name(self) -> str:
-        """Whom its certificate must name."""
+        """Name that the backend's certificate must contain."""
         return f"{self.service}.{self.namespace}.svc"
 
     def address(self, objects: Objects) -> tuple[str, int]:
-        """Where it is right now; CallFailed if nowhere."""
+        """Present address. Raises CallFailed if the service has none."""
         return resolve(objects, self.namespace, self.service, self.port)
 
     async def context(self, config: Config) -> ssl.SSLContext:
-        """How it is spoken to; ValueError or OSError if certificates cannot be read."""
+        """TLS context. Raises ValueError or OSError if certificates cannot be read."""
         return await asyncio.to_thread(
             _context, self.bundle, self.insecure, config.proxy_client_cert_file, config.proxy_client_key_file
         )
 
 
 def backend_of(obj: Object) -> Backend | None:
-    """The backend that an APIService names; none if it is local."""
+    """Backend of an APIService; None if it is local."""
     spec = obj["spec"]
     service = spec.get("service")
     if service is None or not spec.get("group"):

@@ -1,4 +1,4 @@
-"""What backends serve, in the documents of discovery: groups among the others, resources as the backend lists them."""
+"""Discovery documents of backends: groups from APIServices, resources from the backend's APIResourceList."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ Object = dict[str, Any]
 
 
 def api_group(name: str, registered: list[Object]) -> Object:
-    """A group as the specs of its APIServices describe it."""
+    """APIGroup from the specs of its APIServices. Versions are sorted by versionPriority, then by version
+    name."""
     ordered = sorted(
         registered, key=lambda spec: (-spec.get("versionPriority", 0), priority(spec["version"]))
     )
@@ -19,7 +20,8 @@ def api_group(name: str, registered: list[Object]) -> Object:
 
 
 def version_discovery(group: str, version: str, document: Object | None, current: bool) -> Object:
-    """A version for aggregated discovery, of the APIResourceList that its backend answered with last."""
+    """A version for aggregated discovery, from the last APIResourceList of its backend. Stale if not
+    `current`."""
     resources: dict[str, Object] = {}
     subresources: list[tuple[str, Object]] = []
     for entry in (document or {}).get("resources") or ():

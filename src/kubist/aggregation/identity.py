@@ -1,4 +1,5 @@
-"""Identity of the user in requests to backends: X-Remote-* headers, trusted because of the client certificate."""
+"""Identity of the user in requests to backends: X-Remote-* headers, which backends trust because of this
+server's client certificate."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ PROTOCOLS = "sec-websocket-protocol"
 TOKEN_PROTOCOL = "base64url.bearer.authorization."
 
 CHECKER = User("system:kube-aggregator", groups=("system:masters",))
-"""As whom the server itself asks: one who may see everything."""
+"""User of the server's own availability checks. system:masters may read everything."""
 _UNESCAPED = "!#$&'*+^`|~"
 
 
@@ -31,10 +32,10 @@ def identity_headers(user: User) -> Fields:
 
 
 class Credentials:
-    """Names of headers by which clients prove or claim an identity. Backends must not see any of them.
+    """Names of headers with credentials or identities of clients. They are never sent to backends.
 
-    This server sends X-Remote-* itself. The front proxy's headers can have other names (`--requestheader-*`):
-    a backend may trust those too, from any client of this server.
+    This server sends X-Remote-* itself. The front proxy's headers can have other names (`--requestheader-*`).
+    A backend may trust those too, from any client of this server.
     """
 
     def __init__(self, config: Config) -> None:
@@ -48,7 +49,7 @@ class Credentials:
         self._prefixes = ("impersonate-", "x-remote-", *filter(None, prefixes))
 
     def named(self, header: str) -> bool:
-        """Whether a header (lower-case) is one of them. Some servers take an underscore for a hyphen."""
+        """Whether a header (lower-case) is one of them. Some servers read an underscore as a hyphen."""
         return any(
             name in self._names or name.startswith(self._prefixes)
             for name in {header, header.replace("_", "-")}
@@ -56,6 +57,6 @@ class Credentials:
 
 
 def without_token(protocols: str) -> str:
-    """The protocols of a WebSocket without those that carry a bearer token."""
+    """Subprotocols of a WebSocket without those that carry a bearer token."""
     offered = (protocol.strip() for protocol in protocols.split(","))
     return ", ".join(protocol for protocol in offered if not protocol.lower().startswith(TOKEN_PROTOCOL))

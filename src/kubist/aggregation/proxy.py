@@ -1,4 +1,4 @@
-"""A request passed on to a backend, and its answer passed back. Whether the user may ask is decided before."""
+"""Proxies a request to a backend. The caller has already authorized it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = logging.getLogger("kubist.aggregation")
 
 REPLAYABLE = ("GET", "HEAD", "OPTIONS", "TRACE")
 WHOLE = 256 << 10
-"""Bodies up to here are taken whole."""
+"""Maximum size in bytes of a body that is read whole; larger ones are streamed."""
 _HOP_BY_HOP = {
     "connection",
     "keep-alive",
@@ -50,7 +50,7 @@ async def proxy(
     credentials: Credentials,
     watch: bool,
 ) -> Answer:
-    """The backend's answer; 503 in plain text if it is away."""
+    """The backend's response; 503 in plain text if the backend is unavailable."""
     if request.body_too_large:
         raise status.too_large("Request entity too large: limit is 3145728")
     if not available:
@@ -118,7 +118,8 @@ async def _answer(
 
 def _message(request: Request, host: str, user: User, credentials: Credentials, upgrade: bool) -> bytes:
     target = f"{request.path}?{request.query}" if request.query else request.path
-    # The connection is ours to close: what a backend sent just before it closed may be lost in TLS.
+    # No `Connection: close` is sent, because data that a backend sends just before it closes may be lost in
+    # TLS.
     own = [("Host", host), *identity_headers(user)]
     if upgrade:
         own += [("Connection", "Upgrade"), ("Upgrade", request.headers["upgrade"])]
@@ -133,12 +134,12 @@ def _message(request: Request, host: str, user: User, credentials: Credentials, 
 
 
 def _line(name: str, value: str) -> str:
-    """A header; nothing in a value can begin another one."""
+    """A header line. Line breaks in the value are replaced, so that it cannot start another header."""
     return f"{name}: {value}".replace("\r", " ").replace("\n", " ")
 
 
 def _passed_on(request: Request, credentials: Credentials) -> Fields:
-    """The client's headers, without those of its connection and without its credentials."""
+    """The client's headers without hop-by-hop headers and credentials."""
     named = {name.strip().lower() for name in request.headers.get("connection", "").split(",")}
     fields = [
         (name, value)

@@ -1,4 +1,4 @@
-"""The body of a backend's answer, passed on piece by piece as the client takes it."""
+"""Streams the body of a backend's response to the client, with backpressure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from kubist.http.answers import Head, pieces
 from kubist.http.messages import Headers, Stream, StreamWriter
 
 HIGH_WATER = 1 << 20
-"""With so much on its way to the client, no more is taken from the backend."""
+"""Bytes buffered for the client above which no more is read from the backend."""
 PAUSE_SECONDS = 0.02
 
 
 class Relay:
-    """A body under way from a backend to a client. Either may leave."""
+    """A response body in transit from a backend to a client. Either side may disconnect."""
 
     def __init__(self, head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._head = head
@@ -37,12 +37,12 @@ class Relay:
         try:
             async for piece in pieces(self._reader, self._head):
                 client.write(piece)
-                # A writer does not say when it has drained: it is asked.
+                # The writer cannot signal that it has drained, so it is polled.
                 while client.buffered > HIGH_WATER and not client.closed:  # noqa: ASYNC110
                     await asyncio.sleep(PAUSE_SECONDS)
             client.close()
         except (OSError, EOFError, ValueError):
-            # What is incomplete must not look complete.
+            # Aborts, because an incomplete body must not look complete.
             client.abort()
         finally:
             with contextlib.suppress(OSError):

@@ -1,5 +1,5 @@
-"""Upgraded connections (WebSocket, SPDY) to backends: what either side sends is passed on, as fast as the other
-takes it, until one of them leaves."""
+"""Tunnel for upgraded connections (WebSocket, SPDY) to backends: copies bytes both ways, with backpressure,
+until one side disconnects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def wants_upgrade(request: Request) -> bool:
 
 
 class Tunnel:
-    """Two connections joined. Each may be slower than the other."""
+    """A client connection and a backend connection, joined."""
 
     def __init__(self, backend: Connection) -> None:
         self._backend = backend
@@ -58,7 +58,7 @@ class Tunnel:
         try:
             while piece := await self._backend.reader.read(PIECE):
                 client.write(piece)
-                # A writer does not say when it has drained: it is asked.
+                # The writer cannot signal that it has drained, so it is polled.
                 while client.buffered > HIGH_WATER and not client.closed:  # noqa: ASYNC110
                     await asyncio.sleep(PAUSE_SECONDS)
         except OSError:

@@ -1,4 +1,4 @@
-"""The command line: `kubist serve`, `kubist apiserver`, and what looks after their data."""
+"""Command line: `kubist serve`, `kubist apiserver`, and commands for their data."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Usage:
   kubist serve [flags]        a small control plane on an embedded store, nothing to configure
   kubist apiserver [flags]    only the API server, with kube-apiserver's own flags
   kubist kubeconfig [flags]   print the kubeconfig of a data directory of `serve`
-  kubist backup [flags]       copy the embedded store to a file, also while the server runs
-  kubist restore [flags]      put such a file in the store's place
-  kubist doctor [flags]       look for what is wrong with a store
+  kubist backup [flags]       copy the embedded store to a file, even while the server runs
+  kubist restore [flags]      replace the store by such a file
+  kubist doctor [flags]       check a store for problems
   kubist version
 
-`kubist COMMAND --help` tells more.
+`kubist COMMAND --help` lists its flags.
 """
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; its exit code."""
+    """Runs a command and returns its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
-    gc.disable()  # Starting makes nothing but what stays; `runtime.run` enables it again.
+    gc.disable()  # Objects made at start are permanent. `runtime.run` enables it again.
     try:
         return _run(*((given[0], given[1:]) if given else ("help", [])))
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""`kubist apiserver`: the API server alone, in the place of a kube-apiserver binary, with its flags."""
+"""`kubist apiserver`: the API server alone, as a replacement of kube-apiserver with the same flags."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ log = logging.getLogger("kubist")
 
 TITLE = """\
 The Kubernetes API server in Python: takes the flags of kube-apiserver. Data goes to the etcd of
---etcd-servers, else to an embedded store in --data-dir, else it is kept in memory only.
+--etcd-servers, or to an embedded store in --data-dir. Without both it is only in memory.
 
 Usage:
   kubist apiserver [flags]"""

@@ -1,7 +1,8 @@
-"""Backups of a data directory: one SQLite file with the store and the keys and certificates of `kubist serve`.
+"""Backups of a data directory: one SQLite file with the store and the keys and certificates of `kubist
+serve`.
 
-A backup is a copy of the database with one table more, TABLE, which holds the files. A plain copy of the database
-is a backup without keys.
+A backup is a copy of the database with the additional table TABLE, which holds the files. A plain copy of the
+database is a backup without keys.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ SEALED = f"substr(value, 1, {len(ENCRYPTED)}) = x'{ENCRYPTED.hex()}'"
 
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A store or a backup, to read from. OpenFailed says what is wrong with it and what to do."""
+    """Opens a store or a backup for reading. OpenFailed says what is wrong with it and what to do."""
     if not path.is_file():
         raise OpenFailed(f"{path} does not exist: check --data-dir and --file")
     if not path.stat().st_size:
@@ -65,22 +66,23 @@ def damages(connection: sqlite3.Connection) -> list[str]:
 
 
 def summary(connection: sqlite3.Connection) -> tuple[int, int]:
-    """How many keys a store has, and its revision."""
+    """Number of keys in a store, and its revision."""
     (keys,) = connection.execute(f"SELECT count(*) FROM ({NEWEST}) WHERE value IS NOT NULL").fetchone()
     (revision,) = connection.execute("SELECT ifnull(max(revision), 0) FROM changes").fetchone()
     return keys, revision
 
 
 def sealed_values(connection: sqlite3.Connection) -> int:
-    """How many values are encrypted."""
+    """Number of encrypted values."""
     (count,) = connection.execute(f"SELECT count(*) FROM ({NEWEST}) WHERE {SEALED}").fetchone()
     return int(count)
 
 
 def back_up(directory: Path, target: Path) -> str:
-    """Copy store, keys and certificates as they are at one moment; what was done, in words.
+    """Copies store, keys and certificates as of one moment. Returns a report.
 
-    A server may run meanwhile. One read transaction covers the whole copy, so writers neither wait nor disturb.
+    A server may run meanwhile. One read transaction covers the whole copy, so it neither blocks nor sees
+    writers.
     """
     source = directory / DATABASE
     _check_target(target, source)
@@ -118,7 +120,7 @@ def back_up(directory: Path, target: Path) -> str:
 
 
 def _check_target(target: Path, source: Path) -> None:
-    """A backup replaces an earlier backup, and nothing else."""
+    """Raises ValueError if the target exists and is not a backup."""
     if target.is_dir():
         raise ValueError(f"{target} is a directory: --file must name a file")
     if not target.exists():
@@ -133,7 +135,7 @@ def _check_target(target: Path, source: Path) -> None:
 
 
 def _read_keys(directory: Path) -> dict[str, bytes]:
-    """Keys and certificates by name. The lock keeps a starting server from changing them halfway."""
+    """Keys and certificates by name. The lock keeps a starting server from changing them meanwhile."""
     if not directory.is_dir():
         return {}
     with files.locked(directory):
@@ -148,7 +150,7 @@ def _write_table(copy: sqlite3.Connection, keys: dict[str, bytes]) -> None:
 
 
 def _table(backup: sqlite3.Connection) -> dict[str, bytes]:
-    """Keys and certificates in a backup; none in a plain copy of a store."""
+    """Keys and certificates in a backup; empty in a plain copy of a store."""
     if not backup.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (TABLE,)).fetchone():
         return {}
     keys = dict(backup.execute(f"SELECT name, content FROM {TABLE}"))
@@ -159,10 +161,11 @@ def _table(backup: sqlite3.Connection) -> dict[str, bytes]:
 
 
 def restore(source: Path, directory: Path, confirm: Callable[[str], None]) -> str:
-    """Put a backup in the place of the store and its keys; what was done, in words.
+    """Replaces the store and its keys by a backup. Returns a report.
 
-    The backup is verified and copied before anything changes, the old store and keys are kept, and the new store
-    takes its place in one step. `confirm` raises ValueError if the user does not want an existing store replaced.
+    The backup is verified and copied before anything changes. The old store and keys are kept. The new store
+    takes its place in one step. `confirm` raises ValueError if the user does not want an existing store
+    replaced.
     """
     path, pki = directory / DATABASE, directory / KEYS
     if path.exists() and source.exists() and source.samefile(path):
@@ -197,7 +200,7 @@ def restore(source: Path, directory: Path, confirm: Callable[[str], None]) -> st
         f"restored {path} ({objects} keys at revision {revision}, {len(keys)} files of keys) from {source}"
     ]
     if kept is not None:
-        lines.append(f"What was there before is in {kept}")
+        lines.append(f"The old store and keys are in {kept}")
     if not keys:
         lines.append(
             "The backup holds no keys: service account tokens are valid only if the server has the keys that it "
@@ -215,8 +218,8 @@ def _describe(path: Path) -> str:
 
 
 def _keep(directory: Path, path: Path, keys: list[Path]) -> Path | None:
-    """Keep the old store and keys in a new directory; its path, or None if there is nothing to keep. Leaves the
-    old database in its place, without any side file that SQLite would take for the new one's."""
+    """Keeps the old store and keys in a new directory. Returns its path, or None if there is nothing to keep.
+    The old database stays in place, without side files that SQLite would apply to the new database."""
     if not path.exists() and not keys:
         return None
     kept = _new_directory(directory, "before-restore-" + time.strftime("%Y-%m-%dT%H-%M-%S", time.gmtime()))
@@ -234,7 +237,7 @@ def _keep(directory: Path, path: Path, keys: list[Path]) -> Path | None:
 
 
 def _new_directory(parent: Path, name: str) -> Path:
-    """A directory that did not exist before."""
+    """Creates a directory that did not exist before."""
     number = 1
     while True:
         path = parent / (name if number == 1 else f"{name}-{number}")
@@ -247,7 +250,7 @@ def _new_directory(parent: Path, name: str) -> Path:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Give a file a second name, or copy it where the file system has no links."""
+    """Hard-links a file, or copies it if the file system has no links."""
     try:
         os.link(source, target)
     except OSError:

@@ -1,4 +1,4 @@
-"""Flags that exclude each other, or that need each other, as in kube-apiserver."""
+"""Flags that exclude or require each other, as in kube-apiserver."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _AUTHORIZATION = (
 
 
 def conflict(given: Container[str], config: Config) -> str:
-    """Contradiction between flags; empty if there is none. `given` are the names on the command line."""
+    """Error message for contradicting flags; empty if there is none. `given` are the flags on the command
+    line."""
     oidc = any(name in given for name in _oidc_flags())
     if config.authorization_config and any(name in given for name in _AUTHORIZATION):
         return (
@@ -38,7 +39,7 @@ def conflict(given: Container[str], config: Config) -> str:
         try:
             found = load(config.authentication_config, config.service_account_issuer)
         except (ValueError, OSError):
-            return ""  # The start fails with the same error, in a line of its own.
+            return ""  # the start fails with the same error
         if found.anonymous is not None:
             return (
                 "anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in "

@@ -1,7 +1,8 @@
-"""Flags in kube-apiserver's manner: `--a=b`, `--a b`, `--switch`; a flag sets the Config field of its name.
+"""Command-line flags in kube-apiserver's syntax: `--a=b`, `--a b`, `--switch`. A flag sets the Config field
+of its name.
 
-The flags of kube-apiserver are data (`flags.json`: name, type, default). Those without a field in Config are either
-harmless and taken with a log line, or rejected (`unsupported.py`); unknown ones are an error.
+The flags of kube-apiserver are data (`flags.json`: name, type, default). Those without a field in Config are
+either harmless and accepted with a log line, or rejected (`unsupported.py`). Unknown flags are an error.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ log = logging.getLogger("kubist.cli")
 
 
 class FlagError(Exception):
-    """The command line cannot be read; the text is the whole message."""
+    """Invalid command line. The text is the whole message."""
 
 
 class Flag(NamedTuple):
@@ -37,10 +38,8 @@ class Flag(NamedTuple):
 
 WORKERS = Flag("workers", "int", "1", "Processes that serve the port together, on one store.")
 OWN = (
-    Flag(
-        "data-dir", "string", "", "Directory of the embedded store, used where --etcd-servers is not given."
-    ),
-    Flag("log-format", "string", "text", "The same as --logging-format."),
+    Flag("data-dir", "string", "", "Directory of the embedded store, used without --etcd-servers."),
+    Flag("log-format", "string", "text", "Same as --logging-format."),
     Flag("http2", "bool", "true", "Offer HTTP/2 to clients that speak it."),
     WORKERS,
 )
@@ -65,7 +64,7 @@ def of_kube_apiserver() -> dict[str, Flag]:
 
 
 def parse(arguments: Iterable[str], flags: dict[str, Flag]) -> dict[str, list[str]]:
-    """The values given for each flag, in order. `--help` is left in the result like any other."""
+    """Values given for each flag, in order. `--help` is part of the result."""
     found: dict[str, list[str]] = {}
     rest = list(arguments)
     while rest:
@@ -92,12 +91,12 @@ def parse(arguments: Iterable[str], flags: dict[str, Flag]) -> dict[str, list[st
 
 
 def has_effect(name: str) -> bool:
-    """Whether a flag of kube-apiserver means something here."""
+    """Whether a flag of kube-apiserver is implemented."""
     return RENAMED.get(name, name.replace("-", "_")) in _FIELDS or name == "help"
 
 
 def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -> Config:
-    """`base` with the values of the flags. FlagError for values that are not valid or not supported."""
+    """`base` with the values of the flags. Raises FlagError for invalid or unsupported values."""
     changes: dict[str, Any] = {}
     for name, given in values.items():
         if wrong := rejection(name, flags[name].default, given):
@@ -115,13 +114,14 @@ def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -
 
 
 def asks_for_version(values: dict[str, list[str]]) -> bool:
-    """Whether --version asks to print the version. With a version as its value the flag sets the reported one."""
+    """Whether --version asks to print the version. With a version as value, the flag sets the reported
+    version."""
     given = values.get("version", ["false"])[-1]
     return given == "raw" or (not given.startswith("v") and is_on(values, "version"))
 
 
 def is_on(values: dict[str, list[str]], name: str) -> bool:
-    """Whether a switch that no Config field stands for is on; FlagError if it says neither true nor false."""
+    """Value of a switch without a Config field. Raises FlagError unless it is a boolean."""
     given = values.get(name, ["false"])[-1]
     try:
         return _boolean(given)
@@ -130,7 +130,7 @@ def is_on(values: dict[str, list[str]], name: str) -> bool:
 
 
 def check_combinations(values: dict[str, list[str]]) -> None:
-    """FlagError for flags that contradict each other, or that mean nothing without another."""
+    """Raises FlagError for flags that contradict each other, or that need another flag."""
     for name in ("etcd-cafile", "etcd-certfile", "etcd-keyfile"):
         if values.get(name, [""])[-1] and not values.get("etcd-servers", [""])[-1]:
             raise FlagError(f"--{name} needs --etcd-servers: without it there is no etcd to talk to")
@@ -145,7 +145,7 @@ def check_combinations(values: dict[str, list[str]]) -> None:
 
 
 def convert(flag: Flag, given: list[str], current: Any) -> Any:
-    """Values of a flag as its Config field holds them."""
+    """Values of a flag converted to the type of its Config field."""
     last = given[-1]
     try:
         for value in given:
@@ -174,7 +174,7 @@ def convert(flag: Flag, given: list[str], current: Any) -> Any:
 
 
 def _check(flag: Flag, value: str) -> None:
-    """What a value of the flag has to look like, whatever becomes of it."""
+    """Raises ValueError for an invalid value of the flag."""
     if flag.type == "ip":
         ipaddress.ip_address(value)
     elif flag.type == "portRange":
@@ -227,7 +227,7 @@ def _boolean(text: str) -> bool:
 
 
 def _pair(text: str) -> tuple[str, str]:
-    """`name=value`, where the value may have commas."""
+    """`name=value`. The value may contain commas."""
     name, equals, value = text.partition("=")
     if not equals:
         raise ValueError("malformed pair, expect string=string")
@@ -249,7 +249,7 @@ def _absence(name: str) -> str:
 
 
 def usage(title: str, flags: Iterable[Flag]) -> str:
-    """Help with a line a flag, in the columns that tools which read kube-apiserver's help expect."""
+    """Help with one line per flag, in the columns that tools for kube-apiserver's help expect."""
     lines = [title, "", "Flags:"]
     for flag in sorted(flags):
         kind = "" if flag.type == "bool" else " " + flag.type

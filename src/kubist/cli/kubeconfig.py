@@ -1,4 +1,4 @@
-"""`kubist kubeconfig`: prints the kubeconfig of a data directory, or merges it into the user's own."""
+"""`kubist kubeconfig`: prints the kubeconfig of a data directory, or merges it into the user's kubeconfig."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FLAGS = (
 
 
 def default_data_dir() -> Path:
-    """Where `serve` keeps its data unless told otherwise."""
+    """Default data directory of `serve`: kubist in XDG_DATA_HOME."""
     home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local/share")
     return Path(home) / "kubist"
 

@@ -1,6 +1,7 @@
 """`kubist serve`: a small control plane on an embedded store, with nothing to configure.
 
-Certificates, the admin's credential, a signing key and a kubeconfig are made once, in the data directory.
+The data directory gets certificates, the administrator's credentials, a signing key and a kubeconfig on first
+start.
 """
 
 from __future__ import annotations
@@ -20,42 +21,44 @@ from kubist.server import Server
 
 FLAGS = (
     flags.Flag(
-        "data-dir", "string", "", "Where everything is kept (default: kubist in the user's data directory)."
+        "data-dir", "string", "", "Directory of all data (default: kubist in the user's data directory)."
     ),
-    flags.Flag("in-memory", "bool", "false", "Keep nothing: a new, empty server every time."),
-    flags.Flag("bind-address", "ip", "127.0.0.1", "The address to listen on."),
-    flags.Flag("secure-port", "int", "6443", "The port to listen on; 0 takes any free one."),
-    flags.Flag("kubeconfig", "string", "", "Where to write the kubeconfig (default: in the data directory)."),
+    flags.Flag("in-memory", "bool", "false", "Store nothing on disk: every start is a new, empty server."),
+    flags.Flag("bind-address", "ip", "127.0.0.1", "Address to listen on."),
+    flags.Flag("secure-port", "int", "6443", "Port to listen on; 0 takes any free one."),
+    flags.Flag(
+        "kubeconfig", "string", "", "Path of the kubeconfig to write (default: in the data directory)."
+    ),
     flags.Flag(
         "kubeconfig-merge", "bool", "false", "Also add a context `kubist` to the user's own kubeconfig."
     ),
-    flags.Flag("service-cluster-ip-range", "string", "10.96.0.0/16", "Addresses of services."),
+    flags.Flag("service-cluster-ip-range", "string", "10.96.0.0/16", "Cluster IP range of services."),
     flags.Flag("service-node-port-range", "portRange", "30000-32767", "Node ports of services."),
-    flags.Flag("enable-admission-plugins", "strings", "", "Admission plugins to switch on."),
-    flags.Flag("disable-admission-plugins", "strings", "", "Admission plugins to switch off."),
-    flags.Flag("controllers", "strings", "*", "The control loops to run; `*` for all, `-name` without one."),
-    flags.Flag("workloads", "bool", "false", "Simulate a node and pods that run, and what manages pods."),
-    flags.Flag("workload-delay", "duration", "0s", "How long a simulated pod takes to get ready."),
+    flags.Flag("enable-admission-plugins", "strings", "", "Admission plugins to enable."),
+    flags.Flag("disable-admission-plugins", "strings", "", "Admission plugins to disable."),
+    flags.Flag("controllers", "strings", "*", "Controllers to run: `*` for all, `-name` to exclude one."),
+    flags.Flag("workloads", "bool", "false", "Simulate a node, running pods and the workload controllers."),
+    flags.Flag("workload-delay", "duration", "0s", "Time that a simulated pod takes to become ready."),
     flags.Flag(
-        "etcd-servers", "strings", "", "Keep objects in this etcd instead, which several servers may share."
+        "etcd-servers", "strings", "", "Store objects in this etcd instead. Several servers may share it."
     ),
-    flags.Flag("etcd-cafile", "string", "", "The authority of the etcd servers' certificates."),
-    flags.Flag("etcd-certfile", "string", "", "The certificate by which etcd knows this server."),
-    flags.Flag("etcd-keyfile", "string", "", "Its key."),
+    flags.Flag("etcd-cafile", "string", "", "CA file for the certificates of the etcd servers."),
+    flags.Flag("etcd-certfile", "string", "", "Client certificate file for etcd."),
+    flags.Flag("etcd-keyfile", "string", "", "Key file of the client certificate for etcd."),
     flags.Flag(
         "encryption-provider-config",
         "string",
         "",
-        "File that says which resources are kept encrypted, and how.",
+        "Encryption configuration file: resources to encrypt, and providers.",
     ),
     flags.Flag(
-        "encryption-provider-config-automatic-reload", "bool", "false", "Take up changes of that file."
+        "encryption-provider-config-automatic-reload", "bool", "false", "Reload that file when it changes."
     ),
-    flags.Flag("event-ttl", "duration", "1h0m0s", "How long events are kept."),
+    flags.Flag("event-ttl", "duration", "1h0m0s", "Time to keep events."),
     flags.WORKERS,
-    flags.Flag("v", "Level", "0", "How much to log; from 3 on every request."),
-    flags.Flag("log-format", "string", "text", "How to log: text or json."),
-    flags.Flag("logging-format", "string", "text", "The same, by kube-apiserver's name."),
+    flags.Flag("v", "Level", "0", "Log level; from 3 on, every request is logged."),
+    flags.Flag("log-format", "string", "text", "Log format: text or json."),
+    flags.Flag("logging-format", "string", "text", "Same as --log-format, under kube-apiserver's name."),
 )
 TITLE = "A small Kubernetes control plane on this machine.\n\nUsage:\n  kubist serve [flags]"
 

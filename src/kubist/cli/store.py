@@ -1,4 +1,4 @@
-"""`kubist backup`, `kubist restore` and `kubist doctor`: the embedded store of a data directory, from outside."""
+"""`kubist backup`, `kubist restore` and `kubist doctor`: commands for the embedded store of a data directory."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ from kubist.storage.encryption.sealed import ENCRYPTED, Sealed
 from kubist.storage.store import KeyValue, OpenFailed
 
 DATA_DIR = flags.Flag("data-dir", "string", "", "Data directory of the server.")
-FILE = flags.Flag("file", "string", "", "The backup.")
+FILE = flags.Flag("file", "string", "", "Path of the backup.")
 ENCRYPTION = flags.Flag(
-    "encryption-provider-config", "string", "", "The server's, to look into what is kept encrypted."
+    "encryption-provider-config",
+    "string",
+    "",
+    "Encryption configuration file of the server, to check encrypted values too.",
 )
 FORCE = flags.Flag("force", "bool", "false", "Replace an existing store without asking. The old one is kept.")
 FLAGS = {
@@ -59,19 +62,19 @@ def main(command: str, arguments: list[str]) -> int:
 
 
 def _agree(question: str) -> None:
-    """`--force`: nobody is asked."""
+    """`--force`: does not ask."""
 
 
 def _confirm(question: str) -> None:
-    """Ask on a terminal; ValueError unless the answer is yes."""
+    """Asks on a terminal. Raises ValueError unless the user confirms."""
     if not sys.stdin.isatty():
         raise ValueError(f"{question} Nothing was changed: --force restores without asking")
-    if input(f"{question} Go on? [y/N] ").strip().lower() not in ("y", "yes"):
+    if input(f"{question} Continue? [y/N] ").strip().lower() not in ("y", "yes"):
         raise ValueError("nothing was changed")
 
 
 def _doctor(directory: Path, encryption: str) -> int:
-    """Say what is wrong with a store: exit code 1 if anything is."""
+    """Prints the problems of a store. Exit code 1 if there are any."""
     path = directory / DATABASE
     plain = _opener(encryption)
     problems, objects, revision, sealed = 0, 0, 0, 0
@@ -79,11 +82,11 @@ def _doctor(directory: Path, encryption: str) -> int:
         for problem in _problems(connection, plain):
             print(f"{path}: {problem}")
             problems += 1
-        with contextlib.suppress(sqlite3.DatabaseError):  # which is one of the problems
+        with contextlib.suppress(sqlite3.DatabaseError):  # already reported as a problem
             objects, revision = summary(connection)
             sealed = sealed_values(connection)
     if sealed and not encryption:
-        print(f"{path}: {sealed} values are encrypted: --encryption-provider-config looks into them")
+        print(f"{path}: {sealed} values are encrypted: use --encryption-provider-config to check them")
     print(f"{path}: {objects} keys at revision {revision}, {problems} problems")
     if problems:
         print(
@@ -93,7 +96,7 @@ def _doctor(directory: Path, encryption: str) -> int:
 
 
 def _opener(encryption: str) -> Callable[[str, bytes], bytes]:
-    """What makes plain values of stored ones; those it cannot open stay as they are."""
+    """Function that decrypts stored values. Values that it cannot decrypt are returned as `Sealed`."""
     if not encryption:
         return lambda _key, value: value
     # Saves start-up time: only encrypted stores need the server.
@@ -130,7 +133,7 @@ def _bad_objects(connection: sqlite3.Connection, plain: Callable[[str, bytes], b
             metadata = orjson.loads(value)["metadata"]
             name, uid = metadata["name"], metadata.get("uid", "")
         except (orjson.JSONDecodeError, KeyError, TypeError):
-            yield f"{key} holds no object"
+            yield f"{key} does not contain an object"
             continue
         if not key.endswith("/" + name):
             yield f"{key} holds an object named {name!r}"

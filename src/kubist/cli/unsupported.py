@@ -1,6 +1,8 @@
-"""Flags of kube-apiserver without a counterpart here: harmless ones are taken with a log line, others stop the start.
+"""Flags of kube-apiserver without a counterpart. Harmless ones are accepted with a log line; others stop the
+start.
 
-A flag is harmless if nothing that it could restrict, protect or expose exists here. docs/operations.md has both tables.
+A flag is harmless if Kubist has nothing that the flag could restrict, protect or expose. docs/operations.md
+has both tables.
 """
 
 from __future__ import annotations
@@ -97,7 +99,7 @@ HARMLESS = {
 
 
 class Rejection(NamedTuple):
-    """Advice for a flag that is not supported. The flag's default and `accepted` values are taken nevertheless."""
+    """Advice for an unsupported flag. The flag's default and the `accepted` values are allowed nevertheless."""
 
     advice: str
     accepted: tuple[str, ...] = ()
@@ -139,11 +141,11 @@ REJECTED = {
     ),
     "tracing-config-file": Rejection("this server exports no traces; leave the flag out"),
 }
-"""Flag → what to do in its place. These restrict access, protect data, or change what others see."""
+"""Flag → what to do instead. These flags restrict access, protect data, or change visible behaviour."""
 
 
 def rejection(name: str, default: str, values: list[str]) -> str:
-    """Why given values of a flag are refused; empty if they are not."""
+    """Error message for rejected values of a flag; empty if they are allowed."""
     found = REJECTED.get(name)
     if found is None:
         return ""

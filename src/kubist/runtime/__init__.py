@@ -1,1 +1,1 @@
-"""Running servers: the event loop and signals of a process, the files of a data directory, kubeconfigs."""
+"""Running servers: event loop and signals of a process, files of a data directory, kubeconfigs."""

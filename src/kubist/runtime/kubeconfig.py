@@ -1,4 +1,4 @@
-"""Kubeconfig files: made for one cluster, written, and merged into the user's own."""
+"""Kubeconfig files: generated for one cluster, written, and merged into the user's kubeconfig."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PARTS = ("clusters", "users", "contexts")
 
 
 def document(url: str, ca: bytes, certificate: bytes, key: bytes) -> dict[str, Any]:
-    """A kubeconfig for one cluster and one user, everything within it."""
+    """Kubeconfig for one cluster and one user, with all certificates and keys inline."""
     return {
         "apiVersion": "v1",
         "kind": "Config",
@@ -37,12 +37,13 @@ def _data(raw: bytes) -> str:
 
 
 def write(path: Path, config: dict[str, Any]) -> None:
-    """Write a kubeconfig that only its owner can read, whole or not at all. A link keeps pointing to it."""
+    """Writes a kubeconfig atomically, readable by its owner only. A symbolic link is followed, not replaced."""
     files.write(path.resolve(), yaml.safe_dump(config, sort_keys=False).encode())
 
 
 def merge(config: dict[str, Any]) -> Path:
-    """Add or replace our cluster, user and context in the user's kubeconfig; use the context if none is."""
+    """Adds or replaces Kubist's cluster, user and context in the user's kubeconfig. Selects the context if
+    none is selected."""
     path = Path((os.environ.get("KUBECONFIG") or "").split(os.pathsep)[0] or Path.home() / ".kube/config")
     try:
         found = yaml.safe_load(path.read_text()) or {}
@@ -63,7 +64,7 @@ def merge(config: dict[str, Any]) -> Path:
 
 
 def _is_named(items: object) -> bool:
-    """Whether this is a list of things with names, or nothing."""
+    """Whether the value is a list of objects with names, or None."""
     if items is None:
         return True
     return isinstance(items, list) and all(isinstance(item, dict) and "name" in item for item in items)

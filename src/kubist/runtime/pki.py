@@ -1,4 +1,4 @@
-"""Certificates and keys of a server, made once in its data directory."""
+"""Certificates and keys of a server, created once in its data directory."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ NEEDED = ("ca.crt", "ca.key", "apiserver.crt", "apiserver.key", "admin.crt", "ad
 
 
 def prepare(config: Config, directory: Path, *, in_memory: bool) -> Config:
-    """Make what the server needs and is not there yet; the configuration that uses it."""
+    """Creates missing certificates and keys. Returns the configuration that uses them."""
     pki = directory / "pki"
     files.make_directory(pki)
     signing_key = pki / "service-account.key"
-    with files.locked(pki):  # or two servers that start at once would replace each other's keys
+    with files.locked(pki):  # without the lock, two starting servers would replace each other's keys
         made = False
         _check_readable(pki)
         if not all((pki / name).exists() for name in NEEDED) or not _current(config, pki):
@@ -54,12 +54,12 @@ def prepare(config: Config, directory: Path, *, in_memory: bool) -> Config:
 
 
 def _check_readable(pki: Path) -> None:
-    """ValueError for a file that holds no certificate or key."""
+    """Raises ValueError for a file without a PEM block."""
     for path in sorted(pki.glob("*.crt")) + sorted(pki.glob("*.key")):
         if "-----BEGIN " not in path.read_text("latin-1"):
             raise ValueError(
-                f"{path} is damaged: it holds no PEM block. `kubist restore --data-dir "
-                f"{shlex.quote(str(pki.parent))} --file BACKUP` puts a backup in the place of store and keys"
+                f"{path} is damaged: it contains no PEM block. `kubist restore --data-dir "
+                f"{shlex.quote(str(pki.parent))} --file BACKUP` replaces store and keys by a backup"
             )
 
 
@@ -82,7 +82,8 @@ def _names(config: Config) -> list[str]:
 
 
 def _current(config: Config, pki: Path) -> bool:
-    """Whether the certificates last for some time yet, and the serving one is for all names it is needed for."""
+    """Whether the certificates are valid for at least 30 days and the serving certificate has all needed
+    names."""
     soon = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=30)
     serving, admin = (
         x509.load_pem_x509_certificate((pki / name).read_bytes()) for name in ("apiserver.crt", "admin.crt")

@@ -1,4 +1,4 @@
-"""Runs a server until it is told to stop. Whatever keeps it from starting is one line and exit code 1."""
+"""Runs a server until SIGINT or SIGTERM. A failure at start prints one line and exits with code 1."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ STOP_GRACE = 10.0
 
 
 def run(make: Callable[[], Server], announce: Callable[[int], None]) -> int:
-    """Start what `make` makes, call `announce` with its port when it serves, stop on SIGINT or SIGTERM."""
+    """Starts the server from `make`, calls `announce` with its port, and stops on SIGINT or SIGTERM. Returns
+    the exit code."""
     problem = attempt(make, announce)
     return fail(problem) if problem else 0
 
 
 def attempt(make: Callable[[], Server], announce: Callable[[int], None]) -> str | None:
-    """Run a server to its end; what was in the way, if anything."""
+    """Runs a server to its end. Returns the error message, or None."""
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(_serve(make, announce))
@@ -44,7 +45,7 @@ def fail(message: str) -> int:
 
 
 def explain(error: OSError) -> str:
-    """What the operating system objects to, in words."""
+    """Error of the operating system as one line with the file name."""
     if error.errno in (errno.EEXIST, errno.ENOTDIR) and error.filename:
         return f"{error.filename} is not a directory"
     if error.filename:
@@ -53,18 +54,18 @@ def explain(error: OSError) -> str:
 
 
 def unbound(error: OSError, address: str, port: int) -> str | None:
-    """Why an address cannot be listened on; None if the error is about something else."""
+    """Error message for an address that cannot be bound; None if the error has another cause."""
     if error.errno == errno.EADDRINUSE:
-        return f"port {port} on {address} is taken: stop what uses it, or choose another with --secure-port"
+        return f"port {port} on {address} is taken: stop the process that uses it, or choose another with --secure-port"
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{address} is not an address of this machine: choose another with --bind-address"
     if error.errno == errno.EACCES and error.filename is None:
-        return f"port {port} on {address} may not be used by this user: choose another with --secure-port"
+        return f"port {port} on {address} needs more permissions: choose another with --secure-port"
     return None
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """The fastest there is."""
+    """uvloop's event loop if it is installed, else asyncio's."""
     try:
         # Saves start-up time: commands that run no server do without it.
         import uvloop
@@ -74,8 +75,8 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 def _settle() -> None:
-    """What is here now stays: the collector need not look at it again, nor as often at what requests leave,
-    which is hardly ever a cycle."""
+    """Tunes the garbage collector: present objects are frozen, and collections are rarer, because requests
+    rarely leave reference cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)

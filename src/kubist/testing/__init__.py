@@ -1,4 +1,5 @@
-"""Kubernetes API servers for tests: the pytest plugin (`kubist.testing.plugin`) and what its fixtures give."""
+"""Kubernetes API servers for tests: the pytest plugin (`kubist.testing.plugin`) and the classes of its
+fixtures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ready-made clients of a cluster, for whichever client library is installed: imported when it is asked for."""
+"""Ready-made clients of a cluster for the installed client libraries. A library is imported on first use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Clients:
-    """One client of each library, made when first used."""
+    """One client of each library, created on first use."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -37,7 +37,8 @@ class Clients:
 
     @cached_property
     def kr8s(self) -> Any:
-        """The API of `kr8s`, synchronous; `kr8s.asyncio.api(kubeconfig=cluster.kubeconfig)` is the other."""
+        """The synchronous API of `kr8s`. For the asynchronous one use
+        `kr8s.asyncio.api(kubeconfig=cluster.kubeconfig)`."""
         # Saves start-up time: a test loads only the library that it uses.
         import kr8s  # type: ignore[import-not-found, unused-ignore]
 

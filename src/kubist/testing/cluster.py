@@ -1,4 +1,4 @@
-"""A cluster for a test: a server of its own, and the few things that tests do with clusters all the time."""
+"""A cluster for a test: its own server, with helpers to load, get, wait for and delete objects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kubist.testing.snapshot import Snapshot
 from kubist.testing.waiting import Until
 from kubist.turns import on_loop
 
-# pytest leaves the frames of this module out of its reports.
+# pytest omits the frames of this module from its reports.
 __tracebackhide__ = True
 
 Object = dict[str, Any]
@@ -32,7 +32,7 @@ DELETE_OPTIONS = ("dryRun", "gracePeriodSeconds", "orphanDependents", "precondit
 
 
 class Refused(Exception):
-    """The server said no; `status` is the Status that it answered."""
+    """The server rejected a request. `status` is the Status of the response."""
 
     def __init__(self, code: int, status: Object) -> None:
         super().__init__(status.get("message", f"HTTP {code}"))
@@ -41,7 +41,7 @@ class Refused(Exception):
 
 
 def blocking(call: Call) -> Call:
-    """Refuse a call that would wait in the event loop that has to answer it."""
+    """Rejects a call from the event loop that runs the server, because it would wait for itself."""
 
     @wraps(call)
     def checked(cluster: Cluster, *args: Any, **kwargs: Any) -> Any:
@@ -57,7 +57,7 @@ def blocking(call: Call) -> Call:
 
 
 class Cluster(Server):
-    """A Kubernetes API server with nothing in it. It has a thread of its own, also in an `async with` block."""
+    """An empty Kubernetes API server. It runs in its own thread, also in an `async with` block."""
 
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(self.start)
@@ -68,7 +68,7 @@ class Cluster(Server):
 
     @cached_property
     def clients(self) -> Clients:
-        """Clients of the libraries that are installed: `.kubernetes`, `.lightkube`, `.kr8s`, `.pykube`."""
+        """Clients of the installed libraries: `.kubernetes`, `.lightkube`, `.kr8s`, `.pykube`."""
         return Clients(self)
 
     def stop(self) -> None:
@@ -92,7 +92,7 @@ class Cluster(Server):
     def request(
         self, method: str, path: str, body: Any = None, content_type: str = "application/json"
     ) -> Any:
-        """One request as the administrator; the answer's JSON. Raises `Refused`."""
+        """Sends a request as administrator and returns the JSON of the response. Raises `Refused`."""
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content_type}
         self._connection.request(method, path, json.dumps(body) if body is not None else None, headers)
         response = self._connection.getresponse()
@@ -117,7 +117,7 @@ class Cluster(Server):
 
     @blocking
     def delete(self, reference: str, namespace: str = "default", **options: Any) -> Object:
-        """Delete an object; `options` are those of DeleteOptions."""
+        """Deletes an object. `options` are the fields of DeleteOptions."""
         for option in options:
             if option not in DELETE_OPTIONS:
                 hint = did_you_mean(option, DELETE_OPTIONS)
@@ -131,8 +131,8 @@ class Cluster(Server):
 
     @blocking
     def load(self, *manifests: str | Path | Object, namespace: str = "default") -> Objects:
-        """Apply manifests: files or directories of YAML or JSON, their text, or objects. Definitions of custom
-        resources are waited for, so that objects of them may follow. The objects as they are then."""
+        """Applies manifests: files or directories of YAML or JSON, their text, or objects. Waits for each CRD
+        to be established, so that its custom resources may follow. Returns the applied objects."""
         applied = []
         for obj in reading.documents(manifests):
             resource = reading.resource_of(obj, self.inner.resources)
@@ -149,7 +149,8 @@ class Cluster(Server):
     def wait(
         self, reference: str, until: Until = "Ready", *, namespace: str = "default", timeout: float = 10.0
     ) -> Object:
-        """Until an object has a condition (`Ready`), is gone (`delete`), or is as a function of it wants it."""
+        """Waits until an object has a condition (`Ready`), is deleted (`delete`), or a function of it returns
+        True."""
         waiting.check(until)
         kind, name = references.split(reference)
         resource = self._resource(kind)
@@ -161,17 +162,17 @@ class Cluster(Server):
     async def wait_async(
         self, reference: str, until: Until = "Ready", *, namespace: str = "default", timeout: float = 10.0
     ) -> Object:
-        """`wait` for tests that are coroutines, whichever event loop they run in."""
+        """`wait` for coroutine tests, in any event loop."""
         return await asyncio.to_thread(self.wait, reference, until, namespace=namespace, timeout=timeout)
 
     @blocking
     def snapshot(self) -> Snapshot:
-        """Everything in the store, to go back to."""
+        """A copy of all objects, for `restore`."""
         return self.run(snapshot.take(self.inner.store))
 
     @blocking
     def restore(self, taken: Snapshot) -> None:
-        """Go back to a snapshot. Watchers see the changes; versions go on rising."""
+        """Restores a snapshot. Watchers see the changes, and resource versions keep increasing."""
         self.run(snapshot.restore_calmly(self.inner.store, taken))
 
     def _resource(self, kind: str) -> Resource:

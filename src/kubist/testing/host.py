@@ -1,4 +1,5 @@
-"""What the clusters of a test session share: a thread, certificates, and the state that a new server is in."""
+"""Resources that the clusters of a test session share: a thread, certificates, and store images of new
+servers."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from kubist.testing.cluster import Cluster
 
 
 class Host:
-    """Makes clusters. The first one of each configuration takes a moment, those after it some milliseconds."""
+    """Creates clusters. The first cluster of each configuration is slower; later ones take milliseconds."""
 
     def __init__(self) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="kubist-")
@@ -23,7 +24,7 @@ class Host:
         self._images: dict[tuple[tuple[str, str], ...], bytes] = {}
 
     def cluster(self, **settings: Unpack[Settings]) -> Cluster:
-        """A new, empty cluster, started. `settings` are those of `kubist.Config`."""
+        """Starts a new, empty cluster. `settings` are the fields of `kubist.Config`."""
         key = tuple(sorted((name, repr(value)) for name, value in settings.items()))
         if key not in self._images:
             self._images[key] = self._new_image(settings)
@@ -32,7 +33,7 @@ class Host:
         return cluster
 
     def _new_image(self, settings: Settings) -> bytes:
-        """The store of a server that has made all that a new server makes."""
+        """Store image of a server after it created all its initial objects."""
         with Cluster(identity=self._identity, thread=self._thread, **settings) as first:
             return self._thread.run(_settled(first))
 
@@ -42,7 +43,7 @@ class Host:
 
 
 async def _settled(cluster: Server) -> bytes:
-    """The store once nothing has been written for a while."""
+    """Image of the store once three checks, 10 ms apart, saw no new write."""
     store = cluster.inner.store
     assert isinstance(store, SqliteStore)
     revision, quiet = -1, 0

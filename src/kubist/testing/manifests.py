@@ -1,4 +1,4 @@
-"""Manifests as tests give them: files, directories, text or objects, read and checked."""
+"""Parses and checks manifests of tests: files, directories, text or objects."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __tracebackhide__ = True
 
 Object = dict[str, Any]
 SHOWN = 100
-"""Characters of a manifest that an error message shows."""
+"""Maximum number of characters of a manifest in an error message."""
 
 
 def documents(manifests: Iterable[str | Path | Object]) -> Iterable[Object]:
-    """The objects in manifests, lists taken apart."""
+    """Objects in manifests. Lists are expanded to their items."""
     for manifest in manifests:
         found = [manifest] if isinstance(manifest, dict) else _parsed(manifest)
         for document in found:
@@ -35,7 +35,7 @@ def documents(manifests: Iterable[str | Path | Object]) -> Iterable[Object]:
 
 
 def resource_of(obj: Object, resources: Resources) -> Resource:
-    """The resource of a manifest that has everything that is needed to apply it."""
+    """Resource of a manifest. Raises if kind, name or apiVersion is missing or not served."""
     kind, metadata = obj.get("kind"), obj.get("metadata") or {}
     if not kind:
         raise ValueError(f"a manifest has no kind: {_shown(obj)}")

@@ -1,6 +1,6 @@
-"""The pytest plugin: `cluster`, a new API server for every test, and `kubist_server`, one for the whole session.
+"""pytest plugin: `cluster`, a new API server for every test, and `kubist_server`, one for the whole session.
 
-`@pytest.mark.kubist(workloads=True)` sets what `kubist.Config` has by that name, for the cluster of a test.
+`@pytest.mark.kubist(workloads=True)` sets fields of `kubist.Config` for the cluster of a test.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # pytest would rewrite the assertions of all that a plugin's distribution holds: of a whole API server here.
+    # pytest rewrites the assertions of all modules of a plugin's distribution, here a whole API server. This
+    # prevents it.
     marked = getattr(config.pluginmanager.rewrite_hook, "_must_rewrite", None)
     if isinstance(marked, set):
         marked.discard("kubist")
@@ -25,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def kubist_host() -> Iterator[Host]:
-    """Where clusters come from: `kubist_host.cluster(**settings)`; whoever asks stops them."""
+    """Factory of clusters: `kubist_host.cluster(**settings)`. The caller must stop them."""
     # Saves start-up time: pytest loads this plugin even if no test uses a server.
     from kubist.testing.host import Host
 
@@ -36,7 +37,7 @@ def kubist_host() -> Iterator[Host]:
 
 @pytest.fixture(scope="session")
 def kubist_server(kubist_host: Host) -> Iterator[Cluster]:
-    """One API server for all tests of the session (under pytest-xdist: of each worker)."""
+    """One API server for all tests of the session (with pytest-xdist: of each worker)."""
     made = kubist_host.cluster()
     yield made
     made.stop()
@@ -44,7 +45,7 @@ def kubist_server(kubist_host: Host) -> Iterator[Cluster]:
 
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest, kubist_host: Host) -> Iterator[Cluster]:
-    """An API server of the test's own, in memory, with nothing in it."""
+    """A new, empty in-memory API server for each test."""
     # Saves start-up time: pytest loads this plugin even if no test uses a server.
     from kubist.config import Config
 

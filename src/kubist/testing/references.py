@@ -1,4 +1,4 @@
-"""Objects as people name them: `pod/web`, `deployments.apps/web`, `deploy/web`."""
+"""References to objects in kubectl's forms: `pod/web`, `deployments.apps/web`, `deploy/web`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __tracebackhide__ = True
 
 
 def resource_of(resources: Resources, name: str) -> Resource:
-    """The resource that a name, in any of kubectl's forms, means; core kinds win over others."""
+    """Resource of a name in any of kubectl's forms. Core resources win over others."""
     plain, _, group = name.lower().partition(".")
     matches = [
         resource
@@ -36,7 +36,7 @@ def split(reference: str) -> tuple[str, str]:
 
 
 def path_of(resource: Resource, namespace: str, name: str = "") -> str:
-    """Where a resource, or an object of it, is served."""
+    """URL path of a resource, or of one object."""
     root = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
     scope = f"/namespaces/{namespace}" if resource.namespaced else ""
     return f"{root}{scope}/{resource.resource}" + (f"/{name}" if name else "")

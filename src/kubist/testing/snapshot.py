@@ -1,4 +1,4 @@
-"""A copy of everything a store holds, and the way back to it: as changes that watchers see, at new versions."""
+"""Snapshot of a store, and its restoration by writes that watchers see."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ async def take(store: Store) -> Snapshot:
 
 
 async def restore(store: Store, snapshot: Snapshot) -> None:
-    """Make the store hold what it held. Raises Conflict if somebody else keeps writing."""
+    """Restores the content of the store. Raises Conflict if another client writes meanwhile."""
     scan = await store.scan(ROOT)
     held = {kv.key: kv for kv in scan.items}
     for key, kv in held.items():
@@ -28,7 +28,7 @@ async def restore(store: Store, snapshot: Snapshot) -> None:
 
 
 async def restore_calmly(store: Store, snapshot: Snapshot, tries: int = 10) -> None:
-    """Restore, again if a control loop wrote in between."""
+    """Restores, with retries if a controller wrote meanwhile."""
     for _ in range(tries - 1):
         try:
             await restore(store, snapshot)

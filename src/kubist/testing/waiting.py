@@ -1,4 +1,4 @@
-"""Waiting for an object to be in a state: told by the server's own cache, so without asking again and again."""
+"""Waits for a state of an object. Changes of the server's cache trigger the checks, without polling."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from kubist.resources.resource import Resource
 from kubist.server import Server
 from kubist.storage.cache import Change
 
-# pytest leaves the frames of this module out of its reports.
+# pytest omits the frames of this module from its reports.
 __tracebackhide__ = True
 
 Object = dict[str, Any]
 Until = str | Callable[[Object], bool]
-"""A condition's type (`Ready`), `delete`, or a function of the object."""
+"""Type of a condition (`Ready`), `delete`, or a function of the object."""
 
 
 GONE = ("delete", "deleted", "deletion", "gone", "absent", "removed", "notfound")
-"""Words that look like a condition and mean `delete`."""
+"""Words that look like a condition but mean `delete`."""
 
 
 def check(until: Until) -> None:
-    """Refuse what no object can ever be."""
+    """Rejects values that can never be met."""
     if callable(until):
         if inspect.iscoroutinefunction(until):
             raise TypeError("wait() takes a plain function, not a coroutine function")
@@ -64,8 +64,8 @@ def _conditions(obj: Object) -> Any:
 async def wait(
     server: Server, resource: Resource, namespace: str, name: str, until: Until, timeout: float
 ) -> Object:
-    """The object once it is so (the last state there was, for a deletion). Raises TimeoutError if it never is, and
-    RuntimeError if the function failed."""
+    """The object once it is in the state (for a deletion, its last version). Raises TimeoutError after
+    `timeout` seconds, and RuntimeError if the function fails."""
     where = f"{resource.resource}/{name}"
     collection = server.registry.collection(resource)
     await collection.ready()
@@ -109,13 +109,13 @@ def _wanted(until: Until) -> str:
     if isinstance(until, str):
         return until
     name = getattr(until, "__name__", "")
-    return "what is waited for" if name in ("", "<lambda>") else name
+    return "accepted by the function" if name in ("", "<lambda>") else name
 
 
 def _state(last: Object | None, until: Until) -> str:
-    """The end of the message: a condition that may have been meant, or the status that the object had last."""
+    """End of the timeout message: a similar condition, or the object's last status."""
     if last is None:
-        return "; there is no such object"
+        return "; the object does not exist"
     known = [str(condition.get("type")) for condition in _conditions(last)]
     hint = ""
     if isinstance(until, str) and until.lower() not in map(str.lower, known):
@@ -124,7 +124,7 @@ def _state(last: Object | None, until: Until) -> str:
 
 
 def _failure(where: str, error: Exception) -> RuntimeError:
-    """The error for a function that raised `error`, with the line in which it did."""
+    """Error for a function that raised `error`, with the line in which it did."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_globals is globals():
         trace = trace.tb_next

@@ -1,6 +1,7 @@
-"""A forked process on a leash: it says when it is ready or why it cannot be, and stops when the leash is cut.
+"""A forked child process with a leash. It reports when it is ready or why it failed, and stops when the leash
+is cut.
 
-The leash is a pipe of which only the parent has the other end, so it is also cut when the parent dies.
+The leash is a pipe. Only the parent holds its other end, so it is also cut when the parent dies.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from typing import NoReturn
 READY = b"\n"
 
 Task = Callable[["Leash"], str | None]
-"""What a child does until its leash is cut; why it could not, if so."""
+"""Main function of a child, until its leash is cut. Returns the error message if it failed."""
 
 
 class Leash:
-    """The child's end."""
+    """The child's end of the pipes."""
 
     def __init__(self, said: int, cut: int) -> None:
         self._said = said
         self.cut = cut
-        """A descriptor that becomes readable when the child is to stop."""
+        """Descriptor that becomes readable when the child must stop."""
 
     def ready(self) -> None:
         os.write(self._said, READY)
@@ -34,7 +35,8 @@ class Leash:
 
 
 class Child:
-    """The parent's end. Whoever starts the next child calls `release` in it for each of the others."""
+    """The parent's view of a child. A new child calls `release` for each of the others, whose descriptors it
+    inherits."""
 
     def __init__(self, name: str, task: Task, others: Callable[[], list[Child]]) -> None:
         self.name = name
@@ -42,10 +44,10 @@ class Child:
         self._others = others
         self.pid = 0
         self.said = -1
-        """A descriptor to read what the child says from; it ends with the child."""
+        """Descriptor for messages of the child. It reaches its end when the child ends."""
         self.ready = False
         self.problem = ""
-        """Why it could not start."""
+        """Reason for which the child could not start."""
         self.started = 0.0
         self._leash = -1
 
@@ -65,14 +67,14 @@ class Child:
         self.ready, self.problem, self.started = False, "", time.monotonic()
 
     def release(self) -> None:
-        """Let go of the descriptors, without a word to the child."""
+        """Closes the descriptors without stopping the child."""
         for descriptor in (self.said, self._leash):
             if descriptor >= 0:
                 os.close(descriptor)
         self.said = self._leash = -1
 
     def listen(self) -> bool:
-        """Hear what it has said; False if it has ended."""
+        """Reads a message of the child. Returns False if the child has ended."""
         heard = os.read(self.said, 1 << 16)
         if heard == READY:
             self.ready = True
@@ -89,7 +91,7 @@ class Child:
         os.kill(self.pid, signal.SIGKILL)
 
     def reap(self) -> str:
-        """How it ended, once it has."""
+        """Waits for the child to end, and describes how it ended."""
         _, status = os.waitpid(self.pid, 0)
         self.release()
         self.pid = 0
@@ -98,7 +100,8 @@ class Child:
 
 
 def _live(task: Task, leash: Leash) -> NoReturn:
-    """The whole life of a child: nothing of what the parent would do on its way out may happen here."""
+    """Main function of a child. It never returns, because no clean-up code of the parent may run in the
+    child."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)

@@ -1,6 +1,7 @@
-"""The process that owns the store and serves it to the workers: one writer, so that commits are still shared.
+"""Store process: owns the store and serves it to the workers. With one writer, commits are still batched.
 
-It outlives the workers: signals to the whole group do not stop it, only the end of its leash does.
+It ends after the workers: it ignores SIGINT and SIGTERM, which reach the whole process group, and stops only
+when its leash is cut.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from kubist.workers.peers import Peers
 def own(
     config: Config, listener: socket.socket, revision: SharedRevision, peers: Peers, leash: Leash
 ) -> str | None:
-    """The life of the owner."""
+    """Main function of the store process. Returns the error message if it failed."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     try:

@@ -1,4 +1,4 @@
-"""The processes of one server, who tell each other what they have counted: a scraper meets any one of them."""
+"""Exchange of metrics among the processes of one server, because a scraper reaches only one of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATIENCE_SECONDS = 1.0
 
 
 class Peers:
-    """One process among those whose sockets are at `paths`; its own is the one at `number`."""
+    """One process of the server. `paths` are the sockets of all processes; `number` is its own index."""
 
     def __init__(self, paths: list[str], number: int, own: socket.socket) -> None:
         self._paths = [path for index, path in enumerate(paths) if index != number]
@@ -21,7 +21,7 @@ class Peers:
         self._listener: asyncio.Server | None = None
 
     async def start(self, counters: Callable[[], Counters]) -> None:
-        """Tell whoever asks."""
+        """Serves the counters of this process."""
 
         async def tell(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(counters().dump())
@@ -36,7 +36,8 @@ class Peers:
             self._listener.close()
 
     async def ask(self) -> list[bytes]:
-        """What all others have counted; one that does not answer is left out."""
+        """Counters of all other processes. A process that does not respond within PATIENCE_SECONDS is left
+        out."""
         answers = await asyncio.gather(*map(_ask, self._paths), return_exceptions=True)
         return [answer for answer in answers if isinstance(answer, bytes)]
 

@@ -1,4 +1,4 @@
-"""The sockets that workers listen on: one port for all, connections spread over them by the kernel."""
+"""Listening sockets of workers: one port for all, connections distributed by the kernel."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from kubist.server import bound
 
 
 def listening(address: str, port: int, count: int) -> list[socket.socket]:
-    """A bound socket for each worker. Fails like any other server where the port is taken."""
+    """One bound socket per worker. Raises OSError if the port is taken."""
     first = bound(address, port)
-    if sys.platform != "linux":  # elsewhere SO_REUSEPORT shares a port, but not the connections
+    if sys.platform != "linux":  # elsewhere SO_REUSEPORT does not distribute connections
         return [first, *(first.dup() for _ in range(count - 1))]
-    # Without SO_REUSEPORT first: with it alone the port of another server could be shared by mistake.
+    # Binds without SO_REUSEPORT first, because with it alone another server's port could be shared by
+    # mistake.
     port = first.getsockname()[1]
     first.close()
     return [bound(address, port, shared=True) for _ in range(count)]

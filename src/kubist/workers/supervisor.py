@@ -1,7 +1,7 @@
-"""The parent of the workers: forks them, starts again what dies, and ends only when all of them have.
+"""Supervisor of the workers: forks them, restarts those that die, and ends after all of them.
 
-It has neither threads nor an event loop, so it can fork at any time. The port and the sockets of the store stay open
-here while a child is away: connections wait for its successor.
+It has neither threads nor an event loop, so it can fork at any time. The port and the store sockets stay open
+here while a child is restarted, so connections wait for its successor.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ log = logging.getLogger("kubist.workers")
 
 KILL_AFTER = STOP_GRACE + 5.0
 STEADY_SECONDS = 5.0
-"""A child that lived for so long is started again at once; one that did not, after a pause that doubles."""
+"""A child that ran at least this long is restarted at once; otherwise after a pause that doubles."""
 PAUSES = (0.1, 5.0)
 
 
 def supervise(config: Config, announce: Callable[[int], None]) -> int:
-    """Serve with `config.workers` processes until SIGINT or SIGTERM; the exit code."""
+    """Serves with `config.workers` processes until SIGINT or SIGTERM. Returns the exit code."""
     try:
         listeners = listening(config.bind_address, config.secure_port, config.workers)
-        serving_context(config)  # made, and found wanting, once
+        serving_context(config)  # creates the certificate, and reports errors, only once
         with tempfile.TemporaryDirectory(prefix="kubist-") as directory:
             return Supervisor(config, listeners, Path(directory)).run(announce)
     except OSError as error:
@@ -58,10 +58,10 @@ class Supervisor:
         self._owner: Child | None = None
         self._workers: list[Child] = []
         self._starts: dict[Child, float] = {}
-        """When to start what has died."""
+        """Restart times (monotonic) of children that died."""
         self._pauses: dict[Child, float] = {}
         self._served: set[Child] = set()
-        """Those that were ready once: what keeps one from starting again may pass."""
+        """Children that were ready once. A later failure to start may be temporary, so they are restarted."""
         self._volatile = not config.etcd_servers and not config.data_dir
         self._stopping = False
         self._failure = ""
@@ -75,7 +75,7 @@ class Supervisor:
         peers = [Peers(paths, number, _unix(path)) for number, path in enumerate(paths)]
         if store:
             owning = functools.partial(own, config, _unix(store), revision, peers[-1])
-            self._owner = self._child("the process of the store", owning, None)
+            self._owner = self._child("the store process", owning, None)
         for number, listener in enumerate(self._listeners):
             post = Post(number == 0, listener, peers[number], store, revision)
             working = functools.partial(work, config, post)
@@ -86,10 +86,10 @@ class Supervisor:
 
         def live(leash: Leash) -> str | None:
             for other in self._listeners:
-                if other is not listener:  # or its connections would wait for as long as this process lives
+                if other is not listener:  # else its connections would wait for this process
                     other.close()
             problem = task(leash)
-            if os.getppid() != parent:  # which was killed and cannot tidy up
+            if os.getppid() != parent:  # the parent was killed and cannot clean up
                 shutil.rmtree(self._directory, ignore_errors=True)
             return problem
 
@@ -100,7 +100,7 @@ class Supervisor:
 
     def run(self, announce: Callable[[int], None]) -> int:
         self._hear_signals()
-        new_event_loop().close()  # what children need is loaded once
+        new_event_loop().close()  # loads uvloop once, before the forks
         gc.freeze()
         try:
             for stage in ([self._owner] if self._owner else [], self._workers[:1], self._workers[1:]):
@@ -121,7 +121,7 @@ class Supervisor:
         signal.set_wakeup_fd(self._signalled.fileno())
 
     def _bring_up(self, children: list[Child]) -> None:
-        """Start these, and wait until they are ready or something is in the way."""
+        """Starts these children, and waits until they are ready or the supervisor must stop."""
         if self._stopping:
             return
         for child in children:
@@ -130,7 +130,7 @@ class Supervisor:
             self._wait()
 
     def _wait(self, seconds: float | None = None) -> None:
-        """Until something is heard, of a signal or of a child."""
+        """Waits for a signal, a message of a child or its end, and handles it."""
         if self._starts:
             seconds = max(0.0, min(self._starts.values()) - time.monotonic())
         with selectors.PollSelector() as selector:
@@ -160,7 +160,7 @@ class Supervisor:
             return
         if child.problem:
             how = f"failed: {child.problem}"
-        log.error("%s %s: it is started again", child.name, how)
+        log.error("%s %s: restarting it", child.name, how)
         pause = 0.0
         if time.monotonic() - child.started < STEADY_SECONDS:
             shortest, longest = PAUSES
@@ -175,7 +175,7 @@ class Supervisor:
             child.start()
 
     def _end(self) -> None:
-        """Workers first, which answer what they have accepted; then the store."""
+        """Stops the workers, which first answer accepted requests; then the store process."""
         self._stopping = True
         for listener in self._listeners:
             listener.close()
@@ -192,7 +192,7 @@ class Supervisor:
             self._wait(left)
         for child in children:
             if child.pid:
-                log.error("%s does not end: it is killed", child.name)
+                log.error("%s does not end: killing it", child.name)
                 child.kill()
                 child.reap()
 

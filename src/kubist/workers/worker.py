@@ -1,7 +1,7 @@
-"""One of several processes that serve a port: a server on a store that another process owns, or on etcd.
+"""A worker: one of several server processes on a port, with the store of the store process, or on etcd.
 
-A request begins when this process has seen everything that any of them had answered before, so a client cannot tell
-how many there are.
+A request waits until this process has seen all writes that any worker answered before, so clients see one
+consistent server.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ CATCH_UP_SECONDS = 1.0
 
 @dataclass(slots=True, frozen=True)
 class Post:
-    """What one worker is given."""
+    """Resources of one worker."""
 
     first: bool
-    """It does what only one of them does."""
+    """The first worker does the work that only one worker may do (controllers, CRDs, repairs)."""
     listener: socket.socket
     peers: Peers
     store: str
-    """The socket of the store's owner; empty on etcd."""
+    """Socket path of the store process; empty on etcd."""
     revision: SharedRevision
 
 
@@ -66,7 +66,7 @@ class Worker(Server):
 
 
 class UpToDate:
-    """Puts requests off until the cache has what was answered elsewhere before they came."""
+    """Delays requests until the cache contains all writes that were answered before they arrived."""
 
     def __init__(self, application: Application, cache: Cache, newest: SharedRevision) -> None:
         self._application = application
@@ -76,13 +76,14 @@ class UpToDate:
     async def __call__(self, request: Request) -> Answer:
         newest = self._newest.value
         if newest > self._cache.revision:
-            # Who needs more than this process can know while the owner of the store is away will find out.
+            # Continues after CATCH_UP_SECONDS even if the store process is down. Requests that need newer
+            # data fail later.
             await self._cache.wait(newest, CATCH_UP_SECONDS)
         return await self._application(request)
 
 
 def share(config: Config) -> Config:
-    """The configuration of one of the workers: each takes its part of the requests that may be under way."""
+    """Configuration of one worker: an equal share of the in-flight limits."""
     return dataclasses.replace(
         config,
         max_requests_inflight=math.ceil(config.max_requests_inflight / config.workers),
@@ -91,5 +92,5 @@ def share(config: Config) -> Config:
 
 
 def work(config: Config, post: Post, leash: Leash) -> str | None:
-    """The life of a worker."""
+    """Main function of a worker. Returns the error message if it failed."""
     return attempt(lambda: Worker(config, post, leash), lambda _: leash.ready())
