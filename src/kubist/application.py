@@ -32,12 +32,12 @@ from kubist.meta import durations, status, times
 from kubist.meta.fields import quoted
 from kubist.objectclient import ObjectClient
 from kubist.objectstore.registry import Registry
+from kubist.offload import LONG, away
 from kubist.request import RequestInfo
 from kubist.resources import routes
 from kubist.resources.context import Context, User
 from kubist.resources.resource import Resources
 from kubist.storage.store import Unavailable
-from kubist.turns import LONG, away
 from kubist.verbs.call import Call
 from kubist.verbs.connect import connect, way_through
 from kubist.verbs.create import create

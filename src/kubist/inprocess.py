@@ -25,13 +25,13 @@ from typing import Any, Self, TypeVar, Unpack
 from kubist import files
 from kubist import server as api_server
 from kubist.config import Config
+from kubist.offload import on_loop
 from kubist.runtime import kubeconfig
 from kubist.runtime.pki import prepare
 from kubist.runtime.run import new_event_loop
 from kubist.settings import Settings
 from kubist.storage.sqlite import SqliteStore
 from kubist.storage.store import Store
-from kubist.turns import on_loop
 
 # pytest leaves the frames of this module out of its reports.
 __tracebackhide__ = True

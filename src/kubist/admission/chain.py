@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Pending, Plugin
 from kubist.caching import BoundedCache
+from kubist.offload import LONG
 from kubist.resources.context import Context
 from kubist.resources.resource import Resource
 from kubist.storage.collection import Collection
-from kubist.turns import LONG
 
 if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry

@@ -8,8 +8,8 @@ its value. `Program.uses` are the variables that it refers to. `Program.cost(siz
 the maximum sizes of values: `size_of(path) -> int | None`, where a path is a variable, then field names,
 `@items`, `@keys`, `@values`. `Program.evaluate(variables, budget)` returns `(value, cost)`. It raises
 `EvaluationError` (with `.cost`) if the evaluation fails, and `CostExceeded` beyond the budget. On an event
-loop it raises `turns.Lengthy` if it would block the loop for too long; evaluate it again with `await
-turns.elsewhere(…)`.
+loop it raises `offload.Lengthy` if it would block the loop for too long; evaluate it again with `await
+offload.elsewhere(…)`.
 
 Variables are plain JSON values. Values of an `object_type` with a schema are converted by that schema
 (timestamps, bytes). An environment may add functions: `Environment(variables, functions={"name": (overloads,
@@ -29,7 +29,7 @@ from kubist.cel.declarations import Overload
 from kubist.cel.errors import CompileError, CostExceeded, EvaluationError, NoSuchOverload
 from kubist.cel.types import BOOL, DYN, INT, STRING, Type, list_of, map_of, object_type, optional_of
 from kubist.cel.values import Optional
-from kubist.turns import SLICE, Lengthy, on_loop
+from kubist.offload import SLICE, Lengthy, on_loop
 
 if TYPE_CHECKING:
     from kubist.cel.estimate import SizeOf

@@ -20,9 +20,9 @@ from kubist.crd.versionrules import (
     validate_subresources,
 )
 from kubist.meta import fields, names
+from kubist.offload import leave_loop
 from kubist.resources.strategy import Errors, Object
 from kubist.schema.internals import internal_form
-from kubist.turns import leave_loop
 
 Props = dict[str, Any]
 

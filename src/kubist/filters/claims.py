@@ -10,8 +10,8 @@ from kubist.cel import PER_CALL_LIMIT, CostExceeded, EvaluationError, Program
 from kubist.cel.escaping import unescape
 from kubist.filters.authentication import CREDENTIAL_ID, INVALID, TokenError, with_groups
 from kubist.filters.tokens import Claims, is_texts
+from kubist.offload import Lengthy, elsewhere
 from kubist.resources.context import User
-from kubist.turns import Lengthy, elsewhere
 
 TEXTS = "expression must return a string or a list of strings"
 

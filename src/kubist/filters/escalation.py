@@ -11,9 +11,9 @@ from kubist.filters.attributes import quoted_list
 from kubist.filters.authorization import EVERYTHING, MASTERS
 from kubist.meta import status
 from kubist.meta.fields import quoted
+from kubist.offload import elsewhere
 from kubist.rbac.rules import MOST, uncovered
 from kubist.resources.context import Context
-from kubist.turns import elsewhere
 
 GROUP = "rbac.authorization.k8s.io"
 LONG = 500

@@ -19,7 +19,7 @@ from kubist.cel import (
     object_type,
 )
 from kubist.filters.attributes import Attributes, aggregate, selectors_asked
-from kubist.turns import Lengthy, elsewhere
+from kubist.offload import Lengthy, elsewhere
 
 _TEXTS = list_of(STRING)
 _REQUIREMENT = object_type(

@@ -13,13 +13,13 @@ from typing import Any, Self, TypeVar, cast
 
 from kubist.hints import did_you_mean
 from kubist.inprocess import Server
+from kubist.offload import on_loop
 from kubist.resources.resource import Resource
 from kubist.testing import manifests as reading
 from kubist.testing import references, snapshot, waiting
 from kubist.testing.clients import Clients
 from kubist.testing.snapshot import Snapshot
 from kubist.testing.waiting import Until
-from kubist.turns import on_loop
 
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True

@@ -11,12 +11,12 @@ from kubist.jsontext.errors import DecodeError
 from kubist.jsontext.json import json_type
 from kubist.meta import objectmeta, status
 from kubist.meta.numerals import odd_number, rounded
+from kubist.offload import away
 from kubist.patch import apply as ssa
 from kubist.resources.strategy import Scale, Update
 from kubist.schema.catalog import schema_for
 from kubist.schema.decode import restored
 from kubist.schema.leaves import WRAP
-from kubist.turns import away
 from kubist.verbs import body, guarded, managed
 from kubist.verbs import scale as scales
 from kubist.verbs.call import Call

@@ -8,10 +8,10 @@ from kubist.codec import negotiate
 from kubist.http.messages import Response
 from kubist.meta import names, objectmeta, status
 from kubist.meta.fields import FieldError
+from kubist.offload import Lengthy, away, elsewhere
 from kubist.resources.strategy import Create, Strategy
 from kubist.schema.catalog import schema_for
 from kubist.storage.cache import Entry
-from kubist.turns import Lengthy, away, elsewhere
 from kubist.verbs import body, managed, options
 from kubist.verbs.call import Call
 from kubist.verbs.metadata import (

@@ -17,10 +17,10 @@ from kubist.filters.attributes import attributes
 from kubist.http.messages import Response
 from kubist.meta import objectmeta, status
 from kubist.meta.fields import FieldError
+from kubist.offload import LONG, Lengthy, away, elsewhere
 from kubist.patch.apply import restore_times
 from kubist.resources.strategy import Scale, Update
 from kubist.storage.cache import Entry
-from kubist.turns import LONG, Lengthy, away, elsewhere
 from kubist.verbs import create
 from kubist.verbs.call import Call
 from kubist.verbs.metadata import carry_over_system_fields, check_resource_version, version_error

@@ -10,6 +10,7 @@ import orjson
 
 from kubist.caching import bounded_cache
 from kubist.meta import status
+from kubist.offload import away, elsewhere
 from kubist.patch import apply as ssa
 from kubist.patch.apply import scale
 from kubist.resources.strategy import Scale
@@ -17,7 +18,6 @@ from kubist.schema.catalog import schema_for
 from kubist.schema.decode import decode
 from kubist.schema.node import Schema
 from kubist.schema.rewritten import as_sent
-from kubist.turns import away, elsewhere
 from kubist.verbs.call import Call
 
 Object = dict[str, Any]

@@ -11,6 +11,7 @@ from kubist.jsontext.complaints import Repeats
 from kubist.jsontext.errors import DecodeError
 from kubist.meta import fields, objectmeta, status
 from kubist.meta.fields import FieldError, quoted
+from kubist.offload import away
 from kubist.patch import jsonpatch, merge, strategic
 from kubist.patch.values import shown
 from kubist.resources.resource import Resource
@@ -20,7 +21,6 @@ from kubist.schema.leaves import KEEP_EMPTY, WRAP
 from kubist.schema.mistakes import first_mistake
 from kubist.schema.node import Schema
 from kubist.schema.order import in_declared_order
-from kubist.turns import away
 from kubist.verbs import apply as apply_verb
 from kubist.verbs import body, guarded, managed, options, otherversion, scale, schemes
 from kubist.verbs.call import Call

@@ -9,8 +9,8 @@ from kubist.http.messages import Response
 from kubist.jsontext import json
 from kubist.jsontext.errors import DecodeError
 from kubist.meta import objectmeta, status
+from kubist.offload import away
 from kubist.resources.strategy import Scale
-from kubist.turns import away
 from kubist.verbs import body, guarded, managed, options, scale, schemes
 from kubist.verbs.call import Call
 from kubist.verbs.metadata import check_name, match_namespace

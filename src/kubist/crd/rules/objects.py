@@ -16,7 +16,7 @@ from kubist.crd.rules.schematypes import SchemaType, schema_type
 from kubist.crd.validation.explain import NOWHERE, OldValue
 from kubist.meta import fields
 from kubist.meta.fields import FieldError, quoted
-from kubist.turns import SLICE, Lengthy, on_loop
+from kubist.offload import SLICE, Lengthy, on_loop
 
 Props = dict[str, Any]
 Errors = list[FieldError]

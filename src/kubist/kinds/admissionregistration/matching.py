@@ -7,8 +7,8 @@ from kubist.kinds.admissionregistration.expressions import Environment
 from kubist.kinds.shared.repeats import repeats
 from kubist.meta import fields, names
 from kubist.meta.labels import validate_selector
+from kubist.offload import leave_loop
 from kubist.resources.strategy import Errors, Object
-from kubist.turns import leave_loop
 
 FAILURE_POLICIES = ("Fail", "Ignore")
 MATCH_POLICIES = ("Equivalent", "Exact")

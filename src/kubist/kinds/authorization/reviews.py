@@ -7,10 +7,10 @@ from typing import Any
 from kubist.meta import fields, names, selectors
 from kubist.meta.labels import validate_requirement
 from kubist.meta.status import invalid
+from kubist.offload import LONG, away
 from kubist.resources.context import Context, User
 from kubist.resources.strategy import Create, Errors, Object
 from kubist.schema.internals import internal_form
-from kubist.turns import LONG, away
 
 GROUP = "authorization.k8s.io"
 _ATTRIBUTES = ("resourceAttributes", "nonResourceAttributes")
