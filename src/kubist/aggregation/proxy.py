@@ -12,7 +12,7 @@ from kubist.aggregation.identity import PROTOCOLS, Credentials, Fields, identity
 from kubist.aggregation.relay import Relay
 from kubist.aggregation.tunnel import Tunnel, wants_upgrade
 from kubist.config import Config
-from kubist.eager import in_task
+from kubist.eager_task import in_task
 from kubist.http.answers import SWITCHING, Head, pieces, read_head
 from kubist.http.client import CallFailed, explain
 from kubist.http.messages import Answer, Headers, Request, Response

@@ -6,7 +6,7 @@ import asyncio
 import ssl
 from urllib.parse import urlsplit
 
-from kubist.eager import in_task
+from kubist.eager_task import in_task
 from kubist.http.answers import Head, pieces, read_head
 from kubist.http.pool import LIMIT, Connection, Pool, Where, begin, may_be_kept
 

@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 
-from kubist.eager import begin
+from kubist.eager_task import begin
 from kubist.http.bodies import WINDOW, size, windows
 from kubist.http.connection import NEVER, Connection, Host, log, stop
 from kubist.http.heads import BODILESS, head

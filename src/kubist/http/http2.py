@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kubist.eager import begin
+from kubist.eager_task import begin
 from kubist.http.bodies import joined
 from kubist.http.budget import Budget
 from kubist.http.connection import NEVER, Connection, Host

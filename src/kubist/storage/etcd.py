@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
-from kubist.eager import in_task
+from kubist.eager_task import in_task
 
 from . import etcd_messages as pb
 from .etcd_client import CALL_SECONDS, EtcdClient, LeaseNotFound, credentials

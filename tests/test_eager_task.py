@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kubist.eager import begin, in_task
+from kubist.eager_task import begin, in_task
 
 
 def on_loop(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
