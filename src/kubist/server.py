@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kubist import bootstrap, files
 from kubist.admission.chain import Admission
-from kubist.admission.registry import build
+from kubist.admission.order import build
 from kubist.application import API
 from kubist.config import Config
 from kubist.control.allocations import repair_allocations

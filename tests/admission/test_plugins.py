@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubist.admission.registry import enabled
+from kubist.admission.order import enabled
 from kubist.config import Config
 
 from .conftest import Client
