@@ -14,7 +14,7 @@ import uvloop
 
 from kubist import request as requests
 from kubist.config import Config
-from kubist.filters.gate import Passage
+from kubist.filters.handler_chain import Passage
 from kubist.filters.tokens import TokenSigner
 from kubist.http import certificates
 from kubist.http.messages import Request

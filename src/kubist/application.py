@@ -20,12 +20,12 @@ from kubist.crd import routes as custom_routes
 from kubist.discovery import documents
 from kubist.discovery.metrics import Metrics
 from kubist.discovery.paths import Paths
-from kubist.filters import build
+from kubist.filters import from_config
 from kubist.filters.attributes import Attributes
 from kubist.filters.authentication import Authentication
 from kubist.filters.authorization import Authorization, AuthorizationFailed, Verdict
 from kubist.filters.flowcontrol import TOO_MANY, TooManyRequests
-from kubist.filters.gate import Gate, Passage
+from kubist.filters.handler_chain import Gate, Passage
 from kubist.http.messages import Answer, Request, Response, Stream
 from kubist.logs import CURRENT
 from kubist.meta import durations, status, times
@@ -90,7 +90,9 @@ class API:
         self.resources: Resources = registry.resources
         self.authentication = authentication
         self.authorization = authorization
-        self.gate = Gate(authentication, authorization, build.limits(config, registry), build.audit(config))
+        self.gate = Gate(
+            authentication, authorization, from_config.limits(config, registry), from_config.audit(config)
+        )
         self.admission = admission
         self.paths = paths
         self.chores = chores

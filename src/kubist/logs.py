@@ -18,7 +18,7 @@ import orjson
 from kubist.caching import BoundedCache
 
 if TYPE_CHECKING:
-    from kubist.filters.gate import Passage
+    from kubist.filters.handler_chain import Passage
 
 FORMATS = ("text", "json")
 ACCESS_VERBOSITY = 3

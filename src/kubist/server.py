@@ -24,7 +24,7 @@ from kubist.crd.controller import Definitions
 from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
 from kubist.filters.browsers import with_browser_headers
-from kubist.filters.build import authentication, authorization, openid, token_signer
+from kubist.filters.from_config import authentication, authorization, openid, token_signer
 from kubist.http.ciphers import minimum_version, openssl_ciphers
 from kubist.http.limits import Limits
 from kubist.http.messages import Application

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from askers import Person, ask
 
-from kubist.filters.build import authorization
+from kubist.filters.from_config import authorization
 from live import Client, Live, Pki
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kubist.bootstrap.builtin import fixed_objects
 from kubist.filters.attributes import Attributes
-from kubist.filters.needs import Needs
+from kubist.filters.node_references import Needs
 from kubist.filters.rbac import Rule
 from kubist.meta.fields import quoted
 from kubist.resources.context import Rules, User
