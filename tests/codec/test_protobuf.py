@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubist.codec import protobuf, wire
+from kubist.codec import protobuf
+from kubist.codec import protobuf_wire as wire
 from kubist.jsontext.errors import DecodeError
 from kubist.patch.apply import fieldsv1
 from kubist.schema.catalog import by_name, schema_for

@@ -7,9 +7,9 @@ from itertools import product
 import orjson
 import pytest
 
-from kubist.codec import kept
-from kubist.codec.kept import Kept
+from kubist.codec import representation_budget
 from kubist.codec.negotiate import JSON, PROTOBUF, MediaType
+from kubist.codec.representation_budget import Kept
 from kubist.storage.cache import Change
 from kubist.tables import table
 from kubist.verbs.representations import representation
@@ -76,6 +76,6 @@ def test_events_are_kept_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None
     for change in changes:
         assert change.new is not None
         shown.shared_event("ADDED", change, change.new)
-    assert bound.size <= 4000 < kept.EVENTS_LIMIT
+    assert bound.size <= 4000 < representation_budget.EVENTS_LIMIT
     assert not changes[0].encoded
     assert changes[-1].encoded

@@ -7,7 +7,8 @@ import random
 import orjson
 import pytest
 
-from kubist.codec import protobuf, wire
+from kubist.codec import protobuf
+from kubist.codec import protobuf_wire as wire
 from kubist.discovery import documents
 from kubist.discovery.aggregated import Aggregated, asked_for
 from kubist.meta.versions import priority

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from kubist.codec import wire
+from kubist.codec import protobuf_wire as wire
 from kubist.discovery import openapi_types, openapi_v3
 from kubist.discovery.openapi import OpenAPI
 from kubist.discovery.openapi_types import custom

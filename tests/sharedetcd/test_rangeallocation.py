@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from kubist.codec import protobuf, wire
+from kubist.codec import protobuf
+from kubist.codec import protobuf_wire as wire
 from kubist.meta.status import APIError
 from kubist.objectstore.rangeallocation import RangeAllocation
 from kubist.storage.etcd import EtcdStore

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kubist.storage import remote, wire
+from kubist.storage import ipc, remote
 from kubist.storage.remote import RemoteStore
 from kubist.storage.store import Batch, Compacted, Event, KeyValue, OpenFailed, Unavailable
 
@@ -172,12 +172,12 @@ async def test_opening_without_an_owner_fails(tmp_path: Path, monkeypatch: pytes
 
 def test_frames_are_reassembled_from_any_fragments() -> None:
     event = Event(5, "/r/a", KeyValue("/r/a", b"new", 3, 5), KeyValue("/r/a", b"old", 3, 4))
-    sent = [(1, "get", "/r/\udc80", 0), (0, "events", wire.batch(Batch(5, (event,)))), (2, "", None)]
-    data = b"".join(wire.frame(*message) for message in sent)
+    sent = [(1, "get", "/r/\udc80", 0), (0, "events", ipc.batch(Batch(5, (event,)))), (2, "", None)]
+    data = b"".join(ipc.frame(*message) for message in sent)
     for size in (1, 3, 7, len(data)):
-        received: list[wire.Message] = []
-        frames = wire.Frames(received.append, lambda: None)
+        received: list[ipc.Message] = []
+        frames = ipc.Frames(received.append, lambda: None)
         for start in range(0, len(data), size):
             frames.data_received(data[start : start + size])
         assert received == sent
-    assert wire.read_events(sent[1][2][1]) == [event]  # type: ignore[index]
+    assert ipc.read_events(sent[1][2][1]) == [event]  # type: ignore[index]

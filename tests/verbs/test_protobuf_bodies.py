@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from kubist.codec import protobuf, wire
+from kubist.codec import protobuf
+from kubist.codec import protobuf_wire as wire
 from live import Answer, Client
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from kubist.codec import protobuf, wire
+from kubist.codec import protobuf
+from kubist.codec import protobuf_wire as wire
 from kubist.codec.representation import Chunks, Json, ListMeta, Made, Object, Representation, is_status
 from kubist.codec.representation_protobuf import END, Messages, enveloped
 from kubist.meta.status import APIError

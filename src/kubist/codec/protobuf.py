@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from kubist.codec import wire
+from kubist.codec import protobuf_wire as wire
 from kubist.codec.protobuf_decode import decode
 from kubist.codec.protobuf_encode import encode
 from kubist.codec.protobuf_mistakes import envelope_mistake

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubist.codec.protobuf_mistakes import first_mistake
-from kubist.codec.wire import Fixed, fields, read_varint
+from kubist.codec.protobuf_wire import Fixed, fields, read_varint
 from kubist.jsontext import syntax as json_syntax
 from kubist.jsontext.errors import DecodeError
 from kubist.jsontext.json import parse

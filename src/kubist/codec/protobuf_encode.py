@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from kubist.caching import bounded_cache
-from kubist.codec.wire import BYTES, FIXED64, SMALL, VARINT, delimited, tag, varint
+from kubist.codec.protobuf_wire import BYTES, FIXED64, SMALL, VARINT, delimited, tag, varint
 from kubist.jsontext.json import dumps
 from kubist.meta.times import is_zero, parse_micro_time, parse_time
 from kubist.schema.catalog import by_name

@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kubist.codec.wire import BYTES, END_GROUP, EOF, FIXED32, FIXED64, START_GROUP, VARINT, read_varint
+from kubist.codec.protobuf_wire import (
+    BYTES,
+    END_GROUP,
+    EOF,
+    FIXED32,
+    FIXED64,
+    START_GROUP,
+    VARINT,
+    read_varint,
+)
 from kubist.jsontext.errors import DecodeError
 from kubist.schema.catalog import by_name
 from kubist.schema.node import Field, Schema

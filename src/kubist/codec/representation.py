@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from kubist.codec.kept import EVENTS, KEPT
+from kubist.codec.representation_budget import EVENTS, KEPT
 from kubist.storage.cache import Change, Entry
 
 if TYPE_CHECKING:

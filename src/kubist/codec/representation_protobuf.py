@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kubist.codec import protobuf, wire
+from kubist.codec import protobuf
+from kubist.codec import protobuf_wire as wire
 from kubist.codec.representation import Chunks, ListMeta, Made, Object
 from kubist.schema.catalog import by_name, schema_for
 from kubist.storage.cache import Entry

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from kubist.codec.wire import BYTES, FIXED64, VARINT, delimited, tag, varint
+from kubist.codec.protobuf_wire import BYTES, FIXED64, VARINT, delimited, tag, varint
 from kubist.codec.yaml_emit import flow
 
 Object = dict[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.codec.wire import delimited
+from kubist.codec.protobuf_wire import delimited
 from kubist.discovery.gnostic import Fields, Gnostic, Object
 
 _PARAMETER: Fields = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from kubist.codec.wire import delimited
+from kubist.codec.protobuf_wire import delimited
 from kubist.discovery.gnostic import Fields, Gnostic, Object
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")

@@ -18,7 +18,7 @@ from sortedcontainers import SortedDict
 from kubist.storage.encryption.sealed import reason
 from kubist.storage.entry import Change, Entry, StoredKind
 from kubist.storage.labelindex import LabelIndexes
-from kubist.storage.past import Past
+from kubist.storage.snapshot_at import Past
 from kubist.storage.store import Compacted, Event, KeyValue
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from . import wire
+from . import ipc
 from .hub import Hub
 from .shared import SharedRevision
 from .store import Batch, KeyValue, OpenFailed, Scan, Unavailable
@@ -43,9 +43,9 @@ class RemoteStore:
 
     async def open(self) -> None:
         self._connected = asyncio.Event()
-        self._frames: wire.Frames | None = None
+        self._frames: ipc.Frames | None = None
         self._asked: dict[int, asyncio.Future[Any]] = {}
-        self._count = wire.FEED
+        self._count = ipc.FEED
         self._open = True
         self._patience = asyncio.get_running_loop().call_later(0.0, lambda: None)
         self._keeper = asyncio.create_task(self._keep_connected())
@@ -76,10 +76,10 @@ class RemoteStore:
         self._hub.expect_progress(0.0)
 
     async def get(self, key: str, revision: int = 0) -> KeyValue | None:
-        return wire.key_value(await self._repeat("get", key, revision))
+        return ipc.key_value(await self._repeat("get", key, revision))
 
     async def scan(self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0) -> Scan:
-        return wire.read_scan(await self._repeat("scan", prefix, start, limit, revision))
+        return ipc.read_scan(await self._repeat("scan", prefix, start, limit, revision))
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> int:
         return int(await self._once("create", key, value, ttl))
@@ -104,7 +104,7 @@ class RemoteStore:
             yield Batch(target, ())
         while after < target:
             after, rows = await self._repeat("replay", prefix, after)
-            yield Batch(after, tuple(wire.read_events(rows)))
+            yield Batch(after, tuple(ipc.read_events(rows)))
 
     # Requests
 
@@ -129,7 +129,7 @@ class RemoteStore:
         assert self._frames is not None
         self._count += 1
         answer = self._asked[self._count] = asyncio.get_running_loop().create_future()
-        self._frames.send(wire.frame(self._count, *request))
+        self._frames.send(ipc.frame(self._count, *request))
         return await answer
 
     async def _wait(self) -> None:
@@ -150,14 +150,14 @@ class RemoteStore:
         loop = asyncio.get_running_loop()
         while True:
             lost = asyncio.Event()
-            frames = wire.Frames(self._received, lost.set)
+            frames = ipc.Frames(self._received, lost.set)
             try:
                 await loop.create_unix_connection(lambda frames=frames: frames, self._path)  # type: ignore[misc]
             except OSError:
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             self._frames = frames
-            frames.send(wire.frame(wire.FEED, "feed", self._hub.revision if self._following else None))
+            frames.send(ipc.frame(ipc.FEED, "feed", self._hub.revision if self._following else None))
             await lost.wait()
             self._connected.clear()
             self._settle()
@@ -176,16 +176,16 @@ class RemoteStore:
             if not answer.done():
                 answer.set_exception(_Lost() if self._open else Unavailable("the store is closed"))
 
-    def _received(self, message: wire.Message) -> None:
+    def _received(self, message: ipc.Message) -> None:
         number, kind, value = message
-        if number == wire.FEED:
+        if number == ipc.FEED:
             self._fed(kind, value)
             return
         answer = self._asked.pop(number)
         if answer.done():
             return
         if kind:
-            answer.set_exception(wire.read_failure(kind, value))
+            answer.set_exception(ipc.read_failure(kind, value))
         else:
             answer.set_result(value)
 
@@ -199,6 +199,6 @@ class RemoteStore:
         else:
             revision, rows = value
             if revision > self._hub.revision:
-                self._hub.publish(revision, wire.read_events(rows))
+                self._hub.publish(revision, ipc.read_events(rows))
         if not self._connected.is_set():
             self._connected.set()

@@ -13,7 +13,7 @@ import socket
 from collections.abc import Coroutine
 from typing import Any
 
-from . import wire
+from . import ipc
 from .shared import SharedRevision
 from .store import Batch, Compacted, Store, Unavailable
 
@@ -59,7 +59,7 @@ class StoreServer:
 
     def encoded(self, batch: Batch) -> bytes:
         if self._last is None or self._last[0] is not batch:
-            self._last = batch, wire.frame(wire.FEED, "events", wire.batch(batch))
+            self._last = batch, ipc.frame(ipc.FEED, "events", ipc.batch(batch))
         return self._last[1]
 
 
@@ -70,11 +70,11 @@ class _Connection:
         self._server = server
         self._store = server.store
         self._loop = asyncio.get_running_loop()
-        self.frames = wire.Frames(self._asked, self._lost)
+        self.frames = ipc.Frames(self._asked, self._lost)
         self._tasks: set[asyncio.Task[None]] = set()
         server.joined(self)
 
-    def _asked(self, message: wire.Message) -> None:
+    def _asked(self, message: ipc.Message) -> None:
         number, verb, *arguments = message
         if verb == "feed":
             self._spawn(self._feed(*arguments))
@@ -99,16 +99,16 @@ class _Connection:
 
     async def _answer(self, number: int, work: Coroutine[Any, Any, Any]) -> None:
         try:
-            answer = wire.frame(number, "", await work)
+            answer = ipc.frame(number, "", await work)
         except Exception as error:
-            answer = wire.frame(number, *wire.failure(error))
+            answer = ipc.frame(number, *ipc.failure(error))
         self.frames.send(answer)
 
-    async def _get(self, key: str, revision: int) -> wire.Pair | None:
-        return wire.pair(await self._store.get(key, revision))
+    async def _get(self, key: str, revision: int) -> ipc.Pair | None:
+        return ipc.pair(await self._store.get(key, revision))
 
-    async def _scan(self, prefix: str, start: str, limit: int, revision: int) -> wire.Message:
-        return wire.scan(await self._store.scan(prefix, start=start, limit=limit, revision=revision))
+    async def _scan(self, prefix: str, start: str, limit: int, revision: int) -> ipc.Message:
+        return ipc.scan(await self._store.scan(prefix, start=start, limit=limit, revision=revision))
 
     async def _create(self, key: str, value: bytes, ttl: int) -> int:
         return self._written(await self._store.create(key, value, ttl=ttl))
@@ -126,11 +126,11 @@ class _Connection:
     async def _compact(self, revision: int) -> None:
         await self._store.compact(revision)
 
-    async def _replay(self, prefix: str, after: int) -> wire.Message:
+    async def _replay(self, prefix: str, after: int) -> ipc.Message:
         """Next page of history."""
         async with contextlib.aclosing(self._store.watch(prefix, after)) as batches:  # type: ignore[type-var]
             async for batch in batches:
-                return wire.batch(batch)
+                return ipc.batch(batch)
         raise Unavailable("the store is closed")
 
     async def _feed(self, after: int | None) -> None:
@@ -140,7 +140,7 @@ class _Connection:
             try:
                 position = await self._store.revision() if after is None else after
                 if after is None:
-                    self.frames.send(wire.frame(wire.FEED, "begin", position))
+                    self.frames.send(ipc.frame(ipc.FEED, "begin", position))
                 async for batch in self._store.watch("", position):
                     shared.reach(batch.revision)
                     self.frames.send(self._server.encoded(batch))

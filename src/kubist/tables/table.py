@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from kubist.codec.kept import EVENTS, KEPT
 from kubist.codec.partial import Metadata, internal, list_meta
 from kubist.codec.representation import (
     Chunks,
@@ -23,6 +22,7 @@ from kubist.codec.representation import (
     in_turns,
     is_status,
 )
+from kubist.codec.representation_budget import EVENTS, KEPT
 from kubist.meta.status import APIError, bad_request
 from kubist.storage.cache import Change, Entry
 from kubist.tables import ages, columns

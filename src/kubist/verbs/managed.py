@@ -17,7 +17,7 @@ from kubist.resources.strategy import Scale
 from kubist.schema.catalog import schema_for
 from kubist.schema.decode import decode
 from kubist.schema.node import Schema
-from kubist.schema.rewritten import as_sent
+from kubist.schema.normalized_lists import as_sent
 from kubist.verbs.call import Call
 
 Object = dict[str, Any]

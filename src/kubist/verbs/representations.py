@@ -50,12 +50,12 @@ def _make(resource: Resource, media: MediaType, include: str) -> Representation:
     shown = _json(resource, media, include)
     if media.serializer == negotiate.YAML:
         # Saves start-up time: most clients ask for JSON.
-        from kubist.codec.rewritten import Yaml
+        from kubist.codec.representation_yaml import Yaml
 
         return Yaml(shown)
     if media.pretty:
         # Saves start-up time: most clients ask for compact JSON.
-        from kubist.codec.rewritten import Indented
+        from kubist.codec.representation_yaml import Indented
 
         return Indented(shown)
     return shown

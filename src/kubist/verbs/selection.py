@@ -9,7 +9,7 @@ from sortedcontainers import SortedDict
 from kubist.meta import status
 from kubist.meta.selectors import FieldSelector, LabelSelector
 from kubist.storage.cache import Collection, Entry
-from kubist.storage.past import Past
+from kubist.storage.snapshot_at import Past
 from kubist.verbs.call import Call
 from kubist.verbs.options import ListOptions
 
