@@ -1,1 +1,1 @@
-"""Stored objects of every resource: read from the cache, written to the store by compare-and-swap."""
+"""Stored objects of every resource: reads from the watch cache, compare-and-swap writes to the store."""

@@ -1,7 +1,8 @@
-"""Stored values that this version did not write: read as the reference reads its storage.
+"""Decoder for stored values that this version did not write, as the reference decodes its storage.
 
-A value is JSON or protobuf, in any version of its kind. It gets the defaults of its version, and then becomes the
-stored version. So an object that was stored without a default, by another server or by an older one, is shown with it.
+A value is JSON or protobuf, in any version of its kind. It gets the defaults of its version and is then
+converted to the storage version. An object stored without a default, by another server or an older version, is
+therefore read with the default.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PROTOBUF = b"k8s\0"
 
 
 def read(resources: Resources, home: Resource, value: bytes) -> Object:
-    """The object of a stored value, in the stored version of its kind."""
+    """Object of a stored value, in the storage version of its kind."""
     if value.startswith(PROTOBUF):
         api_version, kind, raw = protobuf.unwrap(value)
         api_version = SERVED_AS.get(f"{api_version}/{kind}", api_version)
@@ -33,14 +34,14 @@ def read(resources: Resources, home: Resource, value: bytes) -> Object:
     api_version = SERVED_AS.get(f"{parsed['apiVersion']}/{kind}", str(parsed["apiVersion"]))
     group, _, version = api_version.rpartition("/")
     if not is_builtin(group, version, kind):
-        # A version that only the kind itself knows, such as v1beta1 of a CRD.
+        # A version that only the kind's strategy knows, such as v1beta1 of a CRD.
         parsed = home.strategy.convert(parsed, home.storage_version)
         api_version = home.storage_version
     return _completed(resources, home, api_version, decode(_schema(api_version, kind), parsed, [KEEP_EMPTY]))
 
 
 def _completed(resources: Resources, home: Resource, api_version: str, decoded: Object) -> Object:
-    """A decoded object with its defaults, in the stored version."""
+    """Decoded object with defaults, in the storage version."""
     for name in ("kind", "apiVersion"):
         decoded.pop(name, None)
     metadata = decoded.pop("metadata", None) or {}

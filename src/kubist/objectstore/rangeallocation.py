@@ -1,8 +1,8 @@
-"""RangeAllocation: the allocated numbers of a range, kept as one bitmap in the store.
+"""RangeAllocation: allocated numbers of a range as one bitmap in the store.
 
-Key and value are those of kube-apiserver, so that both can allocate from one etcd. Every change is a
-compare-and-swap of the whole bitmap: servers that share a store never allocate a number twice. Changes that are
-requested at the same time share one write.
+Key and value are kube-apiserver's, so both can allocate from one etcd. Every change is a compare-and-swap of
+the whole bitmap, so servers that share a store never allocate a number twice. Concurrent changes share one
+write.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from kubist.resources.allocation import Snapshot
 from kubist.storage.store import Conflict, KeyValue, Store
 
 Change = Callable[[int], tuple[int, Any]]
-"""Takes the bitmap, returns the new bitmap and the result of the change."""
+"""Function from a bitmap to the new bitmap and the result of the change."""
 
 
 class RangeAllocation:
-    """Allocates numbers of `numbers`. `in_use` gives the numbers that are in use while there is no record yet."""
+    """Allocates from `numbers`. `in_use` returns the numbers in use; it is called if the store has no record yet."""
 
     def __init__(
         self,
@@ -48,24 +48,25 @@ class RangeAllocation:
         self._writer: asyncio.Task[None] | None = None
 
     async def allocate(self, number: int) -> bool:
-        """Take a number of the range; False if it is allocated already."""
+        """Allocates a number of the range. False if it is already allocated."""
         bit = 1 << (number - self.numbers.start)
         allocated: bool = await self._apply(lambda bits: (bits | bit, not bits & bit))
         return allocated
 
     async def allocate_any(self) -> int | None:
-        """Take a random free number, one of the reserved low part only if no other is free; None if none is."""
+        """Allocates a random free number. Numbers of the reserved low part are used last. None if no number is
+        free."""
         offset: int | None = await self._apply(self._pick)
         return None if offset is None else self.numbers.start + offset
 
     async def release(self, numbers: Iterable[int]) -> None:
-        """Give numbers back; those that are free or outside the range are passed over."""
+        """Releases numbers. Free numbers and numbers outside the range are ignored."""
         mask = self.bitmap(numbers)
         if mask:
             await self._apply(lambda bits: (bits & ~mask, None))
 
     async def read(self) -> Snapshot:
-        """The record as the store has it now. It is made if there is none."""
+        """Current record of the store. Creates the record if it does not exist."""
         held = await self._store.get(self._key)
         while held is None:
             bits = self.bitmap(self._in_use())
@@ -77,7 +78,7 @@ class RangeAllocation:
         return _decoded(held)
 
     async def replace(self, old: Snapshot, bits: int) -> bool:
-        """Write a bitmap for this server's range over `old`; False if `old` is no longer the newest."""
+        """Writes a bitmap for this server's range if `old` is still the newest record. Otherwise False."""
         try:
             await self._store.update(self._key, _encoded(self.range, bits), old.revision)
         except Conflict:
@@ -85,7 +86,7 @@ class RangeAllocation:
         return True
 
     def bitmap(self, numbers: Iterable[int]) -> int:
-        """The bits of those numbers that are in the range."""
+        """Bitmap of the numbers that are in the range."""
         bits = 0
         for number in numbers:
             if number in self.numbers:
@@ -93,7 +94,7 @@ class RangeAllocation:
         return bits
 
     def allocated(self, snapshot: Snapshot) -> set[int]:
-        """The allocated numbers of a snapshot, by the range that the snapshot was made for."""
+        """Allocated numbers of a snapshot, by the range of the snapshot."""
         start, bits = int(snapshot.range.partition("-")[0]), snapshot.bits
         return {start + offset for offset in range(bits.bit_length()) if bits >> offset & 1}
 
@@ -117,7 +118,7 @@ class RangeAllocation:
         return await future
 
     async def _write(self) -> None:
-        """Write the waiting changes, all that came meanwhile with the next write."""
+        """Writes the waiting changes. Changes that arrive meanwhile share the next write."""
         try:
             while self._waiting:
                 waiting, self._waiting = self._waiting, []
@@ -137,7 +138,7 @@ class RangeAllocation:
             self._writer = None
 
     async def _swap(self, changes: list[Change]) -> list[Any]:
-        """The results of changes, once they are in the store."""
+        """Writes the changes with compare-and-swap, and returns their results."""
         known, fresh = self._known, False
         while True:
             if known is None:
@@ -152,7 +153,8 @@ class RangeAllocation:
                 self._known = known
                 return results
             if bits == known.bits:
-                # Nothing to write, so no compare-and-swap shows that the bitmap is still the newest.
+                # Without a write, no compare-and-swap proves that the bitmap is still the newest, so it is
+                # read again.
                 known = None
                 continue
             try:
@@ -171,7 +173,7 @@ def _encoded(span: str, bits: int) -> bytes:
 
 
 def _decoded(held: KeyValue) -> Snapshot:
-    """A record in JSON or, as kube-apiserver writes it by default, in protobuf."""
+    """Decodes a record in JSON or in protobuf, kube-apiserver's default."""
     if held.value.startswith(protobuf.MAGIC):
         found = dict(wire.fields(protobuf.unwrap(held.value).raw, "RangeAllocation"))
         span, data = found.get(2, b""), found.get(3, b"")

@@ -1,7 +1,7 @@
-"""The objects of a server: collections of the cache to read from, compare-and-swap writes to the store.
+"""Registry: objects of a server. Reads use the collections of the cache; writes use compare-and-swap.
 
-Verbs write through `insert`, `replace` and `remove`; kinds, admission and loops see the rest as
-`kubist.resources.context.Objects`.
+The verbs write through `insert`, `replace` and `remove`. Kinds, admission plugins and control loops use the
+rest as `kubist.resources.context.Objects`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 VALUE_LIMIT = 1_572_864
-"""What the reference's store takes at most: 1.5 MiB."""
+"""Maximum size of a value: 1.5 MiB, as in etcd."""
 
 
 class Registry:
@@ -33,7 +33,7 @@ class Registry:
         self.resources = resources
         self.store = store
         self.encrypted: EncryptedStore | None = None
-        """The same store, where values are encrypted at rest."""
+        """The same store if values are encrypted at rest, otherwise None."""
         self.cache = Cache(store)
         self._kinds: dict[str, StoredKind] = {}
         self._collections: dict[str, Collection] = {}
@@ -61,13 +61,13 @@ class Registry:
         return found
 
     def adopt(self, prefix: str, kind: StoredKind) -> None:
-        """A custom resource came, or is to be read in another way than before."""
+        """Adds a custom resource, or replaces how its objects are read after its CRD changed."""
         if self._kinds.get(prefix) is not kind:
             self.release(prefix)
             self._kinds[prefix] = kind
 
     def release(self, prefix: str) -> None:
-        """A custom resource went away."""
+        """Removes a custom resource."""
         self._kinds.pop(prefix, None)
         self._collections.pop(prefix, None)
         self.cache.forget(prefix)
@@ -79,7 +79,7 @@ class Registry:
         return found
 
     async def read(self, resource: Resource, namespace: str, name: str) -> Entry | None:
-        """The newest version of an object."""
+        """Newest version of an object. Waits until the cache is at the store's revision. None if it does not exist."""
         collection = self.collection(resource)
         if not collection.loaded:
             await collection.ready()
@@ -93,7 +93,7 @@ class Registry:
         return entry
 
     def readable(self, collection: Collection, prefix: str, start: str = "") -> None:
-        """Refuse to show a range of objects of which some cannot be read."""
+        """Raises a 500 if an object in the range is unreadable, because a list must be complete."""
         for key in sorted(collection.unreadable):
             if key.startswith(prefix) and key >= start:
                 stored = "/" + self.config.etcd_prefix.strip("/") + key[len("/registry") :]
@@ -114,7 +114,7 @@ class Registry:
         return self._written(resource, kind, key, value, revision)
 
     async def replace(self, resource: Resource, entry: Entry, obj: Object) -> Entry | None:
-        """Write a new version over `entry`; None if it is no longer the newest. Unchanged: nothing is written."""
+        """Writes a new version if `entry` is the newest one. Otherwise None. An unchanged object is not written."""
         kind = self.kind(resource)
         value = self._encoded(kind, obj)
         if kind.written(entry, value) and not await self.stale(entry):
@@ -128,7 +128,7 @@ class Registry:
         return self._written(resource, kind, entry.key, value, revision)
 
     def _written(self, resource: Resource, kind: StoredKind, key: str, value: bytes, revision: int) -> Entry:
-        """What was just stored: the very entry of the cache where that has heard of it already."""
+        """Entry of the written value: the entry of the cache if the cache already has this revision."""
         collection = self.collection(resource)
         entry = collection.get(key)
         if entry is not None and entry.revision == revision and collection.kind is kind:
@@ -136,13 +136,14 @@ class Registry:
         return kind.entry(key, value, revision)
 
     async def stale(self, entry: Entry) -> bool:
-        """Whether an object, though unchanged, should be written again: its form or its encryption is not today's."""
+        """Whether an unchanged object must be written again, because its storage format or encryption is outdated."""
         if entry.foreign:
             return True
         return self.encrypted is not None and await self.encrypted.stale(entry.key)
 
     async def remove(self, entry: Entry) -> int | None:
-        """Delete `entry`; the deletion's revision, or None if it is no longer the newest version."""
+        """Deletes the object if `entry` is the newest version, and returns the revision of the deletion.
+        Otherwise None."""
         try:
             return await self.store.delete(entry.key, entry.revision)
         except Conflict:
@@ -151,7 +152,7 @@ class Registry:
             raise status.unavailable(str(error)) from None
 
     async def refresh(self, resource: Resource, key: str) -> Entry | None:
-        """After a lost race: the version that won."""
+        """Newest version from the store, after a lost compare-and-swap."""
         held = await self.store.get(key)
         if held is None:
             return None
@@ -211,5 +212,5 @@ class Registry:
 
 
 def stored(resource: Resource) -> bool:
-    """Whether objects of it are kept at all, rather than answered on the spot."""
+    """Whether objects of the resource are stored. Review resources such as TokenReview are not."""
     return "get" in resource.verbs and "create" in resource.verbs
