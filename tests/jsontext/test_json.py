@@ -1,4 +1,4 @@
-"""JSON bodies: what Go reads is read, what it refuses is refused in its words."""
+"""JSON bodies: Go's leniency and Go's error messages."""
 
 from typing import Any
 
@@ -58,11 +58,11 @@ def test_refusals(body: bytes, complaint: str) -> None:
         (b" null ", None),
     ],
 )
-def test_what_go_repairs_is_repaired(body: bytes, value: Any) -> None:
+def test_invalid_text_is_repaired_like_go_does(body: bytes, value: Any) -> None:
     assert json.parse(body) == value
 
 
-def test_duplicate_keys_are_named_without_a_schema() -> None:
+def test_duplicate_keys_are_reported_without_a_schema() -> None:
     value, repeats = json.read_repeats(b'[{"op":"add","op" :"test"},{"a":{"b":1,"b":{"c":1,"c":2}}}]')
     assert repeats.duplicate(value) == [
         'duplicate field "[0].op"',

@@ -1,1 +1,1 @@
-"""JSON text: bytes to values and back, syntax errors in the words of Go, and complaints about single fields."""
+"""JSON text: parsing, encoding, syntax errors in Go's words, and complaints about unknown and duplicate fields."""

@@ -1,6 +1,6 @@
 """Complaints about fields of a document: `unknown field "spec.foo"`, `duplicate field "metadata.name"`.
 
-The cost is linear in the size of the document: a path becomes text only when a complaint names it.
+The cost is linear in the size of the document, because a path becomes text only when a complaint names it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 from kubist.meta.fields import quoted
 
 LIMIT = 100
-"""Complaints about one document."""
+"""Maximum number of complaints about one document."""
 LIMIT_TEXT = 256 << 10
-"""Characters of all complaints about one document."""
+"""Maximum characters of all complaints about one document."""
 
 
 class Place:
-    """A place in a document. Values that repeat a key share the place."""
+    """Position in a document. The values of a duplicate key share one place."""
 
     __slots__ = ("_above", "_inner", "_name", "told")
 
@@ -26,17 +26,17 @@ class Place:
         self._name = name
         self._inner: dict[str | int, Place] = {}
         self.told: tuple[str, ...] = ()
-        """The complaints that were made about this place."""
+        """Complaints already made about this place."""
 
     def at(self, key: str | int) -> Place:
-        """The place of a key of an object, or of an index of a list."""
+        """Place of a key of an object, or of an index of a list."""
         found = self._inner.get(key)
         if found is None:
             found = self._inner[key] = Place(self, f"[{key}]" if isinstance(key, int) else f".{key}")
         return found
 
     def path(self) -> str:
-        """The path as messages show it: `spec.containers[0].name`."""
+        """Path in the form of messages: `spec.containers[0].name`."""
         names = []
         place: Place | None = self
         while place is not None:
@@ -46,7 +46,7 @@ class Place:
 
 
 class Complaints:
-    """Complaints in the order of the text, each once."""
+    """Complaints in the order of the text, without duplicates."""
 
     __slots__ = ("_room", "found")
 
@@ -59,7 +59,7 @@ class Complaints:
         return self._room < 0 or len(self.found) >= LIMIT
 
     def add(self, what: str, place: Place) -> None:
-        """Complain about a field that is `what`: unknown or duplicate."""
+        """Adds a complaint. `what` is "unknown" or "duplicate"."""
         if what in place.told or self.full:
             return
         place.told += (what,)
@@ -69,30 +69,31 @@ class Complaints:
 
 
 class Repeats:
-    """The objects of a parsed text that name a key more than once, with every pair that the text has of them.
+    """Objects of a parsed text with duplicate keys, and all their key-value pairs.
 
-    The objects themselves are plain dicts: the last value of a key counts."""
+    The objects themselves are plain dicts with the last value of each key.
+    """
 
     __slots__ = ("_pairs", "sorted")
 
     def __init__(self) -> None:
         self.sorted: set[int] = set()
-        """The identities of objects that were written again, with sorted keys."""
+        """Identities of objects that were encoded again with sorted keys."""
         self._pairs: dict[int, tuple[dict[str, Any], list[tuple[str, Any]]]] = {}
-        """By the identity of the object, which is kept alive as long as its identity means it."""
+        """Pairs by the identity of the object. The object is kept alive so that its identity stays valid."""
 
     def __bool__(self) -> bool:
         return bool(self._pairs)
 
     def made(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        """The object of these pairs: a hook for the parser."""
+        """Object of these pairs. Used as hook of the parser."""
         value = dict(pairs)
         if len(value) != len(pairs):
             self._pairs[id(value)] = value, pairs
         return value
 
     def pairs(self, value: dict[str, Any]) -> Iterable[tuple[str, Any]]:
-        """Every key and value of an object as the text has them."""
+        """All keys and values of an object, as in the text."""
         known = self._pairs.get(id(value))
         if known is not None:
             return known[1]
@@ -104,7 +105,7 @@ class Repeats:
         return same
 
     def copy_of(self, value: Any) -> Any:
-        """A copy of a value that repeats the same keys."""
+        """Copy of a value with the same duplicate keys."""
         if isinstance(value, dict):
             return self.made([(key, self.copy_of(inner)) for key, inner in self.pairs(value)])
         if isinstance(value, list):
@@ -112,11 +113,11 @@ class Repeats:
         return value
 
     def forget(self, value: Any) -> None:
-        """From now on an object has each key once."""
+        """Drops the duplicate keys of an object."""
         self._pairs.pop(id(value), None)
 
     def forget_all(self, value: Any) -> None:
-        """The same of an object or list and of everything in it."""
+        """Drops the duplicate keys of a value and of everything in it."""
         if isinstance(value, dict):
             self.forget(value)
             for inner in value.values():
@@ -126,7 +127,7 @@ class Repeats:
                 self.forget_all(inner)
 
     def duplicate(self, value: Any) -> list[str]:
-        """A complaint for every key that an object of the value names again."""
+        """Complaints about all duplicate keys in the value."""
         found = Complaints()
         if self._pairs:
             self._find(value, Place(), found)

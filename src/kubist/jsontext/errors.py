@@ -1,7 +1,7 @@
-"""The one error of reading a body, whatever its representation. Verbs turn it into a 400."""
+"""Error of decoding a body, for all representations. The verbs turn it into a 400."""
 
 from __future__ import annotations
 
 
 class DecodeError(Exception):
-    """A body that cannot be read; the text is what the client is told."""
+    """Body that cannot be decoded. The text is the message for the client."""

@@ -1,6 +1,6 @@
-"""JSON bodies: bytes to values and back. Duplicate keys are found, at next to no cost where there are none.
+"""JSON bodies: parsing and encoding. Detection of duplicate keys costs almost nothing if there are none.
 
-Text that orjson refuses but Go accepts (invalid UTF-8, lone surrogates) goes the slow way through `json`.
+Text that orjson rejects but Go accepts (invalid UTF-8, lone surrogates) is parsed by the slower `json`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from kubist.jsontext.complaints import Repeats
 from kubist.jsontext.errors import DecodeError
 
 MAX_DEPTH = 250
-"""Deeper than any object, and within what can be written again."""
+"""Nesting limit: deeper than any object, and within what orjson can encode."""
 
 
 class BeyondRange(DecodeError):
-    """A number that no float can hold."""
+    """Number that does not fit in a float."""
 
 
 NO_KIND = "couldn't get version/kind; json parse error"
@@ -30,7 +30,7 @@ _TYPE_META = (
 
 
 class Literal(float):
-    """A number with the text that spelled it."""
+    """Number with its original text."""
 
     text: str
 
@@ -50,7 +50,7 @@ class Spelled(Literal):
 
 
 def parse(body: bytes) -> Any:
-    """The value of a body. Of duplicate keys the last counts."""
+    """Value of a body. The last of duplicate keys wins."""
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -61,7 +61,7 @@ def parse(body: bytes) -> Any:
 
 
 def read(body: bytes) -> tuple[Any, bool]:
-    """The value of a body, and whether keys of it may be duplicate. If not, they are not."""
+    """Value of a body, and whether it may have duplicate keys. False is certain."""
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -70,22 +70,23 @@ def read(body: bytes) -> tuple[Any, bool]:
 
 
 def read_repeats(body: bytes) -> tuple[Any, Repeats]:
-    """The value of a body, and the objects in it that name a key more than once."""
+    """Value of a body, and its objects with duplicate keys."""
     value, repeats = read(body)
     return parse_repeats(body) if repeats else (value, Repeats())
 
 
 def parse_repeats(body: bytes, number: Callable[[str], Any] | None = None) -> tuple[Any, Repeats]:
-    """The value of a body that may have duplicate keys, and all that they stand for."""
+    """Value of a body that may have duplicate keys, and its objects with duplicate keys."""
     repeats = Repeats()
     return parse_exact(body, number or _finite, repeats.made), repeats
 
 
 def may_repeat(body: bytes, value: Any) -> bool:
-    """Whether the text may hold more keys than its value: never wrong when it says no.
+    """Whether the text may have more keys than its value. False is certain.
 
-    Every key is followed by a colon, and the strings of the text hold as many colons as those of the value,
-    unless one is escaped."""
+    Every key is followed by a colon. The strings of the text have as many colons as those of the value, unless
+    a colon is escaped.
+    """
     if b"\\" in body and b"\\u003a" in body.lower():
         return True
     try:
@@ -97,7 +98,8 @@ def may_repeat(body: bytes, value: Any) -> bool:
 def parse_exact(
     body: bytes, number: Callable[[str], Any] = Literal, pairs: Callable[[list[tuple[str, Any]]], Any] = dict
 ) -> Any:
-    """The slow way: numbers and objects made by the caller, Go's leniency about encoding, Go's messages."""
+    """Slow parser: the caller creates numbers and objects. Accepts the encoding errors that Go accepts, with
+    Go's error messages."""
     text = json_syntax.replace_surrogates(json_syntax.text_of(body))
     try:
         value = json.loads(
@@ -114,7 +116,7 @@ def parse_exact(
 
 
 def check_depth(value: Any) -> None:
-    """Refuse what could be read but not written: orjson stops at about this depth."""
+    """Rejects a value that is too deeply nested for orjson to encode."""
     try:
         orjson.dumps(value, default=float)
     except orjson.JSONEncodeError:
@@ -122,7 +124,7 @@ def check_depth(value: Any) -> None:
 
 
 def type_meta(value: Any) -> tuple[str, str]:
-    """The apiVersion and kind that a body names, empty where it names none."""
+    """apiVersion and kind of a body. Empty if absent."""
     if value is None:
         return "", ""
     if not isinstance(value, dict):
@@ -140,7 +142,7 @@ def type_meta(value: Any) -> tuple[str, str]:
 
 
 def json_type(value: Any) -> str:
-    """The JSON type of a value that is not null."""
+    """JSON type name of a value that is not null."""
     words = {dict: "object", list: "array", str: "string", bool: "bool"}
     return words.get(type(value), "number")
 

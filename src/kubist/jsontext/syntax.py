@@ -1,6 +1,6 @@
-"""What is wrong with a text that is not JSON, in the words of Go's scanner. Only the refusal of a body pays.
+"""JSON syntax errors in the words of Go's scanner. Runs only when a body is rejected.
 
-Also how Go repairs text: each byte that is not UTF-8 and each lone surrogate becomes U+FFFD.
+Also Go's repair of text: each byte that is not UTF-8 and each lone surrogate becomes U+FFFD.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _SCALAR = (
 )
 _ITEMS = re.compile(rb"(?:[ \t\r\n]*%b[ \t\r\n]*,)*+" % _SCALAR)
 _PAIRS = re.compile(rb'(?:[ \t\r\n]*"%b"[ \t\r\n]*:[ \t\r\n]*%b[ \t\r\n]*,)*+' % (_STRING.pattern, _SCALAR))
-"""Simple items that are well formed, with their commas: passed in one step, as bodies may have a million."""
+"""Well-formed simple items with their commas. They are skipped in one step, because a body may have a million."""
 _MAX_DEPTH = 10_000
 _ESCAPED = re.compile("[\udc80-\udcff]")
 
 
 def text_of(data: bytes) -> str:
-    """Bytes as text, readable or not."""
+    """Bytes as text. Invalid UTF-8 becomes U+FFFD."""
     if data.isascii():
         return data.decode()
     try:
@@ -33,7 +33,7 @@ def text_of(data: bytes) -> str:
 
 
 def replace_surrogates(text: str) -> str:
-    """Escapes of surrogates that have no partner, as the character that stands for the unreadable."""
+    """Text with escapes of lone surrogates replaced by U+FFFD."""
     if "\\u" not in text:
         return text
     return re.sub(
@@ -49,11 +49,11 @@ def _mend(match: re.Match[str]) -> str:
 
 
 EXPLAINED = 1 << 18
-"""Up to this many bytes a text is looked through for what is wrong with it; that is slow work."""
+"""Maximum bytes of a text whose syntax error is located, because the search is slow."""
 
 
 def complaint(body: bytes) -> str:
-    """The first syntax error of a text that has one; otherwise it is only too deep."""
+    """First syntax error of a text. Without one, the text is nested too deeply."""
     if len(body) > EXPLAINED:
         return "invalid JSON"
     try:
