@@ -1,4 +1,4 @@
-"""Values for property tests: arbitrary JSON, and JSON that nearly fits a schema."""
+"""Hypothesis strategies: arbitrary JSON, and JSON that nearly fits a schema."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TYPES = {"string": TEXT, "boolean": st.booleans()}
 
 @st.composite
 def fitting(draw: st.DrawFn, schema: Schema, depth: int = 0) -> Any:
-    """A value of the schema, with few of its fields."""
+    """Value of the schema with few of its fields."""
     if schema.format in _FORMATS:
         return draw(_FORMATS[schema.format])
     if schema.type in _TYPES:
@@ -60,7 +60,7 @@ def fitting(draw: st.DrawFn, schema: Schema, depth: int = 0) -> Any:
 
 @st.composite
 def nearly_fitting(draw: st.DrawFn, schema: Schema) -> Any:
-    """A fitting value in which something is replaced by arbitrary JSON."""
+    """Value of the schema with a part replaced by arbitrary JSON."""
     value = draw(fitting(schema))
     at: Any = value
     while isinstance(at, dict) and at:

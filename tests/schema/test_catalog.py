@@ -1,4 +1,4 @@
-"""The catalog: every type is there, complete, and cheap to open."""
+"""Catalog: all types are complete and load lazily."""
 
 import subprocess
 import sys
@@ -46,7 +46,7 @@ def test_every_type_can_be_built() -> None:
             assert field.schema.type
 
 
-def test_fields_say_what_patches_need() -> None:
+def test_fields_have_patch_strategies_and_merge_keys() -> None:
     containers = catalog.by_name("io.k8s.api.core.v1.PodSpec").fields["containers"].schema
     assert (containers.list_type, containers.map_keys) == ("map", ("name",))
     assert (containers.merge_key, containers.patch_strategies) == ("name", ("merge",))
@@ -63,7 +63,7 @@ def test_inlined_structs_are_fields_in_json_and_messages_in_protobuf() -> None:
     assert [(embed.name, embed.number) for embed in volume.embeds] == [("VolumeSource", 2)]
 
 
-def test_openapi_definitions_come_back_from_the_nodes() -> None:
+def test_openapi_schemas_round_trip_through_nodes() -> None:
     port = openapi.definition(catalog.by_name("io.k8s.api.core.v1.ServicePort"))
     assert port["required"] == ["port"]
     assert port["properties"]["protocol"] == {
@@ -78,7 +78,7 @@ def test_openapi_definitions_come_back_from_the_nodes() -> None:
     assert pod["x-kubernetes-group-version-kind"] == [{"group": "", "kind": "Pod", "version": "v1"}]
 
 
-def test_import_does_not_open_the_catalog() -> None:
+def test_import_does_not_load_the_catalog() -> None:
     code = "import kubist.schema.strict, kubist.schema.catalog as c; print(c._data.cache_info().misses)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "0"

@@ -1,4 +1,4 @@
-"""Decoding: what goes in comes out as the reference gives it back."""
+"""Decoding: the result is the object that the reference returns."""
 
 from typing import Any
 
@@ -189,7 +189,7 @@ CANONICAL: list[tuple[str, str, Any, Any]] = [
 @pytest.mark.parametrize(
     ("kind", "value", "expected"), [c[1:] for c in CANONICAL], ids=[c[0] for c in CANONICAL]
 )
-def test_object_is_canonical(kind: str, value: Any, expected: Any) -> None:
+def test_decoded_object_is_canonical(kind: str, value: Any, expected: Any) -> None:
     got = given(kind, value)
     assert got == expected
     assert list(got) == list(expected)
@@ -259,13 +259,13 @@ REFUSED: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("kind", "value", "complaint"), REFUSED)
-def test_wrong_type_is_refused_with_its_place(kind: str, value: Any, complaint: str) -> None:
+def test_wrong_type_is_rejected_with_its_path(kind: str, value: Any, complaint: str) -> None:
     with pytest.raises(DecodeError) as error:
         given(kind, value)
     assert str(error.value) == complaint
 
 
-def test_deep_schemas_are_refused_not_crashed_on() -> None:
+def test_deep_schemas_are_rejected() -> None:
     deep: dict[str, Any] = {}
     for _ in range(5000):
         deep = {"not": deep}

@@ -34,7 +34,7 @@ def schemas(names: list[str]) -> st.SearchStrategy[Schema]:
 
 @FAST
 @given(st.data())
-def test_any_json_decodes_or_is_refused(data: st.DataObject) -> None:
+def test_any_json_decodes_or_is_rejected(data: st.DataObject) -> None:
     schema = data.draw(schemas(KINDS))
     value = data.draw(nearly_fitting(schema) | JSON)
     with contextlib.suppress(DecodeError):
@@ -61,7 +61,7 @@ def test_canonical_objects_survive_protobuf(data: st.DataObject) -> None:
 
 
 def without_empties(value: Any) -> Any:
-    """Only JSON tells an empty list from null, where the type writes both."""
+    """Object without empty lists, because only JSON distinguishes them from null."""
     if isinstance(value, dict):
         return {key: without_empties(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Empty lists and maps: found where they were sent, put back for rules that ask, never stored."""
+"""Empty lists and maps: detected in the body, visible to validation rules, never stored."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def pod(**spec: Any) -> Object:
     return {"metadata": {"name": "p"}, "spec": {"containers": [CONTAINER], **spec}}
 
 
-def test_decoding_says_that_it_dropped_something() -> None:
+def test_decoding_flags_dropped_empty_values() -> None:
     assert decode_body(POD, b'{"spec":{"containers":[{"args":[]}]}}').dropped is not None
     assert decode_body(POD, b'{"spec":{"containers":[{"args":["a"]}],"nodeSelector":null}}').dropped is None
 
 
-def test_what_is_dropped_has_a_path() -> None:
+def test_dropped_empty_values_have_paths() -> None:
     value = {"metadata": {"labels": {}}, "spec": {"containers": [{"args": [], "env": [{}]}], "overhead": {}}}
     found = {".".join(map(str, path)) for path in dropped(POD, value)}
     assert found == {"metadata.labels", "spec.containers.0.args", "spec.overhead"}
 
 
 @pytest.mark.parametrize(("new", "kept"), [(True, {"overhead": {}, "nodeSelector": None}), (False, {})])
-def test_only_what_rules_ask_for_is_put_back(new: bool, kept: Object) -> None:
+def test_only_validated_empty_values_are_put_back(new: bool, kept: Object) -> None:
     sent = pod(overhead={}, nodeSelector={})
     obj = pod()
     empties = Empties(POD, sent, new=new)
@@ -42,7 +42,7 @@ def test_only_what_rules_ask_for_is_put_back(new: bool, kept: Object) -> None:
     assert obj == pod()
 
 
-def test_what_has_been_filled_in_is_left_alone() -> None:
+def test_filled_in_values_are_not_replaced_by_empty_ones() -> None:
     obj = pod(overhead={"cpu": "1"})
     empties = Empties(POD, pod(overhead={}), new=True)
     empties.put(obj)
@@ -50,7 +50,7 @@ def test_what_has_been_filled_in_is_left_alone() -> None:
     assert obj == pod(overhead={"cpu": "1"})
 
 
-def test_an_empty_overhead_is_an_overhead(client: Client, namespace: str) -> None:
+def test_empty_overhead_counts_as_set(client: Client, namespace: str) -> None:
     pods = f"/api/v1/namespaces/{namespace}/pods"
     assert client.ask("POST", pods, pod(overhead={})).status == 403
     client.post(pods, pod(nodeSelector={}, tolerations=[]))
@@ -70,7 +70,7 @@ def test_an_empty_overhead_is_an_overhead(client: Client, namespace: str) -> Non
         ),
     ],
 )  # fmt: skip
-def test_an_empty_list_where_none_may_be_is_refused(
+def test_empty_list_in_a_forbidden_field_is_rejected(
     client: Client, namespace: str, spec: Object, field: str
 ) -> None:
     answer = client.ask("POST", f"/api/v1/namespaces/{namespace}/pods", pod(**spec))
@@ -88,7 +88,7 @@ def test_an_empty_list_where_none_may_be_is_refused(
         ({"resources": {}, "env": [], "volumeMounts": []}, ""),
     ],
 )
-def test_an_ephemeral_container_may_not_even_have_an_empty_list_of_what_is_not_for_it(
+def test_empty_list_in_a_forbidden_ephemeral_container_field_is_rejected(
     client: Client, namespace: str, given: Object, field: str
 ) -> None:
     path = f"/api/v1/namespaces/{namespace}/pods"
@@ -104,9 +104,7 @@ def test_an_ephemeral_container_may_not_even_have_an_empty_list_of_what_is_not_f
     ]
 
 
-def test_scaling_rules_need_policies_unless_they_are_left_to_the_server(
-    client: Client, namespace: str
-) -> None:
+def test_empty_scaling_policies_are_rejected_unless_absent(client: Client, namespace: str) -> None:
     path = f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers"
     spec: Object = {
         "maxReplicas": 3,
@@ -119,7 +117,7 @@ def test_scaling_rules_need_policies_unless_they_are_left_to_the_server(
     assert len(made["spec"]["behavior"]["scaleUp"]["policies"]) == 2
 
 
-def test_generation_of_a_policy_counts_what_was_sent_empty(client: Client, namespace: str) -> None:
+def test_generation_counts_sent_empty_fields_like_the_reference(client: Client, namespace: str) -> None:
     path = f"/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"
     policy: Object = {"metadata": {"name": "n"}, "spec": {"podSelector": {}}}
     client.post(path, policy)
@@ -139,7 +137,7 @@ def test_generation_of_a_policy_counts_what_was_sent_empty(client: Client, names
     assert client.put(f"{deployments}/d", made)["metadata"]["generation"] == 1
 
 
-def test_what_can_be_allocated_of_a_node_is_its_capacity_but_not_owned(client: Client) -> None:
+def test_node_allocatable_defaults_to_capacity_without_an_owner(client: Client) -> None:
     path = "/api/v1/nodes/empties"
     client.post("/api/v1/nodes", {"metadata": {"name": "empties", "labels": {"a": "b"}}})
     sent = {"status": {"capacity": {"cpu": "2"}, "allocatable": {}}}

@@ -45,7 +45,7 @@ def test_host_fields_of_a_pod_are_in_its_security_context() -> None:
     assert (shown["SecurityContext"]["HostNetwork"], shown["SecurityContext"]["RunAsUser"]) == (True, 1)
 
 
-def test_schemas_that_may_be_something_else() -> None:
+def test_schema_unions_have_their_internal_form() -> None:
     shown = internal_form(
         "apiextensions.JSONSchemaProps", {"items": {"type": "string"}, "additionalProperties": False}
     )
@@ -54,7 +54,7 @@ def test_schemas_that_may_be_something_else() -> None:
     assert shown["AdditionalProperties"] == {"Allows": False, "Schema": None}
 
 
-def test_very_large_values_stay_as_they_are() -> None:
+def test_very_large_values_are_not_converted() -> None:
     value = {"properties": {f"p{index}": {} for index in range(MOST_OBJECTS + 1)}}
     assert internal_form("apiextensions.JSONSchemaProps", value) is value
 

@@ -1,4 +1,4 @@
-"""The first error of a document: the one that a decoder which follows the text reports."""
+"""First error of a document, in the order of the text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ IMAGE = "json: cannot unmarshal number into Go struct field Container.spec.conta
         (b'{"spec":{"restartPolicy":1},"metadata":{"name":"x","name":1}}', POLICY),
     ],
 )
-def test_error_that_the_text_leads_to(body: bytes, message: str) -> None:
+def test_first_error_follows_the_text(body: bytes, message: str) -> None:
     with pytest.raises(DecodeError) as raised:
         decode_body(schema_for("", "v1", "Pod"), body)
     assert str(raised.value).endswith(message)

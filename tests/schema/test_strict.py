@@ -1,4 +1,4 @@
-"""Strict reading: unknown and duplicate fields are named; the text of numbers counts."""
+"""Strict decoding: unknown and duplicate fields are reported, and the text of numbers is kept."""
 
 import pytest
 
@@ -11,7 +11,7 @@ CONFIG_MAP = schema_for("", "v1", "ConfigMap")
 DEPLOYMENT = schema_for("apps", "v1", "Deployment")
 
 
-def test_unknown_fields_are_dropped_and_named_in_order() -> None:
+def test_unknown_fields_are_dropped_and_reported_in_order() -> None:
     body = b'{"zzz":1,"spec":{"containers":[{"name":"a","imagee":"x"}],"Volumes":[]},"metadata":{"foo":{}}}'
     decoded = decode_body(POD, body)
     assert decoded.complaints == [
@@ -24,7 +24,7 @@ def test_unknown_fields_are_dropped_and_named_in_order() -> None:
     assert decode_value(POD, {"zzz": 1}).complaints == ['unknown field "zzz"']
 
 
-def test_duplicate_fields_are_named_and_the_last_counts() -> None:
+def test_duplicate_fields_are_reported_and_the_last_wins() -> None:
     body = b'{"metadata":{"name":"a","name" : "b"},"data":{"k":"1","k":"2"}}'
     decoded = decode_body(CONFIG_MAP, body)
     assert decoded.complaints == ['duplicate field "metadata.name"', 'duplicate field "data.k"']
@@ -43,11 +43,11 @@ def test_duplicates_hidden_by_escapes_are_found() -> None:
     assert decoded.complaints == ['duplicate field "data.k"']
 
 
-def test_colons_in_text_are_no_duplicates() -> None:
+def test_colons_in_strings_are_not_duplicates() -> None:
     assert decode_body(CONFIG_MAP, b'{ "data" : { "a" : "x:y \\": z" , "b:" : ": :" } }').complaints == []
 
 
-def test_no_more_than_a_hundred_complaints() -> None:
+def test_complaints_are_limited_to_one_hundred() -> None:
     body = b"{" + b",".join(b'"f%d":1' % index for index in range(300)) + b"}"
     assert len(decode_body(CONFIG_MAP, body).complaints) == 100
 
@@ -59,7 +59,7 @@ def test_quantities_keep_the_text_of_numbers() -> None:
 
 
 @pytest.mark.parametrize("text", ["80.0", "3e1", "99999999999999999999", "1.0"])
-def test_numbers_that_are_not_integers_are_refused_in_their_own_spelling(text: str) -> None:
+def test_non_integer_number_is_rejected_with_its_text(text: str) -> None:
     with pytest.raises(DecodeError) as error:
         decode_body(DEPLOYMENT, f'{{"spec":{{"replicas":{text}}}}}'.encode())
     assert f"cannot unmarshal number {text} into Go struct field DeploymentSpec.spec.replicas" in str(
@@ -67,7 +67,7 @@ def test_numbers_that_are_not_integers_are_refused_in_their_own_spelling(text: s
     )
 
 
-def test_raw_numbers_survive_the_exact_way() -> None:
+def test_raw_numbers_survive_exact_decoding() -> None:
     body = b'{"data":{"x":1.5,"y":[2.0]},"revision":1,"revision":2}'
     decoded = decode_body(schema_for("apps", "v1", "ControllerRevision"), body)
     assert decoded.object["data"] == {"x": 1.5, "y": [2.0]}

@@ -14,7 +14,7 @@ def struct(fields: dict[str, Schema], **options: Any) -> Schema:
 STRING = Schema("string")
 
 
-def test_unknown_fields_are_pruned_and_named() -> None:
+def test_unknown_fields_are_pruned_and_reported() -> None:
     schema = struct({"spec": struct({"a": STRING, "list": Schema("list", items=struct({"b": STRING}))})})
     value = {
         "apiVersion": "x/v1",
@@ -42,7 +42,7 @@ def test_embedded_resources_keep_their_metadata() -> None:
     assert value == {"template": {"kind": "Pod", "metadata": {"name": "x"}, "spec": {}}}
 
 
-def test_maps_take_any_key() -> None:
+def test_maps_accept_any_key() -> None:
     schema = struct({"by": Schema("map", items=struct({"a": STRING}))})
     value = {"by": {"x": {"a": "1", "b": "2"}}}
     assert prune(schema, value) == ["by.x.b"]
@@ -66,7 +66,7 @@ def test_defaults_fill_absent_fields_and_forbidden_nulls() -> None:
     assert value == {"a": "x", "n": None, "deep": {"b": 3}, "list": [{"c": True}], "by": {"k": "y"}}
 
 
-def test_nulls_without_default_go_unless_nullable() -> None:
+def test_nulls_without_default_are_dropped_unless_nullable() -> None:
     schema = struct({"a": STRING, "b": Schema("string", nullable=True), "c": Schema("string", default="x")})
     value = {"a": None, "b": None, "c": None, "unknown": None}
     drop_nulls(schema, value)

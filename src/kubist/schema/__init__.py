@@ -1,1 +1,1 @@
-"""One schema tree for everything that must know fields: decoding, defaults, patches, protobuf, OpenAPI."""
+"""Schema tree of all types, for decoding, defaulting, patches, protobuf and OpenAPI."""

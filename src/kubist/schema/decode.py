@@ -1,7 +1,9 @@
-"""Decoding: a parsed value becomes the object as the reference would give it back, or a `DecodeError`.
+"""Decoder: turns a parsed value into the canonical object that the reference would return, or raises
+`DecodeError`.
 
-Each struct is compiled to a function on first use: fields in declared order, empties dropped, zeros kept
-where the type keeps them, quantities and times canonical. `schema/strict.py` names the unknown fields.
+Each struct is compiled to a Python function on first use. Fields are in declared order, empty values are
+dropped, zero values are kept if the type keeps them, quantities and times are canonical. `schema/strict.py`
+reports unknown fields.
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ from kubist.schema.node import Field, Schema
 
 _compiled: dict[str, Convert] = {}
 _compiled_lists: dict[str, Convert] = {}
-"""By OpenAPI name: nodes of one name share their fields. One of a struct alone, one of a list of them."""
+"""Compiled decoders by OpenAPI name, for a struct and for a list of structs. Nodes of one name share their fields."""
 
 
 class Mistyped(DecodeError):
-    """A value that is not of the type of its field."""
+    """Value of the wrong type for its field."""
 
     def __init__(self, error: WrongType) -> None:
         super().__init__(str(error))
@@ -27,7 +29,7 @@ class Mistyped(DecodeError):
 
 
 def restored(error: DecodeError) -> str:
-    """A decoding error in the words of the converter that reads values which never were JSON."""
+    """Decoding error in the words of the reference's converter for unstructured values, which were never JSON."""
     if isinstance(error, Mistyped):
         return error.error.restored()
     message = str(error)
@@ -35,10 +37,12 @@ def restored(error: DecodeError) -> str:
 
 
 def decode(schema: Schema, value: Any, flags: Flags | None = None) -> Any:
-    """The canonical object of a value, parts of which it takes over. A custom resource stays as it is.
+    """Canonical object of a value. The result shares parts with it. A custom resource is returned unchanged.
 
-    `flags` collects what was met on the way: `UNKNOWN` fields, `INEXACT` numbers whose text matters, and if it
-    holds `KEEP_EMPTY`, the `EMPTY` lists that are kept although storing makes them null; `DROPPED` ones are not."""
+    `flags` collects findings: `UNKNOWN` fields and `INEXACT` numbers whose text matters. If it contains
+    `KEEP_EMPTY`, lists that storage turns into null are kept and flagged `EMPTY`. `DROPPED` flags empty values
+    that are not kept.
+    """
     if not schema.name:
         return value
     try:
@@ -50,7 +54,7 @@ def decode(schema: Schema, value: Any, flags: Flags | None = None) -> Any:
 
 
 def converter(schema: Schema) -> Convert:
-    """The function that decodes a struct of the catalog; compiled when first called."""
+    """Decoder of a struct of the catalog. Compiled on first use."""
     found = _compiled.get(schema.name)
     return found if found is not None else compile_struct(schema)
 
@@ -62,7 +66,7 @@ def compile_struct(schema: Schema) -> Convert:
 
 
 def list_converter(schema: Schema) -> Convert:
-    """The function that decodes a list of structs, without a call for each."""
+    """Decoder of a list of structs. It needs no function call per item."""
     found = _compiled_lists.get(schema.name)
     if found is None:
         source = _Source(schema)
@@ -71,8 +75,10 @@ def list_converter(schema: Schema) -> Convert:
 
 
 class _Source:
-    """The source of one struct's function. It reads `v` and builds `o`; `n` counts the known fields met, `k`
-    is the field at hand, which an error needs on its way up."""
+    """Source code of the decoder of one struct.
+
+    It reads `v` and builds `o`. `n` counts the known fields. `k` is the current field, for error messages.
+    """
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -84,7 +90,7 @@ class _Source:
             "emptied": _emptied,
         }
         self.keeps_empty = not schema.name.startswith("io.k8s.api.")
-        """Objects stored as protobuf lose the difference between an empty list and none."""
+        """Whether empty lists are kept. Objects stored as protobuf do not distinguish an empty list from none."""
 
     def compiled(self, name: str, lines: list[str]) -> Convert:
         exec(compile("\n".join(lines), f"<{name} {self.schema.name}>", "exec"), self.namespace)
@@ -154,7 +160,7 @@ class _Source:
         return [f"k = {error_key}", f"o[{key}] = {call}"]
 
     def _absent(self, field: Field) -> str:
-        """What is written for a field that is not there; empty if nothing is."""
+        """Expression for an absent field. Empty if the field is omitted."""
         schema = field.schema
         if field.omit_zero or (field.omit_empty and (field.pointer or not _is_struct(schema))):
             return ""
@@ -180,7 +186,7 @@ class _Source:
         return f"{self._name(leaf(schema, go_type, converter))}(x, c)"
 
     def _other(self, form: str, schema: Schema, compiled: Callable[[Schema], Convert]) -> str:
-        """The name of another struct's function, which compiles itself when it is first called."""
+        """Name of the decoder of another struct, which is compiled on its first call."""
         name = f"{form}_" + "".join(char if char.isalnum() else "_" for char in schema.name)
         if name not in self.namespace:
 
@@ -219,14 +225,15 @@ _ZEROS = {
 
 
 def _is_struct(schema: Schema) -> bool:
-    """Go has no empty struct to leave out; that includes the structs that JSON writes as something else."""
+    """Whether Go has a struct here, which omitempty never omits. Includes structs with another JSON form, such
+    as times."""
     return schema.type == "struct" or (
         schema.format in ("quantity", "time", "microtime", "int-or-string", "raw", "json")
     )
 
 
 def _has_zeros(schema: Schema) -> bool:
-    """Whether the zero value of a struct is more than `{}`."""
+    """Whether the zero value of a struct has fields."""
     return any(
         not field.omit_zero and not (field.omit_empty and (field.pointer or not _is_struct(field.schema)))
         for field in schema.fields.values()
@@ -260,7 +267,7 @@ _GO_SCALARS = {"boolean": "bool", "string": "string", "number": "float64"}
 
 
 def go_type(schema: Schema) -> str:
-    """How messages about a wrong type spell this one."""
+    """Go type name in messages about wrong types."""
     if schema.go_type:
         return schema.go_type
     if schema.type == "list":

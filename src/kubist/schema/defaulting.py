@@ -1,6 +1,6 @@
-"""Defaults of custom resources, which are in their schema. Those of built-in kinds are code in `kinds/`.
+"""Defaults of custom resources, from their schema. Defaults of built-in kinds are code in `kinds/`.
 
-A null that the schema forbids counts as absent: it takes the default, or goes.
+A null in a field that is not nullable counts as absent: it is replaced by the default or removed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Fill = Callable[[Any], None]
 
 
 def compile_defaults(schema: Schema | None) -> Fill | None:
-    """How values of a structural schema get their defaults; None if there are none anywhere in it."""
+    """Function that fills in the defaults of a structural schema. None if the schema has no defaults."""
     if schema is None:
         return None
     fields = {name: field.schema for name, field in schema.fields.items()}
@@ -50,7 +50,7 @@ def compile_defaults(schema: Schema | None) -> Fill | None:
 
 
 def _fill_each(schema: Schema, fill: Fill | None, values: Any, places: Iterable[Any]) -> None:
-    """The same for all elements of a list, or values of a map, at the places named."""
+    """Fills in defaults for the given elements of a list or values of a map."""
     for place in places:
         if _forbidden(schema, values[place]):
             values[place] = _default(schema)
@@ -59,7 +59,7 @@ def _fill_each(schema: Schema, fill: Fill | None, values: Any, places: Iterable[
 
 
 def drop_nulls(schema: Schema | None, value: Any) -> None:
-    """Remove the nulls of fields that are not nullable and have no default, in place."""
+    """Removes nulls of fields that are not nullable and have no default, in place."""
     if isinstance(value, dict):
         for key in list(value):
             inner = _field(schema, key) if schema is not None else None

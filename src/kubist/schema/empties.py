@@ -1,6 +1,7 @@
-"""Empty lists and maps that were sent where an object is written without them, and where that makes a difference.
+"""Empty lists and maps that a client sent in fields that are omitted when empty.
 
-Decoding drops them, as storing would. A typed server drops them later: a few of its rules look at what was sent.
+Decoding drops them, as storing would. The reference drops them later, and a few of its validation rules see
+them.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ MEANT: dict[str, tuple[str, ...]] = {
         )
     },
 }
-"""Fields below a type of which a rule asks whether they were given, not whether they hold anything."""
+"""Fields by type for which a validation rule checks whether the field was sent, not whether it has content."""
 MEANT_OF_NEW = {**MEANT, _POD_SPEC: ("overhead", "resources.claims")}
 
 
 def dropped(schema: Schema, value: Any, path: Path = ()) -> Iterator[Path]:
-    """Where a value holds something empty that decoding drops."""
+    """Paths of empty values that decoding drops."""
     if schema.type == "struct" and isinstance(value, dict):
         for name, field in schema.fields.items():
             item = value.get(name)
@@ -54,7 +55,7 @@ def dropped(schema: Schema, value: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def meant(schema: Schema, value: Any, fields: dict[str, tuple[str, ...]], path: Path = ()) -> Iterator[Path]:
-    """Those of them that make a difference."""
+    """Paths of dropped empty values that a validation rule checks."""
     if schema.type == "struct" and isinstance(value, dict):
         for names in fields.get(schema.name, ()):
             inner: Any = value
@@ -71,7 +72,7 @@ def meant(schema: Schema, value: Any, fields: dict[str, tuple[str, ...]], path: 
 
 
 class Empties:
-    """What of a document was sent empty. It is put back where a rule asks for it, until the object is stored."""
+    """Empty values that a client sent. They are put back for validation rules, until the object is stored."""
 
     def __init__(self, schema: Schema, value: Object, *, new: bool) -> None:
         self.schema = schema
@@ -79,7 +80,7 @@ class Empties:
         self.paths = list(meant(schema, value, MEANT_OF_NEW if new else MEANT))
 
     def within(self, fields: tuple[str, ...], obj: Object) -> bool:
-        """Whether anything was in these fields of the object that has not been filled in since."""
+        """Whether the client sent an empty value in these fields that has not been filled in since."""
         for path in dropped(self.schema, self.value):
             if path[0] in fields:
                 inner = parent(obj, path)
@@ -88,7 +89,7 @@ class Empties:
         return False
 
     def put(self, obj: Object) -> None:
-        """Give the object back what was sent, as far as it is still about the same things."""
+        """Puts the empty values back into the object, if their parents still exist."""
         for path in self.paths:
             inner, sent = parent(obj, path), parent(self.value, path)
             if isinstance(inner, dict) and isinstance(sent, dict):
@@ -97,8 +98,11 @@ class Empties:
     def reworded(
         self, errors: list[FieldError], obj: Object, validate: Callable[[Object], list[FieldError]]
     ) -> list[FieldError]:
-        """The errors of an object in the words of a validation that sees everything that was sent empty. They are
-        the same errors: one that asks whether something was given is not changed by this."""
+        """Errors with the messages of a validation that sees all empty values.
+
+        The new messages are used only if reasons and fields are the same, so rules about sent fields give the
+        same result.
+        """
         sent = deepcopy(obj)
         for path in dropped(self.schema, self.value):
             inner, given = parent(sent, path), parent(self.value, path)
@@ -111,7 +115,7 @@ class Empties:
         return again if same else errors
 
     def take(self, obj: Object) -> None:
-        """Leave out again what is still empty."""
+        """Removes the values that are still empty."""
         for path in self.paths:
             inner = parent(obj, path)
             if isinstance(inner, dict) and not inner.get(str(path[-1]), True):
@@ -119,7 +123,7 @@ class Empties:
 
 
 def parent(value: Any, path: Path) -> Any:
-    """What holds the last step of a path, if the rest of it is there."""
+    """Container of the last step of a path. None if the path does not exist."""
     for step in path[:-1]:
         if isinstance(value, dict):
             value = value.get(step)

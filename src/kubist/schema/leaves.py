@@ -1,6 +1,6 @@
-"""Values that are not structs: how each is checked and brought to its canonical form.
+"""Values that are not structs: type check and canonical form.
 
-A `Convert` takes a value (null included) and the flags of the decoding; null gives the zero value.
+A `Convert` takes a value, which may be null, and the flags of the decoding. Null becomes the zero value.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ _CONVERTED = {
 
 
 class WrongType(Exception):
-    """A value of the wrong type, gathering on its way up the fields in which it stands."""
+    """Value of the wrong type. On its way up it collects the path of fields."""
 
     def __init__(self, value: Any, go_type: str, *, struct: bool = False, own: bool = False) -> None:
-        """`struct`: what is wanted is one. `own`: it is of a type that reads its JSON by itself."""
+        """`struct`: the expected type is a struct. `own`: the expected type has its own UnmarshalJSON in Go."""
         word = _WORDS.get(type(value), "number")
         self.source = _KINDS.get(type(value), "float64")
         self.wanted = "struct" if struct else ""
@@ -73,7 +73,7 @@ class WrongType(Exception):
             self.path.append(field)
 
     def restored(self) -> str:
-        """The same in the words of a strategic merge patch, whose result never was JSON."""
+        """Message for a strategic merge patch, whose result was never JSON."""
         go, source = self.go_type, self.source
         if self.own:
             return f"json: cannot unmarshal {self.word} into Go value of type {go}"
@@ -92,7 +92,7 @@ class WrongType(Exception):
 
 
 def leaf(schema: Schema, go_type: Callable[[Schema], str], struct: Callable[[Schema], Convert]) -> Convert:
-    """How to decode a value whose schema is not a struct nor a list or map of structs."""
+    """Decoder for a schema that is not a struct, nor a list or map of structs."""
     if schema.type in ("list", "map"):
         assert schema.items is not None
         if schema.items.type == "string" and not schema.items.format:
@@ -157,7 +157,7 @@ def _map_of(inner: Convert, go: str, value: Any, flags: Flags) -> Any:
 
 
 def _or_zero(zero: Any, inner: Convert, value: Any, flags: Flags) -> Any:
-    """Null inside a map or list is lost where the object is stored as protobuf."""
+    """Replaces null inside a map or list by its zero value, because protobuf storage loses it."""
     return copy(zero) if value is None else inner(value, flags)
 
 
@@ -194,14 +194,14 @@ def _number(value: Any, _flags: Flags) -> Any:
 
 
 class SetText(str):
-    """An empty text that counts as set: of an IntOrString in protobuf whose unused integer is not zero."""
+    """Empty string that counts as set: an IntOrString in protobuf with a nonzero unused integer."""
 
     def __bool__(self) -> bool:
         return True
 
 
 class SetInteger(int):
-    """A zero that counts as set: of an IntOrString in protobuf whose unused text is not empty."""
+    """Zero that counts as set: an IntOrString in protobuf with a nonempty unused string."""
 
     def __bool__(self) -> bool:
         return True
@@ -277,7 +277,7 @@ _QUANTUMS = re.compile(r"(?:[A-Za-z0-9+/]{4})*")
 
 
 def _base64(text: str) -> bytes:
-    """Base64 with line breaks; the refusal says where, counting them."""
+    """Bytes of base64 with line breaks. The error message has the position, with line breaks counted."""
     plain = text.translate(_LINE_BREAKS)
     try:
         return binascii.a2b_base64(plain, strict_mode=True)

@@ -1,8 +1,9 @@
-"""The error of a document that cannot be decoded, as a decoder that follows the text reports it.
+"""First decoding error of a document, in the order of the text, as the reference reports it.
 
-Decoding visits the fields of a struct in declared order, which finds any error, not the first one. The reference
-follows the text. A value of the wrong type does not stop it: the first one is reported at the end. A type that reads
-its own JSON, such as a quantity or a time, stops it at once, so its error wins over earlier ones of other types.
+The decoder visits the fields of a struct in declared order, so it finds any error, not the first one. The
+reference follows the text. A value of the wrong type does not stop it: the first one is reported at the end. A
+type with its own UnmarshalJSON, such as a quantity or a time, stops it at once, so its error wins over earlier
+ones of other types.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from kubist.schema.node import Field, Schema
 
 
 def first_mistake(schema: Schema, value: Any, repeats: Repeats | None = None) -> DecodeError | None:
-    """The error that the text of a value leads to, or None. `repeats` has the objects that name a key twice."""
+    """Error that the reference reports for a value. None if there is none. `repeats` has the objects with
+    duplicate keys."""
     walk = _Walk(repeats or Repeats())
     try:
         walk.visit(schema, value)
@@ -35,7 +37,7 @@ class _Walk:
         self.repeats = repeats
         self.first: DecodeError | None = None
         self.inside: list[tuple[str, str]] = []
-        """Fields on the way to the value, with the names of their structs."""
+        """Fields on the path to the value, with the names of their structs."""
 
     def visit(self, schema: Schema, value: Any) -> None:
         if schema.type == "struct" and isinstance(value, dict):

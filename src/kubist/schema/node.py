@@ -1,7 +1,7 @@
-"""The one schema tree. Decoding, pruning, defaulting, patches, apply, protobuf and OpenAPI walk these nodes.
+"""Nodes of the schema tree. Decoding, pruning, defaulting, patches, apply, protobuf and OpenAPI use them.
 
-Built-in kinds get theirs from the catalog (`schema/catalog.py`), custom resources from their definition.
-Nodes are immutable once built and shared between servers; structs are built on first use.
+Built-in kinds get their nodes from the catalog (`schema/catalog.py`), custom resources from their CRD. Nodes
+are immutable and shared between servers. Structs are built on first use.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 Type = Literal["struct", "map", "list", "string", "integer", "number", "boolean", "any"]
-"""`struct` has named fields, `map` arbitrary string keys, `any` is arbitrary JSON that nothing looks into."""
+"""`struct` has named fields, `map` has arbitrary string keys, `any` is arbitrary JSON without a schema."""
 
 UNSET: Any = type("Unset", (), {"__repr__": lambda _self: "UNSET", "__bool__": lambda _self: False})()
-"""No default: distinct from a default of null."""
+"""Marker for no default, which differs from a default of null."""
 
 
 class Schema:
-    """What one value may be. For a list `items` is the element, for a map the value."""
+    """Type of one value. `items` is the element of a list or the value of a map."""
 
     __slots__ = (
         "_fields",
@@ -70,12 +70,15 @@ class Schema:
     ) -> None:
         self.type = type
         self.name = name
-        """The OpenAPI name of a type of the catalog (`io.k8s.api.core.v1.Pod`), else empty. Nodes of one name
-        share their fields; they differ in what the referring field says (default, merge key)."""
+        """OpenAPI name of a type of the catalog (`io.k8s.api.core.v1.Pod`). Empty for other types.
+
+        Nodes of one name share their fields. They may differ in properties of the referring field (default,
+        merge key).
+        """
         self.format = format
-        """int32, int64, double; byte (base64), time, microtime, quantity, int-or-string, fields-v1, raw
-        (RawExtension: any JSON, kept as sent), json, schema-or-array, schema-or-bool, schema-or-strings
-        (parts of a definition's schema); what OpenAPI calls a format for custom resources."""
+        """Format: int32, int64, double; byte (base64), time, microtime, quantity, int-or-string, fields-v1, raw
+        (RawExtension: any JSON, kept as sent), json, schema-or-array, schema-or-bool, schema-or-strings (parts
+        of a CRD's schema). For custom resources the OpenAPI format."""
         self._fields = fields
         self.items = items
         self.list_type = list_type
@@ -83,7 +86,7 @@ class Schema:
         self.map_type = map_type
         self.merge_key = merge_key
         self.patch_strategies = patch_strategies
-        """Of strategic merge patch: merge, replace, retainKeys."""
+        """Strategies of strategic merge patch: merge, replace, retainKeys."""
         self.default = default
         self.enum = enum
         self.nullable = nullable
@@ -91,18 +94,18 @@ class Schema:
         self.embedded_resource = embedded_resource
         self.int_or_string = int_or_string
         self.additional = additional
-        """A struct that also takes other keys, each an `items` (custom resources only)."""
+        """Whether a struct also accepts other keys with values of type `items` (custom resources only)."""
         self.proto = proto
-        """The protobuf message (`k8s.io.api.core.v1.Pod`) of a struct, or of a list that is one."""
+        """Protobuf message (`k8s.io.api.core.v1.Pod`) of a struct, or of a list that is a message."""
         self.embeds = embeds
-        """Structs whose fields JSON inlines into this one; in protobuf they are messages of their own."""
+        """Structs with fields that JSON inlines into this one. In protobuf they are messages."""
         self.go_type = go_type
-        """How errors spell this type (`v1.Protocol`), where the schema does not imply it."""
+        """Go name of the type in error messages (`v1.Protocol`), if it does not follow from the schema."""
         self.extras = extras
-        """What only OpenAPI output needs: unions, group-version-kinds, validation keywords."""
+        """Properties for OpenAPI documents only: unions, group-version-kinds, validation keywords."""
 
     def referred(self, **changes: Any) -> Schema:
-        """The same type as another field refers to it."""
+        """Node of the same type for another referring field."""
         node = Schema.__new__(Schema)
         for slot in Schema.__slots__:
             setattr(node, slot, getattr(self, slot))
@@ -146,15 +149,21 @@ class Field:
         self.name = name
         self.schema = schema
         self.pointer = pointer
-        """Absent and zero differ: an explicit `0`, `""`, `false` or `{}` survives. Without it zero is absent
-        (or, with `omit_empty` False, always written)."""
+        """Whether the Go field is a pointer: absent and zero differ, so an explicit `0`, `""`, `false` or `{}`
+        is kept.
+
+        Without a pointer, zero is absent (or always written if `omit_empty` is False).
+        """
         self.omit_empty = omit_empty
-        """False: written even when zero (`""`, `0`, `false`, null for lists and maps). A struct that is not a
-        pointer is always written, as `{}`, unless it is of a kind that knows its own emptiness (times)."""
+        """False: written even if zero (`""`, `0`, `false`, null for lists and maps).
+
+        A struct that is not a pointer is always written, as `{}`, unless its type knows its own zero value
+        (times).
+        """
         self.omit_zero = omit_zero
-        """Even a struct (a time) that is zero is left out."""
+        """Whether even a zero struct (a time) is omitted."""
         self.required = required
         self.number = number
-        """The protobuf number; 0 where one of the struct's `embeds` has it, or JSON alone."""
+        """Protobuf field number. 0 if one of the struct's `embeds` has it, or if the field exists in JSON only."""
         self.embedded = embedded
-        """The inlined structs through which the field is reached (`VolumeSource`), as messages spell them."""
+        """Names of the inlined structs that contain the field (`VolumeSource`), as error messages show them."""

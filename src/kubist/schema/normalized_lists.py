@@ -1,6 +1,6 @@
-"""Lists owned as a whole that decoding has rewritten: a quantity spelled another way, something empty left out.
+"""Atomic lists that decoding changed: a quantity in another form, or an empty value dropped.
 
-A typed server compares such lists as the client sent them, so whoever writes one this way becomes its owner.
+The reference compares such lists as the client sent them, so the client that sends one becomes its owner.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Object = dict[str, Any]
 
 
 def rewritten(schema: Schema, value: Any, path: Path = ()) -> Iterator[Path]:
-    """Where `value`, as it was sent, has such lists."""
+    """Paths of the changed atomic lists in `value`, the value that was sent."""
     if schema.type == "struct" and isinstance(value, dict):
         for name, item in value.items():
             if item and name in schema.fields:
@@ -36,7 +36,7 @@ def rewritten(schema: Schema, value: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def _changes(schema: Schema, value: Any) -> bool:
-    """Whether decoding makes something else of a value."""
+    """Whether decoding changes a value."""
     if schema.format == "quantity":
         text = value.text if isinstance(value, Literal) else str(value)
         return value is not None and canonical_quantity(text.strip()) != text
@@ -54,7 +54,7 @@ def _changes(schema: Schema, value: Any) -> bool:
 
 @contextmanager
 def as_sent(schema: Schema, sent: Any, obj: Object) -> Iterator[None]:
-    """Meanwhile the lists of `obj` that were sent in another way equal no list that is stored."""
+    """Makes the changed lists of `obj` differ from every stored list, inside the `with` block."""
     held: list[tuple[Any, Any, list[Any]]] = []
     for path in rewritten(schema, sent):
         inner, last = parent(obj, path), cast("Any", path[-1])

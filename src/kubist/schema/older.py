@@ -1,6 +1,6 @@
-"""Versions that the reference can read but does not serve, such as apps/v1beta1.
+"""Versions that the reference can decode but does not serve, such as apps/v1beta1.
 
-A patch may name one of them. Its result is then read like the served version that has the same fields.
+A patch may name such a version. Its result is then decoded as the served version with the same fields.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _SAME_FIELDS = {
         },
     ),
 }
-"""By group: the served version, and the older ones with their kinds whose fields are those of the served version."""
+"""Served version by group, and the older versions with their kinds that have the same fields."""
 
 SERVED_AS: dict[str, str] = {
     f"{group}/{version}/{kind}": f"{group}/{current}"
@@ -75,4 +75,4 @@ SERVED_AS: dict[str, str] = {
     "extensions/v1beta1/NetworkPolicy": "networking.k8s.io/v1",
     "extensions/v1beta1/ReplicaSet": "apps/v1",
 }
-"""`group/version/kind` of an older version → the served version that has the same fields."""
+"""Served version with the same fields, by `group/version/kind` of an older version."""

@@ -1,6 +1,6 @@
-"""A schema node as OpenAPI v3 spells it, the inverse of the catalog: nothing that a type says is lost.
+"""OpenAPI v3 form of a schema node. It is the inverse of the catalog and loses no property of a type.
 
-Documents are put together elsewhere; this module only knows one type at a time.
+This module handles one type at a time. Documents are built elsewhere.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ REF = "#/components/schemas/"
 
 
 def definition(schema: Schema) -> dict[str, Any]:
-    """The definition of a named type."""
+    """OpenAPI schema of a named type."""
     if schema.type != "struct":
         return dict(schema.extras or {})
     out: dict[str, Any] = {"type": "object"}
@@ -26,9 +26,10 @@ def definition(schema: Schema) -> dict[str, Any]:
 
 
 def property_of(schema: Schema, inner: bool = False) -> dict[str, Any]:
-    """A node where it is used: a reference to its type or the type itself, with what the field adds.
+    """OpenAPI schema of a field: a reference to its type or the type itself, with the properties of the field.
 
-    `inner` is the item of a list or map, which has nothing to add but a default."""
+    `inner`: the item of a list or map, which can only add a default.
+    """
     out: dict[str, Any] = {}
     if schema.name:
         ref = {"$ref": REF + schema.name}

@@ -1,4 +1,4 @@
-"""The order of keys in the JSON of objects, which messages quote."""
+"""Order of keys in the JSON of objects, as error messages quote it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from kubist.schema.node import Schema
 
 
 def in_declared_order(schema: Schema, value: Any) -> Any:
-    """A copy of a value with its keys in the order in which a typed object is written: those of structs as declared,
-    those of maps sorted. Objects without a type are sorted throughout."""
+    """Copy of a value with keys in the order of a typed object: struct fields as declared, map keys sorted.
+
+    Objects without a type are sorted throughout.
+    """
     if not schema.name and schema.type == "struct":
         return with_sorted_keys(value)
     if isinstance(value, dict):
@@ -25,7 +27,7 @@ def in_declared_order(schema: Schema, value: Any) -> Any:
 
 
 def with_sorted_keys(value: Any, only: set[int] | None = None) -> Any:
-    """A copy of a value with the keys of its objects sorted; `only` of those with these identities."""
+    """Copy of a value with sorted keys. `only`: sort only the objects with these identities."""
     if isinstance(value, dict):
         keys = sorted(value) if only is None or id(value) in only else value
         return {key: with_sorted_keys(value[key], only) for key in keys}

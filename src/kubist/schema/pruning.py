@@ -1,4 +1,4 @@
-"""Pruning: fields that a structural schema does not know are dropped, and named."""
+"""Pruning: removes fields that a structural schema does not specify, and returns their paths."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ META = frozenset(("apiVersion", "kind", "metadata"))
 
 
 def prune(schema: Schema | None, value: Any, *, root: bool = True) -> list[str]:
-    """Drop the unknown fields of a value in place and give their paths, sorted.
+    """Removes unknown fields in place and returns their sorted paths.
 
-    `root`: the value is a resource, whose kind, version and metadata need no schema."""
+    `root`: the value is a resource; its apiVersion, kind and metadata need no schema.
+    """
     dropped: list[str] = []
     _prune(schema, value, "", dropped, root)
     dropped.sort()
@@ -58,7 +59,7 @@ def _prune(schema: Schema | None, value: Any, path: str, dropped: list[str], res
 
 
 def _keep(schema: Schema | None, value: Any, path: str, dropped: list[str]) -> None:
-    """Inside a list that keeps unknown fields only fields that are specified are looked into."""
+    """Prunes specified fields inside a list that preserves unknown fields."""
     if schema is None:
         return
     if isinstance(value, list):

@@ -1,6 +1,6 @@
-"""Reading a JSON body strictly: the decoded object, and a complaint for every unknown or duplicate field.
+"""Strict decoding of a JSON body: the object, and a complaint for every unknown or duplicate field.
 
-The common body costs one parse and one decoding; only one that gives cause is read again, exactly.
+A normal body costs one parse and one decoding. Only a body with findings is parsed again exactly.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class Decoded:
     complaints: list[str]
     """`unknown field "spec.foo"` and `duplicate field "metadata.name"`, in the order of the text."""
     empties: bool = False
-    """Whether it holds empty lists that decoding again makes null. Who sent one owns the field."""
+    """Whether the object has empty lists that storing turns into null. The client that sends one owns the field."""
     dropped: Any = None
-    """The value, if it has something empty that the object is without."""
+    """Parsed value, if decoding dropped an empty value from it. Otherwise None."""
     rewritten: Any = None
-    """The value, if the object has something of it in another way."""
+    """Parsed value, if decoding changed a part of it. Otherwise None."""
 
 
 def decode_body(schema: Schema, body: bytes, known: tuple[Any, bool] | None = None) -> Decoded:
-    """The object that a JSON body means for this schema; `known` is what `read` says of it, if it was asked."""
+    """Object of a JSON body for this schema. `known` is the result of `read(body)`, if the caller has it."""
     value, repeats = known or read(body)
     if repeats:
         return _decode_exactly(schema, body)
@@ -59,8 +59,11 @@ def decode_body(schema: Schema, body: bytes, known: tuple[Any, bool] | None = No
 
 
 def decode_value(schema: Schema, value: Any, *asked: str) -> Decoded:
-    """The same of a value already parsed, in which nothing is duplicate. `asked`: KEEP_EMPTY, and WRAP where
-    whole numbers that do not fit lose their upper bits rather than being refused."""
+    """Object of a parsed value without duplicate keys.
+
+    `asked` may have KEEP_EMPTY, and WRAP: integers that do not fit lose their upper bits instead of being
+    rejected.
+    """
     flags: Flags = list(asked)
     try:
         decoded = decode(schema, value, flags)
@@ -73,7 +76,7 @@ def decode_value(schema: Schema, value: Any, *asked: str) -> Decoded:
 
 
 def _told(schema: Schema, value: Any, decoded: Any, flags: Flags) -> Decoded:
-    """What was decoded, with what decoding has noticed on the way."""
+    """Decoded object with the findings of the decoding."""
     return Decoded(
         decoded,
         complaints(schema, value) if UNKNOWN in flags else [],
@@ -84,7 +87,7 @@ def _told(schema: Schema, value: Any, decoded: Any, flags: Flags) -> Decoded:
 
 
 def _wrapped(schema: Schema, value: Any) -> Any:
-    """The value with numbers cut to the integers that their fields can hold."""
+    """Value with integers cut to the size of their fields."""
     if isinstance(value, dict) and schema.type == "struct":
         fields = schema.fields
         return {
@@ -106,13 +109,12 @@ def _whole(value: Any) -> bool:
 
 
 def complaints(schema: Schema, value: Any) -> list[str]:
-    """A complaint for each unknown field of a value in which nothing is duplicate."""
+    """Complaints about unknown fields of a value without duplicate keys."""
     return resolve(schema, value, Repeats())[1]
 
 
 def resolve(schema: Schema, value: Any, repeats: Repeats) -> tuple[Any, list[str]]:
-    """The value without unknown fields and with duplicate ones resolved, as decoding one over the other does;
-    and a complaint for each."""
+    """Value without unknown fields, with duplicate fields merged as successive decoding does, and the complaints."""
     report = _Report(repeats)
     try:
         return report.resolve(schema, value, Place()), report.complaints.found
@@ -187,7 +189,7 @@ class _Report:
 
 
 def _plain(value: Any) -> Any:
-    """A value that no schema looks into, its numbers without their text."""
+    """Value without a schema, with plain floats instead of `Literal`s."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -196,8 +198,11 @@ def _plain(value: Any) -> Any:
 
 
 def _over(schema: Schema, old: Any, new: Any, pointer: bool = False) -> Any:
-    """The second value decoded over the first, which is changed: structs and lists merge, null leaves what
-    cannot be null. Values that are lost must have been of the right type, too."""
+    """Second value decoded over the first, which is modified.
+
+    Structs and lists merge. Null leaves a value that cannot be null. A replaced value must have had the right
+    type, too.
+    """
     if new is None:
         if not pointer and schema.type not in ("list", "map"):
             return old
@@ -226,7 +231,7 @@ def _over(schema: Schema, old: Any, new: Any, pointer: bool = False) -> Any:
 
 
 def _check_lost(schema: Schema, value: Any) -> None:
-    """Refuse a value of the wrong type although another one replaces it."""
+    """Rejects a value of the wrong type although another value replaces it."""
     if value is None or (type(value) is str and schema.type == "string" and not schema.format):
         return
     if schema.type == "struct":
