@@ -1,4 +1,4 @@
-"""Fuzzed bodies: whatever the bytes, a value or a `DecodeError`, soon."""
+"""Fuzzed bodies: any bytes give a value or a `DecodeError` within a time limit."""
 
 import contextlib
 from json import loads
@@ -24,7 +24,7 @@ JSONISH = st.text('{}[]":,0123456789.eE+-truefalsn\\ud8 \n', max_size=60).map(st
 
 @st.composite
 def damaged(draw: st.DrawFn, sample: bytes) -> bytes:
-    """A real body with a piece cut out, and bytes put in its place."""
+    """Real body with a piece replaced by other bytes."""
     begin = draw(st.integers(0, len(sample)))
     end = draw(st.integers(begin, min(len(sample), begin + 40)))
     return sample[:begin] + draw(st.binary(max_size=8)) + sample[end:]
@@ -82,7 +82,7 @@ REPEATING = objects(st.recursive(SCALARS, lambda inner: objects(inner) | lists(i
 @FAST
 @given(REPEATING.map(str.encode))
 def test_repeated_keys(data: bytes) -> None:
-    """Plain values everywhere, whichever way they are read; and all ways find the same repeated keys."""
+    """All parsers return plain values and find the same duplicate keys."""
     try:
         value, repeats = json.read_repeats(data)
     except DecodeError:  # a number that no float can hold
@@ -100,7 +100,7 @@ def test_repeated_keys(data: bytes) -> None:
 
 
 def plain(value: Any) -> bool:
-    """Whether a value is of the types that JSON has, none of them a subclass."""
+    """Whether a value has only JSON's types, without subclasses."""
     if isinstance(value, dict):
         return type(value) is dict and all(map(plain, value.values()))
     if isinstance(value, list):
@@ -113,5 +113,5 @@ def number(digits: str) -> int | float:
 
 
 def told(pairs: list[tuple[str, Any]]) -> Any:
-    """Another value for an object that repeats a key."""
+    """Value that differs for an object with a duplicate key."""
     return dict(pairs) if len(dict(pairs)) == len(pairs) else pairs

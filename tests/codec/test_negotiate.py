@@ -1,4 +1,4 @@
-"""Accept headers: which representation they choose, and how a client is refused."""
+"""Accept headers: the chosen representation, and the rejections."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ PARTIAL = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
         ("application/*", CUSTOM, MediaType(JSON)),
     ],
 )
-def test_the_best_clause_that_can_be_served_wins(header: str, endpoint: Endpoint, chosen: MediaType) -> None:
+def test_best_available_accept_clause_wins(header: str, endpoint: Endpoint, chosen: MediaType) -> None:
     assert negotiate.negotiate(header, endpoint) == chosen
 
 
-def test_a_collection_names_the_types_of_watches_too() -> None:
+def test_406_of_a_collection_lists_stream_types() -> None:
     with pytest.raises(NoRoute) as refused:
         negotiate.negotiate("text/html", Endpoint(literal=True, watched=True))
     assert refused.value.message.endswith(f"{PROTOBUF}, {JSON};stream=watch, {PROTOBUF};stream=watch")
@@ -74,7 +74,7 @@ def test_a_collection_names_the_types_of_watches_too() -> None:
         ("application/json;sv=v2", BUILT_IN, NotAcceptable),
     ],
 )
-def test_what_cannot_be_served_is_refused_in_one_of_two_ways(
+def test_unavailable_representation_is_one_of_two_406_errors(
     header: str, endpoint: Endpoint, error: type[APIError]
 ) -> None:
     with pytest.raises(error) as refused:
@@ -84,7 +84,7 @@ def test_what_cannot_be_served_is_refused_in_one_of_two_ways(
 
 
 @pytest.mark.parametrize("header", [YAML, f"{YAML}, {JSON}"])
-def test_there_is_no_watch_in_yaml(header: str) -> None:
+def test_watch_in_yaml_is_not_acceptable(header: str) -> None:
     with pytest.raises(NotAcceptable, match="stream=watch"):
         negotiate.negotiate_stream(header, BUILT_IN)
 
@@ -107,7 +107,7 @@ def test_there_is_no_watch_in_yaml(header: str) -> None:
         ("text/plain", None),
     ],
 )
-def test_a_body_is_of_a_known_type_with_readable_parameters(header: str, serializer: str | None) -> None:
+def test_content_type_must_be_known_and_well_formed(header: str, serializer: str | None) -> None:
     if serializer is not None:
         assert negotiate.content_type(header) == serializer
         return
@@ -116,7 +116,7 @@ def test_a_body_is_of_a_known_type_with_readable_parameters(header: str, seriali
     assert (refused.value.code, refused.value.details) == (415, None)
 
 
-def test_people_get_indented_answers() -> None:
+def test_browsers_and_curl_get_indented_responses() -> None:
     assert negotiate.wants_pretty({}, "curl/8.1")
     assert negotiate.wants_pretty({"pretty": "true"}, "kubectl")
     assert not negotiate.wants_pretty({"pretty": "0"}, "curl/8.1")
@@ -146,12 +146,12 @@ _HEADERS = st.lists(st.tuples(_WORDS | st.text(max_size=4), st.sampled_from("/;,
 
 @given(_HEADERS | st.text(max_size=60))
 @settings(max_examples=400)
-def test_no_header_can_do_more_than_be_refused(header: str) -> None:
+def test_any_accept_header_is_parsed_or_rejected(header: str) -> None:
     for endpoint in (BUILT_IN, CUSTOM, PLAIN):
         with contextlib.suppress(NoRoute, NotAcceptable):
             assert negotiate.negotiate(header, endpoint).serializer in negotiate.ALL
 
 
-def test_a_header_of_thousands_of_clauses_is_read() -> None:
+def test_accept_header_with_thousands_of_clauses_is_parsed() -> None:
     header = ",".join(f"a/b;q=0.{i:05}" for i in range(20_000)) + ",application/json"
     assert negotiate.negotiate(header, CUSTOM).serializer == JSON

@@ -1,4 +1,4 @@
-"""Protobuf: the recorded samples hold byte for byte in both directions; envelopes, lists and frames."""
+"""Protobuf: recorded samples match byte for byte in both directions; envelopes, lists and frames."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ SAMPLES = sorted((Path(__file__).parent / "data").glob("*.json"))
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
-def test_sample_holds_in_both_directions(sample: Path) -> None:
+def test_recorded_sample_round_trips(sample: Path) -> None:
     message = sample.with_suffix(".pb").read_bytes()
     value = json.loads(sample.read_text())
     group, _, version = value["apiVersion"].rpartition("/")
@@ -50,7 +50,7 @@ def test_zero_values_are_written_and_pointers_only_when_set() -> None:
     ).hex() == "0a0012001850220608001000 1a002800".replace(" ", "")
 
 
-def test_custom_resource_definitions_survive() -> None:
+def test_crd_round_trips_through_protobuf() -> None:
     props = {
         "type": "object",
         "minimum": -1.5,
@@ -81,7 +81,7 @@ def test_named_lists_are_messages() -> None:
     roundtrip(("authorization.k8s.io", "v1", "SubjectAccessReview"), review)
 
 
-def test_negative_numbers_take_ten_bytes() -> None:
+def test_negative_varint_has_ten_bytes() -> None:
     assert wire.varint(-1) == b"\xff" * 9 + b"\x01"
     roundtrip(("apps", "v1", "Deployment"), {"spec": {"replicas": -5}})
 
@@ -111,7 +111,7 @@ def test_envelope_may_lack_kind_and_version() -> None:
         protobuf.unwrap(b"K8S\0")
 
 
-def test_unknown_fields_are_skipped_and_the_last_of_a_field_counts() -> None:
+def test_unknown_fields_are_skipped_and_the_last_scalar_wins() -> None:
     meta = b"\x0a\x05\x0a\x03one" + b"\x0a\x05\x0a\x03two"
     unknown = b"\xf8\x3e\x05" + b"\xfa\x3e\x01x" + b"\xf9\x3e" + bytes(8) + b"\xfd\x3e" + bytes(4)
     group = b"\xfb\x3e\x08\x01\x12\x01x\xfc\x3e"
@@ -140,19 +140,19 @@ def test_unknown_fields_are_skipped_and_the_last_of_a_field_counts() -> None:
         (b"\xfb\x3e" * 100, "unexpected EOF"),
     ],
 )
-def test_malformed_messages_are_refused(message: bytes, complaint: str) -> None:
+def test_malformed_messages_are_rejected(message: bytes, complaint: str) -> None:
     with pytest.raises(DecodeError) as error:
         protobuf.decode(CONFIG_MAP, message)
     assert str(error.value) == complaint
 
 
-def test_packed_numbers_are_read_too() -> None:
+def test_packed_numbers_are_decoded() -> None:
     spec = wire.delimited(b"\x72", wire.delimited(b"\x22", b"\x01\x02"))
     decoded = protobuf.decode(POD, wire.delimited(b"\x12", spec))
     assert decoded["spec"]["securityContext"]["supplementalGroups"] == [1, 2]
 
 
-def test_endless_nesting_is_refused() -> None:
+def test_endless_nesting_is_rejected() -> None:
     props = by_name("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps")
     message = b""
     for _ in range(3000):
@@ -169,25 +169,25 @@ def field(number: int, content: bytes | str | int) -> bytes:
     )
 
 
-def test_messages_given_twice_are_merged() -> None:
+def test_repeated_messages_are_merged() -> None:
     message = field(1, field(1, "a") + field(11, field(1, "x") + field(2, "1")))
     message += field(1, field(11, field(1, "x") + field(2, "2"))) + field(1, field(11, field(1, "y")))
     assert protobuf.decode(CONFIG_MAP, message) == {"metadata": {"name": "a", "labels": {"x": "2", "y": ""}}}
 
 
-def test_inlined_messages_given_twice_are_merged_too() -> None:
+def test_repeated_inlined_messages_are_merged() -> None:
     probe = field(10, field(1, field(1, field(1, "ls")))) + field(10, field(1, field(1, field(1, "-l"))))
     container = protobuf.decode(POD, field(2, field(2, probe)))["spec"]["containers"][0]
     assert container["livenessProbe"]["exec"] == {"command": ["ls", "-l"]}
 
 
-def test_parts_of_an_int_or_string_given_twice_are_merged() -> None:
+def test_repeated_int_or_string_messages_are_merged() -> None:
     ports = field(2, field(1, field(4, field(1, 1)) + field(4, field(3, "http"))))
     decoded = protobuf.decode(schema_for("", "v1", "Service"), ports)
     assert decoded["spec"]["ports"][0]["targetPort"] == "http"
 
 
-def test_of_a_time_given_twice_the_last_counts() -> None:
+def test_last_of_repeated_times_wins() -> None:
     message = field(1, field(8, field(1, 5) + field(2, 7)) + field(8, field(1, 60)))
     assert protobuf.decode(CONFIG_MAP, message)["metadata"]["creationTimestamp"] == "1970-01-01T00:01:00Z"
 
@@ -202,7 +202,7 @@ def test_nanoseconds_are_cut_off_towards_zero() -> None:
 
 
 @pytest.mark.parametrize("raw", [b"{broken", b"", b"\xff"])
-def test_field_sets_that_are_no_json_do_not_refuse_the_object(raw: bytes) -> None:
+def test_invalid_field_set_does_not_reject_the_object(raw: bytes) -> None:
     message = field(1, field(1, "a") + field(17, field(1, "m") + field(7, field(1, raw))))
     entry = protobuf.decode(CONFIG_MAP, message)["metadata"]["managedFields"][0]
     with pytest.raises(ValueError, match="a field set is an object"):

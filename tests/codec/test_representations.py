@@ -1,4 +1,4 @@
-"""Metadata alone, protobuf, and the bound on what is kept of both."""
+"""PartialObjectMetadata, protobuf, and the bound on their cached pieces."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .stored import Object, config_map, entry, resource
 META = {"resourceVersion": "9", "continue": "abc"}
 
 
-def test_metadata_is_a_slice_of_what_is_stored() -> None:
+def test_metadata_is_a_slice_of_the_stored_bytes() -> None:
     shown = representation(resource("ConfigMap"), MediaType(JSON, "PartialObjectMetadataList", "v1"))
     stored = config_map()
     listed = orjson.loads(b"".join(shown.list([stored, config_map("b")], META)))
@@ -33,14 +33,14 @@ def test_metadata_is_a_slice_of_what_is_stored() -> None:
     assert isinstance((stored.reps or {})["metadata"], int)
 
 
-def test_metadata_written_by_others_is_shown_all_the_same() -> None:
+def test_metadata_of_foreign_values_is_shown() -> None:
     stored = config_map()
     stored.tail = stored.tail.replace(b'"name":"a"', b'"name" : "\\u0061"')
     shown = representation(resource("ConfigMap"), MediaType(JSON, "PartialObjectMetadata", "v1"))
     assert orjson.loads(shown.object(stored))["metadata"]["name"] == "a"
 
 
-def test_an_empty_list_of_metadata_is_null() -> None:
+def test_empty_partial_metadata_list_has_null_items() -> None:
     shown = representation(resource("ConfigMap"), MediaType(JSON, "PartialObjectMetadataList", "v1"))
     assert orjson.loads(b"".join(shown.list([], {"resourceVersion": "9", "continue": ""}))) == {
         "kind": "PartialObjectMetadataList",
@@ -51,7 +51,7 @@ def test_an_empty_list_of_metadata_is_null() -> None:
 
 
 @pytest.mark.parametrize("serializer", [JSON, PROTOBUF])
-def test_an_object_is_no_list_and_a_list_no_object(serializer: str) -> None:
+def test_partial_metadata_kind_must_match_object_or_list(serializer: str) -> None:
     of = resource("ConfigMap")
     one = representation(of, MediaType(serializer, "PartialObjectMetadata", "v1"))
     many = representation(of, MediaType(serializer, "PartialObjectMetadataList", "v1"))
@@ -61,7 +61,7 @@ def test_an_object_is_no_list_and_a_list_no_object(serializer: str) -> None:
         assert (refused.value.code, refused.value.details) == (406, None)
 
 
-def test_annotations_of_older_versions_are_not_metadata() -> None:
+def test_conversion_annotations_are_not_in_partial_metadata() -> None:
     of = resource("DaemonSet", "apps")
     obj: Object = {
         "metadata": {"name": "d", "annotations": {"deprecated.daemonset.template.generation": "1"}}
@@ -88,14 +88,14 @@ def test_a_protobuf_event_is_framed() -> None:
     assert shown.stream_type == "application/vnd.kubernetes.protobuf;stream=watch"
 
 
-def test_pieces_are_made_once_and_ahead() -> None:
+def test_pieces_are_built_once_by_prepare() -> None:
     shown = representation(resource("ConfigMap"), MediaType(PROTOBUF))
     entries = [config_map(f"c{i}") for i in range(120)]
     asyncio.run(shown.prepare(entries))
     assert all(shown.key in (stored.reps or {}) for stored in entries)
 
 
-def test_what_is_kept_has_a_bound_and_the_oldest_goes_first() -> None:
+def test_cached_pieces_are_bounded_and_the_oldest_is_dropped_first() -> None:
     kept = Kept(limit=1000)
     places: list[dict[str, bytes]] = [{} for _ in range(10)]
     for place in places:

@@ -1,4 +1,4 @@
-"""Watchers of one representation share the bytes of an event; a table's until an age in it changes."""
+"""Watchers of one representation share the bytes of an event; those of a table until an age in it changes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_table_watchers_share_an_event_until_an_age_changes(monkeypatch: pytest.
     assert cells == ["10s", "11s"]
 
 
-def test_each_kind_of_table_has_events_of_its_own() -> None:
+def test_table_events_differ_by_include_object() -> None:
     entry = config_map()
     change = Change(7, None, entry)
     shown = {
@@ -68,7 +68,7 @@ def test_each_kind_of_table_has_events_of_its_own() -> None:
     assert len(shown) == 6
 
 
-def test_events_are_kept_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_events_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     bound = Kept(4000)
     monkeypatch.setattr("kubist.codec.representation.EVENTS", bound)
     shown = representation(resource("ConfigMap"), MediaType(JSON))

@@ -1,4 +1,4 @@
-"""YAML 1.1: how scalars resolve, what is refused, how values are written."""
+"""YAML 1.1: scalar resolution, rejections, and writing."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def test_keys_are_sorted(text: str) -> None:
         ("1: a\n1: b", ["line 2: key 1 already set in map"]),
     ],
 )
-def test_duplicate_keys_are_named_by_line(text: str, complaints: list[str]) -> None:
+def test_duplicate_yaml_keys_are_reported_with_their_line(text: str, complaints: list[str]) -> None:
     assert yaml.parse(text.encode()).complaints == complaints
 
 

@@ -1,4 +1,4 @@
-"""Writing YAML: the same text as libyaml's emitter, but for what the reference writes differently."""
+"""YAML emitter: the same text as libyaml's emitter, except where the reference differs."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def by_libyaml(value: Any) -> bytes:
 @example([{word: [word, [word]]} for word in WORDS])
 @example({"a" * 130: {"b" * 130: ["c", ["d"], {"e": "word " * 30}]}})
 @settings(max_examples=200, deadline=None)
-def test_what_is_written_is_what_libyaml_writes(value: Any) -> None:
+def test_emitted_yaml_equals_libyaml(value: Any) -> None:
     assert yaml.dumps(value) == by_libyaml(value)
 
 
 @pytest.mark.parametrize("text", [text for text in WORDS if text != "<<"])
-def test_what_is_written_is_read_again(text: str) -> None:
+def test_emitted_yaml_round_trips(text: str) -> None:
     value = {text: text, "list": [text, {text: text}]}
     assert yaml.parse(yaml.dumps(value)).value == value
 
@@ -70,7 +70,7 @@ def test_what_is_written_is_read_again(text: str) -> None:
         (0.0, "0"),
     ],
 )
-def test_numbers_have_an_exponent_when_large_or_small(value: float, text: str) -> None:
+def test_large_and_small_yaml_floats_have_an_exponent(value: float, text: str) -> None:
     assert yaml.dumps({"a": value}) == f"a: {text}\n".encode()
 
 
@@ -83,11 +83,11 @@ def test_numbers_have_an_exponent_when_large_or_small(value: float, text: str) -
         ("a\n\n", "|+\n  a\n"),
     ],
 )
-def test_odd_characters_are_written_as_the_reference_does(value: str, text: str) -> None:
+def test_special_characters_are_escaped_like_the_reference(value: str, text: str) -> None:
     assert yaml.dumps({"a": value}).decode() == f"a: {text}\n"
 
 
-def test_depth_does_not_matter() -> None:
+def test_yaml_of_any_depth_is_emitted() -> None:
     value: Any = "leaf"
     for _ in range(5000):
         value = {"a": [value]}
@@ -97,7 +97,7 @@ def test_depth_does_not_matter() -> None:
 @pytest.mark.parametrize("count", [0, 1, 3])
 @pytest.mark.parametrize("serializer", [JSON, YAML])
 @pytest.mark.parametrize("shown", ["", "PartialObjectMetadataList", "Table"])
-def test_lists_of_items_are_what_a_whole_list_is(serializer: str, shown: str, count: int) -> None:
+def test_yaml_list_of_items_equals_the_whole_list(serializer: str, shown: str, count: int) -> None:
     entries = [config_map(f"map-{number}") for number in range(count)]
     meta = {"resourceVersion": "9", "continue": "x: y"}
     version = "v1" if shown else ""
@@ -110,7 +110,7 @@ def test_lists_of_items_are_what_a_whole_list_is(serializer: str, shown: str, co
     assert b"".join(written.list(entries, meta)) == expected
 
 
-def test_long_lists_leave_turns_to_others() -> None:
+def test_long_yaml_list_does_not_block_the_loop() -> None:
     data = {f"key-{number}": "some text: with a colon" for number in range(30)}
     entries = [
         entry(resource("ConfigMap"), {"metadata": {"name": f"m{n}"}, "data": data}) for n in range(1500)

@@ -1,1 +1,1 @@
-"""Representations of an object: JSON, YAML, protobuf, Table, metadata only, and their negotiation."""
+"""Representations of an object: JSON, YAML, protobuf, Table, PartialObjectMetadata, and content negotiation."""

@@ -1,7 +1,7 @@
-"""Which representation a client asks for (Accept) and which it sends (Content-Type).
+"""Content negotiation: the representation that a client accepts (Accept) and the one it sends (Content-Type).
 
-The reference reads Accept twice: a route first wants one of its types named literally, then the clauses are
-tried best first, each with its parameters. That makes two kinds of 406.
+The reference evaluates Accept twice. First a route requires that one of its types is named literally. Then the
+clauses are tried in order of preference, with their parameters. There are therefore two kinds of 406.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PARTIAL = ("PartialObjectMetadata", "PartialObjectMetadataList")
 
 @dataclass(slots=True, frozen=True)
 class MediaType:
-    """A serializer, and possibly the kind to transform into (`as`, in version `version` of meta.k8s.io)."""
+    """Serializer, and optionally the kind to convert to (`as`, in version `version` of meta.k8s.io)."""
 
     serializer: str
     convert_to: str = ""
@@ -35,21 +35,21 @@ class MediaType:
 
 @dataclass(slots=True, frozen=True, eq=False)
 class Endpoint:
-    """What one kind of endpoint can answer with."""
+    """Representations that one kind of endpoint offers."""
 
     plain: tuple[str, ...] = ALL
-    """Serializers of the thing itself."""
+    """Serializers of the object itself."""
     transforms: bool = False
-    """Whether metadata alone can be asked for."""
+    """Whether PartialObjectMetadata is offered."""
     table: bool = False
     literal: bool = False
-    """Whether a type must be named in full (or as `*/*`) before anything else is looked at."""
+    """Whether the Accept header must name a type in full (or `*/*`) before its clauses are evaluated."""
     watched: bool = False
-    """Whether watches begin here too: then those types are named to who asks for another."""
+    """Whether the path also serves watches. The 406 message then lists the stream types, too."""
 
 
 ERRORS = Endpoint()
-"""How errors are shown: never transformed."""
+"""Error responses, which are never converted to a Table or PartialObjectMetadata."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -76,7 +76,7 @@ class Clause:
 
 
 class NotAcceptable(APIError):
-    """No representation that the client takes can be given."""
+    """The endpoint offers no representation that the client accepts."""
 
     def __init__(self, offered: tuple[str, ...]) -> None:
         super().__init__(
@@ -85,7 +85,7 @@ class NotAcceptable(APIError):
 
 
 class NoRoute(APIError):
-    """Not one type is named that the path knows: said otherwise, with empty details."""
+    """The Accept header names no type of the route. The reference has another message here, with empty details."""
 
     def __init__(self, offered: tuple[str, ...]) -> None:
         message = "406: Not Acceptable\n\nAvailable representations: " + ", ".join(offered)
@@ -93,9 +93,11 @@ class NoRoute(APIError):
 
 
 def parse_accept(header: str) -> tuple[Clause, ...]:
-    """The clauses of an Accept header, best first.
+    """Clauses of an Accept header, best first.
 
-    A few are sorted by insertion: the reference's order is no total one, and clients see what comes of that."""
+    Up to FEW clauses are sorted by insertion, because the reference's order is not total and clients can see
+    its result.
+    """
     clauses = [clause for part in header.split(",") if (clause := _clause(part)) is not None]
     if len(clauses) > FEW:
         clauses.sort(key=lambda clause: (-clause.quality, clause.type == "*", clause.subtype == "*"))
@@ -136,7 +138,7 @@ def _quality(text: str) -> float:
 
 
 def choose(header: str, endpoint: Endpoint) -> MediaType | None:
-    """The best representation that both sides know."""
+    """Best representation that both client and endpoint support. None if there is none."""
     if not header:
         return MediaType(endpoint.plain[0])
     for clause in parse_accept(header):
@@ -168,7 +170,7 @@ def _accepted(serializer: str, parameters: dict[str, str], endpoint: Endpoint) -
 
 
 def check_route(header: str, offered: tuple[str, ...]) -> None:
-    """Whether the header names one of the types that a route is declared to produce."""
+    """Raises `NoRoute` unless the header names a type that the route produces."""
     for part in header.split(","):
         media = part.partition(";")[0].strip(" ")
         if media == "*/*" or media in offered:
@@ -177,7 +179,7 @@ def check_route(header: str, offered: tuple[str, ...]) -> None:
 
 
 def negotiate(header: str, endpoint: Endpoint, *, pretty: bool = False) -> MediaType:
-    """The representation to answer in; 406 if there is none."""
+    """Representation of the response. 406 if there is none."""
     return _negotiate(header, endpoint, pretty)
 
 
@@ -192,7 +194,7 @@ def _negotiate(header: str, endpoint: Endpoint, pretty: bool) -> MediaType:
 
 
 def negotiate_stream(header: str, endpoint: Endpoint) -> MediaType:
-    """The representation of a watch: there is none in YAML."""
+    """Representation of a watch. YAML is not available."""
     found = negotiate(header, endpoint)
     if found.serializer not in STREAMED:
         raise NotAcceptable(STREAMS)
@@ -203,7 +205,7 @@ _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 
 
 def wants_pretty(query: dict[str, str], user_agent: str) -> bool:
-    """Whether people will read the answer: they say so, or come with a tool of theirs."""
+    """Whether to indent the response: the query asks for it, or the user agent is curl, wget or a browser."""
     asked = query.get("pretty")
     return asked in _TRUE if asked else user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))
 
@@ -214,7 +216,7 @@ _END = re.compile(r"\s*;?\s*")
 
 
 def content_type(header: str, offered: tuple[str, ...] = ALL) -> str:
-    """The serializer of a request's body; 415 if it is none of ours. No header means JSON."""
+    """Serializer of a request body. 415 if it is unknown. Without a header it is JSON."""
     if header in offered:
         return header
     if not header:
@@ -228,7 +230,7 @@ def content_type(header: str, offered: tuple[str, ...] = ALL) -> str:
 
 
 def _well_formed(parameters: str) -> bool:
-    """Whether parameters can be read, none of them meaning two things. What they say does not matter."""
+    """Whether all parameters are well-formed and none has two values. Their meaning is ignored."""
     seen: dict[str, str] = {}
     at = 0
     while match := _PARAMETER.match(parameters, at):

@@ -1,4 +1,4 @@
-"""PartialObjectMetadata and its List: metadata alone, as JSON out of the stored bytes or as protobuf."""
+"""PartialObjectMetadata and its List: only the metadata, as JSON from the stored bytes or as protobuf."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ _NAME = b'"metadata":'
 
 
 class Metadata(Made):
-    """The bytes `"metadata":{…}` of versions. Where they are the beginning of the stored tail, as nearly
-    always, only their length is kept."""
+    """Bytes `"metadata":{…}` of stored versions.
+
+    If they are a prefix of the stored tail, as nearly always, only their length is cached.
+    """
 
     def __init__(self, resource: Resource) -> None:
         super().__init__(resource)
@@ -35,7 +37,7 @@ class Metadata(Made):
         return self.of(entry, entry.object())
 
     def of(self, entry: Entry, obj: Object) -> tuple[int | bytes, int]:
-        """The piece of a version whose object is at hand."""
+        """Piece of a version whose object is already parsed."""
         metadata = _NAME + orjson.dumps(internal(self.resource, obj)["metadata"])
         if entry.tail.startswith(metadata):
             return len(metadata), 0
@@ -51,7 +53,7 @@ class Metadata(Made):
 
 
 class Partial(Metadata):
-    """Single objects: get, watch, and the answers of writes."""
+    """Single objects: get, watch, and responses to writes."""
 
     def __init__(self, resource: Resource, version: str) -> None:
         super().__init__(resource)
@@ -84,7 +86,7 @@ class Partial(Metadata):
 
 
 class PartialList(Metadata):
-    """Lists. An empty one has null for items; what is no list cannot be shown so."""
+    """Lists. An empty list has null items. A single object cannot be shown as a list."""
 
     watchable = False
     itemized = True
@@ -126,7 +128,7 @@ class PartialList(Metadata):
 
 
 class PartialProtobuf(Messages):
-    """Both, as protobuf: `lists` says which one was asked for."""
+    """Both kinds as protobuf. `lists`: the client asked for the list kind."""
 
     def __init__(self, resource: Resource, version: str, *, lists: bool) -> None:
         super().__init__(resource, f"meta.k8s.io/{version}", KIND, KIND + "List")
@@ -161,7 +163,8 @@ class PartialProtobuf(Messages):
 
 
 def internal(resource: Resource, obj: Object) -> Object:
-    """An object as it is between versions: metadata is taken from that, not from the version asked for."""
+    """Object without the annotations that conversion adds, because the reference takes metadata from the
+    internal version."""
     annotations = obj["metadata"].get("annotations")
     for name in resource.strategy.converted_annotations:
         if annotations and annotations.pop(name, None) is not None and not annotations:
@@ -174,7 +177,7 @@ def partial(resource: Resource, kind: str, version: str) -> Representation:
 
 
 def list_meta(meta: ListMeta) -> ListMeta:
-    """A list's metadata where nothing empty is written."""
+    """List metadata without an empty continue token."""
     return meta if meta.get("continue") != "" else {k: v for k, v in meta.items() if k != "continue"}
 
 

@@ -1,6 +1,6 @@
-"""Protobuf as the API speaks it: the `k8s\\0` envelope, lists and watch frames around encoded objects.
+"""Protobuf format of the API: the `k8s\\0` envelope, lists and watch frames around encoded objects.
 
-`encode` and `decode` of objects themselves are in `protobuf_encode.py` and `protobuf_decode.py`.
+The encoding of objects is in `protobuf_encode.py` and `protobuf_decode.py`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Envelope(NamedTuple):
 
 
 def wrap(api_version: str, kind: str, raw: bytes) -> bytes:
-    """A message in its envelope; the encoding and content type of the envelope are written empty."""
+    """Message in its envelope. Encoding and content type of the envelope are written as empty strings."""
     meta = wire.delimited(b"\x0a", api_version.encode()) + wire.delimited(b"\x12", kind.encode())
     return b"".join((MAGIC, wire.delimited(b"\x0a", meta), wire.delimited(b"\x12", raw), b"\x1a\x00\x22\x00"))
 
 
 def unwrap(data: bytes) -> Envelope:
-    """What is in an envelope; kind and version may be missing."""
+    """Content of an envelope. Kind and apiVersion may be empty."""
     if not data:
         raise DecodeError("empty data")
     if not data.startswith(MAGIC):
@@ -71,7 +71,7 @@ def _envelope(data: bytes) -> Envelope:
 
 
 def join_list(metadata: dict[str, Any], items: Iterable[bytes]) -> bytes:
-    """The message of a list whose items are already encoded: its metadata first, then the items."""
+    """Message of a list with encoded items: metadata first, then the items."""
     parts = [wire.delimited(b"\x0a", encode(by_name(_LIST_META), metadata))]
     for item in items:
         parts += (b"\x12", wire.varint(len(item)), item)
@@ -79,6 +79,6 @@ def join_list(metadata: dict[str, Any], items: Iterable[bytes]) -> bytes:
 
 
 def watch_frame(type: str, object: bytes) -> bytes:
-    """One event of a watch stream: its length in four bytes, then a WatchEvent around an enveloped object."""
+    """Event of a watch stream: four bytes of length, then a WatchEvent with an enveloped object."""
     event = wire.delimited(b"\x0a", type.encode()) + wire.delimited(b"\x12", wire.delimited(b"\x0a", object))
     return len(event).to_bytes(4, "big") + event

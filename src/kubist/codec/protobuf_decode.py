@@ -1,7 +1,7 @@
-"""Protobuf messages to objects: read by the schema's numbers, then brought to the canonical form as JSON is.
+"""Protobuf decoder: messages to objects by the field numbers of the schema, then to canonical form as for JSON.
 
-Unknown fields are skipped. Of a scalar given twice the last counts; messages given twice are merged, which is the
-same as one message of both contents. A malformed message is a `DecodeError`.
+Unknown fields are skipped. The last of repeated scalars wins; repeated messages are merged, which equals one
+message with both contents. A malformed message is a `DecodeError`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from kubist.schema.node import Field, Schema
 
 Read = Callable[[Any], Any]
 Reader = tuple[str, str, Read]
-"""How a field is collected (`one`, `message`, `many`, `packed`, `map`, `inline`), its JSON name, how its value is
-read."""
+"""How a field is collected (`one`, `message`, `many`, `packed`, `map`, `inline`), its JSON name, and the
+function that reads its value."""
 
 _readers: dict[str, dict[int, Reader]] = {}
 
 
 def decode(schema: Schema, data: bytes) -> Any:
-    """The canonical object of a message; without kind and version, which are in the envelope."""
+    """Canonical object of a message, without kind and apiVersion, which are in the envelope."""
     try:
         return canonical(schema, _struct(schema, data))
     except DecodeError as error:
@@ -71,7 +71,7 @@ def _struct(schema: Schema, data: Any) -> dict[str, Any]:
 
 
 def _joined(found: list[tuple[int, int | bytes]], number: int) -> bytes:
-    """The contents of all fields with a number as one message."""
+    """Contents of all fields with a number, joined to one message."""
     return b"".join([_octets(value) for other, value in found if other == number])
 
 
@@ -123,7 +123,7 @@ def _integer(value: Any) -> int:
 
 
 def _packed(read: Read, value: Any) -> list[Any]:
-    """Repeated scalars come one by one or, from other encoders, all in one field."""
+    """Repeated scalars, sent one by one or packed in one field."""
     if type(value) is int:
         return [read(value)]
     items, at = [], 0
@@ -197,13 +197,13 @@ def _timestamp(value: Any) -> tuple[int, int] | None:
 
 
 def _time(value: Any) -> str | None:
-    """A time in whole seconds. Its nanoseconds do not count, not even those of more than a second."""
+    """Time in whole seconds. Nanoseconds are ignored, even if they are more than a second."""
     stamp = _timestamp(value)
     return format_time(_in_range(stamp[0])) if stamp else None
 
 
 def _micro_time(value: Any) -> str | None:
-    """A time in microseconds; what is less than one is cut off towards zero."""
+    """Time in microseconds. Fractions of a microsecond are cut towards zero."""
     stamp = _timestamp(value)
     if stamp is None:
         return None
@@ -240,7 +240,7 @@ def _raw(value: Any) -> Any:
 
 
 def _fields_v1(value: Any) -> Any:
-    """A field set of managedFields. For text that is no JSON an empty text stands, which is no field set either."""
+    """Field set of managedFields. Text that is not JSON becomes an empty string, which is not a valid field set."""
     try:
         return _raw(value) if value != _EMPTY_RAW else ""
     except DecodeError:
@@ -315,4 +315,4 @@ _MERGED = (
     "json",
     *(name for name in _FORMATS if "schema-or" in name),
 )
-"""Formats whose values are messages. Times are messages too, but each replaces the one before it."""
+"""Formats with messages as values. Times are messages too, but a repeated time replaces the previous one."""

@@ -1,7 +1,7 @@
-"""Objects to protobuf messages, byte for byte as the reference's generated code writes them.
+"""Protobuf encoder: objects to messages, byte for byte as the reference's generated code.
 
-Fields ascend by number; scalars and structs that are not pointers are always written, lists and pointers when
-set. Each struct is compiled to a function on first use.
+Fields are in ascending order of their numbers. Scalars and structs that are not pointers are always written;
+lists and pointers only if set. Each struct is compiled to a function on first use.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _compiled: dict[str, Encode] = {}
 
 
 def encode(schema: Schema, object: dict[str, Any]) -> bytes:
-    """The message of a canonical object. Its kind and version go into the envelope, not the message."""
+    """Message of a canonical object. Kind and apiVersion belong to the envelope."""
     return _encoder(schema)(object)
 
 
@@ -44,7 +44,7 @@ def _compile(schema: Schema) -> Encode:
 
 
 class _Source:
-    """The source of one struct's function: `o` is the object, `a` appends to the parts of the message."""
+    """Source code of the encoder of one struct. `o` is the object, `a` appends to the parts of the message."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -74,7 +74,7 @@ class _Source:
         return lines
 
     def _constant(self, zero: str, number: int, wire_type: int) -> str:
-        """What an absent field that is no pointer is written as."""
+        """Expression for an absent field that is not a pointer."""
         head = repr(tag(number, wire_type))
         if not zero.startswith("S_"):
             return repr(eval(head) + eval(zero))
@@ -107,7 +107,7 @@ class _Source:
         ]
 
     def _value(self, schema: Schema) -> tuple[int, str, str | None]:
-        """The wire type, the expression of the encoded `x`, and the content that stands for its absence."""
+        """Wire type, expression of the encoded `x`, and content for an absent value."""
         if schema.type == "struct":
             name = self._struct(schema)
             return BYTES, f"{name}(x)", name
@@ -130,7 +130,7 @@ class _Source:
         raise TypeError(f"{schema} has no protobuf form")
 
     def _struct(self, schema: Schema) -> str:
-        """The name of another struct's function, which compiles itself when it is first called."""
+        """Name of the encoder of another struct, which is compiled on its first call."""
         name = "S_" + "".join(char if char.isalnum() else "_" for char in schema.name)
         if name not in self.namespace:
 
@@ -215,4 +215,4 @@ _MESSAGES: dict[str, tuple[Callable[[Any], bytes], bytes]] = {
     "schema-or-strings": (_schema_or_strings, b"\x00"),
     "schema-or-bool": (_schema_or_bool, b"\x00"),
 }
-"""Format → (content of the message, length and content of its zero value)."""
+"""Encoder, and length and content of the zero value, by format."""

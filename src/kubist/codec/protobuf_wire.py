@@ -1,4 +1,4 @@
-"""The wire format of protobuf: varints, tags, lengths; what every message is made of."""
+"""Protobuf wire format: varints, tags and lengths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Fixed(int):
 
 
 def varint(value: int) -> bytes:
-    """An integer in groups of seven bits; a negative one takes ten bytes."""
+    """Varint of an integer. A negative one has ten bytes."""
     if 0 <= value < 16384:
         return SMALL[value]
     return _varint(value)
@@ -42,7 +42,7 @@ def delimited(tag: bytes, content: bytes) -> bytes:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """A varint and where it ends."""
+    """Varint, and the position after it."""
     value = shift = 0
     try:
         while True:
@@ -59,9 +59,10 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(data: bytes, message: str) -> list[tuple[int, int | bytes]]:
-    """The fields of a message as (number, value): an integer, or bytes for anything with a length.
+    """Fields of a message as (number, value). A value is an integer, or bytes if it has a length.
 
-    `message` is its name, for the refusal."""
+    `message` is its name, for error messages.
+    """
     found: list[tuple[int, int | bytes]] = []
     at, end = 0, len(data)
     while at < end:
@@ -96,7 +97,7 @@ def fields(data: bytes, message: str) -> list[tuple[int, int | bytes]]:
 def _rare(
     data: bytes, at: int, number: int, wire_type: int, message: str, found: list[tuple[int, int | bytes]]
 ) -> int:
-    """Floating point numbers, and what is skipped or refused."""
+    """Handles rare wire types: floats, skipped fields and errors."""
     name = message.rpartition(".")[2]
     if wire_type == END_GROUP:
         raise DecodeError(f"proto: {name}: wiretype end group for non-group")

@@ -1,7 +1,7 @@
-"""A representation turns stored versions into the bytes of an answer: one object, a list, a watch event.
+"""Representation: turns stored versions into response bytes for one object, a list or a watch event.
 
-What a version looks like in a representation is made once and kept with the version (`Entry.reps`), so lists
-and watches of the same representation share it. JSON, the stored form, needs no making at all.
+The piece of a version is built once and cached with the version (`Entry.reps`), so lists and watches share it.
+JSON is the stored form and needs no piece.
 """
 
 from __future__ import annotations
@@ -24,55 +24,55 @@ ListMeta = dict[str, Any]
 Chunks = list[bytes]
 
 TURN = 0.005
-"""Seconds of work after which others get a turn on the event loop."""
+"""Seconds of work after which other tasks get a turn on the event loop."""
 STATUS = ("v1", "Status")
 
 
 class Representation:
-    """One way to show objects of one resource."""
+    """One representation of the objects of one resource."""
 
     content_type = "application/json"
     stream_type = "application/json"
     watchable = True
     """False: a watch in this representation ends before its first event."""
     itemized = False
-    """A list is some fields and `items`, each of which `item` shows."""
+    """Whether a list consists of fields and `items`, and `item` encodes each of these."""
 
     def __init__(self, resource: Resource) -> None:
         self.resource = resource
         self.key: object = (type(self), resource.api_version)
-        """Under which a version's piece is kept."""
+        """Key of a version's piece in `Entry.reps`."""
         self.event_key: object = (type(self), resource)
-        """Under which the events of a change are shared."""
+        """Key of the shared events of a change."""
         self.stored = resource.custom or resource.api_version == resource.storage_version
-        """Entries are in the version asked for; those of custom resources were converted on the way."""
+        """Whether entries are in the requested version. Entries of custom resources are converted before."""
 
     def object(self, entry: Entry) -> bytes:
-        """A stored version as a whole answer."""
-        raise AssertionError("every representation shows objects")
+        """Response for one stored version."""
+        raise AssertionError("subclasses implement object()")
 
     def value(self, obj: Object) -> bytes:
-        """An object that is not stored (a dry run's, a sub-resource's) as a whole answer."""
-        raise AssertionError("every representation shows values")
+        """Response for an object that is not stored (dry run, subresource)."""
+        raise AssertionError("subclasses implement value()")
 
     def list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
-        """A list as chunks of one answer."""
-        raise AssertionError("every representation shows lists")
+        """Response for a list, in chunks."""
+        raise AssertionError("subclasses implement list()")
 
     def item(self, entry: Entry) -> bytes:
-        """A stored version as it is in a list."""
-        raise AssertionError("lists of this representation are no items")
+        """Stored version as item of a list."""
+        raise AssertionError("itemized representations implement item()")
 
     def event(self, type: str, entry: Entry) -> bytes:
-        """A watch event, complete with its framing."""
-        raise AssertionError("every representation shows events")
+        """Watch event with its framing."""
+        raise AssertionError("subclasses implement event() and event_value()")
 
     def event_value(self, type: str, obj: Object) -> bytes:
-        """A watch event of something that is not stored: a bookmark or an error."""
-        raise AssertionError("every representation shows events")
+        """Watch event for an object that is not stored: a bookmark or an error."""
+        raise AssertionError("subclasses implement event() and event_value()")
 
     def shared_event(self, type: str, change: Change, entry: Entry) -> bytes:
-        """`event`, made once for all watchers that ask for this representation."""
+        """Same as `event`, built once for all watchers of this representation."""
         key = (self.event_key, type)
         found: bytes | None = change.encoded.get(key)
         if found is None:
@@ -81,29 +81,29 @@ class Representation:
         return found
 
     def for_watch(self) -> Representation:
-        """The representation of one watch: another one if it must remember what it has sent."""
+        """Representation for one watch. A different one if it must remember what it has sent."""
         return self
 
     async def whole_list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
-        """`list`, without keeping the event loop for long."""
+        """Same as `list`, without blocking the event loop for long."""
         await self.prepare(entries)
         return self.list(entries, meta)
 
     async def prepare(self, entries: Iterable[Entry]) -> None:
-        """Make ready, in turns, what a list or a watch of these entries is going to need."""
+        """Builds the pieces for a list or watch of these entries, in slices."""
 
     def converted(self, entry: Entry) -> Object:
-        """The object in the version asked for."""
+        """Object in the requested version."""
         obj = entry.object()
         return obj if self.stored else self.resource.strategy.convert(obj, self.resource.api_version)
 
 
 class Made(Representation):
-    """A representation of which each stored version has a piece that is made once and kept."""
+    """Representation with one cached piece per stored version."""
 
     def make(self, entry: Entry) -> tuple[Any, int]:
-        """The piece of a version, and its size in bytes."""
-        raise AssertionError("says what is kept")
+        """Piece of a version, and its size in bytes."""
+        raise AssertionError("subclasses implement make()")
 
     def piece(self, entry: Entry) -> Any:
         reps = entry.reps
@@ -119,7 +119,7 @@ class Made(Representation):
         return entry.reps is None or self.key not in entry.reps
 
     def pieces(self, entries: Sequence[Entry]) -> list[Any]:
-        """The pieces of many versions, of which most have theirs."""
+        """Pieces of many versions. Most are cached."""
         key, piece = self.key, self.piece
         return [
             piece(entry) if (reps := entry.reps) is None or (found := reps.get(key)) is None else found
@@ -131,7 +131,7 @@ class Made(Representation):
 
 
 async def in_turns(make: Callable[[Entry], object], entries: Sequence[Entry]) -> None:
-    """Make something of each, with turns for others between."""
+    """Calls `make` for each entry, and yields to other tasks every TURN seconds."""
     begun = perf_counter()
     for entry in entries:
         make(entry)
@@ -166,7 +166,7 @@ class Json(Made):
         return tail, len(tail)
 
     def tail(self, entry: Entry) -> bytes:
-        """The object's bytes from `"metadata":` on."""
+        """Bytes of the object from `"metadata":` on."""
         if self.stored:
             return entry.tail
         found: bytes = self.piece(entry)
@@ -208,7 +208,7 @@ class Json(Made):
 
 
 def is_status(obj: Object) -> bool:
-    """A Status is shown as it is, whatever was asked for."""
+    """Whether the object is a Status, which is never converted to a Table or PartialObjectMetadata."""
     return (obj.get("apiVersion"), obj.get("kind")) == STATUS
 
 

@@ -1,6 +1,7 @@
-"""A bound on what is kept beside the stored bytes: representations of stored versions, oldest out first.
+"""Memory bound for representations of stored versions. The oldest are dropped first.
 
-They live in `Entry.reps` and go with their entry; this only remembers, per piece, where it is and how large.
+The representations live in `Entry.reps` and are freed with their entry. This module only records the place and
+size of each.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from typing import Any
 LIMIT = 96 << 20
 EVENTS_LIMIT = 24 << 20
 OVERHEAD = 120
-"""What remembering a piece costs by itself."""
+"""Bytes of bookkeeping per cached piece."""
 
 
 class Kept:
-    """Pieces made at most once while there is room for them."""
+    """Bounded set of cached pieces. Each is built at most once while there is room."""
 
     def __init__(self, limit: int = LIMIT) -> None:
         self.limit = limit
@@ -25,7 +26,7 @@ class Kept:
         self._lock = threading.Lock()
 
     def keep(self, reps: dict[Any, Any], key: Any, piece: Any, size: int) -> None:
-        """Put a piece into the representations of an entry, and throw out the oldest elsewhere if need be."""
+        """Stores a piece in the representations of an entry, and drops the oldest pieces above the limit."""
         reps[key] = piece
         size += OVERHEAD
         with self._lock:
@@ -38,6 +39,6 @@ class Kept:
 
 
 KEPT = Kept()
-"""One bound for the process: servers in one process share its memory."""
+"""One bound per process, because servers in one process share its memory."""
 EVENTS = Kept(EVENTS_LIMIT)
-"""Events of recent changes, which would push out what lists need: most are never asked for again."""
+"""Separate bound for watch events, because most are never used again and would displace pieces that lists need."""

@@ -1,4 +1,4 @@
-"""Objects, lists and watch events as protobuf. The message of a version is made once, ready to be joined."""
+"""Objects, lists and watch events as protobuf. The message of a version is built once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 LIST_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"
 END = b"\x1a\x00\x22\x00"
-"""The encoding and the content type of an envelope, both empty."""
+"""Encoding and content type of an envelope, both empty."""
 
 
 def envelope_head(api_version: str, kind: str) -> bytes:
@@ -26,7 +26,7 @@ def envelope_head(api_version: str, kind: str) -> bytes:
 
 
 class Messages(Made):
-    """A version is kept as field 2 with its message: what it is in a list as well as in an envelope."""
+    """Protobuf messages. The cached piece is field 2 with the message, as both a list and an envelope contain it."""
 
     content_type = MEDIA_TYPE
     stream_type = MEDIA_TYPE + ";stream=watch"
@@ -37,8 +37,8 @@ class Messages(Made):
         self._list_head = envelope_head(api_version, list_kind)
 
     def message(self, obj: Object) -> bytes:
-        """The message of an object, without an envelope."""
-        raise AssertionError("says what is shown")
+        """Message of an object, without envelope."""
+        raise AssertionError("subclasses implement message()")
 
     def make(self, entry: Entry) -> tuple[bytes, int]:
         piece = wire.delimited(b"\x12", self.message(self.converted(entry)))

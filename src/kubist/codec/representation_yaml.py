@@ -1,6 +1,6 @@
-"""What another representation shows as JSON, written differently: as YAML, or indented for people.
+"""YAML and indented JSON, produced from another JSON representation.
 
-Lists are put together of items, in turns with other requests.
+Lists are built from items, in slices.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kubist.storage.cache import Entry
 
 
 class Rewritten(Made):
-    """Says how a value, an item of a list and a list around items are written."""
+    """Base class: subclasses write a value, an item of a list, and a list around items."""
 
     def __init__(self, inner: Representation) -> None:
         super().__init__(inner.resource)
@@ -27,16 +27,16 @@ class Rewritten(Made):
         self.key = self
 
     def write(self, value: Any) -> bytes:
-        """Any value as a whole answer."""
-        raise AssertionError("says how")
+        """Response for any value."""
+        raise AssertionError("subclasses implement write(), write_item() and write_list()")
 
     def write_item(self, value: Any) -> bytes:
-        """One object as it stands among the items of a list."""
-        raise AssertionError("says how")
+        """One object as item of a list."""
+        raise AssertionError("subclasses implement write(), write_item() and write_list()")
 
     def write_list(self, around: Object, items: Chunks) -> Chunks:
-        """A list with at least one item; `around` is all else that is in it."""
-        raise AssertionError("says how")
+        """List with at least one item. `around` has all fields of the list except `items`."""
+        raise AssertionError("subclasses implement write(), write_item() and write_list()")
 
     def make(self, entry: Entry) -> tuple[bytes, int]:
         item = self.write_item(orjson.loads(self.inner.item(entry)))
@@ -73,7 +73,8 @@ class Rewritten(Made):
 
 
 class Yaml(Rewritten):
-    """Block style; keys are sorted, so `items` stands between others. Items are kept: they take long to make."""
+    """YAML in block style. Keys are sorted, so `items` is between other keys. Items are cached, because they
+    are slow to build."""
 
     content_type = negotiate.YAML
 
@@ -89,7 +90,7 @@ class Yaml(Rewritten):
 
 
 class Indented(Rewritten):
-    """JSON by two blanks a level. Items are made anew each time: that is quick."""
+    """JSON indented by two blanks. Items are not cached, because they are fast to build."""
 
     def write(self, value: Any) -> bytes:
         return indented(value)

@@ -16,7 +16,7 @@ from kubist.schema.catalog import schema_for
 
 
 def render_status(request: Request, shown: dict[str, Any]) -> tuple[bytes, str]:
-    """A Status in what the client takes."""
+    """Body and content type of a Status. Falls back to indented JSON if the Accept header is not acceptable."""
     headers = request.headers
     query = parse_query(request.query) if "pretty" in request.query else {}
     pretty = negotiate.wants_pretty(query, headers.get("user-agent", ""))

@@ -1,7 +1,7 @@
-"""YAML 1.1 bodies and answers as the reference reads and writes them, by way of JSON values.
+"""YAML 1.1 bodies and responses, as the reference reads and writes them through JSON values.
 
-Built on libyaml's events, so that neither depth nor aliases can exhaust the process; scalars are resolved in
-`yaml_scalars.py`.
+The parser uses libyaml's events, so neither depth nor aliases can exhaust memory. `yaml_scalars.py` resolves
+scalars.
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ __all__ = ["Document", "dumps", "parse"]
 class Document(NamedTuple):
     value: Any
     complaints: list[str]
-    """`line 6: key "a" already set in map`, for every key that an object has twice."""
+    """`line 6: key "a" already set in map`, for every duplicate key."""
 
 
 def parse(body: bytes) -> Document:
-    """The first document of a body as a JSON value, or null, with sorted keys as JSON made of YAML has them.
+    """First document of a body as a JSON value or null, with sorted keys, as the reference's YAML-to-JSON
+    conversion.
 
-    Of duplicate keys the last counts."""
+    The last of duplicate keys wins.
+    """
     if body.lstrip()[:1] == b"{" and b"\\/" not in body:
         try:
             value = orjson.loads(body)
@@ -56,7 +58,7 @@ def parse(body: bytes) -> Document:
 
 
 class _Collection:
-    """A list or mapping under construction."""
+    """List or mapping under construction."""
 
     __slots__ = ("anchor", "count", "key", "keys", "line", "merging", "value")
 
@@ -75,9 +77,9 @@ class _Builder:
         self.complaints: list[str] = []
         self.stack: list[_Collection] = []
         self.anchors: dict[str, tuple[Any, int] | None] = {}
-        """Anchor → value and its size, or None while the value is being built."""
+        """Value and size by anchor. None while the value is under construction."""
         self.slashes = ""
-        """The text, where it may hold the escape that JSON has and YAML 1.1 has not."""
+        """Text of the body, if it may contain `\\/`, an escape that JSON has and YAML 1.1 does not."""
         self.nodes = 0
         self.aliased = 0
 
@@ -134,7 +136,7 @@ class _Builder:
         self.stack.append(_Collection(value, event.anchor, event.start_mark.line))
 
     def _count(self, nodes: int, aliased: bool = False) -> None:
-        """A small text may stand for a large document, but within the reference's bounds."""
+        """Counts nodes, and rejects aliases that expand beyond the reference's limits."""
         self.nodes += nodes
         if aliased:
             self.aliased += nodes
@@ -200,7 +202,7 @@ class _Builder:
 
 
 def _go_syntax(value: Any) -> str:
-    """A value as Go's %#v shows it."""
+    """Value in Go's %#v format."""
     match value:
         case None:
             return "interface {}(nil)"

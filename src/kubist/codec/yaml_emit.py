@@ -1,7 +1,7 @@
-"""Writing YAML in block style as the reference's emitter does: which strings are quoted, and where lines break.
+"""YAML emitter in block style, with the quoting and line breaks of the reference's emitter.
 
-Objects are written straight to text, some twenty times faster than by libyaml's events; the few strings whose
-rules are long (breaks that only Unicode knows, keys of several lines) are left to libyaml.
+Objects are written directly to text, several times faster than with libyaml's events. Rare strings with complex
+rules (Unicode line breaks, multi-line keys) are left to libyaml.
 """
 
 from __future__ import annotations
@@ -31,13 +31,12 @@ from kubist.codec.yaml_scalars import WORDS, is_plain, natural_order
 
 WIDTH = 80
 BYTE_ORDER_MARK = "\ufeff"
-"""After one, everything is escaped."""
+"""A string that starts with a byte order mark is escaped completely."""
 LONGEST_KEY = 128
-"""Bytes of a key that stands before its colon; a longer one gets a line with a question mark."""
-"""Sets of keys up to this many are remembered in their order: structs have the same again and again."""
+"""Maximum bytes of a key before its colon. A longer key gets its own line with a question mark."""
 
 _SIMPLE = re.compile(r"[A-Za-z/_$(][A-Za-z0-9/_$().=+@~-]*(?::[A-Za-z0-9/_$().=+@~-]+)*")
-"""Plain without a closer look, unless it is a word with a meaning."""
+"""Strings that are plain unless they are YAML words such as `yes` or `null`."""
 _QUOTED = re.compile(
     r"(?:---|\.\.\.)|[#,\[\]{}&*!|>'\"%@`]|[-?:](?= |$)| |(?s:.)*(?::(?= |$)| #|(?<= )$)", re.ASCII
 )
@@ -65,11 +64,11 @@ _ESCAPES = {
 
 
 class _Uncommon(Exception):
-    """A string that is left to libyaml."""
+    """String that is left to libyaml."""
 
 
 def dumps(value: Any) -> bytes:
-    """A value as a document, keys in natural order."""
+    """Value as a document, with keys in natural order."""
     if isinstance(value, dict | list) and value:
         try:
             return _Writer().document(value)
@@ -79,7 +78,7 @@ def dumps(value: Any) -> bytes:
 
 
 class _Writer:
-    """One document being written, in pieces."""
+    """Writer of one document."""
 
     def __init__(self) -> None:
         self.out: list[str] = []
@@ -93,7 +92,7 @@ class _Writer:
         return "".join(self.out).encode()
 
     def mapping(self, value: dict[str, Any], indent: int) -> None:
-        """From where the first key stands; every other one begins a line."""
+        """Writes a mapping. The first key continues the current line; every other key starts a new line."""
         add = self.out.append
         begin, line = "", "\n" + " " * indent
         for key, shown in _ordered(value):
@@ -131,7 +130,7 @@ class _Writer:
             begin = line
 
     def nested(self, item: Any, indent: int) -> None:
-        """What follows two characters that open it, in the same line."""
+        """Writes a value after a two-character indicator in the same line."""
         if type(item) is str:
             self.string(item, indent + 2, indent + 2)
         elif type(item) is dict and item:
@@ -155,7 +154,7 @@ class _Writer:
 
 
 def _ordered(value: dict[str, Any]) -> Any:
-    """The keys of a mapping in order, each with how it is written before a colon, if it can be."""
+    """Keys of a mapping in order, with their text before the colon. The text is empty for a long key."""
     return _order(tuple(value))
 
 
@@ -172,7 +171,7 @@ def _key(key: str) -> str:
 
 
 def flow(text: str) -> str:
-    """A string on one line, with the quotes that it needs."""
+    """String on one line, quoted if needed."""
     if _UNPRINTABLE.search(text) or "\n" in text or not is_plain(text):
         escaped = _ESCAPED if text[:1] != BYTE_ORDER_MARK else _ANY
         return f'"{escaped.sub(_escaped, text)}"'
@@ -182,7 +181,7 @@ def flow(text: str) -> str:
 
 
 def _literal(text: str, indent: int) -> str | None:
-    """A string of several lines as it stands; None if it cannot be written so."""
+    """Multi-line string in literal style. None if it cannot be written so."""
     if text[-1] == " " or " \n" in text or _UNPRINTABLE.search(text):
         return None
     hint = "2" if text[0] in " \n" else ""
@@ -196,7 +195,7 @@ def _literal(text: str, indent: int) -> str | None:
 
 
 def _folded(shown: str, column: int, indent: int) -> str:
-    """A string broken at single blanks beyond the width; between quotes the first and last never."""
+    """String broken at single blanks beyond WIDTH. Inside quotes, the first and last blank are never broken."""
     quote = shown[0] if shown[0] in "'\"" else ""
     escaping = quote == '"'
     line = "\n" + " " * indent
@@ -229,8 +228,8 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _joined(match: re.Match[str]) -> str:
-    """The reference reads the JSON that it has made as YAML, in which this character breaks a line: one break
-    is a blank, of several all but the first remain."""
+    """Replaces NEL characters as the reference does, which reads its own JSON as YAML: one NEL becomes a blank,
+    and of several all but the first become line breaks."""
     breaks = match[1].count("\x85")
     return "\n" * (breaks - 1) or " "
 
@@ -244,7 +243,7 @@ def _scalar(value: Any) -> str:
 
 
 def _float(value: float) -> str:
-    """The fewest digits; from a million on and below 0.0001 with an exponent."""
+    """Float with the fewest digits. It has an exponent from 10⁶ on and below 10⁻⁴."""
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     assert isinstance(exponent, int)
     power = len(digits) - 1 + exponent
@@ -267,7 +266,7 @@ def _by_events(value: Any) -> bytes:
 
 
 def _events(value: Any) -> Any:
-    """Whatever the depth: what is still to come is in a list, not on the stack."""
+    """Events of a value. Uses a list instead of recursion, so that any depth works."""
     ahead: list[Any] = [(value,)]
     while ahead:
         event = ahead.pop()

@@ -1,6 +1,6 @@
-"""What a plain YAML 1.1 scalar means: booleans with many names, octal numbers, times that stay text.
+"""YAML 1.1 scalars: booleans with many spellings, octal numbers, timestamps that stay strings.
 
-Also the other direction: which strings need quotes, and the order of keys.
+Also the inverse: which strings need quotes, and the order of keys.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BASE60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
 
 
 class Scalar:
-    """Text that means something else as a key: the merge sign `<<`."""
+    """Text with a special meaning as a key: the merge key `<<`."""
 
     __slots__ = ("is_merge", "text")
 
@@ -43,7 +43,7 @@ class Scalar:
 
 
 def resolve(tag: str | None, text: str, plain: bool) -> Any:
-    """The JSON value of a scalar with an explicit tag, or without one and plain or quoted."""
+    """JSON value of a scalar. `plain`: it is not quoted."""
     short = tag.removeprefix(_PREFIX) if tag and tag.startswith(_PREFIX) else tag
     if short in (None, "!") and not plain:
         return text
@@ -104,7 +104,7 @@ def _fits(tag: str, value: Any) -> bool:
 
 
 def key_text(key: Any) -> str:
-    """A key as JSON has it."""
+    """JSON text of a key."""
     if isinstance(key, str):
         return key
     if isinstance(key, bool):
@@ -115,14 +115,14 @@ def key_text(key: Any) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Whether a string may be written without quotes and still be one."""
+    """Whether a string can be written without quotes and is read back as a string."""
     if _INFINITE.fullmatch(text) or _TIMESTAMP.fullmatch(text) or _BASE60.fullmatch(text):
         return False
     return isinstance(_implicit(text), str)
 
 
 def natural_order(left: str, right: str) -> int:
-    """Letters after anything else, digits as numbers: a2 before a10."""
+    """Natural order of keys: letters after other characters, digits by number (a2 before a10)."""
     digits = False
     for at, (one, other) in enumerate(zip(left, right, strict=False)):
         if one == other:
@@ -140,8 +140,10 @@ def natural_order(left: str, right: str) -> int:
 
 
 def _number_at(text: str, at: int) -> tuple[int, int]:
-    """The number that goes on at a place (its value and how long it is), counting what stands before it.
-    As a signed number of 64 bits: long ones are out of order."""
+    """Number at a position (value and length), including digits before it.
+
+    The value wraps as a signed 64-bit integer, so very long numbers are out of order, as in the reference.
+    """
     end = at
     while end < len(text) and text[end].isdigit():
         end += 1
