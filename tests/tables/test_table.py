@@ -1,4 +1,4 @@
-"""Tables: cells, ages that stay current, what is included of the objects, and watches."""
+"""Tables: cells, current ages, included objects, and watches."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def table(of: Resource, include: str = "", serializer: str = JSON) -> Representa
         (1e12, "292y"),
     ],
 )
-def test_durations_have_two_or_three_figures(seconds: float, shown: str) -> None:
+def test_table_durations_have_two_or_three_figures(seconds: float, shown: str) -> None:
     assert ages.human_duration(seconds) == shown
 
 
 @given(st.integers(0, 10**9), st.integers(0, 10**6))
-def test_a_cell_holds_until_it_says_it_changes(passed: int, later: int) -> None:
+def test_age_cell_is_valid_until_its_expiry(passed: int, later: int) -> None:
     cell = ages.Since(NOW)
     text, until = cell.text(NOW + passed)
     assert until > NOW + passed
@@ -61,13 +61,13 @@ def test_a_cell_holds_until_it_says_it_changes(passed: int, later: int) -> None:
         assert cell.text(NOW + passed + later)[0] == text
 
 
-def test_a_row_grows_older_without_being_made_again() -> None:
+def test_age_in_a_row_changes_without_rebuilding_it() -> None:
     row = Row(["a", 1, ages.Since(NOW), ages.Since(NOW - 60, "3 (%s ago)"), None], [])
     assert row.text(NOW + 1) == b'{"cells":["a",1,"1s","3 (61s ago)",null],'
     assert row.text(NOW + 600) == b'{"cells":["a",1,"10m","3 (11m ago)",null],'
 
 
-def test_an_empty_list_has_no_rows_or_null() -> None:
+def test_empty_table_has_empty_or_null_rows() -> None:
     meta = {"resourceVersion": "9"}
     assert orjson.loads(b"".join(table(resource("ConfigMap")).list([], meta)))["rows"] == []
     assert orjson.loads(b"".join(table(resource("LimitRange")).list([], meta)))["rows"] is None
@@ -77,20 +77,20 @@ def test_an_empty_list_has_no_rows_or_null() -> None:
     ("include", "kind"),
     [("", "PartialObjectMetadata"), ("Metadata", "PartialObjectMetadata"), ("Object", "ConfigMap")],
 )
-def test_rows_include_what_was_asked_for(include: str, kind: str) -> None:
+def test_rows_include_the_requested_object_form(include: str, kind: str) -> None:
     shown = orjson.loads(table(resource("ConfigMap"), include).object(config_map()))
     assert shown["metadata"] == {"resourceVersion": "7"}
     assert shown["rows"][0]["object"]["kind"] == kind
     assert shown["rows"][0]["cells"][:2] == ["a", 1]
 
 
-def test_rows_may_include_nothing() -> None:
+def test_rows_without_objects() -> None:
     shown = orjson.loads(table(resource("ConfigMap"), "None").object(config_map()))
     assert shown["rows"][0]["object"] is None
 
 
 @given(st.text(max_size=12).filter(lambda text: text not in ("", "Metadata", "Object", "None")))
-def test_anything_else_to_include_is_a_bad_request(include: str) -> None:
+def test_unknown_include_object_is_a_bad_request(include: str) -> None:
     shown = table(resource("ConfigMap"), include)
     for attempt in (
         lambda: shown.object(config_map()),
@@ -103,7 +103,7 @@ def test_anything_else_to_include_is_a_bad_request(include: str) -> None:
         assert refused.value.code == 400
 
 
-def test_a_list_as_yaml_says_the_same() -> None:
+def test_table_as_yaml_equals_the_json_table() -> None:
     from kubist.codec import yaml
 
     entries, meta = [config_map("a"), config_map("b")], {"resourceVersion": "9"}
@@ -120,7 +120,7 @@ def test_only_the_first_event_of_a_watch_has_columns() -> None:
     assert second["object"]["columnDefinitions"] is None
 
 
-def test_the_end_of_the_initial_events_keeps_its_object() -> None:
+def test_initial_events_end_bookmark_keeps_its_object() -> None:
     watched = table(resource("ConfigMap"), "None").for_watch()
     annotations = {"k8s.io/initial-events-end": "true"}
     mark = {
@@ -144,7 +144,7 @@ def test_flow_schemas_are_listed_by_precedence() -> None:
 
 
 @pytest.mark.parametrize("of", builtin(), ids=lambda of: f"{of.group}/{of.kind}")
-def test_every_kind_has_cells_even_of_an_empty_object(of: Resource) -> None:
+def test_every_kind_has_cells_for_an_empty_object(of: Resource) -> None:
     shown = table_of(of.stored_group, of.kind)
     cells = shown.cells({"metadata": {"name": "x"}, "spec": {}, "status": {}})
     extra = 1 if of.kind == "IPAddress" else 0
@@ -203,11 +203,11 @@ RUNNING: Object = {"running": {}}
         ),
     ],
 )
-def test_a_pod_says_in_a_word_how_it_is_doing(status: Object, shown: list[str]) -> None:
+def test_pod_status_column(status: Object, shown: list[str]) -> None:
     assert pod({"initContainers": [{"name": "i"}]}, status) == shown
 
 
-def test_a_deleted_pod_is_terminating_unless_it_has_ended() -> None:
+def test_deleted_pod_is_terminating_unless_it_has_ended() -> None:
     assert pod(status={"phase": "Running"}, deletionTimestamp="2027-01-01T00:00:00Z")[1] == "Terminating"
     assert pod(status={"phase": "Succeeded"}, deletionTimestamp="2027-01-01T00:00:00Z")[1] == "Succeeded"
     lost = {"phase": "Running", "reason": "NodeLost"}

@@ -1,1 +1,1 @@
-"""Tables: the columns of every kind, a module per API group, and the Table representation made of them."""
+"""Tables: columns of every kind, with one module per API group, and the Table representation."""

@@ -1,4 +1,4 @@
-"""Times as people read them in a table: how long ago, in two or three figures, and until when that holds."""
+"""Ages in table cells: a duration in two or three figures, and the time until which the text is valid."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kubist.meta.times import is_zero, parse_micro_time, parse_time
 UNKNOWN = "<unknown>"
 FOREVER = float("inf")
 LONGEST = 9223372036
-"""Seconds that a difference of times can have at most; what is longer counts as this."""
+"""Maximum difference of two times in seconds. Longer differences count as this."""
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 class Since:
-    """A cell that says how long ago something was; `template` has a `%s` for it."""
+    """Cell that shows the time since `when`. `template` has a `%s` for it."""
 
     __slots__ = ("template", "when")
 
@@ -26,12 +26,12 @@ class Since:
         self.template = template
 
     def text(self, now: float) -> tuple[str, float]:
-        """The cell now, and until when it stays so."""
+        """Text of the cell now, and the time until which it is valid."""
         shown, step = _human(now - self.when)
         return self.template % shown, _until(now, self.when, step)
 
     def json(self, now: float) -> tuple[bytes, float]:
-        """`text` as JSON; what many cells say in one second is made once."""
+        """JSON of `text`. Cells with the same values in one second share the result."""
         return _json(self.when, self.template, int(now) if self.when.__class__ is int else now)
 
     def templated(self, template: str) -> Since:
@@ -45,11 +45,11 @@ def _json(when: float, template: str, now: float) -> tuple[bytes, float]:
 
 
 Cell = Any
-"""A JSON value or a `Since`."""
+"""JSON value or `Since`."""
 
 
 def age(obj: dict[str, Any]) -> Cell:
-    """How old an object is."""
+    """Age of an object."""
     return since(obj["metadata"].get("creationTimestamp"))
 
 
@@ -71,13 +71,13 @@ def human_duration(seconds: float) -> str:
 
 
 def _until(now: float, when: float, step: int) -> float:
-    """The next moment at which a text that changes every `step` seconds of age may change."""
+    """Time at which a text that changes every `step` seconds of age changes next."""
     passed = now - when
     return when + (passed // step + 1) * step if passed >= 0 else when - 1 if passed < -2 else now + 0.5
 
 
 def _human(seconds: float) -> tuple[str, int]:
-    """A duration, and every how many seconds such a duration is shown differently."""
+    """Text of a duration, and the seconds after which the text changes."""
     passed = int(max(min(seconds, LONGEST), -LONGEST))
     if passed < -1:
         return "<invalid>", 1

@@ -1,4 +1,4 @@
-"""The table of API services."""
+"""Table of APIServices."""
 
 from __future__ import annotations
 

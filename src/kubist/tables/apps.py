@@ -1,4 +1,4 @@
-"""Tables of the kinds of apps."""
+"""Tables of the kinds of group apps."""
 
 from __future__ import annotations
 

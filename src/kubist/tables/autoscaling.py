@@ -1,4 +1,4 @@
-"""Tables of horizontal pod autoscalers, in version 2, and of scales."""
+"""Tables of HorizontalPodAutoscalers (v2) and Scales."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _autoscaler(obj: Object) -> list[Cell]:
 
 
 def _metrics(specs: list[Object], statuses: list[Object]) -> str:
-    """The first two metrics, each as what is and what should be."""
+    """First two metrics, each as current/target."""
     shown = [_metric(spec, statuses[i] if i < len(statuses) else {}) for i, spec in enumerate(specs)]
     text = ", ".join(shown[:2]) or NONE
     return f"{text} + {len(shown) - 2} more..." if len(shown) > 2 else text

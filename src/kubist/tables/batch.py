@@ -1,4 +1,4 @@
-"""Tables of jobs and cron jobs."""
+"""Tables of Jobs and CronJobs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _completions(spec: Object, succeeded: int) -> str:
 
 
 def _duration(status: Object) -> Cell:
-    """How long it took, or has taken so far."""
+    """Run time of a finished job, or time since the start of a running one."""
     if not status.get("startTime"):
         return ""
     if not status.get("completionTime"):

@@ -1,4 +1,4 @@
-"""Tables of the kinds of certificates.k8s.io."""
+"""Tables of the kinds of group certificates.k8s.io."""
 
 from __future__ import annotations
 

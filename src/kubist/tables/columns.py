@@ -1,6 +1,6 @@
-"""The columns in which people see objects: for each built-in kind what they are called and what is in them.
+"""Columns and cells of each built-in kind.
 
-A module per group names its kinds in `TABLES`. A kind without an entry is shown by name and creation time.
+A module per group lists its kinds in `TABLES`. A kind without an entry has the columns Name and Created At.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Object = dict[str, Any]
 
 @dataclass(slots=True, frozen=True)
 class Column:
-    """How one column is announced. Of priority 0 are those that everyone sees; others are for wide output."""
+    """Column definition. Columns of priority 0 are always shown, others only in wide output."""
 
     name: str
     description: str
@@ -44,16 +44,16 @@ def _no_conditions(_obj: Object) -> list[Object]:
 
 @dataclass(slots=True, frozen=True)
 class Table:
-    """The columns of a kind and the cells of an object of it, in the stored version."""
+    """Columns of a kind, and the function for the cells of an object in the storage version."""
 
     columns: tuple[Column, ...]
     cells: Callable[[Object], list[Cell]]
     conditions: Callable[[Object], list[Object]] = _no_conditions
-    """What is to be said about a row as a whole."""
+    """Function for the conditions of a row."""
     order: Callable[[Object], Any] | None = None
-    """By what a list is sorted, if not by key."""
+    """Sort key of a list. None: sorted by storage key."""
     empty_rows: bytes = b"[]"
-    """What stands for the rows of a list that has none."""
+    """JSON for the rows of an empty list."""
 
 
 NAME = Column("Name", "Name of the object, unique among those of its kind in its namespace.", format="name")
@@ -91,7 +91,7 @@ NAME_AND_AGE = Table((NAME, AGE), lambda obj: [name_of(obj), age(obj)])
 
 @cache
 def table_of(group: str, kind: str) -> Table:
-    """The table of a built-in kind."""
+    """Table of a built-in kind."""
     name = f"kubist.tables.{GROUP_ROOMS.get(group, group.partition('.')[0])}"
     if importlib.util.find_spec(name) is None:
         return DEFAULT

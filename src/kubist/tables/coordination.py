@@ -1,4 +1,4 @@
-"""Tables of the kinds of coordination.k8s.io."""
+"""Tables of the kinds of group coordination.k8s.io."""
 
 from __future__ import annotations
 

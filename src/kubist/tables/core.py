@@ -1,4 +1,4 @@
-"""Tables of the kinds of the core group; pods, services and volumes have modules of their own."""
+"""Tables of the kinds of the core group. Pods, services and volumes have their own modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of a custom resource: its name, then the columns that its definition has."""
+"""Table of a custom resource: its name, then the columns of its CRD."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _SCALE = table_of("autoscaling", "Scale")
 
 
 def _scale(obj: Object) -> list[Cell]:
-    """A scale whose replicas are not written has an empty cell."""
+    """Cells of a scale. An absent spec.replicas gives an empty cell."""
     name, _, available, age = _SCALE.cells(obj)
     return [name, obj["spec"].get("replicas"), available, age]
 
 
 SCALE = replace(_SCALE, columns=(NAME, *_SCALE.columns[1:-1], replace(AGE, type="date")), cells=_scale)
-"""Scales of custom resources announce two of their columns otherwise."""
+"""Table of scales of custom resources. Two of its columns are defined differently."""
 
 
 def table(defined: Sequence[Defined]) -> Table:
@@ -36,7 +36,7 @@ def table(defined: Sequence[Defined]) -> Table:
 
 
 def _cell(column: Defined, obj: Object) -> Cell:
-    """A cell; one of a time stays current by itself."""
+    """Cell of a column. A date column shows its age."""
     if column.type != "date":
         return cell(column, obj)
     found = value_at(column.path, obj)

@@ -1,4 +1,4 @@
-"""Tables of flow schemas and priority levels."""
+"""Tables of FlowSchemas and PriorityLevelConfigurations."""
 
 from __future__ import annotations
 

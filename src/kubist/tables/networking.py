@@ -1,4 +1,4 @@
-"""Tables of the kinds of networking.k8s.io."""
+"""Tables of the kinds of group networking.k8s.io."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _ingress(obj: Object) -> list[Cell]:
 
 
 def _hosts(rules: list[Object]) -> str:
-    """The first three hosts. What follows the third is counted by rule, with or without a host."""
+    """First three hosts. "+ n more" counts all further rules, with or without a host, as the reference does."""
     hosts: list[str] = []
     for index, rule in enumerate(rules):
         if len(hosts) == 3:
@@ -92,6 +92,6 @@ TABLES = {
     "ServiceCIDR": Table(
         (NAME, Column("CIDRs", "Ranges that addresses are taken from."), AGE), _service_cidr
     ),
-    # The age is a cell without a column: the reference has it so.
+    # As in the reference, the age is a cell without a column.
     "IPAddress": Table((NAME, Column("ParentRef", "What the address is given to.")), _ip_address),
 }

@@ -1,4 +1,4 @@
-"""The table of pods: above all the one word that says how a pod is doing."""
+"""Table of pods, with the computed status column."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def conditions(pod: Object) -> list[Object]:
 
 
 class Progress:
-    """What the statuses of containers add up to."""
+    """Sum of container statuses."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -41,7 +41,7 @@ class Progress:
         self.last_restart = ""
 
     def count(self, status: Object) -> None:
-        """Add the restarts of a container."""
+        """Adds the restarts of a container."""
         self.restarts += status.get("restartCount", 0)
         finished = part(status, "lastState", "terminated").get("finishedAt")
         if finished and (not self.last_restart or parse_time(finished) > parse_time(self.last_restart)):
@@ -76,7 +76,7 @@ def cells(pod: Object) -> list[Cell]:
 
 
 def _first_reason(status: Object) -> str:
-    """What holds before any container says otherwise."""
+    """Status before any container status overrides it."""
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
             return "SchedulingGated"
@@ -86,7 +86,7 @@ def _first_reason(status: Object) -> str:
 def _initialize(
     spec: Object, status: Object, sidecars: set[str], progress: Progress, of_sidecars: Progress
 ) -> bool:
-    """Go through the init containers up to the first that is not done; whether there is such a one."""
+    """Adds the init containers up to the first unfinished one. True if there is an unfinished one."""
     for index, container in enumerate(status.get("initContainerStatuses") or ()):
         progress.count(container)
         sidecar = container.get("name") in sidecars
@@ -110,7 +110,7 @@ def _initialize(
 
 
 def _end(terminated: Object) -> str:
-    """Why a container ended."""
+    """Reason for the end of a container."""
     if terminated.get("reason"):
         return str(terminated["reason"])
     if terminated.get("signal"):
@@ -119,7 +119,7 @@ def _end(terminated: Object) -> str:
 
 
 def _run(status: Object, progress: Progress) -> None:
-    """Go through the containers, the last first, so that the first has the last word."""
+    """Adds the containers in reverse order, so that the first container decides the status."""
     running, failure = False, ""
     for container in reversed(status.get("containerStatuses") or ()):
         progress.count(container)

@@ -1,4 +1,4 @@
-"""Tables of the kinds of policy."""
+"""Tables of the kinds of group policy."""
 
 from __future__ import annotations
 

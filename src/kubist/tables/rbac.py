@@ -1,4 +1,4 @@
-"""Tables of bindings: who has which role."""
+"""Tables of RoleBindings and ClusterRoleBindings."""
 
 from __future__ import annotations
 

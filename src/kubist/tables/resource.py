@@ -1,4 +1,4 @@
-"""Tables of the kinds of resource.k8s.io."""
+"""Tables of the kinds of group resource.k8s.io."""
 
 from __future__ import annotations
 

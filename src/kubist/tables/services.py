@@ -1,4 +1,4 @@
-"""Tables of services and endpoints: addresses and ports."""
+"""Tables of Services and Endpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How things that many kinds have look in a cell: labels, selectors, containers, conditions, long lists."""
+"""Cells that many kinds share: labels, selectors, containers, conditions, long lists."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORKLOAD: tuple[Column, ...] = (*CONTAINERS, SELECTOR)
 
 
 def part(obj: Object, *path: str) -> Any:
-    """The struct or list at a path; an empty struct where there is none."""
+    """Struct or list at a path. An empty struct if it does not exist."""
     for name in path:
         obj = obj.get(name) or {}
     return obj
@@ -40,7 +40,7 @@ def selector(value: Object | None) -> str:
 
 
 def containers(spec: Object) -> list[str]:
-    """Two cells: the names and the images."""
+    """Two cells: container names and images."""
     found = spec.get("containers") or []
     return [
         ",".join(container.get("name", "") for container in found),
@@ -58,19 +58,19 @@ def is_true(conditions: list[Object] | None, type: str) -> bool:
 
 
 def shortened(texts: list[str], most: int = 3) -> str:
-    """The first few of many, and how many more there are."""
+    """First `most` texts, and the number of others."""
     shown = ",".join(texts[:most])
     return f"{shown} + {len(texts) - most} more..." if len(texts) > most else shown
 
 
 def load_balancer(status: Object) -> str:
-    """The addresses of a load balancer, each once, sorted."""
+    """Addresses of a load balancer, sorted and without duplicates."""
     found = {point.get("ip") or point.get("hostname") or "" for point in status.get("ingress") or ()}
     return ",".join(sorted(found - {""}))
 
 
 def param_ref(ref: Object | None) -> str:
-    """Which parameters an admission policy's binding uses."""
+    """Cell for the parameters of an admission policy binding."""
     if ref is None:
         return UNSET
     if ref.get("name"):
@@ -79,7 +79,7 @@ def param_ref(ref: Object | None) -> str:
 
 
 def go_selector(value: Object) -> str:
-    """A label selector in the form of the reference's own debug output, which is what it shows."""
+    """Label selector in Go's debug format, as the reference shows it."""
     matched = "".join(f"{key}: {text}," for key, text in sorted((value.get("matchLabels") or {}).items()))
     expressions = "".join(
         f"LabelSelectorRequirement{{Key:{term.get('key', '')},Operator:{term.get('operator', '')},"

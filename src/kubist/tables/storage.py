@@ -1,4 +1,4 @@
-"""Tables of the kinds of storage.k8s.io."""
+"""Tables of the kinds of group storage.k8s.io."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Table: objects as rows of cells, for people. A version's cells are made once; ages in them stay current.
+"""Table representation: objects as rows of cells. The cells of a version are built once; their ages stay
+current.
 
-The columns and cells of a kind are in `tables/`, those of a custom resource come with its strategy.
+The other modules of `tables/` have the columns and cells of each kind. A custom resource gets them from its
+strategy.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class Row:
-    """The cells of one version, up to the object that may follow them."""
+    """Cells of one version, without the object that follows them."""
 
     __slots__ = ("_parts", "_since", "_text", "_until")
 
@@ -60,7 +62,7 @@ class Row:
         return 2 * sum(map(len, self._parts)) + 100
 
     def text(self, now: float) -> bytes:
-        """The row now; the same bytes as long as no age in it has changed."""
+        """Row now. The same bytes object is returned until an age in it changes."""
         if now < self._until:
             return self._text
         if len(self._since) == 1:
@@ -77,7 +79,7 @@ class Row:
 
 
 class Rows(Made):
-    """The rows of versions: one of each, whatever is included with it."""
+    """Cached rows of versions. All values of `includeObject` share one row."""
 
     def __init__(self, resource: Resource, table: columns.Table) -> None:
         super().__init__(resource)
@@ -93,7 +95,7 @@ class Rows(Made):
 
 
 class Table(Representation):
-    """Rows with the objects' metadata, the whole objects, or nothing, as `includeObject` says."""
+    """Rows with the objects' metadata, the whole objects or no object, by `includeObject`."""
 
     def __init__(self, resource: Resource, version: str, include: str) -> None:
         super().__init__(resource)
@@ -144,7 +146,8 @@ class Table(Representation):
             await self.json.prepare(entries)
 
     def _make_both(self, entry: Entry) -> None:
-        """The row and the metadata of a version out of one object; the metadata last, as it takes that apart."""
+        """Builds the row and the metadata of a version from one parsed object. Metadata comes last, because it
+        modifies the object."""
         if self.resource.custom or not self.metadata.lacks(entry):
             self.rows.piece(entry)
             return
@@ -163,7 +166,7 @@ class Table(Representation):
         return row.text(now)
 
     def _all_included(self, entries: Sequence[Entry]) -> tuple[bytes, Chunks, bytes]:
-        """What rows show of their objects, and the constants around it."""
+        """Included objects of the rows, and the constant bytes before and after each."""
         if self.include == "Metadata":
             return self._partial, self.metadata.all_bytes(entries), b"}}"
         if self.include == "None":
@@ -178,7 +181,7 @@ class Table(Representation):
         return b'"object":%b}' % self.json.object(entry)[:-1]
 
     def _check(self) -> None:
-        """The objects to include are only looked at when there is a table to write, in the reference too."""
+        """Checks `includeObject`. As in the reference, this happens only when a table is written."""
         if self.include not in INCLUDED:
             raise include_refused(self.include)
 
@@ -235,7 +238,7 @@ class Table(Representation):
 
 
 class WatchedTable(Representation):
-    """The tables of one watch: each event is one of a single row, and only the first has columns."""
+    """Table of one watch: each event has one row, and only the first event has columns."""
 
     def __init__(self, inner: Table) -> None:
         super().__init__(inner.resource)
@@ -250,7 +253,7 @@ class WatchedTable(Representation):
         return self._event(type, {"resourceVersion": str(entry.revision)}, row)
 
     def shared_event(self, type: str, change: Change, entry: Entry) -> bytes:
-        """Shared until an age in it changes: as long as the row is the same bytes."""
+        """Same as `event`, shared by all watchers until an age in the row changes."""
         now = time.time()
         cells = self.inner.cells(entry, now)
         key = (self.inner.event_key, type, self.headers)
@@ -273,7 +276,7 @@ class WatchedTable(Representation):
 
 
 def rows_of(resource: Resource, table: columns.Table) -> Rows:
-    """Shared by all tables of a resource."""
+    """Rows of a resource, shared by all its tables."""
     found = resource.representations.get(Rows)
     if found is None:
         found = resource.representations[Rows] = Rows(resource, table)
@@ -282,7 +285,7 @@ def rows_of(resource: Resource, table: columns.Table) -> Rows:
 
 
 def table_of(resource: Resource) -> columns.Table:
-    """The table of a resource, in the version that its cells are computed from."""
+    """Table of a resource. Cells are computed from the storage version."""
     if resource.custom:
         return table(getattr(resource.strategy, "columns", ()))
     return columns.table_of(resource.stored_group, resource.kind)
@@ -301,5 +304,5 @@ def _own_version(obj: Object) -> ListMeta:
 
 
 def _rows(parts: Chunks, table: columns.Table) -> Chunks:
-    """An array of rows out of their parts, commas included."""
+    """JSON array of rows from their parts. The parts include the commas."""
     return [b"[", *parts, b"]"] if parts else [table.empty_rows]

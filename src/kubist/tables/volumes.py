@@ -1,4 +1,4 @@
-"""Tables of persistent volumes and the claims on them."""
+"""Tables of PersistentVolumes and PersistentVolumeClaims."""
 
 from __future__ import annotations
 
