@@ -1,7 +1,7 @@
-"""A server process that reports its memory, for tests of caches.
+"""Server process that reports its memory, for tests of caches.
 
-Run with the directory of the certificates. Every line on standard input is answered with one line of JSON: the resident
-memory in bytes, the length of all keys in bounded caches, and how many long strings there are.
+Its argument is the directory of the certificates. It answers every line on standard input with one line of
+JSON: the resident memory in bytes, the length of all keys in bounded caches, and the number of long strings.
 """
 
 from __future__ import annotations

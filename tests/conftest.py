@@ -1,4 +1,4 @@
-"""What tests of more than one room use: a real server on a real socket, and a client for it."""
+"""Fixtures for several test folders: a real server on a real socket, and a client."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ def server_pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
 
 @pytest.fixture(scope="session")
 def shared_live(server_pki: Pki) -> Iterator[Live]:
-    """One server for all tests that only mind their own namespace."""
+    """Server shared by all tests that stay in their own namespace."""
     with Live(server_pki) as running:
         yield running
 
 
 @pytest.fixture
 def live(server_pki: Pki) -> Iterator[Live]:
-    """A server that only one test uses, in memory."""
+    """Server in memory for one test."""
     with Live(server_pki) as running:
         yield running
 
 
 @pytest.fixture
 def swept() -> Iterator[None]:
-    """For tests of client libraries: these leave sockets to the garbage collector, which must not find them in
-    the middle of a test of ours, where an unclosed socket is an error."""
+    """Collects garbage after tests of client libraries, which leave sockets open. In another test an
+    unclosed socket would be an error."""
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
@@ -49,7 +49,7 @@ def client(shared_live: Live) -> Client:
 
 @pytest.fixture
 def namespace(client: Client) -> str:
-    """A namespace of the shared server that nobody else uses."""
+    """Namespace of the shared server for one test."""
     name = f"test-{os.urandom(4).hex()}"
     client.post("/api/v1/namespaces", {"metadata": {"name": name}})
     return name

@@ -1,7 +1,7 @@
-"""A server process that forgets early, for tests of watches: small windows in memory, little history in the store.
+"""Server process with short history, for tests of watches: small windows in memory, few seconds in the store.
 
-Run with the directory of the certificates, how many changes a collection keeps, and for how many seconds the store
-does; the store is in the working directory.
+Arguments: the directory of the certificates, the number of changes that a collection keeps, and the seconds of
+history of the store. The store is in the working directory.
 """
 
 from __future__ import annotations

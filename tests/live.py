@@ -1,4 +1,4 @@
-"""A real server for tests: TLS on a real socket, in a thread of its own, and a small client to talk to it."""
+"""Real server for tests: TLS on a real socket in its own thread, and a small client."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MERGE = "application/merge-patch+json"
 
 
 class Pki:
-    """What the servers of a test session share: certificates, tokens and a signing key."""
+    """Certificates, tokens and a signing key that the servers of a test session share."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -76,7 +76,7 @@ class Pki:
 
 
 class Live:
-    """One server at work in a background thread."""
+    """Server in a background thread."""
 
     def __init__(self, pki: Pki, **config: Any) -> None:
         self.pki = pki
@@ -120,7 +120,7 @@ class Answer:
 
 
 class Client:
-    """HTTP/1.1 on kept connections, for any number of threads."""
+    """HTTP/1.1 client on kept connections. Any number of threads may use it."""
 
     def __init__(self, port: int, pki: Pki, token: str = TOKEN) -> None:
         self.port = port
@@ -138,7 +138,7 @@ class Client:
         return {"Authorization": f"Bearer {self.token}", **more}
 
     def ask(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Answer:
-        """A request and its answer, whatever it is."""
+        """Sends a request and returns the response with any status."""
         connection = self._kept() or self.connect()
         raw = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         try:
@@ -155,7 +155,7 @@ class Client:
         return answer
 
     def _kept(self) -> http.client.HTTPSConnection | None:
-        """A connection that the server has not yet given up."""
+        """Kept connection that the server has not closed."""
         while self._idle:
             since, connection = self._idle.pop()
             if time.monotonic() - since < 30:
@@ -194,7 +194,7 @@ class Client:
 
     @contextlib.contextmanager
     def watch(self, path: str, timeout: float = 20, **headers: str) -> Iterator[Watch]:
-        """A watch on a connection of its own; `path` may have a query."""
+        """Watch on its own connection. `path` may have a query."""
         connection = self.connect(timeout)
         try:
             path += ("&" if "?" in path else "?") + "watch=1"
@@ -205,14 +205,14 @@ class Client:
 
 
 class Watch:
-    """The events of a watch as they come."""
+    """Events of a watch."""
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self.response = response
         self.status = response.status
 
     def next(self) -> Object | None:
-        """The next event; None if the server has ended the stream."""
+        """Next event. None if the server has ended the stream."""
         line = self.response.readline()
         event: Object | None = json.loads(line) if line else None
         return event
@@ -244,12 +244,12 @@ def version(obj: Object) -> int:
 
 
 def seen(event: Object) -> tuple[str, str, int]:
-    """What matters of an event: type, name, version."""
+    """Type, name and resourceVersion of an event."""
     return event["type"], event["object"]["metadata"]["name"], version(event["object"])
 
 
 def concurrently(*work: Any, timeout: float = 60) -> list[Any]:
-    """Run functions in threads; their results. The first failure is raised."""
+    """Runs functions in threads and returns their results. Raises the first failure."""
     results: list[Any] = [None] * len(work)
     failures: list[BaseException] = []
 

@@ -1,5 +1,4 @@
-"""A server at work while its store is in trouble: writers, readers and watchers, and what must be true of what
-they were told."""
+"""Server under load while its store fails: writers, readers and watchers, and checks of their results."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ WRITERS = 4
 
 
 class Work:
-    """Writers that create, change and delete; readers; watchers that note every event they see."""
+    """Writers that create, change and delete; readers; watchers that record every event."""
 
     def __init__(self, port: int, pki: Pki) -> None:
         self._port = port
@@ -46,7 +45,7 @@ class Work:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let them finish; the watchers are through when they have seen the last object of all."""
+        """Stops the work. The watchers are done when they have seen the last object."""
         self._over.set()
         for thread in self._threads[WATCHERS:]:
             thread.join(60)
@@ -138,14 +137,14 @@ class Work:
                 return
 
     def refused(self, *methods: str, within: float = 60.0) -> None:
-        """Until each of these has been answered 503."""
+        """Waits until each of these requests got a 503."""
         deadline = time.monotonic() + within
         while not all(self.answers[method, 503] for method in methods):
             assert time.monotonic() < deadline, dict(self.answers)
             time.sleep(0.01)
 
     def recovered(self, within: float) -> float:
-        """Seconds from now until writes succeed again."""
+        """Seconds until writes succeed again."""
         began = time.monotonic()
         while self.last_write < began:
             assert time.monotonic() - began < within, f"no write succeeded in {within} s"
@@ -153,7 +152,7 @@ class Work:
         return self.last_write - began
 
     def check(self) -> None:
-        """Nothing acknowledged is lost, and every watcher saw every change once, in order."""
+        """Checks that no acknowledged write is lost, and that every watcher saw every change once, in order."""
         assert self.problems == []
         held = self.check_held(self._client)
         self._client.close()
@@ -164,7 +163,7 @@ class Work:
             assert replayed(events) == held
 
     def check_held(self, client: Client) -> dict[str, str]:
-        """What is there, which must be what was acknowledged."""
+        """Objects in the server, which must equal the acknowledged ones."""
         held = {
             item["metadata"]["name"]: item["data"]["v"]
             for item in client.get(MAPS)["items"]
@@ -178,7 +177,7 @@ class Work:
 
 
 def replayed(events: list[dict[str, Any]]) -> dict[str, str]:
-    """What is there after these events."""
+    """State after these events."""
     held: dict[str, str] = {}
     for event in events:
         name = event["object"]["metadata"]["name"]

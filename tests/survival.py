@@ -1,6 +1,6 @@
-"""A real server that is killed again and again under writers and a watch; what must be there when it is back.
+"""Real server that is killed repeatedly under writers and a watch, and checks after each restart.
 
-Every writer has objects of its own, so what they hold, and every event about them, follows from the answers it got.
+Every writer has its own objects, so their state and events follow from its acknowledged writes.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ Told = tuple[str | None, int]
 
 
 def content(value: str, dice: random.Random) -> dict[str, str]:
-    """Data of which one part says whether the others belong together."""
+    """Data with a checksum part."""
     pad = "x" * dice.randrange(2000)
     return {"v": value, "pad": pad, "sum": hashlib.sha256(f"{value}{pad}".encode()).hexdigest()}
 
 
 def whole(obj: dict[str, Any]) -> str:
-    """The value of an object that is all there."""
+    """Value of an object whose parts belong together."""
     data = obj["data"]
     value: str = data["v"]
     assert data["sum"] == hashlib.sha256(f"{value}{data['pad']}".encode()).hexdigest(), obj
@@ -72,7 +72,7 @@ class Connection:
 
 
 class Writer:
-    """Creates, updates, patches and deletes until the server is gone."""
+    """Creates, updates, patches and deletes until the server is killed."""
 
     def __init__(self, number: int) -> None:
         self.held: dict[str, Told] = {f"w{number}-{index}": (None, 0) for index in range(NAMES)}
@@ -132,7 +132,7 @@ class Writer:
 
 
 class Follower:
-    """One watch through all the restarts: every time from the last version that it has seen."""
+    """One watch across all restarts. Each time it resumes from the last resourceVersion it has seen."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -174,7 +174,7 @@ class Follower:
 
 
 class Survival:
-    """What has been asked of the servers so far, and what must therefore be there."""
+    """Acknowledged writes so far, and the state that must follow from them."""
 
     def __init__(self, home: Path, *store: str) -> None:
         (home / "tokens").write_text(TOKENS)
@@ -210,7 +210,7 @@ class Survival:
         return int(server.wait_for(READY, PATIENCE))
 
     def _round(self) -> None:
-        """A server from start to its end: some do not live to see a request."""
+        """Runs a server from start to kill. Some are killed before their first request."""
         dice = self._dice
         self.kills += 1
         with self._start() as server:
@@ -243,7 +243,8 @@ class Survival:
         return thread
 
     def _check(self, port: int) -> threading.Thread:
-        """Everything answered is there, nothing else is, and the watch tells of all of it; the watch's thread."""
+        """Checks that the objects equal the acknowledged writes and that the watch reported all of them.
+        Returns the watch's thread."""
         connection = Connection(self.home, port)
         code, listed = connection.ask("GET", MAPS)
         connection.close()
@@ -305,7 +306,7 @@ def sorted_by_name(changes: list[tuple[str, str | None]]) -> dict[str, list[str 
 
 
 def survive(home: Path, kills: int, *store: str) -> Survival:
-    """Kill a server so many times; the figures, if nothing was lost."""
+    """Kills a server `kills` times. Returns the figures if nothing was lost."""
     survival = Survival(home, *store)
     survival.run(kills)
     assert survival.answers > kills

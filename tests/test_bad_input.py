@@ -1,6 +1,7 @@
-"""No input makes the server fail: recorded requests with odd parts, and the cases that once did.
+"""Invalid input never makes the server fail: recorded requests with odd parts, and inputs that once failed.
 
-The reference answers some bad patches with a 500 that has no reason; those are its answers, not failures.
+The reference responds to some bad patches with a 500 without a reason. These responses are expected, not
+failures.
 """
 
 from __future__ import annotations
@@ -180,7 +181,7 @@ Step = tuple[str, str, Any, str]
 
 
 def custom() -> list[Step]:
-    """Requests of every verb and format for custom objects."""
+    """Requests of every verb and format for custom resources."""
     apply = f"{GADGETS}/g?fieldManager=m&force=true"
     unnamed = {"metadata": {"labels": {"c": "d"}}, "spec": SPEC_VALUES, "status": GADGET["status"]}
     operations = [
@@ -222,7 +223,7 @@ def custom() -> list[Step]:
 
 
 def recorded() -> list[Step]:
-    """Verb, path, body and content type of recorded requests, all in one namespace that exists."""
+    """Verb, path, body and content type of recorded requests, all in one existing namespace."""
     found: list[Step] = []
     for file in sorted(SCENARIOS.glob("*.yaml"))[::3]:
         scenario = yaml.load(file.read_text(), yaml.CSafeLoader)
@@ -238,12 +239,12 @@ def recorded() -> list[Step]:
 
 
 def filled(text: str, names: dict[str, Any]) -> str:
-    """A text with the variables of its scenario."""
+    """Text with the variables of its scenario."""
     return re.sub(r"\$\{(\w+)\}", lambda match: json.dumps(str(names.get(match[1], "x")))[1:-1], text)
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every item of a document, as its container and its key there."""
+    """Every item of a document, as its container and key."""
     for key in list(value) if isinstance(value, dict) else range(len(value)):
         yield value, key
         if isinstance(value[key], (dict, list)):
@@ -266,7 +267,7 @@ def spoilt(document: Any, chance: random.Random) -> Any:
 
 
 def written(value: Any, chance: random.Random, often: float) -> str:
-    """JSON in which objects repeat keys and numbers are extreme, as often as that."""
+    """JSON with duplicate keys and extreme numbers, of a given frequency."""
     if isinstance(value, dict):
         pairs = [(key, written(inner, chance, often)) for key, inner in value.items()]
         for _ in range(chance.choice((1, 1, 3)) if chance.random() < often else 0):
@@ -310,7 +311,7 @@ def bad_requests(seed: int) -> Iterator[Request]:
         )
 
 
-def test_odd_documents_are_refused_without_a_failure(live: Live, caplog: pytest.LogCaptureFixture) -> None:
+def test_odd_documents_are_rejected_without_a_failure(live: Live, caplog: pytest.LogCaptureFixture) -> None:
     define(live.client, CRD)
 
     async def send_all() -> list[tuple[str, str, bytes]]:
@@ -353,14 +354,14 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_once_made_the_server_fail_is_answered(client: Client, namespace: str, case: str) -> None:
+def test_inputs_that_once_failed_are_handled(client: Client, namespace: str, case: str) -> None:
     verb, path, document, content_type, code = CASES[case]
     answer = client.ask(verb, f"/api/v1/namespaces/{namespace}/{path}", document, content_type)
     assert answer.status == code, answer
     assert answer.json.get("reason") != "InternalError"
 
 
-def test_a_text_for_metadata_cannot_be_merged(client: Client, namespace: str) -> None:
+def test_string_as_metadata_is_rejected_by_a_merge_patch(client: Client, namespace: str) -> None:
     where = f"/api/v1/namespaces/{namespace}/configmaps"
     client.post(where, {"metadata": {"name": "a"}})
     answer = client.ask("PATCH", f"{where}/a", {"metadata": "x"}, MERGE)
@@ -376,7 +377,7 @@ def test_yaml_may_clear_managed_fields(client: Client, namespace: str) -> None:
     assert "managedFields" not in answer.json["metadata"]
 
 
-def test_many_equal_ports_do_not_hold_up_the_server(client: Client, namespace: str) -> None:
+def test_many_equal_ports_do_not_block_the_server(client: Client, namespace: str) -> None:
     ports = [{"containerPort": 80}] * 5000
     pod = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "a", "ports": ports}]}}
     answer = client.ask("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)

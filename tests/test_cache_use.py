@@ -1,4 +1,4 @@
-"""Caches in the source: `kubist.caching` for everything that clients can fill, exceptions only with a reason."""
+"""Use of caches in the source: `kubist.caching` for all keys from clients, exceptions only with a reason."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_functools_caches_have_fixed_keys() -> None:
     assert found == FIXED, "use kubist.caching.bounded_cache, or give the reason here"
 
 
-def test_functools_caches_are_only_used_as_decorators() -> None:
+def test_functools_caches_are_used_only_as_decorators() -> None:
     for path in SOURCE.rglob("*.py"):
         tree = ast.parse(path.read_text())
         decorators = {
@@ -99,8 +99,8 @@ def test_no_cache_is_emptied_by_hand() -> None:
     assert found == STORED, "use kubist.caching.BoundedCache, or give the reason here"
 
 
-def test_schemas_of_made_up_versions_are_not_kept() -> None:
-    """DeleteOptions exist in every group and version, also in those that a client makes up."""
+def test_schemas_of_invented_versions_are_not_cached() -> None:
+    """DeleteOptions exist in every group and version, including invented ones."""
     assert catalog.schema_for("made.up", "v7", "DeleteOptions") is catalog.schema_for(
         "", "v1", "DeleteOptions"
     )

@@ -1,4 +1,4 @@
-"""Bounded caches: never more entries than allowed, never a long key, always the right value."""
+"""Bounded caches: limited entries, no long keys, correct values."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_long_keys_are_not_stored() -> None:
     assert cache == {"1234": 3}
 
 
-def test_cache_has_no_way_around_its_limits() -> None:
+def test_cache_methods_cannot_bypass_the_limits() -> None:
     cache: BoundedCache[str, int] = BoundedCache(entries=3, key_length=4)
     with pytest.raises(TypeError):
         cache.update({"12345": 1})
@@ -79,7 +79,7 @@ def test_decorated_function_takes_several_arguments() -> None:
     assert calls == [("a", b"b"), ("aaaa", b"bbbb"), ("aaaa", b"bbbb")]
 
 
-def test_decorated_function_does_not_remember_errors() -> None:
+def test_decorated_function_does_not_cache_errors() -> None:
     calls: list[str] = []
 
     @bounded_cache(entries=2, key_length=8)

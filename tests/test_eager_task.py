@@ -1,4 +1,4 @@
-"""Coroutines begun at once: what they do before their first wait, and what becomes of them afterwards."""
+"""Eager coroutines: their run before the first wait, and the task afterwards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def on_loop(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]
 
 
 @on_loop
-async def test_what_waits_for_nothing_is_done_when_begin_returns() -> None:
+async def test_coroutine_without_wait_is_done_when_begin_returns() -> None:
     done: list[str] = []
 
     async def work() -> None:
@@ -33,7 +33,7 @@ async def test_what_waits_for_nothing_is_done_when_begin_returns() -> None:
 
 
 @on_loop
-async def test_the_rest_is_done_by_a_task() -> None:
+async def test_waiting_coroutine_continues_in_a_task() -> None:
     loop = asyncio.get_running_loop()
     first: asyncio.Future[int] = loop.create_future()
     seen: list[object] = []
@@ -51,7 +51,7 @@ async def test_the_rest_is_done_by_a_task() -> None:
 
 
 @on_loop
-async def test_a_failure_of_what_was_awaited_reaches_the_coroutine() -> None:
+async def test_failure_of_an_awaited_future_reaches_the_coroutine() -> None:
     loop = asyncio.get_running_loop()
     first: asyncio.Future[None] = loop.create_future()
     second: asyncio.Future[str] = loop.create_future()
@@ -74,7 +74,7 @@ async def test_a_failure_of_what_was_awaited_reaches_the_coroutine() -> None:
 
 
 @on_loop
-async def test_a_failure_may_end_the_coroutine() -> None:
+async def test_failure_may_end_the_coroutine() -> None:
     loop = asyncio.get_running_loop()
     awaited: asyncio.Future[None] = loop.create_future()
 
@@ -91,7 +91,7 @@ async def test_a_failure_may_end_the_coroutine() -> None:
 
 
 @on_loop
-async def test_cancelling_the_task_cancels_the_coroutine_where_it_waits() -> None:
+async def test_cancelling_the_task_cancels_the_waiting_coroutine() -> None:
     seen: list[str] = []
 
     async def work() -> None:
@@ -110,7 +110,7 @@ async def test_cancelling_the_task_cancels_the_coroutine_where_it_waits() -> Non
 
 
 @on_loop
-async def test_a_timeout_can_be_used_after_in_task() -> None:
+async def test_timeout_works_after_in_task() -> None:
     seen: list[str] = []
 
     async def work() -> None:

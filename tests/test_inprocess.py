@@ -18,13 +18,13 @@ def ask(server: kubist.Server, path: str) -> dict[str, object]:
         return found
 
 
-def test_a_server_runs_in_a_thread_of_its_own() -> None:
+def test_server_runs_in_its_own_thread() -> None:
     with kubist.Server() as server:
         assert ask(server, "/version")["gitVersion"]
         assert json.loads(server.kubeconfig.read_text())["clusters"][0]["cluster"]["server"] == server.url
 
 
-def test_a_server_runs_in_the_loop_of_the_caller() -> None:
+def test_server_runs_in_the_loop_of_the_caller() -> None:
     async def main() -> None:
         async with kubist.Server(controllers=()) as server:
             assert (await asyncio.to_thread(ask, server, "/api/v1/namespaces/default"))["kind"] == "Namespace"
@@ -32,7 +32,7 @@ def test_a_server_runs_in_the_loop_of_the_caller() -> None:
     asyncio.run(main())
 
 
-def test_what_is_in_a_data_directory_stays(tmp_path: Path) -> None:
+def test_data_directory_is_kept_across_servers(tmp_path: Path) -> None:
     uids = []
     for _ in range(2):
         with kubist.Server(data_dir=str(tmp_path)) as server:

@@ -1,4 +1,4 @@
-"""Log lines of a server: every request when asked for, slow ones always, never what is secret."""
+"""Log lines of a server: all requests on demand, slow ones always, never a secret."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 class Lines:
-    """What is logged, formatted as the server would."""
+    """Collected log lines, formatted as the server does."""
 
     def __init__(self) -> None:
         self._stream = io.StringIO()
@@ -49,7 +49,7 @@ def lines() -> Iterator[Lines]:
     logs.access.setLevel(level)
 
 
-def test_every_request_has_a_line_with_the_id_of_its_answer(lines: Lines, server_pki: Pki) -> None:
+def test_request_line_has_the_audit_id_of_the_response(lines: Lines, server_pki: Pki) -> None:
     with Live(server_pki) as live:
         live.client.post(MAPS, configmap("a", word="body-of-the-request"))
         answer = live.client.ask("GET", f"{MAPS}/a?pretty=query-of-the-request")
@@ -77,7 +77,7 @@ def test_every_request_has_a_line_with_the_id_of_its_answer(lines: Lines, server
     assert messages[-2:] == ["stopping", "stopped"]
 
 
-def test_a_slow_request_has_a_line_in_any_case(
+def test_slow_request_is_always_logged(
     lines: Lines, server_pki: Pki, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     logs.access.setLevel(logging.WARNING)
@@ -90,7 +90,7 @@ def test_a_slow_request_has_a_line_in_any_case(
     assert (line["level"], line["message"], line["verb"]) == ("warning", "slow request", "list")
 
 
-def test_lines_while_a_request_is_under_way_belong_to_it(
+def test_lines_during_a_request_carry_its_fields(
     lines: Lines, server_pki: Pki, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Live(server_pki) as live:
@@ -109,19 +109,19 @@ def test_lines_while_a_request_is_under_way_belong_to_it(
     assert "auditID" not in lines.of("kubist")[-1]
 
 
-def test_the_same_trouble_is_not_told_all_the_time() -> None:
+def test_repeated_message_is_rate_limited() -> None:
     seldom = logs.Seldom(seconds=60, texts=2)
     assert [seldom.may(text) for text in ("a", "a", "b", "a")] == [True, False, True, False]
     assert seldom.may("c"), "and takes no more room than it has"
 
 
-def test_text_lines_stay_lines() -> None:
+def test_text_log_escapes_line_breaks() -> None:
     record = logging.LogRecord("kubist", logging.ERROR, "", 0, "it said %s", ("a\nforged",), None)
     assert logs.TextFormatter().format(record).endswith(r"E kubist: it said a\nforged")
 
 
 @pytest.mark.parametrize("flag", ["--log-format=json", "--logging-format=json"])
-def test_the_command_logs_json(home: Path, flag: str) -> None:
+def test_command_logs_json(home: Path, flag: str) -> None:
     arguments = ("apiserver", "--secure-port=0", "--bind-address=127.0.0.1", "--cert-dir=certs", flag)
     with running(home, *arguments) as server:
         server.wait_for(r"(serving on 127\.0\.0\.1)")
@@ -132,7 +132,7 @@ def test_the_command_logs_json(home: Path, flag: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["serve", "apiserver"])
-def test_a_format_that_there_is_not_is_refused(home: Path, command: str) -> None:
+def test_unknown_log_format_is_rejected(home: Path, command: str) -> None:
     done = kubist(command, "--log-format=xml", home=home)
     assert done.returncode == 1
     assert done.stderr == 'kubist: invalid argument "xml" for "--log-format" flag: must be text or json\n'

@@ -1,4 +1,4 @@
-"""A request line as the server reads it."""
+"""Parsing of request lines."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_resource_request(
 @pytest.mark.parametrize(
     "path", ["/", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/healthz/x", "//"]
 )
-def test_other_paths_are_no_resources(path: str) -> None:
+def test_other_paths_are_not_resource_requests(path: str) -> None:
     info = parse(f"GET {path}")
     assert not info.is_resource and info.verb == "get" and info.path == path
 
@@ -87,7 +87,7 @@ def test_query(query: str, values: dict[str, str]) -> None:
     assert request.parse_query(query) == values
 
 
-def test_parameter_that_may_be_repeated() -> None:
+def test_repeated_parameter_has_all_values() -> None:
     assert request.query_values("dryRun=All&x=1&dryRun=b%20c", "dryRun") == ["All", "b c"]
 
 
@@ -115,7 +115,7 @@ QUERIES = st.sampled_from(["", "watch=1", "fieldSelector=metadata.name%3Da", "a=
 @settings(max_examples=500)
 @given(st.sampled_from(["GET", "POST", "DELETE", "BREW"]), st.lists(PARTS, max_size=7), QUERIES)
 @example("GET", ["apis", "", "", "", "%00", "api"], "")
-def test_a_line_like_an_earlier_one_is_read_like_a_new_one(method: str, parts: list[str], query: str) -> None:
+def test_cached_request_line_is_parsed_like_a_new_one(method: str, parts: list[str], query: str) -> None:
     path = "/" + "/".join(parts)
     parsed = request.parse_query(query)
     expected = request.parse(method, path, parsed), parsed

@@ -1,6 +1,6 @@
-"""Watchers that disconnect at random and resume where they were; what they were told is compared with what happened.
+"""Watchers that disconnect at random and resume, compared with one steady watch.
 
-What happened is what one steady watch has seen, which is itself held against the answers that the writers got.
+The steady watch is itself compared with the acknowledged writes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Seen = tuple[int, str, str]
 
 @contextlib.contextmanager
 def forgetful(pki: Pki, home: Path, window: int, history: float) -> Iterator[int]:
-    """The port of a server that keeps so many changes of a collection in memory, and all for so many seconds."""
+    """Port of a server that keeps the given number of changes per collection and the given seconds of history."""
     program = (str(Path(__file__).with_name("forgetful_server.py")),)
     arguments = (str(pki.directory), str(window), str(history))
     with running(home, *arguments, program=program) as server:
@@ -49,7 +49,7 @@ class Connection:
         self.writer: asyncio.StreamWriter | None = None
 
     async def send(self, method: str, path: str, data: bytes = b"", kind: str = "application/json") -> int:
-        """The status; the rest of the answer is still to be read."""
+        """Sends a request and returns the status. The body is not read yet."""
         if self.writer is None:
             self.reader, self.writer = await asyncio.open_connection(
                 "127.0.0.1", self._port, ssl=self._tls, limit=self._limit
@@ -77,7 +77,7 @@ class Connection:
         return orjson.loads(answer)
 
     async def events(self) -> AsyncIterator[Any]:
-        """The events of a watch, until the server ends it or the connection is lost."""
+        """Events of a watch until the server ends it or the connection is lost."""
         assert self.reader is not None
         rest = b""
         while size := int(await self.reader.readuntil(b"\r\n"), 16):
@@ -88,7 +88,7 @@ class Connection:
         await self.reader.readexactly(2)
 
     def cut(self) -> None:
-        """Leave without a word."""
+        """Closes the connection abruptly."""
         if self.writer is not None:
             self.writer.transport.abort()
             self.reader = self.writer = None
@@ -100,7 +100,7 @@ def version_of(obj: Any) -> int:
 
 @dataclass
 class Segment:
-    """What a watcher heard between two lists: everything after one version, up to another."""
+    """Events of a watcher between two lists: all after one resourceVersion up to another."""
 
     after: int
     events: list[Seen] = field(default_factory=list)
@@ -109,7 +109,7 @@ class Segment:
 
 @dataclass
 class Watcher:
-    """One that comes and goes."""
+    """Watcher that disconnects and resumes."""
 
     connection: Connection
     dice: random.Random
@@ -124,7 +124,7 @@ class Watcher:
     bookmarks: int = 0
 
     async def run(self, done: asyncio.Event) -> None:
-        """Watch until everything has been written and this one knows of all of it."""
+        """Watches until everything is written and seen."""
         await self._list()
         while not done.is_set():
             await self._watch(self.dice.choice((5, 50, 500)), self.dice.random() * 2)
@@ -142,7 +142,7 @@ class Watcher:
         self.segments.append(Segment(self.version))
 
     async def _watch(self, most: int, seconds: float) -> None:
-        """So many events or so long, then gone in the middle of whatever comes."""
+        """Watches for some events or some time, then disconnects."""
         own = f"{MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion={self.version}&{self.query}"
         polite = self.dice.random() < 0.3
         if polite:
@@ -214,7 +214,7 @@ class Writer:
 
 
 class Truth:
-    """A watch that never leaves."""
+    """Watch that never disconnects."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -266,7 +266,7 @@ class Report:
 
 
 async def watch_through(port: int, pki: Pki, writes: int, watchers: int, patience: float) -> Report:
-    """Write, watch, disconnect, resume; then compare. Half of the watchers choose by a label."""
+    """Writes, watches, disconnects, resumes, and compares. Half of the watchers use a label selector."""
     begin = time.monotonic()
     tls = ssl.create_default_context(cafile=str(pki.path("ca.crt")))
     seed = random.randrange(1 << 32)

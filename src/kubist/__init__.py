@@ -40,5 +40,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Names of the package, with those that are imported on first use: `help(kubist)` shows them too."""
+    """Names of the package, including those imported on first use, so that `help(kubist)` shows them."""
     return sorted({*globals(), *__all__})

@@ -1,6 +1,6 @@
-"""The application: every request passes authentication and authorization here, then goes to its verb.
+"""Application: authenticates and authorizes every request, then calls its verb.
 
-Answers carry the headers that all answers have; errors become Status objects in the client's representation.
+It adds the common response headers. Errors become Status objects in the client's representation.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ VERBS: dict[str, Callable[[Call], Awaitable[Answer]]] = {
     "watch": watch,
 }
 OWN_FAULTS = ("InternalError", "ServiceUnavailable")
-"""Refusals that are not about what the client asked for."""
+"""Reasons of errors that the server causes, not the request. They are logged."""
 NOT_FOUND = Response(
     404,
     [(b"Content-Type", b"text/plain; charset=utf-8"), (b"X-Content-Type-Options", b"nosniff")],
@@ -72,7 +72,7 @@ UNCACHED = (b"Cache-Control", b"no-cache, private")
 
 
 class API:
-    """One server's application."""
+    """Application of one server."""
 
     def __init__(
         self,
@@ -96,7 +96,8 @@ class API:
         self.admission = admission
         self.paths = paths
         self.chores = chores
-        """Whether this process does what only one of the processes of a server does."""
+        """Whether this process runs the tasks that only one process of a server runs (control loops, CRDs,
+        bootstrap, repairs)."""
         self.cluster = ObjectClient(self)
         self.aggregation = Aggregation(config, registry, self.cluster, chores=chores)
         paths.merge(self.aggregation)
@@ -137,7 +138,8 @@ class API:
         return self._finish(answer, passage)
 
     def _log(self, passage: Passage, answer: Answer, began: float, seconds: float) -> None:
-        """Every request when all are asked for, streams when they end; otherwise those that took long."""
+        """Logs the request. With request logging on, a stream is logged when it ends; otherwise only slow
+        requests are logged."""
         if not isinstance(answer, Stream) or not self._logs_all:
             logs.answered(passage, answer.status, seconds)
             return
@@ -150,7 +152,7 @@ class API:
         answer.stopped = ended
 
     def _end_watches(self) -> None:
-        """Changes were missed: clients have to list again."""
+        """Ends all watches because changes were missed, so that clients list again."""
         for watcher in [watcher for open_ in self.watchers.values() for watcher in open_]:
             watcher.end()
 
@@ -249,9 +251,9 @@ class API:
         return verdict.allowed, verdict.reason
 
     async def _failure(self, request: Request, error: status.APIError) -> Response:
-        """An error as the client can read it: its own representation if it has one, else JSON."""
+        """Response for an error: a Status in the representation that the client accepts, otherwise JSON."""
         if error.reason in OWN_FAULTS and self._seldom.may(error.message):
-            log.warning("answered %d: %.500s", error.code, error.message)
+            log.warning("responded %d: %.500s", error.code, error.message)
         long = len(error.message) > LONG
         body, content_type = await away(long, render_status, request, error.status())
         headers = [(b"Content-Type", content_type.encode())]
@@ -284,7 +286,7 @@ _WARNING_CUT = 256
 
 
 def fitting(warnings: list[str]) -> list[str]:
-    """The warnings that an answer has room for: when there are too many characters, each text is cut short."""
+    """Warnings that fit in a response. If they are too long in total, each is cut to _WARNING_CUT characters."""
     if sum(map(len, warnings)) <= _WARNINGS_TOTAL:
         return warnings
     cut: list[str] = []
@@ -299,13 +301,13 @@ def fitting(warnings: list[str]) -> list[str]:
 
 
 def escaped(text: str) -> bytes:
-    """A warning's text within its quotes."""
+    """Text of a warning, escaped for its quotes."""
     text = text.replace("\\", "\\\\").replace('"', '\\"')
     return "".join(char if char.isprintable() else " " for char in text).encode()
 
 
 def failure_page(uri: str, why: str) -> Response:
-    """Text for a request that fails before its resource is known or may be told."""
+    """Plain-text 500 for a request that fails before its resource is known or authorized."""
     text = f"Internal Server Error: {quoted(uri)}: {why}"
     for char, escape in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         text = text.replace(char, escape)
@@ -313,7 +315,7 @@ def failure_page(uri: str, why: str) -> Response:
 
 
 def check_timeout(query: dict[str, str]) -> None:
-    """`timeout` is how long the client will wait; one that cannot be read is refused."""
+    """Rejects an invalid `timeout` parameter."""
     text = query.get("timeout")
     if text and (wrong := durations.wrong(text)):
         raise status.bad_request(f"invalid timeout specified in the request URL - {wrong}")

@@ -19,7 +19,7 @@ Parameters = TypeVarTuple("Parameters")
 
 ITEM = 16
 MANY = 100_000
-"""A tuple of more items is longer than any limit."""
+"""Tuples with more items count as longer than any limit."""
 
 
 def key_length(key: object) -> int:
@@ -33,15 +33,15 @@ def key_length(key: object) -> int:
     if is_dataclass(key) and type(key).__hash__ is not object.__hash__:
         return sum(key_length(getattr(key, part.name)) for part in fields(key) if part.compare)
     if key is None or isinstance(key, float) or type(key).__hash__ is object.__hash__:
-        return 0  # objects that are equal to nothing but themselves: their number is limited, not their size
+        return 0  # objects that are equal only to themselves: their number is limited, not their size
     raise TypeError(f"no limit is known for keys of type {type(key).__name__}")
 
 
 class BoundedCache(dict[K, V], Generic[K, V]):
-    """A dict that holds at most `entries` keys, each of at most `key_length` characters.
+    """Dict with at most `entries` keys of at most `key_length` characters each.
 
-    Look up with `get` and store with `cache[key] = value`. `update` and `setdefault` would pass by the limits, so
-    they are not available.
+    Look up with `get` and store with `cache[key] = value`. `update` and `setdefault` would bypass the limits,
+    so they raise TypeError.
     """
 
     __slots__ = ("entries", "key_length")
@@ -65,7 +65,7 @@ class BoundedCache(dict[K, V], Generic[K, V]):
 
 
 class ComputedCache(BoundedCache[K, V]):
-    """A bounded cache that computes missing values."""
+    """Bounded cache that computes missing values."""
 
     __slots__ = ("compute",)
 
@@ -82,9 +82,9 @@ class ComputedCache(BoundedCache[K, V]):
 def bounded_cache(
     *, entries: int, key_length: int
 ) -> Callable[[Callable[[*Parameters], V]], Callable[[*Parameters], V]]:
-    """Decorator: remember the results of a function of positional arguments, which are the key.
+    """Decorator that caches the results of a function by its positional arguments.
 
-    Exceptions are not remembered. With one argument a hit does not even enter a Python function.
+    Exceptions are not cached. With one argument, a hit runs no Python function.
     """
 
     def decorate(function: Callable[[*Parameters], V]) -> Callable[[*Parameters], V]:
@@ -108,7 +108,7 @@ def bounded_cache(
 
 
 class ValidatedCache(set[Any]):
-    """Bounded set of inputs that passed validation; a full set is emptied. Inputs that failed are never added."""
+    """Bounded set of inputs that passed validation. A full set is emptied. Inputs that failed are never added."""
 
     __slots__ = ("entries", "key_length")
 

@@ -1,6 +1,6 @@
-"""Begin a coroutine at once, in the caller's turn of the event loop; a task is made only of one that has to wait.
+"""Eager coroutines: run in the caller's turn of the event loop, and become a task only if they wait.
 
-Most answers are ready without waiting for anything, and a task with its turn of the loop would double their cost.
+Most requests are answered without waiting. A task with its own turn of the loop would double their cost.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Work = Coroutine[Any, Any, None]
 
 
 def begin(work: Work, loop: asyncio.AbstractEventLoop) -> asyncio.Task[None] | None:
-    """Run until the first wait; the task that does the rest, or None if there is no rest."""
+    """Runs a coroutine until its first wait. Returns the task for the rest, or None if it is finished."""
     if sys.version_info >= (3, 12):
         task: asyncio.Task[None] = asyncio.Task(work, loop=loop, eager_start=True)
         return None if task.done() else task
@@ -27,7 +27,7 @@ def begin(work: Work, loop: asyncio.AbstractEventLoop) -> asyncio.Task[None] | N
 
 
 async def in_task() -> None:
-    """For what needs a current task, as `asyncio.timeout` does: there is none before the first wait."""
+    """Ensures that there is a current task, which `asyncio.timeout` needs. There is none before the first wait."""
     if asyncio.current_task() is None:
         await asyncio.sleep(0)
 
@@ -38,7 +38,7 @@ async def _rest(work: Work, awaited: Any) -> None:
 
 @types.coroutine
 def _resumed(work: Work, awaited: Any) -> Generator[Any, Any, None]:
-    """A coroutine that has already asked to wait for `awaited`, from there on."""
+    """Continues a coroutine that waits for `awaited`."""
     while True:
         try:
             yield awaited

@@ -31,21 +31,22 @@ def make_directory(path: Path) -> None:
 
 
 def create(path: Path) -> int:
-    """Descriptor of a new file. FileExistsError if the name is taken, also by a dangling link."""
+    """Descriptor of a new file. FileExistsError if the name exists, even as a dangling link."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
     os.fchmod(descriptor, FILE_MODE)
     return descriptor
 
 
 def tighten(descriptor: int) -> None:
-    """Make a file that others than its owner and group can reach private. Devices and pipes keep their mode."""
+    """Makes a file private (0600) if users other than owner and group have access. Devices and pipes keep their
+    mode."""
     found = os.fstat(descriptor)
     if stat.S_ISREG(found.st_mode) and found.st_mode & 0o007:
         os.fchmod(descriptor, FILE_MODE)
 
 
 def private(path: Path) -> None:
-    """Take all permissions of a file away from others than its owner. A file of another user stays as it is."""
+    """Removes all permissions except the owner's. Logs a warning for a file of another user."""
     mode = path.stat().st_mode
     if stat.S_ISREG(mode) and mode & 0o077:
         try:
@@ -56,9 +57,9 @@ def private(path: Path) -> None:
 
 @contextmanager
 def draft(target: Path, *, durable: bool = False) -> Iterator[Path]:
-    """A new, empty file beside `target` that takes its place at the end of the block, unless the block fails.
+    """New, empty file beside `target` that replaces it at the end of the block, unless the block fails.
 
-    A `durable` file is on disk before the block's caller goes on: a crash leaves the old file or the new one.
+    A `durable` file is on disk before the caller continues: a crash leaves the old or the new file.
     """
     make_directory(target.parent)
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
@@ -77,13 +78,13 @@ def draft(target: Path, *, durable: bool = False) -> Iterator[Path]:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Replace a file by `content`, whole or not at all. Missing directories are created."""
+    """Replaces a file atomically. Missing directories are created."""
     with draft(path) as temporary:
         temporary.write_bytes(content)
 
 
 def sync(path: Path) -> None:
-    """Make a file, or the names in a directory, durable."""
+    """Makes a file, or the names in a directory, durable (fsync)."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -93,7 +94,7 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Hold a directory's lock, which other processes wait for."""
+    """Holds the lock of a directory. Other processes wait for it."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

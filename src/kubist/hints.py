@@ -1,4 +1,4 @@
-"""Hints for misspelled names, at the end of an error message."""
+"""Hints for misspelled names in error messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean "workloads"?`, or nothing if no known name is like this one."""
+    """`; did you mean "workloads"?`, or an empty string if no known name is similar."""
     by_key = {_key(choice): choice for choice in sorted(known, reverse=True)}
     close = difflib.get_close_matches(_key(name), by_key, n=1, cutoff=0.7)
     return f'; did you mean "{by_key[close[0]]}"?' if close else ""

@@ -1,4 +1,4 @@
-"""A server inside another program: in a thread of its own, or in the event loop of the caller.
+"""Server inside another program: in a thread of its own, or in the event loop of the caller.
 
     with kubist.Server() as server:            # a thread
         print(server.url, server.kubeconfig)
@@ -6,7 +6,7 @@
     async with kubist.Server() as server:      # this event loop
         ...
 
-Everything is as under `kubist serve`: certificates, tokens, control loops. Nothing is kept unless `data_dir` is set.
+It has the same certificates, tokens and control loops as `kubist serve`. Data is kept only if `data_dir` is set.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ DEFAULTS = Config(
     allow_privileged=True,
     controllers=("*",),
 )
-"""What `kubist serve` begins with, on any free port."""
+"""Defaults of `kubist serve`, on any free port."""
 
 
 class LoopThread:
-    """An event loop in a thread, which may carry any number of servers."""
+    """Event loop in a thread. It can run several servers."""
 
     def __init__(self) -> None:
         self._loop = new_event_loop()
@@ -65,7 +65,7 @@ class LoopThread:
         self._loop.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something in the loop, and wait for it from outside."""
+        """Runs a coroutine in the loop and waits for its result from another thread."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def stop(self) -> None:
@@ -74,7 +74,7 @@ class LoopThread:
 
 
 class Identity:
-    """What servers are known by and clients prove who they are with: certificates, a signing key, a token."""
+    """Credentials of servers and clients: certificates, a signing key and an admin token."""
 
     def __init__(self, directory: Path, config: Config) -> None:
         files.make_directory(directory)
@@ -104,7 +104,7 @@ class Identity:
 
 
 class Inner(api_server.Server):
-    """An API server with a TLS context that may be shared, on a store that may have been filled before."""
+    """API server with a given TLS context, which may be shared, and a given store, which may already be filled."""
 
     def __init__(self, config: Config, context: ssl.SSLContext, store: Store | None, filled: bool) -> None:
         super().__init__(config, store=store)
@@ -120,7 +120,7 @@ class Inner(api_server.Server):
 
 
 class Server:
-    """A Kubernetes API server. Settings are those of `kubist.Config`, by name."""
+    """Kubernetes API server. The settings are the fields of `kubist.Config`."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Server:
         self._given_thread = thread
         self._image = image
         self.loop: asyncio.AbstractEventLoop | None = None
-        """The event loop that runs the server, if it is running."""
+        """Event loop of the running server. None if it is not running."""
         self._thread: LoopThread | None = None
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._inner: Inner | None = None
@@ -157,7 +157,7 @@ class Server:
         await self.stop_here()
 
     def start(self) -> None:
-        """Start in a thread; returns when the server is ready."""
+        """Starts the server in a thread. Returns when it is ready."""
         self._thread = self._given_thread or LoopThread()
         try:
             self._thread.run(self.start_here())
@@ -178,7 +178,7 @@ class Server:
         self._thread = None
 
     async def start_here(self) -> None:
-        """Start in the running event loop."""
+        """Starts the server in the running event loop."""
         try:
             await self._start()
         except BaseException:
@@ -213,7 +213,7 @@ class Server:
             self._temporary = None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something in the event loop that runs the server, from another thread."""
+        """Runs a coroutine in the server's event loop, from another thread."""
         if self.loop is None or on_loop() is self.loop:
             work.close()
             raise (
@@ -233,7 +233,7 @@ class Server:
 
     @property
     def inner(self) -> Inner:
-        """The server itself, for those who know its rooms; to be touched in its event loop only."""
+        """The server object itself. Use it in its event loop only."""
         if self._inner is None:
             raise self._not_running()
         return self._inner
@@ -254,17 +254,17 @@ class Server:
 
     @property
     def ca(self) -> Path:
-        """The certificate by which clients know the server."""
+        """Path of the CA certificate that clients trust."""
         return self.identity.ca
 
     @property
     def token(self) -> str:
-        """A bearer token that may do everything."""
+        """Bearer token of a user in system:masters."""
         return self.identity.token
 
     @property
     def kubeconfig(self) -> Path:
-        """A kubeconfig file for the server, with the administrator's credentials."""
+        """Path of a kubeconfig file with administrator credentials."""
         path = self.identity.directory / f"kubeconfig-{self.port}"
         if not path.exists():
             files.write(path, json.dumps(self.kubeconfig_document()).encode())

@@ -1,7 +1,6 @@
-"""Log lines: as text or as JSON, and while a request is under way with what tells it from the others.
+"""Log lines as text or JSON. Lines of a request carry its audit ID, verb, path and user.
 
-Nothing of a request but its verb, path, user and audit id is ever logged: no query, header or body. What is not
-logged costs one comparison.
+No query, header or body of a request is ever logged. A disabled line costs one comparison.
 """
 
 from __future__ import annotations
@@ -23,18 +22,20 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json")
 ACCESS_VERBOSITY = 3
 SLOW_SECONDS = 1.0
-"""What a request may take before it gets a line in any case."""
+"""Seconds after which a request is always logged."""
 
 access = logging.getLogger("kubist.access")
 access.setLevel(logging.WARNING)
 
 CURRENT: contextvars.ContextVar[Passage | None] = contextvars.ContextVar("kubist-request", default=None)
-"""The request under way here. Tasks that it starts inherit it, and belong to it until it is answered."""
+"""Current request. Tasks that it starts inherit it until the request is answered."""
 
 
 def setup(verbosity: int, form: str = "text") -> None:
-    """Log to standard error, one line a record: warnings, from 1 on what happens, from 3 on every request, from
-    4 on everything."""
+    """Logs to standard error, one line per record.
+
+    Verbosity 0: warnings; 1: information; 3: every request; 4: everything.
+    """
     level = logging.DEBUG if verbosity >= 4 else logging.INFO if verbosity >= 1 else logging.WARNING
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
@@ -43,7 +44,7 @@ def setup(verbosity: int, form: str = "text") -> None:
 
 
 def answered(passage: Passage, status: int, seconds: float) -> None:
-    """A line for a request, if it is to have one: all of them are asked for, or it took long."""
+    """Logs a request: as a warning if it was slow, otherwise as information."""
     slow = seconds > SLOW_SECONDS
     access.log(
         logging.WARNING if slow else logging.INFO,
@@ -53,7 +54,7 @@ def answered(passage: Passage, status: int, seconds: float) -> None:
 
 
 def request_fields(record: logging.LogRecord) -> dict[str, Any]:
-    """What a line says about its request: nothing if it belongs to none."""
+    """Request fields of a log record. Empty if it belongs to no request."""
     passage: Passage | None = getattr(record, "passage", None)
     if passage is None:
         passage = CURRENT.get()
@@ -73,7 +74,7 @@ def request_fields(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class TextFormatter(logging.Formatter):
-    """`time level logger: message key=value …`, the level as one letter."""
+    """`time level logger: message key=value …`, with the level as one letter."""
 
     default_msec_format = "%s.%03d"
 
@@ -90,7 +91,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line: time, level, logger, message, then the request, then the trace of an exception."""
+    """One JSON object per line: time, level, logger, message, request fields and exception."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -110,11 +111,11 @@ def _quoted(text: str) -> str:
 
 
 LONGEST_TEXT = 256
-"""Characters by which `Seldom` tells texts apart."""
+"""Characters by which `Seldom` distinguishes texts."""
 
 
 class Seldom:
-    """Lets a line through once in so many seconds for each text, so that an outage does not fill the disk."""
+    """Limits each text to one line every `seconds`, so that an outage does not fill the disk."""
 
     def __init__(self, seconds: float = 5.0, texts: int = 256) -> None:
         self._seconds = seconds

@@ -29,7 +29,7 @@ LOOPBACK = User("system:apiserver", groups=("system:masters", "system:authentica
 
 
 class ObjectClient:
-    """All of a server's objects, for code inside it."""
+    """Client of all objects of a server, for code inside it."""
 
     def __init__(self, api: Services) -> None:
         self._api = api
@@ -55,7 +55,7 @@ class ObjectClient:
         return await self._registry.mutate(resource, name, namespace, change, group=group)
 
     def _call(self, verb: str, resource: str, group: str, namespace: str, name: str) -> Call:
-        """A request of the server's own, as the verbs take it."""
+        """Call for a request of the server itself."""
         api = self._api
         found = api.resources.stored(group, resource)
         if found is None:

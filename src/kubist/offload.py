@@ -1,5 +1,8 @@
-"""Long work leaves the event loop, so that others get their turns: what is found to be long is begun anew in a
-worker thread. Only what has no effect before it is done may be."""
+"""Long work runs in a worker thread, so that it does not block the event loop.
+
+Work starts on the event loop. If it turns out to be long, it is started again in the worker. It must therefore
+have no side effects before it is done.
+"""
 
 from __future__ import annotations
 
@@ -10,33 +13,34 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 SLICE = 20_000
-"""What evaluations for one request may cost on the event loop: some milliseconds."""
+"""Maximum CEL cost of the evaluations of one request on the event loop, about some milliseconds."""
 
 LONG = 32 << 10
-"""Bytes of a body or of a stored object from which on handling it takes too long for the event loop."""
+"""Bytes of a body or stored object from which handling it takes too long for the event loop."""
 
 Result = TypeVar("Result")
 on_loop: Callable[[], Any] = asyncio._get_running_loop
-"""The event loop that this thread runs, if it runs one."""
+"""Event loop that runs in this thread, or None."""
 
 
 class Lengthy(Exception):
-    """This takes too long for the event loop."""
+    """The work takes too long for the event loop."""
 
 
 def leave_loop() -> None:
-    """Have the caller begin anew where there is time."""
+    """Makes the caller start again in the worker, if this is the event loop."""
     if on_loop() is not None:
         raise Lengthy
 
 
 async def elsewhere(function: Callable[..., Result], *args: Any) -> Result:
-    """`function(*args)` in the worker. There is one: long work waits for long work, not for nothing else."""
+    """Result of `function(*args)` in the worker thread. There is one worker, so long work waits only for other
+    long work."""
     return await asyncio.get_running_loop().run_in_executor(_worker(), functools.partial(function, *args))
 
 
 async def away(long: bool, function: Callable[..., Result], *args: Any) -> Result:
-    """`function(*args)`: in the worker if it is `long`, else here and now."""
+    """Result of `function(*args)`: in the worker if `long`, otherwise on the event loop."""
     return await elsewhere(function, *args) if long else function(*args)
 
 

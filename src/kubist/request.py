@@ -1,6 +1,6 @@
-"""URL and method to what is asked: verb, group, version, resource, sub-resource, namespace, name.
+"""Request line parser: verb, group, version, resource, subresource, namespace and name.
 
-Purely syntactic: whether such a resource exists is for the dispatcher to find out, after authorization.
+Parsing is purely syntactic. The application checks after authorization whether the resource exists.
 """
 
 from __future__ import annotations
@@ -21,19 +21,21 @@ _VERBS = {
 
 
 LONGEST_LINE = 320
-"""Request lines up to this length are cached with what they ask."""
+"""Maximum length of a request line that is cached."""
 _ANY = "\0"
-"""In place of the name where all names are meant."""
+"""Placeholder for any name in a cached path."""
 
 
 @dataclass(slots=True)
 class RequestInfo:
-    """What a request asks. A path that is not a resource's has an empty `version` and a verb like `get`.
+    """Parsed request line. A path that is not a resource path has an empty `version` and the lower-case method
+    as verb.
 
-    One of these may serve many requests: nobody changes it."""
+    Requests may share one instance, so it must not be modified.
+    """
 
     path: str
-    """Percent-decoded."""
+    """Percent-decoded path."""
     verb: str
     is_resource: bool = False
     group: str = ""
@@ -43,21 +45,23 @@ class RequestInfo:
     subresource: str = ""
     name: str = ""
     parts: tuple[str, ...] = ()
-    """The path below the group-version, as it was split."""
+    """Path segments below the group and version."""
     watch_path: bool = False
-    """Asked by the old `/watch/` form."""
+    """Whether the deprecated `/watch/` form was used."""
     field_selector: str = ""
-    """Of a list, a watch or a deletion of many, as it was sent."""
+    """Raw field selector of a list, watch or deletecollection."""
     label_selector: str = ""
     malformed: bool = False
-    """Begins like a path of resources and then names none."""
+    """Whether the path starts like a resource path but names no resource."""
     counted_as: tuple[str, ...] = ()
-    """What metrics count it as: verb, group, version, resource, sub-resource and scope."""
+    """Labels for metrics: verb, group, version, resource, subresource and scope."""
 
 
 def read(method: str, raw_path: str, raw_query: str) -> tuple[RequestInfo, dict[str, str]]:
-    """What a request line asks, and its parameters, both for reading only. Most lines differ from an earlier one
-    in nothing, or in the name at their end."""
+    """Parsed request line and query, both read-only.
+
+    Both are cached, because most lines equal an earlier line, or differ only in the name at the end.
+    """
     if len(raw_path) + len(raw_query) > LONGEST_LINE:
         query = parse_query(raw_query)
         return parse(method, raw_path, query), query
@@ -91,7 +95,8 @@ def _read(method: str, raw_path: str, raw_query: str) -> tuple[RequestInfo, dict
 
 @bounded_cache(entries=1024, key_length=LONGEST_LINE)
 def _in(method: str, directory: str, raw_query: str) -> tuple[RequestInfo, dict[str, str]] | None:
-    """What lines have in common that end with the name of an object; None if the end of such a path is none."""
+    """Parsed line for all paths that end with an object name in `directory`. None if the last segment is not an
+    object name."""
     if "%" in directory or _ANY in directory:
         return None
     query = parse_query(raw_query)
@@ -103,7 +108,7 @@ def _in(method: str, directory: str, raw_query: str) -> tuple[RequestInfo, dict[
 
 
 def parse(method: str, raw_path: str, query: dict[str, str]) -> RequestInfo:
-    """Read a request line the way the reference does, quirks included (nothing is cleaned)."""
+    """Parses a request line as the reference does. The path is not cleaned."""
     info = _parse(method, raw_path, query)
     scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
     info.counted_as = (
@@ -158,18 +163,18 @@ def _parse(method: str, raw_path: str, query: dict[str, str]) -> RequestInfo:
 
 
 def uri(path: str, query: str) -> str:
-    """A path and its query as they were sent."""
+    """Path and query, as sent."""
     return f"{path}?{query}" if query else path
 
 
 def split(path: str) -> list[str]:
-    """The parts of a path between its slashes; one before and those after it do not count."""
+    """Path segments. One leading slash and all trailing slashes are ignored."""
     path = path.removeprefix("/").rstrip("/")
     return path.split("/") if path else []
 
 
 def _selected_name(selector: str) -> str:
-    """The one name that a field selector admits, which authorization takes for the request's name."""
+    """Name in a `metadata.name=` field selector. Authorization uses it as the name of the request."""
     if "metadata.name" not in selector:
         return ""
     for term in selector.split(","):
@@ -180,12 +185,12 @@ def _selected_name(selector: str) -> str:
 
 
 def truthy(value: str | None) -> bool:
-    """A boolean parameter: false only if absent, `false` or `0`."""
+    """Value of a boolean parameter: false only if absent, `false` or `0`."""
     return value is not None and value.lower() not in ("false", "0")
 
 
 def parse_query(raw: str) -> dict[str, str]:
-    """Query parameters; of repeated ones the first counts, broken escapes drop the parameter."""
+    """Query parameters. The first of repeated parameters wins. A parameter with an invalid escape is dropped."""
     if not raw:
         return {}
     values: dict[str, str] = {}
@@ -215,7 +220,7 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 
 
 def _intact(text: str) -> bool:
-    """Whether every percent sign begins an escape."""
+    """Whether every percent sign starts a valid escape."""
     at = text.find("%")
     while at >= 0:
         if len(text) < at + 3 or text[at + 1] not in _HEX or text[at + 2] not in _HEX:

@@ -1,4 +1,4 @@
-"""Server: the rooms wired together from one Config. Build as many in a process as you like."""
+"""Server: wires all components from one Config. A process may have several."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("kubist")
 
 STORE_SECONDS = 2.0
-"""How often a store that is elsewhere is asked for a sign, and how long it may take."""
+"""Seconds between two checks of a remote store, and timeout of each check."""
 
 
 class Server:
-    """An API server on one store and one port. `chores`: does what only one of the processes of a server does."""
+    """API server on one store and one port. `chores`: runs the tasks that only one process of a server runs."""
 
     def __init__(self, config: Config, *, store: Store | None = None, chores: bool = True) -> None:
         self.config = config
@@ -63,7 +63,7 @@ class Server:
         self.registry.encrypted = self._encrypted
         self.health = Health()
         self._silence = ""
-        """Why a store that is elsewhere does not answer."""
+        """Reason why a remote store does not respond. Empty if it does."""
         self.health.add("etcd", self._store_problem)
         self.ready = False
         if config.encryption_provider_config_automatic_reload:
@@ -95,13 +95,13 @@ class Server:
         return self.registry.cache.problem or self._silence
 
     async def _listen_to_store(self) -> None:
-        """Notice when a store that is elsewhere falls silent, as health checks and the log are to tell."""
+        """Checks a remote store periodically, for health checks and the log."""
         while True:
             asked = asyncio.ensure_future(self.store.revision())
             try:
                 await asyncio.wait([asked], timeout=STORE_SECONDS)
                 if not asked.done():
-                    self._heard(f"no answer in {STORE_SECONDS:g} s")
+                    self._heard(f"no response in {STORE_SECONDS:g} s")
                 await asked
                 self._heard("")
             except StoreError as error:
@@ -112,13 +112,13 @@ class Server:
 
     def _heard(self, silence: str) -> None:
         if silence and not self._silence:
-            log.error("the store does not answer: %s", silence)
+            log.error("the store does not respond: %s", silence)
         elif self._silence and not silence:
-            log.info("the store answers again")
+            log.info("the store responds again")
         self._silence = silence
 
     async def start(self, *, sock: socket.socket | None = None) -> None:
-        """Take the port, open the store, fill the cache, make what must exist, listen."""
+        """Binds the port, opens the store, fills the cache, creates bootstrap objects, and listens."""
         sock = sock or bound(self.config.bind_address, self.config.secure_port)
         try:
             await self.store.open()
@@ -160,13 +160,13 @@ class Server:
         await bootstrap.ensure(self.registry, config, endpoints=alone)
 
     def _advertise(self) -> None:
-        """Share the endpoints of the Service kubernetes with the other servers of an etcd."""
+        """Adds this server to the endpoints of the Service kubernetes, which all servers on one etcd share."""
         if leases_address(self.config):
             self._address = KubernetesService(self.registry, self.config, self.port)
             self._chores.append(asyncio.create_task(self._address.run()))
 
     async def _control(self) -> None:
-        """Start the loops that are asked for."""
+        """Starts the configured control loops."""
         if self.config.controllers or self.config.workloads:
             # Saves start-up time: a server without control loops does not load them.
             from kubist.control.manager import Manager
@@ -175,7 +175,7 @@ class Server:
             await self._loops.start()
 
     async def _follow_encryption(self) -> None:
-        """Take up changes of the encryption configuration; what could not be read may then be."""
+        """Reloads the encryption configuration when it changes, then reloads values that were unreadable."""
         if self._encrypted is not None:
             async for _ in self._encrypted.follow(self.config.encryption_provider_config):
                 await self.registry.cache.reload_unreadable()
@@ -197,7 +197,7 @@ class Server:
         return await asyncio.to_thread(serving_context, self.config)
 
     async def stop(self, grace: float = 10.0) -> None:
-        """End watches, answer what was accepted, close the store."""
+        """Stops control loops, ends watches, finishes accepted requests, and closes the store."""
         log.info("stopping")
         self.ready, self.stopping = False, True
         for chore in self._chores:
@@ -224,14 +224,16 @@ class Server:
 
 
 def following(api: API) -> list[Callable[[], Coroutine[None, None, None]]]:
-    """Loops that take up changes of configuration files, in every process of a server."""
+    """Tasks that reload configuration files, in every process of a server."""
     authenticators, authorizers = api.authentication.jwt, api.authorization.file
     return [found.follow for found in (authenticators, authorizers) if found is not None]
 
 
 def bound(address: str, port: int, *, shared: bool = False) -> socket.socket:
-    """A socket on an address, not yet listening: whether the port can be had is known before anything is done.
-    `shared`: others of this server have sockets on the same port."""
+    """Bound socket, not yet listening, so that a port in use is an error before any other step.
+
+    `shared`: other processes of this server bind the same port (SO_REUSEPORT).
+    """
     family, kind, protocol, _, where = socket.getaddrinfo(
         address or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
@@ -273,7 +275,7 @@ def make_store(config: Config) -> Store:
 
 
 def encrypted(config: Config, store: Store, resources: Resources) -> EncryptedStore | None:
-    """The store with encryption at rest, if a configuration file asks for it."""
+    """Store with encryption at rest. None if no configuration file is set."""
     if not config.encryption_provider_config:
         if config.encryption_provider_config_automatic_reload:
             raise ValueError(
@@ -288,7 +290,7 @@ def encrypted(config: Config, store: Store, resources: Resources) -> EncryptedSt
 
 
 def encrypted_values(path: str, resources: Resources, prefix: str = "/registry") -> Values:
-    """How values are kept by a configuration file."""
+    """Encryption of values by a configuration file."""
     # Saves start-up time: only --encryption-provider-config needs it.
     from kubist.storage.encryption.config import GroupResource, read
     from kubist.storage.encryption.values import Values
@@ -298,7 +300,8 @@ def encrypted_values(path: str, resources: Resources, prefix: str = "/registry")
 
 
 def serving_context(config: Config) -> ssl.SSLContext:
-    """TLS from the configured files, or from a self-signed pair that is made in cert_dir when there is none."""
+    """TLS context from the configured files, or from a self-signed certificate in cert_dir, which is created if
+    missing."""
     cert, key = config.tls_cert_file, config.tls_private_key_file
     if not cert:
         # Saves start-up time: `cryptography` is loaded only to make a certificate.
@@ -309,7 +312,7 @@ def serving_context(config: Config) -> ssl.SSLContext:
         if not Path(cert).exists():
             authority = certificates.new_authority("kubist")
             made = authority.issue_server(serving_names(config))
-            # With the authority in it, the file is also what clients can check the server by.
+            # The file includes the CA, so that clients can use it to verify the server.
             pair = made._replace(cert_pem=made.cert_pem + authority.cert_pem)
             certificates.save(pair, Path(cert), Path(key))
     protocols = HTTP2 if config.http2 else HTTP1
@@ -324,7 +327,7 @@ def serving_context(config: Config) -> ssl.SSLContext:
 
 
 def serving_names(config: Config) -> list[str]:
-    """What clients may call the server."""
+    """DNS names and IP addresses of the serving certificate."""
     first = str(next(ipaddress.ip_network(config.service_cluster_ip_range.split(",")[0]).hosts()))
     names = ["localhost", "127.0.0.1", "::1", socket.gethostname(), first]
     names += [

@@ -1,6 +1,6 @@
-"""Settings as keyword arguments: the type of `**settings` of `kubist.Server` and `kubist.testing.Cluster`.
+"""Type of the keyword arguments `**settings` of `kubist.Server` and `kubist.testing.Cluster`.
 
-Every field of `kubist.Config` appears here once more, because a type checker can read keyword arguments only from a
+It repeats every field of `kubist.Config`, because a type checker can read keyword arguments only from a
 TypedDict. `tests/testing/test_settings.py` compares the two. `kubist.Config` documents the fields.
 """
 
@@ -10,7 +10,7 @@ from typing import TypedDict
 
 
 class Settings(TypedDict, total=False):
-    """Fields of `kubist.Config`, all of them optional."""
+    """Fields of `kubist.Config`, all optional."""
 
     bind_address: str
     secure_port: int

@@ -188,7 +188,7 @@ class Connection(asyncio.Protocol):
 
     def shutdown(self) -> None:
         """Finishes the current requests, accepts no new ones, and closes."""
-        raise AssertionError("every connection says how it ends")
+        raise AssertionError("subclasses implement shutdown()")
 
     def tasks(self) -> list[asyncio.Task[None]]:
         """Tasks of the requests under way."""
