@@ -1,5 +1,4 @@
-"""Repeated keys in a body: the last value counts, and field validation reports them, for every verb and
-format."""
+"""Repeated keys in a body: the last value counts, and field validation reports them, for every verb and format."""
 
 from __future__ import annotations
 

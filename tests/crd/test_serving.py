@@ -1,5 +1,4 @@
-"""Serving of CRDs: served within milliseconds, changed while served, deleted with their objects, on several
-servers."""
+"""Serving of CRDs: served within milliseconds, changed while served, deleted with their objects, on several servers."""
 
 from __future__ import annotations
 

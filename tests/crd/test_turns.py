@@ -1,5 +1,4 @@
-"""CEL expressions that use their whole cost budget do not block other requests: in schemas, policies and
-large CRDs."""
+"""CEL expressions that use their whole cost budget do not block other requests: in schemas, policies and large CRDs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Webhook conversion against a real HTTPS server of the standard library: valid and invalid responses,
-outages."""
+"""Webhook conversion against a real HTTPS server of the standard library: valid and invalid responses, outages."""
 
 from __future__ import annotations
 

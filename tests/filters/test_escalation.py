@@ -1,5 +1,4 @@
-"""Privilege escalation check: users grant only permissions that they have, unless they may `escalate` or
-`bind`."""
+"""Privilege escalation check: users grant only permissions that they have, unless they may `escalate` or `bind`."""
 
 from __future__ import annotations
 

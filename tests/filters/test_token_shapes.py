@@ -1,5 +1,4 @@
-"""Bearer tokens of any shape: accepted, or rejected with 401. The signatures are valid, so that every claim
-is read."""
+"""Bearer tokens of any shape: accepted, or rejected with 401. The signatures are valid, so that every claim is read."""
 
 from __future__ import annotations
 

@@ -224,8 +224,7 @@ class Aggregation:
         return [spec for spec in self._specs.values() if spec.get("group", "") == group]
 
     def _priority(self, group: str) -> int:
-        """groupPriorityMinimum of a group. Groups of this server without an APIService have the highest
-        priority."""
+        """groupPriorityMinimum of a group. Groups of this server without an APIService have the highest priority."""
         registered = self._registered(group)
         return max((spec.get("groupPriorityMinimum", 0) for spec in registered), default=HIGHEST_PRIORITY)
 

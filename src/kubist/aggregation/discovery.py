@@ -10,8 +10,7 @@ Object = dict[str, Any]
 
 
 def api_group(name: str, registered: list[Object]) -> Object:
-    """APIGroup from the specs of its APIServices. Versions are sorted by versionPriority, then by version
-    name."""
+    """APIGroup from the specs of its APIServices. Versions are sorted by versionPriority, then by version name."""
     ordered = sorted(
         registered, key=lambda spec: (-spec.get("versionPriority", 0), priority(spec["version"]))
     )
@@ -20,8 +19,7 @@ def api_group(name: str, registered: list[Object]) -> Object:
 
 
 def version_discovery(group: str, version: str, document: Object | None, current: bool) -> Object:
-    """A version for aggregated discovery, from the last APIResourceList of its backend. Stale if not
-    `current`."""
+    """A version for aggregated discovery, from the last APIResourceList of its backend. Stale if not `current`."""
     resources: dict[str, Object] = {}
     subresources: list[tuple[str, Object]] = []
     for entry in (document or {}).get("resources") or ():

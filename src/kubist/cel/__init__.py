@@ -114,8 +114,7 @@ class Program:
         return estimate(self._node, size_of or (lambda _path: None))
 
     def selects(self, variable: str, field: str) -> bool:
-        """Whether the expression selects a field of a variable by name: `variable.field` or
-        `variable.?field`."""
+        """Whether the expression selects a field of a variable by name: `variable.field` or `variable.?field`."""
 
         def is_selection(node: Node) -> bool:
             if isinstance(node, Select):

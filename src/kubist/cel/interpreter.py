@@ -1,5 +1,4 @@
-"""Compiles checked trees to closures. A closure takes a frame, returns a value, and adds its cost to the
-frame."""
+"""Compiles checked trees to closures. A closure takes a frame, returns a value, and adds its cost to the frame."""
 
 from __future__ import annotations
 

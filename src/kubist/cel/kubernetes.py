@@ -1,5 +1,4 @@
-"""Kubernetes' additions to CEL: URLs, quantities, IP addresses, versions and named formats, as values and
-functions."""
+"""Kubernetes' additions to CEL: URLs, quantities, IP addresses, versions and named formats, as values and functions."""
 
 from __future__ import annotations
 

@@ -16,8 +16,7 @@ _AUTHORIZATION = (
 
 
 def conflict(given: Container[str], config: Config) -> str:
-    """Error message for contradicting flags; empty if there is none. `given` are the flags on the command
-    line."""
+    """Error message for contradicting flags; empty if there is none. `given` are the flags on the command line."""
     oidc = any(name in given for name in _oidc_flags())
     if config.authorization_config and any(name in given for name in _AUTHORIZATION):
         return (

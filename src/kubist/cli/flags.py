@@ -114,8 +114,7 @@ def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -
 
 
 def asks_for_version(values: dict[str, list[str]]) -> bool:
-    """Whether --version asks to print the version. With a version as value, the flag sets the reported
-    version."""
+    """Whether --version asks to print the version. With a version as value, the flag sets the reported version."""
     given = values.get("version", ["false"])[-1]
     return given == "raw" or (not given.startswith("v") and is_on(values, "version"))
 

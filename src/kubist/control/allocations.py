@@ -31,8 +31,7 @@ async def repair_allocations(objects: Objects, store: Store) -> None:
 
 
 class Allocations:
-    """Releases an address or port only if two passes in a row find it unused, because one may see a write
-    half done."""
+    """Releases an address or port only if two passes in a row find it unused, because one may see a write half done."""
 
     def __init__(self, objects: Objects, store: Store) -> None:
         self._objects = objects

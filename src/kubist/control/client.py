@@ -135,8 +135,7 @@ class Client(ObjectClient):
         return None
 
     async def delete_entry(self, found: Resource, entry: Entry, **options: Any) -> Entry | None:
-        """Deletes an object. Returns the entry that remains (finalizers or grace period), or None if it is
-        deleted."""
+        """Deletes an object. Returns the entry that remains (finalizers or grace period), or None if it is deleted."""
         call = self.call("delete", found, entry.namespace, entry.name)
         try:
             _, held = await remove(call, entry, delete_options(options, {}))

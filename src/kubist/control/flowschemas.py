@@ -1,5 +1,4 @@
-"""Sets the Dangling condition of FlowSchemas: whether their priority level exists. Part of the API server
-itself."""
+"""Sets the Dangling condition of FlowSchemas: whether their priority level exists. Part of the API server itself."""
 
 from __future__ import annotations
 
@@ -20,8 +19,7 @@ GROUP = "flowcontrol.apiserver.k8s.io"
 
 
 async def keep_flow_schemas_informed(registry: Registry) -> None:
-    """Checks all FlowSchemas after every change of a FlowSchema or priority level, as long as the server
-    runs."""
+    """Checks all FlowSchemas after every change of a FlowSchema or priority level, as long as the server runs."""
     changed = asyncio.Event()
     changed.set()
 

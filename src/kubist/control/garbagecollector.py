@@ -26,8 +26,7 @@ REMEMBERED = 5000
 
 
 class Links(NamedTuple):
-    """Owner UIDs of an object: existing owners, missing owners, and owners that wait for it (foreground
-    deletion)."""
+    """Owner UIDs of an object: existing owners, missing owners, and owners that wait for it (foreground deletion)."""
 
     solid: list[str]
     dangling: list[str]
@@ -207,8 +206,7 @@ class GarbageCollector(Loop):
         await self.client.update_of(resource, metadata["name"], metadata.get("namespace", ""), edit)
 
     async def _break_cycle(self, uid: str) -> None:
-        """Removes blockOwnerDeletion from dependents that wait for this object, because they would block each
-        other."""
+        """Removes blockOwnerDeletion from dependents that wait for this object, because they would block each other."""
         for ref in self.owners.blocking(uid):
             found = self._object(ref)
             if found is None:

@@ -37,8 +37,8 @@ _DISCOVERY = "discovery.k8s.io"
 
 
 def leases_address(config: Config) -> bool:
-    """Whether a server with this configuration shares the endpoints with others. One that only listens on a loopback
-    address does not, unless --advertise-address says where it can be reached."""
+    """Whether a server with this configuration shares the endpoints with others. A server that only listens on
+    a loopback address does not, unless --advertise-address names an address at which it can be reached."""
     if not config.etcd_servers or config.endpoint_reconciler_type != "lease":
         return False
     bound = config.bind_address
@@ -48,7 +48,7 @@ def leases_address(config: Config) -> bool:
 
 
 async def leased_addresses(store: Store) -> set[str]:
-    """The addresses of the servers that run on a shared etcd."""
+    """Addresses of the servers with a lease on a shared etcd."""
     found = set()
     for held in (await store.scan(LEASES)).items:
         subsets = _decoded(held.value).get("subsets") or [{}]
@@ -59,7 +59,7 @@ async def leased_addresses(store: Store) -> set[str]:
 
 
 class KubernetesService:
-    """Keeps the address of this server, and of the others that run, in the endpoints."""
+    """Keeps the addresses of this server and of all other running servers in the endpoints."""
 
     def __init__(self, registry: Registry, config: Config, port: int) -> None:
         self._registry = registry
@@ -68,22 +68,22 @@ class KubernetesService:
         self._port = port
         self._key = LEASES + self._address
         self._revision = 0
-        """The revision of this server's last renewal."""
+        """Revision of this server's last renewal."""
         self._shared = False
         """Whether another server renews the same lease: it has the same address, and maybe another port."""
 
     async def run(self) -> None:
-        """Renew and reconcile, for as long as the server runs."""
+        """Renews the lease and reconciles every INTERVAL seconds, as long as the server runs."""
         while True:
             try:
                 await self._renew()
                 await self._reconcile()
             except (APIError, StoreError) as error:
-                log.warning("the endpoints of the Service kubernetes could not be updated: %s", error)
+                log.warning("cannot update the endpoints of the Service kubernetes: %s", error)
             await asyncio.sleep(INTERVAL)
 
     async def withdraw(self) -> None:
-        """Take this server out of the endpoints, unless another one with the same address has renewed the lease."""
+        """Removes this server from the endpoints, unless another server with the same address renewed the lease."""
         try:
             async with asyncio.timeout(WITHDRAW_SECONDS):
                 with contextlib.suppress(Conflict):
@@ -120,7 +120,7 @@ class KubernetesService:
     async def _bring(
         self, resource: str, group: str, wanted: Object, revise: Callable[[Object, Object], Object | None]
     ) -> Object:
-        """Create or update an object; how it is afterwards."""
+        """Creates or updates an object. Returns its new state."""
         registry = self._registry
         name, namespace = wanted["metadata"]["name"], wanted["metadata"]["namespace"]
         await registry.cache.catch_up()

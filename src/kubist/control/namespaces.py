@@ -105,8 +105,7 @@ class Namespaces(Loop):
         return list(kinds.values())
 
     async def _delete(self, left: Content, resource: Resource, namespace: str) -> None:
-        """Deletes all objects of a resource that do not only wait for finalizers, and counts the remaining
-        ones."""
+        """Deletes all objects of a resource that do not only wait for finalizers, and counts the remaining ones."""
         collection = self.client.registry.collection(resource)
         await collection.ready()
         prefix = f"{resource.prefix}{namespace}/"

@@ -23,8 +23,7 @@ Object = dict[str, Any]
 SETTLE_SECONDS = 0.05
 """Delay in seconds within which changes in a namespace are counted together."""
 QUIET_SECONDS = 0.5
-"""Seconds without a charge before usage is lowered, because an object that was just charged may not be
-visible yet."""
+"""Seconds without a charge before usage is lowered, because an object that was just charged may not be visible yet."""
 
 
 class ResourceQuotas(Loop):

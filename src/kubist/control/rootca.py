@@ -1,5 +1,4 @@
-"""Root CA publisher: the config map `kube-root-ca.crt` in every namespace, with which pods verify the API
-server."""
+"""Root CA publisher: the config map `kube-root-ca.crt` in every namespace, with which pods verify the API server."""
 
 from __future__ import annotations
 

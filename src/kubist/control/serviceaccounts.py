@@ -1,5 +1,4 @@
-"""Service account controller: creates the service account `default` in every namespace, and again after a
-deletion."""
+"""Service account controller: creates the service account `default` in every namespace, and again after a deletion."""
 
 from __future__ import annotations
 

@@ -28,8 +28,7 @@ _OPTIONAL = frozenset(("digital signature", "key encipherment"))
 
 
 class Signer(NamedTuple):
-    """Rules of a signer. `usage` is the required extended key usage. `node`: only kubelet certificates are
-    signed."""
+    """Rules of a signer. `usage` is the required extended key usage. `node`: only kubelet certificates are signed."""
 
     usage: str
     node: bool = False
@@ -164,8 +163,7 @@ def alternative_names(request: x509.CertificateSigningRequest) -> list[x509.Gene
 
 
 def _key_usage(usages: Sequence[str]) -> x509.KeyUsage | None:
-    """Key usage extension; None if no key usage is requested, because an empty one makes a certificate
-    unusable."""
+    """Key usage extension; None if no key usage is requested, because an empty one makes a certificate unusable."""
     requested = {_KEY_USAGES[usage] for usage in usages if usage in _KEY_USAGES}
     if "key_agreement" not in requested:
         # X.509 gives these two a meaning only together with key agreement.

@@ -1,5 +1,4 @@
-"""TTL-after-finished controller: deletes finished Jobs after `ttlSecondsAfterFinished`, with foreground
-propagation."""
+"""TTL-after-finished controller: deletes finished Jobs after `ttlSecondsAfterFinished`, with foreground propagation."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""APIServices of custom resources: one for each served version of a group, deleted when no CRD serves the
-version."""
+"""APIServices of custom resources: one for each served version of a group, deleted when no CRD serves the version."""
 
 from __future__ import annotations
 

@@ -154,7 +154,8 @@ class Definitions:
                 asyncio.get_running_loop().call_later(RETRY_SECONDS, self._enqueue, name)
 
     async def _sync(self, name: str) -> None:
-        """Runs the first step that has something to write. The write triggers the next step."""
+        """Runs the first step that has something to write; the write triggers the next step. Without one, updates
+        the APIServices, and starts to delete the custom resources of a CRD that is being deleted."""
         assert self._resource is not None
         entry = self._collection.get(self._resource.key("", name))
         if entry is None:

@@ -1,5 +1,4 @@
-"""Validates the defaults in a schema: each must be a valid value of its schema, without fields that pruning
-drops."""
+"""Validates the defaults in a schema: each must be a valid value of its schema, without fields that pruning drops."""
 
 from __future__ import annotations
 

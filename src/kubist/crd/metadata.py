@@ -15,8 +15,7 @@ _OBJECT_META = by_name(node.OBJECT_META)
 
 
 def typed_metadata(value: Any, *, lenient: bool = False) -> tuple[Object, list[str]]:
-    """Decoded ObjectMeta, and the paths of its unknown fields. `lenient` drops mistyped fields instead of
-    raising."""
+    """Decoded ObjectMeta, and the paths of its unknown fields. `lenient` drops mistyped fields instead of raising."""
     if value is None:
         return {}, []
     try:

@@ -15,8 +15,7 @@ NAMES = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
 
 
 def accept_names(crd: Object, taken: list[Object]) -> Object | None:
-    """Accepts the names that no other CRD of the group uses. `taken`: accepted names of the other CRDs of the
-    group."""
+    """Accepts the names that no other CRD of the group uses. `taken`: accepted names of the other CRDs of the group."""
     wanted: Object = crd["spec"]["names"]
     accepted: Object = (crd.get("status") or {}).get("acceptedNames") or {}
     if {name: wanted.get(name) for name in NAMES if wanted.get(name)} == {
@@ -93,8 +92,7 @@ def _conflict(field: str, asked: Any, accepted: Object, taken: set[str]) -> str:
 
 
 def establish(crd: Object, _taken: list[Object]) -> Object | None:
-    """Sets the Established condition once the names are accepted and the caBundle of a conversion webhook is
-    valid."""
+    """Sets the Established condition once the names are accepted and the caBundle of a conversion webhook is valid."""
     if not definition.is_true(crd, "NamesAccepted") or definition.established(crd):
         return None
     client = ((crd["spec"].get("conversion") or {}).get("webhook") or {}).get("clientConfig") or {}

@@ -27,8 +27,7 @@ def structural(props: Props | None) -> Schema:
 
 
 def applied(props: Props | None) -> Schema:
-    """Schema for apply and patches: with kind, apiVersion and metadata, at the root and in embedded
-    resources."""
+    """Schema for apply and patches: with kind, apiVersion and metadata, at the root and in embedded resources."""
     return _node({**(props or {}), "x-kubernetes-embedded-resource": True}, whole=True)
 
 

@@ -24,8 +24,7 @@ def in_scope(info: RequestInfo, resource: Resource) -> bool:
 
 
 def check(info: RequestInfo, resource: Resource) -> None:
-    """Reject updates and patches without a name, unknown subresources, and verbs that a subresource does not
-    have."""
+    """Reject updates and patches without a name, unknown subresources, and verbs that a subresource does not have."""
     if info.verb in ("update", "patch") and not info.name:
         raise status.bad_request("name must be provided")
     if info.subresource:

@@ -1,5 +1,4 @@
-"""Values of the scale subresource of a custom resource: replicas and selector at the paths that the CRD
-names."""
+"""Values of the scale subresource of a custom resource: replicas and selector at the paths that the CRD names."""
 
 from __future__ import annotations
 
@@ -70,8 +69,7 @@ _TYPES = {dict: "map[string]interface{}", int: "int64", str: "string"}
 
 
 def _found(obj: Object, path: str, kind: type) -> Any:
-    """The value at a path, or None if the path does not exist. Raises `_Unfit` unless its type is exactly
-    `kind`."""
+    """The value at a path, or None if the path does not exist. Raises `_Unfit` unless its type is exactly `kind`."""
     parts = path.removeprefix(".").split(".")
     found: Any = obj
     for depth, part in enumerate(parts, 1):

@@ -1,5 +1,4 @@
-"""Validates a CRD schema beyond its structure: keywords, list and map types, positions of defaults, CEL
-rules."""
+"""Validates a CRD schema beyond its structure: keywords, list and map types, positions of defaults, CEL rules."""
 
 from __future__ import annotations
 

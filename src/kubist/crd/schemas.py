@@ -1,5 +1,4 @@
-"""Schemas of a CRD in their OpenAPI form: one for each version, all nested schemas, and warnings about
-formats."""
+"""Schemas of a CRD in their OpenAPI form: one for each version, all nested schemas, and warnings about formats."""
 
 from __future__ import annotations
 

@@ -41,8 +41,7 @@ class Served:
         self.kind = CustomKind(self.prefix, stored, self.versions, self._fields)
 
     def _fields(self, obj: Object) -> dict[str, str]:
-        """Selectable fields of all served versions. Without a webhook, a field has the same value in each
-        version."""
+        """Selectable fields of all served versions. Without a webhook, a field has the same value in each version."""
         found: dict[str, str] = {}
         for resource in self.resources:
             found |= resource.strategy.selectable_fields(obj)

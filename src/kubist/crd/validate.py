@@ -122,14 +122,12 @@ def validate_names(given: Object, path: str) -> Errors:
 
 
 def _common(versions: list[Object], field: str) -> bool:
-    """Whether all versions have the same value for a field. The reference's internal form then holds it at
-    the top."""
+    """Whether all versions have the same value for a field. The reference's internal form then holds it at the top."""
     return bool(versions) and all(version.get(field) == versions[0].get(field) for version in versions)
 
 
 def _internal(versions: list[Object] | None) -> Any:
-    """Versions as messages show them: in the reference's internal form, without the fields that all versions
-    share."""
+    """Versions as messages show them: in the reference's internal form, without the fields that all versions share."""
     common = [name for name in _AT_THE_TOP if _common(versions or [], name)]
     kept = [
         {name: value for name, value in version.items() if name not in common} for version in versions or ()

@@ -67,8 +67,7 @@ class Version:
 
     @functools.cached_property
     def _keywords(self) -> frozenset[str]:
-        """Keywords that occur anywhere in the schema. Without the keyword, a walk over the object can be
-        skipped."""
+        """Keywords that occur anywhere in the schema. Without the keyword, a walk over the object can be skipped."""
         found: set[str] = set()
         _collect_keywords(self.props or {}, found)
         return frozenset(found)

@@ -93,8 +93,7 @@ def _parse(docstring: str) -> Description:
 
 
 def _json_name(attribute: str) -> str:
-    """JSON name of a dataclass attribute. Python keywords have a trailing underscore there, and `$` is
-    spelled `d_`."""
+    """JSON name of a dataclass attribute. Python keywords have a trailing underscore there, and `$` is spelled `d_`."""
     if attribute in ("d_ref", "d_schema"):
         return "$" + attribute[2:]
     return attribute.removesuffix("_").replace("x_kubernetes_", "x-kubernetes-").replace("_", "-")

@@ -14,8 +14,7 @@ HASHED_AS = {
     ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): "v1beta1",
     ("apiextensions.k8s.io", "CustomResourceDefinition"): "v1beta1",
 }
-"""Kinds that the reference stores in another version than their preferred one, so that older releases can
-read them."""
+"""Kinds that the reference stores in another version than their preferred one, so that older releases can read them."""
 
 
 def api_versions(address: str) -> Object:

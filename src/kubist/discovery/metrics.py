@@ -79,8 +79,7 @@ class Metrics:
         return verb, *where[1:]
 
     def _served(self, info: RequestInfo) -> bool:
-        """Whether the resource exists. Unknown resources share one label set, because clients can make up
-        names."""
+        """Whether the resource exists. Unknown resources share one label set, because clients can make up names."""
         if not info.is_resource:
             return True
         found = (self._registry.resources.of(info.group, info.version) or {}).get(info.resource)

@@ -76,8 +76,7 @@ class OpenAPI:
         return None
 
     def _refresh(self) -> None:
-        """Updates the list of documents after a change of resources. Unchanged documents keep their encoded
-        forms."""
+        """Updates the list of documents after a change of resources. Unchanged documents keep their encoded forms."""
         if self._generation == self.resources.generation:
             return
         found = {name: Document(seed) for name, seed in self._seeds().items()}

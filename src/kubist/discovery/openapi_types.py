@@ -68,8 +68,7 @@ _BARE = {
 
 
 def built_in(name: str, *, group: str | None = None, version: str = "") -> Object:
-    """A built-in type in v3. For kinds of every group, only the core group and the described group are
-    listed."""
+    """A built-in type in v3. For kinds of every group, only the core group and the described group are listed."""
     shown = _definition(name)
     if group is not None and name in _EVERYWHERE:
         own = sorted({("", "v1"), (group, version)})
@@ -111,8 +110,7 @@ def old_built_in(name: str) -> Object:
 
 
 def older(value: Any) -> Any:
-    """Converts a part of a v3 schema to v2: without defaults, and with plain references instead of `allOf`
-    wrappers."""
+    """Converts a part of a v3 schema to v2: without defaults, and with plain references instead of `allOf` wrappers."""
     if isinstance(value, list):
         return [older(item) for item in value]
     if not isinstance(value, dict):
@@ -192,8 +190,7 @@ def _of_kind(resource: Resource, kind: str) -> Object:
 
 
 def _embedded(value: Any) -> Any:
-    """A custom schema in v3. Embedded resources get apiVersion, kind and metadata; int-or-string gets an
-    anyOf."""
+    """A custom schema in v3. Embedded resources get apiVersion, kind and metadata; int-or-string gets an anyOf."""
     if isinstance(value, list):
         return [_embedded(item) for item in value]
     if not isinstance(value, dict):

@@ -57,8 +57,7 @@ _OPERATORS |= {"!": "DoesNotExist"}
 
 
 def selectors_asked(asked: Attributes) -> dict[str, Any]:
-    """Selectors of the request in the form of a SubjectAccessReview. A selector that cannot be parsed is
-    omitted."""
+    """Selectors of the request in the form of a SubjectAccessReview. A selector that cannot be parsed is omitted."""
     found: dict[str, list[tuple[str, str, Sequence[str]]]] = {}
     with contextlib.suppress(ValueError):
         fields = selectors.parse_field_selector(asked.field_selector).requirements

@@ -83,8 +83,7 @@ class AuditFile:
             return True
 
     def _rotate(self) -> None:
-        """Renames the log to a backup, then deletes backups over the limits. The caller holds the file's
-        lock."""
+        """Renames the log to a backup, then deletes backups over the limits. The caller holds the file's lock."""
         now = time.time()
         self._path.rename(self._reserve(now))
         for index, (_, old) in enumerate(self._backups()):

@@ -128,8 +128,7 @@ class Authentication:
 
 
 def with_groups(user: User) -> User:
-    """The user with the group system:authenticated, unless a token already put it in that or the opposite
-    group."""
+    """The user with the group system:authenticated, unless it is in that group or in system:unauthenticated."""
     if AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
         return user
     return User(user.name, user.uid, (*user.groups, AUTHENTICATED), user.extra)
@@ -176,8 +175,7 @@ def websocket_token(headers: dict[str, str]) -> str:
 
 
 class ClientCertificates:
-    """Client certificates of `--client-ca-file`: the common name is the user, the organizations are the
-    groups."""
+    """Client certificates of `--client-ca-file`: the common name is the user, the organizations are the groups."""
 
     def __init__(self, authorities: ClientCA) -> None:
         self._authorities = authorities

@@ -34,8 +34,7 @@ class AuthenticationConfiguration(NamedTuple):
 
 
 def load(path: str, disallowed: Collection[str]) -> AuthenticationConfiguration:
-    """Reads and validates a file. ValueError names the file. `disallowed`: issuers that no authenticator may
-    use."""
+    """Reads and validates a file. ValueError names the file. `disallowed`: issuers that no authenticator may use."""
     try:
         return parse(configfile.read(path), disallowed)
     except ValueError as error:
@@ -146,8 +145,7 @@ class JWTAuthenticators:
         return [OIDC(issuer, self._audiences) for issuer in issuers]
 
     async def _replace(self, issuers: Sequence[Issuer]) -> str:
-        """Replaces the authenticators once all issuers have keys. Otherwise returns the first issuer without
-        keys."""
+        """Replaces the authenticators once all issuers have keys. Otherwise returns the first issuer without keys."""
         fresh = self._build(issuers)
         unused = fresh
         try:

@@ -69,8 +69,7 @@ class Authorization:
         self.file = file
         """The configuration file that the authorizers follow, or None."""
         self.rbac = rbac
-        """RBAC rules, also in other modes: they limit the permissions that a user may grant (escalation
-        check)."""
+        """RBAC rules, also in other modes: they limit the permissions that a user may grant (escalation check)."""
 
     async def authorize(self, attributes: Attributes) -> tuple[bool, str]:
         verdict = await self.verdict(attributes)

@@ -39,8 +39,7 @@ class BootstrapTokens:
 
 
 def _user(secret: dict[str, Any], token_id: str, token_secret: str) -> User | None:
-    """The user of a token; None if the secret has another type, does not match, has expired or has invalid
-    groups."""
+    """The user of a token; None if the secret has another type, does not match, has expired or has invalid groups."""
     if secret["metadata"].get("deletionTimestamp") or secret.get("type") != TYPE:
         return None
     data = {key: base64.b64decode(value) for key, value in (secret.get("data") or {}).items()}

@@ -25,8 +25,7 @@ ALLOWED = (
 def with_browser_headers(
     application: Application, origins: Sequence[str], directives: Sequence[str]
 ) -> Application:
-    """The application with the headers that the flags configure; the application itself if the flags are
-    unset."""
+    """The application with the headers that the flags configure; the application itself if the flags are unset."""
     patterns = [_pattern(origin) for origin in origins]
     always = _transport_security(directives)
     if not patterns and not always:

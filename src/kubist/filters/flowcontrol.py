@@ -174,8 +174,7 @@ class FlowControl:
         self._later: dict[str, deque[asyncio.Future[None]]] = {}
 
     def seat(self, asked: Attributes) -> Seat | None:
-        """Seat for a request, which may have to wait; None if the request is not limited. Raises
-        TooManyRequests."""
+        """Seat for a request, which may have to wait; None if the request is not limited. Raises TooManyRequests."""
         schema = self._schemas.classify(asked)
         if schema is None or long_running(asked):
             return None

@@ -93,8 +93,7 @@ def _has(values: list[str] | None, value: str) -> bool:
 
 
 class FlowSchemas:
-    """FlowSchemas of the server in order of precedence. Calls `changed` with all priority levels on every
-    change."""
+    """FlowSchemas of the server in order of precedence. Calls `changed` with all priority levels on every change."""
 
     def __init__(self, registry: Registry, changed: Callable[[list[Object]], None]) -> None:
         self._registry = registry

@@ -221,8 +221,7 @@ class AssociatedNode(ArbitraryNode):
 
 
 class Impersonation:
-    """All modes. The mode that last worked for a requester is tried first. If all fail, the first error is
-    returned."""
+    """All modes. The mode that last worked for a requester is tried first. If all fail, the first error is returned."""
 
     def __init__(self, authorize: Authorize) -> None:
         modes = (AssociatedNode, ArbitraryNode, ServiceAccount, UserInfo, Mode)

@@ -1,5 +1,4 @@
-"""Keys of an OpenID Connect issuer. Requests with an unknown key share one fetch; other requests never wait
-for it."""
+"""Keys of an OpenID Connect issuer. Requests with an unknown key share one fetch; other requests never wait for it."""
 
 from __future__ import annotations
 

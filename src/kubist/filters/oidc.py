@@ -1,5 +1,4 @@
-"""Authentication by OpenID Connect: JWTs of external issuers, verified with the keys that the issuer
-publishes."""
+"""Authentication by OpenID Connect: JWTs of external issuers, verified with the keys that the issuer publishes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""OpenID discovery of the service-account token issuer: the configuration document and the public keys
-(JWKS)."""
+"""OpenID discovery of the service-account token issuer: the configuration document and the public keys (JWKS)."""
 
 from __future__ import annotations
 
@@ -20,8 +19,7 @@ MAX_AGE = 3600
 
 
 def openid_paths(issuer: str, jwks_uri: str, keys: KeySet) -> dict[str, Callable[[Request], Answer]]:
-    """Handlers by path. Empty unless the issuer is an https URL without query and fragment, as OpenID
-    requires."""
+    """Handlers by path. Empty unless the issuer is an https URL without query and fragment, as OpenID requires."""
     url = urlsplit(issuer)
     if url.scheme != "https" or url.query or url.fragment:
         return {}

@@ -35,8 +35,7 @@ Answers = dict[tuple[Any, ...], Answer]
 
 
 class Rule:
-    """A PolicyRule in a form for fast checks. `said` is the original rule, for reviews and the escalation
-    check."""
+    """A PolicyRule in a form for fast checks. `said` is the original rule, for reviews and the escalation check."""
 
     __slots__ = ("groups", "names", "resources", "said", "urls", "verbs")
 
@@ -243,8 +242,7 @@ class RBAC:
         return found
 
     def _load(self) -> None:
-        """Reads all bindings. Happens again only when the cache was reloaded after it lost the store's
-        history."""
+        """Reads all bindings. Happens again only when the cache was reloaded after it lost the store's history."""
         self._bindings.clear()
         self._subjects.clear()
         self._roles.clear()

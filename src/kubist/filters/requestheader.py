@@ -12,8 +12,7 @@ from kubist.resources.context import User
 
 
 class RequestHeaders:
-    """The headers of the `--requestheader-*` flags, accepted only from clients with a certificate of the
-    proxy CA."""
+    """The headers of the `--requestheader-*` flags, accepted only from clients with a certificate of the proxy CA."""
 
     def __init__(
         self,

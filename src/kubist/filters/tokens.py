@@ -71,8 +71,7 @@ class KeySet:
         return claims
 
     def _check(self, header: Claims, signed: bytes, signature: bytes) -> None:
-        """Raises InvalidSignature unless the key with the token's key ID, or without an ID any key, signed
-        it."""
+        """Raises InvalidSignature unless the key with the token's key ID, or without an ID any key, signed it."""
         kid, name = header.get("kid", ""), header.get("alg")
         if not isinstance(kid, str) or not isinstance(name, str) or name not in self._accepted:
             raise ValueError("kid is no text, or alg is not accepted")
@@ -283,8 +282,7 @@ def _decode_int(text: str) -> int:
 
 
 def _decode_json(text: str) -> Claims:
-    """Decodes one part of a token. orjson limits the depth and rejects NaN, infinite numbers and lone
-    surrogates."""
+    """Decodes one part of a token. orjson limits the depth and rejects NaN, infinite numbers and lone surrogates."""
     value = orjson.loads(decode(text))
     if not isinstance(value, dict):
         raise ValueError(text)

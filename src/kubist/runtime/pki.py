@@ -82,8 +82,7 @@ def _names(config: Config) -> list[str]:
 
 
 def _current(config: Config, pki: Path) -> bool:
-    """Whether the certificates are valid for at least 30 days and the serving certificate has all needed
-    names."""
+    """Whether the certificates are valid for at least 30 days and the serving certificate has all needed names."""
     soon = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=30)
     serving, admin = (
         x509.load_pem_x509_certificate((pki / name).read_bytes()) for name in ("apiserver.crt", "admin.crt")

@@ -1,5 +1,4 @@
-"""Kubernetes API servers for tests: the pytest plugin (`kubist.testing.plugin`) and the classes of its
-fixtures."""
+"""Kubernetes API servers for tests: the pytest plugin (`kubist.testing.plugin`) and the classes of its fixtures."""
 
 from __future__ import annotations
 

@@ -149,8 +149,7 @@ class Cluster(Server):
     def wait(
         self, reference: str, until: Until = "Ready", *, namespace: str = "default", timeout: float = 10.0
     ) -> Object:
-        """Waits until an object has a condition (`Ready`), is deleted (`delete`), or a function of it returns
-        True."""
+        """Waits until an object has a condition (`Ready`), is deleted (`delete`), or a function of it returns True."""
         waiting.check(until)
         kind, name = references.split(reference)
         resource = self._resource(kind)

@@ -1,5 +1,4 @@
-"""Resources that the clusters of a test session share: a thread, certificates, and store images of new
-servers."""
+"""Resources that the clusters of a test session share: a thread, certificates, and store images of new servers."""
 
 from __future__ import annotations
 

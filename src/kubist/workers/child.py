@@ -100,8 +100,7 @@ class Child:
 
 
 def _live(task: Task, leash: Leash) -> NoReturn:
-    """Main function of a child. It never returns, because no clean-up code of the parent may run in the
-    child."""
+    """Main function of a child. It never returns, because no clean-up code of the parent may run in the child."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)

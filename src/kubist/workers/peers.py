@@ -36,8 +36,7 @@ class Peers:
             self._listener.close()
 
     async def ask(self) -> list[bytes]:
-        """Counters of all other processes. A process that does not respond within PATIENCE_SECONDS is left
-        out."""
+        """Counters of all other processes. A process that does not respond within PATIENCE_SECONDS is left out."""
         answers = await asyncio.gather(*map(_ask, self._paths), return_exceptions=True)
         return [answer for answer in answers if isinstance(answer, bytes)]
 

@@ -51,8 +51,7 @@ class CronJobs(Managing):
         await self.write_status(cronjob, status)
 
     def _due(self, key: tuple[str, str], cronjob: Object) -> datetime.datetime | None:
-        """The latest missed time within startingDeadlineSeconds, or None. Queues the key for the following
-        time."""
+        """The latest missed time within startingDeadlineSeconds, or None. Queues the key for the following time."""
         spec, metadata = cronjob["spec"], cronjob["metadata"]
         now = datetime.datetime.now(datetime.UTC)
         since = _time(cronjob["status"].get("lastScheduleTime") or metadata["creationTimestamp"])

@@ -111,8 +111,7 @@ class Jobs(Managing):
 
 
 def _count(job: Object, pods: list[Object], status: Object) -> tuple[str, str, str] | None:
-    """Counts finished pods into the status. Returns the outcome (condition, reason, message) if the job has
-    ended."""
+    """Counts finished pods into the status. Returns the outcome (condition, reason, message) if the job has ended."""
     spec = job["spec"]
     phases = [(pod["status"].get("phase"), pod) for pod in pods]
     failed = sum(phase == "Failed" for phase, _ in phases)

@@ -84,8 +84,7 @@ class Nodes(Loop):
 
 
 def _without_taint(node: Object) -> Object:
-    """Removes the not-ready taint that admission adds to new nodes, because the simulated node is always
-    ready."""
+    """Removes the not-ready taint that admission adds to new nodes, because the simulated node is always ready."""
     taints = [t for t in node["spec"].get("taints") or () if t["key"] != "node.kubernetes.io/not-ready"]
     if taints:
         node["spec"]["taints"] = taints
@@ -199,8 +198,7 @@ class Kubelet(Loop):
         """Addresses given to pods, by namespace and name."""
         self._addresses: Iterator[str] = iter(())
         self._scheduled: dict[tuple[str, str], tuple[str, float]] = {}
-        """Pods that must not run yet, by namespace and name: their UID and the time at which they were
-        scheduled."""
+        """Pods that must not run yet, by namespace and name: their UID and the time at which they were scheduled."""
 
     def follow(self) -> None:
         self.watch("pods", self._pod_changed)

@@ -1,5 +1,4 @@
-"""Binds claims to simulated volumes, so that clients that wait for storage continue. The volumes hold no
-data."""
+"""Binds claims to simulated volumes, so that clients that wait for storage continue. The volumes hold no data."""
 
 from __future__ import annotations
 

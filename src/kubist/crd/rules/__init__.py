@@ -1,2 +1,1 @@
-"""CEL rules in CRD schemas (`x-kubernetes-validations`): compiled with the CRD, evaluated on each object
-write."""
+"""CEL rules in CRD schemas (`x-kubernetes-validations`): compiled with the CRD, evaluated on each object write."""

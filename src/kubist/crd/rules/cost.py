@@ -30,8 +30,7 @@ class Total:
 
 
 class SchemaCost:
-    """A schema node and its cardinality: the maximum number of its values in one object, or None if
-    unbounded."""
+    """A schema node and its cardinality: the maximum number of its values in one object, or None if unbounded."""
 
     def __init__(
         self, props: Props, cardinality: int | None = 1, total: Total | None = None, *, root: bool = True

@@ -130,8 +130,7 @@ _NO = _Correlation(None, None)
 
 
 class _Run:
-    """Evaluation of all rules on one object. It raises `Lengthy` on the event loop when SLICE of the budget
-    is used."""
+    """Evaluation of all rules on one object. It raises `Lengthy` on the event loop when SLICE of the budget is used."""
 
     def __init__(self, budget: int) -> None:
         self.left = budget

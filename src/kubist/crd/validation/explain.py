@@ -23,8 +23,7 @@ NOWHERE = "<nil>"
 
 
 class OldValue:
-    """A part of the new object and its counterpart in the old object. None replaces it when they cannot be
-    matched."""
+    """A part of the new object and its counterpart in the old object. None replaces it when they cannot be matched."""
 
     def __init__(self, new: Any, old: Any, props: Props | None) -> None:
         self.new = new

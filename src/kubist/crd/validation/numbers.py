@@ -23,8 +23,7 @@ TYPE_NAMES: dict[type, str] = {
 
 
 def is_integer(value: float) -> bool:
-    """Whether a float counts as an integer: at most 2^53-1 in size, and within a relative difference of 1e-9
-    of one."""
+    """Whether a float counts as an integer: at most 2^53-1 in size, and within a relative difference of 1e-9 of one."""
     if math.isnan(value) or math.isinf(value) or abs(value) > _MAX_JSON_INTEGER:
         return False
     nearest = math.trunc(value)
@@ -35,8 +34,7 @@ def is_integer(value: float) -> bool:
 
 
 def fits_type(value: Any, types: tuple[str, ...], format_: str) -> bool:
-    """Whether a non-null value has one of the types. With a format and no numeric type, every string and
-    array fits."""
+    """Whether a non-null value has one of the types. With a format and no numeric type, every string and array fits."""
     kind = TYPE_NAMES[value.__class__]
     numeric = "number" in types or "integer" in types
     if format_ and not numeric and kind in ("string", "array"):
@@ -75,8 +73,7 @@ def native(value: Any) -> Any:
 def problems(
     props: Props, types: tuple[str, ...], format_: str, value: Any, path: str
 ) -> list[tuple[str, str]]:
-    """Violations of a number as (keyword, message). The keyword is empty if the reference names no field for
-    it."""
+    """Violations of a number as (keyword, message). The keyword is empty if the reference names no field for it."""
     value = native(value)
     found: list[tuple[str, str]] = []
     form = f"with format {format_}" if format_ else "(default format)"

@@ -41,8 +41,7 @@ def compile_schema(props: Props) -> Validator:
 
 
 def compile_check(props: Props) -> Check:
-    """Compiles a schema to a check. The check is true exactly when `Explainer` finds no error: change both
-    together."""
+    """Compiles a schema to a check. The check is true exactly when `Explainer` finds no error: change both together."""
     types, format_ = types_of(props), format_of(props)
     checks: dict[type, list[Check]] = {kind: [] for kind in (str, int, float, bool, list, dict)}
     allowed = {
