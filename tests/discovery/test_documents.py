@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import orjson
 import pytest
 
@@ -11,7 +9,6 @@ from kubist.codec import protobuf
 from kubist.codec import protobuf_wire as wire
 from kubist.discovery import documents
 from kubist.discovery.aggregated import Aggregated, asked_for
-from kubist.meta.versions import priority
 from kubist.resources.resource import Resource, Resources
 
 ASK = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -31,13 +28,6 @@ def custom(group: str, version: str, kind: str = "Widget") -> Resource:
         storage_version=f"{group}/v1",
         prefix=f"/registry/{group}/{kind.lower()}s/",
     )
-
-
-def test_versions_sort_by_stability_then_number() -> None:
-    ordered = ["v10", "v3", "v2", "v1", "v11beta2", "v1beta2", "v1beta1", "v1alpha3", "alpha7", "v0", "zeta"]
-    mixed = ordered[:]
-    random.Random(1).shuffle(mixed)
-    assert sorted(mixed, key=priority) == ordered
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from kubist.control.allocations import Allocations
 from kubist.kinds.core.service_addresses import ip_address
 from kubist.kinds.core.service_ports import KEY
 from kubist.meta.status import APIError
-from kubist.objectclient import ObjectClient as Cluster
+from kubist.objectclient import ObjectClient
 from kubist.server import Server
 
-Scene = Callable[[Cluster], Awaitable[None]]
+Scene = Callable[[ObjectClient], Awaitable[None]]
 
 
 def play(directory: Path, scene: Scene, **settings: Any) -> None:
@@ -33,7 +33,7 @@ def play(directory: Path, scene: Scene, **settings: Any) -> None:
     asyncio.run(run())
 
 
-async def create(cluster: Cluster, name: str, **spec: Any) -> dict[str, Any]:
+async def create(cluster: ObjectClient, name: str, **spec: Any) -> dict[str, Any]:
     body = {
         "metadata": {"name": name},
         "spec": {"ports": [{"port": 80}], **spec},
@@ -42,7 +42,7 @@ async def create(cluster: Cluster, name: str, **spec: Any) -> dict[str, Any]:
     return await cluster.create("services", body, "default")
 
 
-async def allocated_ports(cluster: Cluster) -> set[int]:
+async def allocated_ports(cluster: ObjectClient) -> set[int]:
     return cluster.node_ports.allocated(await cluster.node_ports.read())
 
 
@@ -53,7 +53,7 @@ async def refused(attempt: Awaitable[Any]) -> APIError:
 
 
 def test_concurrent_services_get_different_addresses_and_ports(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scene(cluster: ObjectClient) -> None:
         made = await asyncio.gather(*(create(cluster, f"s{i}", type="NodePort") for i in range(40)))
         assert len({service["spec"]["clusterIP"] for service in made}) == 40
         assert len({service["spec"]["ports"][0]["nodePort"] for service in made}) == 40
@@ -66,7 +66,7 @@ def test_concurrent_services_get_different_addresses_and_ports(tmp_path: Path) -
 
 
 def test_only_one_create_gets_the_requested_port_and_others_release_addresses(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scene(cluster: ObjectClient) -> None:
         def wanted(i: int) -> Awaitable[Any]:
             return create(cluster, f"s{i}", type="NodePort", ports=[{"port": 80, "nodePort": 30500}])
 
@@ -86,7 +86,7 @@ def test_only_one_create_gets_the_requested_port_and_others_release_addresses(tm
 
 
 def test_deleted_service_releases_addresses_and_ports(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scene(cluster: ObjectClient) -> None:
         spec = {"type": "NodePort", "clusterIP": "10.0.0.77", "ports": [{"port": 80, "nodePort": 30777}]}
         await create(cluster, "a", **spec)
         assert (await refused(create(cluster, "b", clusterIP="10.0.0.77"))).code == 422
@@ -98,7 +98,7 @@ def test_deleted_service_releases_addresses_and_ports(tmp_path: Path) -> None:
 
 
 def test_full_port_range_is_an_internal_error(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scene(cluster: ObjectClient) -> None:
         ports = [
             (await create(cluster, f"s{i}", type="NodePort"))["spec"]["ports"][0]["nodePort"]
             for i in range(8)
@@ -111,7 +111,7 @@ def test_full_port_range_is_an_internal_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ip", ["10.0.1.1", "10.0.0.0", "10.0.0.255"])
 def test_address_outside_the_range_is_rejected(tmp_path: Path, ip: str) -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scene(cluster: ObjectClient) -> None:
         error = await refused(create(cluster, "s", clusterIP=ip))
         assert error.details is not None
         assert error.details["causes"][0]["field"] == "spec.clusterIPs"
@@ -120,7 +120,7 @@ def test_address_outside_the_range_is_rejected(tmp_path: Path, ip: str) -> None:
 
 
 def test_another_service_cidr_extends_the_range(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scene(cluster: ObjectClient) -> None:
         more = {"metadata": {"name": "more"}, "spec": {"cidrs": ["10.9.0.0/24"]}, "status": {}}
         await cluster.create("servicecidrs", more, group="networking.k8s.io")
         service = await create(cluster, "s", clusterIP="10.9.0.7")
@@ -130,7 +130,7 @@ def test_another_service_cidr_extends_the_range(tmp_path: Path) -> None:
 
 
 def test_dual_stack_service_gets_one_address_of_each_family(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scene(cluster: ObjectClient) -> None:
         service = await create(cluster, "s", ipFamilyPolicy="PreferDualStack")
         assert service["spec"]["ipFamilies"] == ["IPv4", "IPv6"]
         assert [":" in ip for ip in service["spec"]["clusterIPs"]] == [False, True]
@@ -139,7 +139,7 @@ def test_dual_stack_service_gets_one_address_of_each_family(tmp_path: Path) -> N
 
 
 def test_repair_records_used_and_releases_unused_allocations(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scene(cluster: ObjectClient) -> None:
         ip, port = "10.0.0.77", 30777
         await create(cluster, "s", type="NodePort", clusterIP=ip, ports=[{"port": 80, "nodePort": port}])
         await cluster.delete("ipaddresses", ip, group="networking.k8s.io")
@@ -160,7 +160,7 @@ def test_repair_records_used_and_releases_unused_allocations(tmp_path: Path) -> 
 
 
 def test_port_claims_of_earlier_versions_are_migrated(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scene(cluster: ObjectClient) -> None:
         service = await create(cluster, "s", type="NodePort")
         port = service["spec"]["ports"][0]["nodePort"]
         store = cluster._registry.store
@@ -178,7 +178,7 @@ def test_port_claims_of_earlier_versions_are_migrated(tmp_path: Path) -> None:
 
 
 def test_repair_adopts_a_changed_range(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scene(cluster: ObjectClient) -> None:
         service = await create(cluster, "s", type="NodePort")
         store = cluster._registry.store
         record = await store.get(KEY)
