@@ -28,9 +28,9 @@ class Work:
         self._over = threading.Event()
         self._threads: list[threading.Thread] = []
         self.acknowledged: dict[str, str | None] = {}
-        """What each name holds by the last answer about it (None: nothing)."""
+        """Last acknowledged value of each name (None: deleted)."""
         self.doubtful: set[str] = set()
-        """Names of which some change was not acknowledged."""
+        """Names with a change that was not acknowledged."""
         self.answers: collections.Counter[tuple[str, int]] = collections.Counter()
         self.problems: list[str] = []
         self.slowest = 0.0
@@ -73,7 +73,7 @@ class Work:
     def _guarded(self, task: Callable[[], None]) -> None:
         try:
             task()
-        except Exception as error:  # told at the end, by the thread that asserts
+        except Exception as error:  # reported at the end, by the thread that asserts
             self.problems.append(repr(error))
 
     def _ask(self, client: Client, method: str, path: str, body: Any = None) -> int:

@@ -26,12 +26,12 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 READY = r"serving on 127\.0\.0\.1:(\d+)"
 FLAGS = ("--secure-port=0", "--bind-address=127.0.0.1", "--cert-dir=certs", "--token-auth-file=tokens")
 PATIENCE = 300.0
-"""Seconds: nothing here is about how long things take, and the machine may be busy."""
+"""Seconds. Long, because the test does not judge speed and the machine may be busy."""
 WRITING = 5.0
-"""The longest that a server is left to its writers."""
+"""Maximum seconds of writing per server."""
 
 Told = tuple[str | None, int]
-"""What a name holds (None: nothing) and its resource version."""
+"""Value of a name (None: deleted) and its resourceVersion."""
 
 
 def content(value: str, dice: random.Random) -> dict[str, str]:
@@ -77,10 +77,10 @@ class Writer:
     def __init__(self, number: int) -> None:
         self.held: dict[str, Told] = {f"w{number}-{index}": (None, 0) for index in range(NAMES)}
         self.answered: list[tuple[str, str | None]] = []
-        """Since the last check: name and what it held from then on."""
+        """Acknowledged changes since the last check: name and new value."""
         self.versions: list[int] = []
         self.doubt: tuple[str, str | None] | None = None
-        """What was asked and never answered."""
+        """Change that was sent and not acknowledged."""
         self.refused = 0
         self.problem: str | None = None
         self._dice = random.Random()
@@ -138,7 +138,7 @@ class Follower:
         self.version = 0
         self.held: dict[str, Told] = {}
         self.events: list[tuple[str, str | None]] = []
-        """Since the last check: name and what it held from then on."""
+        """Events since the last check: name and new value."""
         self.problem: str | None = None
 
     def follow(self, home: Path, port: int) -> None:

@@ -220,7 +220,7 @@ class Truth:
         self.connection = connection
         self.events: list[Seen] = []
         self.even: list[Seen] = []
-        """As who asks for one label only must see it."""
+        """Events that a watcher with a label selector must see."""
         self._inside: set[str] = set()
 
     async def run(self, total: int) -> None:

@@ -1,4 +1,4 @@
-"""A server for real clients, and the kubeconfig by which they find it."""
+"""Server for real clients, and their kubeconfig."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def kubeconfig(shared_live: Live, tmp_path_factory: pytest.TempPathFactory) -> P
 
 @pytest.fixture(autouse=True)
 def home(kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clients read this kubeconfig and keep what they keep beside it."""
+    """Makes clients use this kubeconfig, and its directory as home."""
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
     monkeypatch.setenv("HOME", str(kubeconfig.parent))
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
@@ -55,7 +55,7 @@ def home(kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def widgets(shared_live: Live) -> str:
-    """A custom resource; the path of its group and version."""
+    """Creates a CRD. Returns the path of its group and version."""
     client: Client = shared_live.client
     client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD)
     for _ in range(300):

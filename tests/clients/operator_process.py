@@ -1,4 +1,4 @@
-"""An operator for `test_kopf`: says in the status of a widget what it has seen of it."""
+"""Operator for `test_kopf`: writes to the status of a widget what it has seen."""
 
 from typing import Any
 

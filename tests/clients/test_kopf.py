@@ -1,4 +1,4 @@
-"""A real operator: its handlers fire, its patches and its finalizers are honoured."""
+"""Real operator: its handlers run, and the server honours its patches and finalizers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPERATOR = Path(__file__).with_name("operator_process.py")
 
 @pytest.fixture
 def operator(namespace: str, widgets: str, tmp_path: Path) -> Iterator[Path]:
-    """The operator's log."""
+    """Log file of the operator."""
     log = tmp_path / "operator.log"
     command = [sys.executable, "-m", "kopf", "run", "--standalone", "--namespace", namespace, str(OPERATOR)]
     with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:

@@ -1,4 +1,4 @@
-"""kubectl, as people use it."""
+"""kubectl commands against a real server."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_create_get_delete(kubectl: Kubectl) -> None:
     assert kubectl("get", "cm") == f"No resources found in {kubectl.namespace} namespace.\n"
 
 
-def test_everything_there_is_can_be_listed(kubectl: Kubectl) -> None:
+def test_kubectl_lists_every_resource(kubectl: Kubectl) -> None:
     assert "service/kubernetes" in kubectl("get", "all", "-A")
     names = kubectl("api-resources", "-o", "name").split()
     assert {"pods", "deployments.apps", "customresourcedefinitions.apiextensions.k8s.io"} <= set(names)
@@ -113,7 +113,7 @@ def test_deployment_is_labelled_scaled_updated_and_restarted(kubectl: Kubectl) -
     assert "StrategyType:           RollingUpdate" in kubectl("describe", "deployment", "web")
 
 
-def test_who_may_do_what(kubectl: Kubectl) -> None:
+def test_kubectl_auth_commands(kubectl: Kubectl) -> None:
     assert kubectl("auth", "can-i", "create", "pods") == "yes\n"
     assert kubectl("auth", "can-i", "create", "pods", "--as=nobody", code=1).startswith("no")
     assert kubectl.json("auth", "whoami")["status"]["userInfo"]["username"] == "admin"

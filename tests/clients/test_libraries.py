@@ -1,4 +1,4 @@
-"""The client libraries that Python programs use, each in its own manner."""
+"""Python client libraries against a real server."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ def test_invalid_field_set_does_not_reject_the_object(raw: bytes) -> None:
         (b"\x0c", "proto: Unknown: wiretype end group for non-group"),
     ],
 )
-def test_malformed_envelopes_are_refused(content: bytes, complaint: str) -> None:
+def test_malformed_envelopes_are_rejected(content: bytes, complaint: str) -> None:
     with pytest.raises(DecodeError) as error:
         protobuf.unwrap(b"k8s\0" + content)
     assert str(error.value) == complaint

@@ -18,7 +18,7 @@ from .stored import config_map, resource
 
 TABLE = MediaType(JSON, "Table", "v1")
 CREATED = 1_800_000_000.0
-"""When the stored objects of these tests were made."""
+"""Creation time of the stored objects in these tests."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""One server for all tests of growth: they only try what they write."""
+"""Server that all tests of growth share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects with thousands of items in one list or map: for every such field of every kind."""
+"""Objects with thousands of items in one list or map, for every such field of every kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kubist.schema.node import Schema
 Object = dict[str, Any]
 Path_ = tuple[str, ...]
 ITEM = "*"
-"""The step of a path from a list or map to its items."""
+"""Step of a path from a list or map to its items."""
 VARIANTS = ("distinct", "repeated", "shuffled")
 SCENARIOS = Path(__file__).parent.parent / "conformance" / "scenarios"
 METADATA: tuple[Path_, ...] = tuple(
@@ -42,7 +42,7 @@ TEXTS = {
     "topologyKey": "example.com/x{i}",
     "whenUnsatisfiable": "DoNotSchedule",
 }
-"""Texts that pass validation, by the name of their field."""
+"""Texts that pass validation, by field name."""
 FORMATS: dict[str, Any] = {
     "quantity": "1",
     "time": "2024-01-01T00:00:00Z",
@@ -54,7 +54,7 @@ FORMATS: dict[str, Any] = {
 
 
 def long_fields(schema: Schema, path: Path_ = (), seen: Path_ = ()) -> Iterator[Path_]:
-    """Paths of all lists and maps below a schema, but for metadata. A type is not entered within itself."""
+    """Paths of all lists and maps below a schema, except metadata. A recursive type is entered once."""
     if schema.name:
         if schema.name in seen:
             return
@@ -78,7 +78,7 @@ def below(schema: Schema, path: Path_) -> Schema:
 
 
 def sample(schema: Schema, name: str = "", i: int = 0) -> Any:
-    """A value with all required fields, and with the keys by which lists are merged; another for each `i`."""
+    """Value with all required fields and merge keys. It differs for each `i`."""
     if schema.format in FORMATS:
         return FORMATS[schema.format]
     if schema.int_or_string or schema.format == "int-or-string":
@@ -108,7 +108,7 @@ def sample(schema: Schema, name: str = "", i: int = 0) -> Any:
 
 
 def many(schema: Schema, path: Path_, count: int, variant: str) -> Any:
-    """`count` items for a list or map. Repeated items share their key; maps cannot repeat one."""
+    """`count` items for a list or map. Repeated items share their key; maps cannot repeat a key."""
     name = path[-1] if path[-1] != ITEM else ""
     items = schema.items
     assert items is not None
@@ -124,7 +124,7 @@ def many(schema: Schema, path: Path_, count: int, variant: str) -> Any:
 
 
 def filled(template: Object, schema: Schema, path: Path_, count: int, variant: str) -> Object:
-    """A copy of `template` with `count` items at `path`. Structs on the way are made where they are missing."""
+    """Copy of `template` with `count` items at `path`. Missing structs on the path are created."""
     obj = copy.deepcopy(template)
     if path == ("metadata", "finalizers"):
         values = many(below(schema, path), path, count, variant)
@@ -160,7 +160,7 @@ def filled(template: Object, schema: Schema, path: Path_, count: int, variant: s
 
 @cache
 def recorded_bodies() -> dict[str, list[Object]]:
-    """Bodies of recorded creations by kind and apiVersion, the longest first."""
+    """Bodies of recorded creates by kind and apiVersion, the longest first."""
     found: dict[str, list[Object]] = {}
     for file in sorted(SCENARIOS.glob("*.yaml")):
         scenario = yaml.load(file.read_text(), yaml.CSafeLoader)
@@ -180,7 +180,7 @@ def recorded_bodies() -> dict[str, list[Object]]:
 
 
 def candidates(resource: Resource) -> list[Object]:
-    """Objects that a creation may accept: recorded ones, and one with nothing but its required fields."""
+    """Objects that a create may accept: recorded ones, and one with only its required fields."""
     made = sample(resource.schema, "", 1)
     bodies = [*recorded_bodies().get(f"{resource.api_version} {resource.kind}", []), made]
     return [

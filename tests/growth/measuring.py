@@ -1,4 +1,4 @@
-"""CPU time of requests as their lists grow: four times the items may not cost much more than four times the time."""
+"""CPU time of requests with growing lists: four times the items must not cost much more than four times the time."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ JSON = "application/json"
 VERBS = ("create", "update", "merge", "strategic", "json", "apply")
 FACTOR = 4
 LIMIT = 10.0
-"""Times the cost that FACTOR times the items may have. Linear work has FACTOR (more where a cache gets too small),
-quadratic work its square."""
+"""Maximum ratio of costs for FACTOR times the items. Linear work has the ratio FACTOR (more if a cache gets too
+small), quadratic work its square."""
 FLOOR = 0.08
-"""Seconds of CPU time below which a request is cheap, however it grows."""
+"""Seconds of CPU time below which a request is cheap enough in any case."""
 TRIES = 3
 
 
 @dataclass
 class Growth:
-    """A request whose cost grew too fast."""
+    """Request with a cost that grew too fast."""
 
     case: str
     status: int
@@ -44,7 +44,7 @@ class Growth:
 
 
 class Prober:
-    """Sends requests to the application of a server, and measures the CPU time of the process."""
+    """Sends requests to the application of a server and measures the CPU time of the process."""
 
     def __init__(self, live: Live, token: str = TOKEN) -> None:
         self._live = live
@@ -52,7 +52,7 @@ class Prober:
         self._number = 0
 
     def send(self, method: str, where: str, body: Any, content_type: str = JSON) -> tuple[int, float, bytes]:
-        """Status, CPU seconds and body of the answer."""
+        """Status, CPU seconds and body of the response."""
         path, _, query = where.partition("?")
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         headers = {"authorization": f"Bearer {self._token}", "content-type": content_type}
@@ -73,7 +73,8 @@ class Prober:
             gc.enable()
 
     def grows(self, case: str, request: Callable[[int], tuple[int, float]], count: int) -> Growth | None:
-        """What is wrong with the cost of `request` of `count` items against FACTOR times as many, if anything."""
+        """Compares the cost of `request` with `count` and with FACTOR times as many items. None if the growth
+        is fine."""
         status, large = request(count * FACTOR)
         if large < FLOOR:
             return None
@@ -86,7 +87,7 @@ class Prober:
         return Growth(case, status, small, large) if large / small >= LIMIT and large >= FLOOR else None
 
     def template(self, resource: Resource) -> Object:
-        """An object of a kind that a creation accepts, if one is known; else one that comes near."""
+        """Object of a kind that a create accepts, or the last candidate if none is accepted."""
         for body in (bodies := candidates(resource)):
             if self.send("POST", f"{collection(resource)}?dryRun=All", body)[0] == 201:
                 return body
@@ -101,7 +102,7 @@ class Prober:
         count: int,
         verbs: tuple[str, ...] = VERBS,
     ) -> Iterator[Growth]:
-        """The growths of all writes of a field."""
+        """Too fast growths of all writes of a field."""
         label = f"{resource.resource}.{resource.version} {'.'.join(path)} {variant}"
         at = collection(resource)
         inside = "/status" if path[0] == "status" and "status" in resource.subresources else ""
@@ -111,7 +112,7 @@ class Prober:
             return self.send("POST", f"{at}?dryRun=All", body)[:2]
 
         def change(verb: str, size: int) -> tuple[int, float]:
-            """The change of an object that has the items already, if that can be made."""
+            """Status and cost of a change of an object that already has the items."""
             self._number += 1
             name = f"x{self._number}"
             begun = {**filled(template, resource.schema, path, size, "distinct"), "metadata": {"name": name}}

@@ -1,6 +1,6 @@
-"""Every list and map of every built-in kind: a creation with thousands of items costs linear time.
+"""Every list and map of every built-in kind: a create with thousands of items costs linear time.
 
-A new field, or a new rule about an old one, is found here. The soak tests try every verb with more items
+This test finds quadratic cost in new fields and new rules. The soak tests use every verb and more items
 (`tests/soak/test_growth_soak.py`).
 """
 
@@ -14,7 +14,7 @@ from kubist.resources.resource import Resource, Resources
 
 COUNT = 400
 DEEP = 4
-"""Steps of a path. Lists that are deeper are left to the soak tests, like those of pod templates."""
+"""Maximum steps of a path. Deeper lists, such as those of pod templates, are left to the soak tests."""
 
 
 def created() -> list[Resource]:
@@ -24,7 +24,7 @@ def created() -> list[Resource]:
 @pytest.mark.parametrize(
     "resource", created(), ids=lambda resource: f"{resource.resource}.{resource.version}"
 )
-def test_creation_with_a_long_list_costs_linear_time(prober: Prober, resource: Resource) -> None:
+def test_create_with_a_long_list_costs_linear_time(prober: Prober, resource: Resource) -> None:
     paths = [path for path in long_fields(resource.schema) if "template" not in path and len(path) <= DEEP]
     if resource.resource == "configmaps":
         paths += METADATA

@@ -1,4 +1,4 @@
-"""Long bodies leave the event loop: what a request of 3 MB costs there is a fraction of a second in one turn.
+"""Long bodies leave the event loop: a request of 3 MB costs only a fraction of a second in one turn.
 
 Turns are measured in CPU time of the loop's thread, which other processes on the machine do not change.
 """
@@ -18,14 +18,14 @@ from live import TOKEN, Live
 
 SIZE = 2_800_000
 LONGEST = 0.2
-"""Seconds of CPU time that one turn may take."""
+"""Maximum CPU seconds of one turn."""
 NAMESPACE = "/api/v1/namespaces/default"
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 
 
 def many(item: str) -> str:
-    """As many items as fit, numbered."""
+    """Numbered items, as many as fit."""
     return ",".join(item.replace("#", str(number)) for number in range(SIZE // (len(item) + 6)))
 
 
@@ -65,7 +65,7 @@ def long_live(growing_live: Live) -> Live:
 
 
 async def longest_turn(live: Live, request: Request) -> tuple[int, float]:
-    """The answer's code, and the CPU seconds of the loop's longest turn until it came."""
+    """Status of the response, and the CPU seconds of the loop's longest turn until it arrived."""
     turns = [0.0]
     answering = asyncio.ensure_future(live.server.api(request))
     last = time.thread_time()
@@ -80,7 +80,7 @@ async def longest_turn(live: Live, request: Request) -> tuple[int, float]:
 
 
 @pytest.mark.parametrize("case", BODIES)
-def test_long_body_does_not_hold_the_event_loop(long_live: Live, case: str) -> None:
+def test_long_body_does_not_block_the_event_loop(long_live: Live, case: str) -> None:
     method, where, frame, item, content_type = BODIES[case]
     path = where if where.startswith("/") else f"{NAMESPACE}/{where}"
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": content_type}
@@ -95,7 +95,7 @@ def test_long_body_does_not_hold_the_event_loop(long_live: Live, case: str) -> N
     assert seconds < LONGEST
 
 
-def test_many_expressions_of_a_policy_do_not_hold_the_event_loop(long_live: Live) -> None:
+def test_many_policy_expressions_do_not_block_the_event_loop(long_live: Live) -> None:
     rule = {"operations": ["CREATE"], "apiGroups": ["x"], "apiVersions": ["v1"], "resources": ["x"]}
     variables = [{"name": f"v{number}", "expression": f"object.a > {number}"} for number in range(500)]
     spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "true"}]}

@@ -1,4 +1,4 @@
-"""Lists that once cost quadratic time, each through the write that showed it."""
+"""Lists that once cost quadratic time, each with the write that showed it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 THINGS = "/apis/growth.example.com/v1/namespaces/default/things"
 Object = dict[str, Any]
 Case = tuple[str, str, Callable[[int], Any], str, int]
-"""Verb, path, body of so many items, content type, and the answer's code."""
+"""Verb, path, function for the body with n items, content type, and expected status."""
 
 
 def pod(**spec: Any) -> Object:
@@ -142,7 +142,7 @@ CASES: dict[str, Case] = {
 
 @pytest.fixture(scope="session")
 def things(growing_live: Live) -> Live:
-    """The server with what the cases change, and with a custom kind of all list types."""
+    """Server with the objects that the cases change, and a custom resource with all list types."""
     text = {"type": "string"}
     item = {"type": "object", "required": ["name"], "properties": {"name": text}}
     keyed = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": item}
@@ -175,7 +175,7 @@ def test_thousands_of_items_cost_linear_time(things: Live, prober: Prober, case:
     assert grown is None, str(grown)
 
 
-def test_an_answer_with_very_many_causes_is_cut(things: Live, prober: Prober) -> None:
+def test_response_with_very_many_causes_is_truncated(things: Live, prober: Prober) -> None:
     body = {"metadata": {"name": "x", "finalizers": [""] * 50_000}}
     status, _, answer = prober.send("POST", f"{NAMESPACE}/configmaps", body)
     assert status == 422

@@ -23,7 +23,7 @@ from kubist.http.frames import DEFAULT_WINDOW, PREFACE, Flag, Kind, frame, setti
 from live import TOKENS, Pki
 
 SECONDS = 4.0
-"""How long an attack may go on."""
+"""Maximum seconds of an attack."""
 MEGABYTE = 1024 * 1024
 HOST = b"Host: localhost\r\n"
 

@@ -197,7 +197,7 @@ AUTHENTICATED = {
 @pytest.mark.parametrize("attacks", [ANONYMOUS, AUTHENTICATED], ids=["anonymous", "authenticated"])
 def test_long_parts_of_requests_are_not_cached(process: Process, attacks: dict[str, Any]) -> None:
     for attack in attacks.values():
-        attack(process, 0)  # loads what is loaded on first use
+        attack(process, 0)  # loads lazily imported modules
     before = process.report()
     kept = {}
     for name, attack in attacks.items():

@@ -1,4 +1,4 @@
-"""The long tests: everything in this directory is marked `soak`, has hours, and runs by `make soak` alone.
+"""Soak tests: all tests in this directory are marked `soak`, may run for hours, and run only with `make soak`.
 
 After the last test a table shows the outcome, duration and figures of each.
 """

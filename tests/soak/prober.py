@@ -1,7 +1,8 @@
-"""Asks a server for its health twenty times a second, on a kept connection, until it is told to end.
+"""Program that requests the health of a server twenty times per second on one connection, until it is
+terminated.
 
-Run with a port and the file of the authority; prints one latency in milliseconds a line. A process of its own, so that
-it does not wait for those who make the load.
+Arguments: a port and the CA file. It prints one latency in milliseconds per line. It is a separate process, so
+that it does not wait for the load generators.
 """
 
 from __future__ import annotations

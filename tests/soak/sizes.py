@@ -1,6 +1,7 @@
-"""Sizes of the long tests. `KUBIST_SOAK=short` (`make soak-short`) takes the short ones, for 20 minutes in all.
+"""Sizes of the soak tests. `KUBIST_SOAK=short` (`make soak-short`) selects the short ones, about 20 minutes in
+total.
 
-A single size is set by its own variable: `KUBIST_SOAK_KILLS=50`.
+A variable sets a single size: `KUBIST_SOAK_KILLS=50`.
 """
 
 from __future__ import annotations
@@ -14,5 +15,5 @@ SHORT = os.environ.get("KUBIST_SOAK") == "short"
 
 
 def size(name: str, full: int, short: int) -> int:
-    """The size `name`: what KUBIST_SOAK_<NAME> says, else the full or the short one."""
+    """Size `name`: the value of KUBIST_SOAK_<NAME>, otherwise the full or the short size."""
     return int(os.environ.get(f"KUBIST_SOAK_{name}") or (short if SHORT else full))

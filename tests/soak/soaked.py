@@ -1,4 +1,4 @@
-"""A server process of its own for the long tests, and what the operating system says of it."""
+"""Server process for the soak tests, and its memory and processor use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ USERS = 10
 
 @contextlib.contextmanager
 def serving(home: Path, pki: Pki, *flags: str) -> Iterator[tuple[Running, int]]:
-    """`kubist apiserver` on SQLite, with an admin and a few users in the group `writers`; it and its port."""
+    """`kubist apiserver` on SQLite, with an admin and a few users in the group `writers`. Yields the process
+    and its port."""
     users = [f'user-{number},user-{number},u-{number},"writers"' for number in range(USERS)]
     (home / "tokens").write_text("\n".join([f'{TOKEN},admin,u-admin,"system:masters"', *users, ""]))
     common = ["--secure-port=0", "--bind-address=127.0.0.1", "--token-auth-file=tokens", "--data-dir=data"]
@@ -33,7 +34,7 @@ def memory(pid: int) -> float:
 
 
 def processor_times() -> tuple[int, int]:
-    """Ticks that the processors of this machine have been idle, and in all."""
+    """Idle and total ticks of the machine's processors."""
     ticks = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
     return ticks[3], sum(ticks[:8])
 

@@ -1,7 +1,7 @@
-"""Bad input, a hundred thousand times: documents, bytes and frames. No 500, no hang, no leak.
+"""Bad input, 100,000 times: documents, bytes and frames. No 500, no hang, no leak.
 
-`KUBIST_SOAK_SEEDS` says how often all recorded requests are spoilt anew (18: a hundred thousand requests; short: 4),
-`KUBIST_SOAK_RAW` on how many connections spoilt bytes are sent (20,000 for each protocol; short: 3,000).
+`KUBIST_SOAK_SEEDS` sets how often all recorded requests are mutated (18: 100,000 requests; short: 4).
+`KUBIST_SOAK_RAW` sets the number of connections with mutated bytes (20,000 per protocol; short: 3,000).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def bytes_of_requests(dice: random.Random) -> bytes:
 
 
 def bytes_of_frames(dice: random.Random) -> bytes:
-    """A preface and frames, of which most make some sense: headers of a request, data, settings, windows."""
+    """Preface and frames. Most make some sense: headers of a request, data, settings, windows."""
     fields = b"\x82\x87\x41\x01x\x04" + bytes((len(MAPS),)) + MAPS
     fields += b"\x0f\x08" + bytes((len(TOKEN) + 7,)) + f"Bearer {TOKEN}".encode()
     data = PREFACE + frame(4, 0, 0, b"")
@@ -109,7 +109,8 @@ FAILED = b"failed"
 
 
 def kind_of(answer: bytes) -> bytes:
-    """How an answer begins. The reference answers a few bad requests with a 500 that says why: no failure."""
+    """First bytes of a response. The reference responds to a few bad requests with a 500 that has a reason;
+    these are no failures."""
     if b" 500 " in answer[:13] and (b"failed unexpectedly" in answer or b"\r\n\r\n{" not in answer):
         return FAILED
     return answer[:12] if answer.startswith(b"HTTP/") else answer[:4]
@@ -118,7 +119,8 @@ def kind_of(answer: bytes) -> bytes:
 async def send_all(
     port: int, tls: ssl.SSLContext, make: Callable[[random.Random], bytes], count: int
 ) -> Counter[bytes]:
-    """Every piece of bytes on a connection of its own, read until the server closes it; the beginnings of answers."""
+    """Sends each piece on its own connection and reads until the server closes it. Returns the first bytes of
+    the responses."""
     found: Counter[bytes] = Counter()
     room = asyncio.Semaphore(AT_ONCE)
 
@@ -129,7 +131,7 @@ async def send_all(
             with contextlib.suppress(ConnectionError, ssl.SSLError):
                 writer.write(data)
                 await writer.drain()
-                # Whatever it was: after a moment this client is silent, and then gone.
+                # The client waits a moment without sending, then disconnects.
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(0.3):
                         answer = await reader.read(1 << 16)
@@ -142,7 +144,9 @@ async def send_all(
 
 
 @pytest.mark.parametrize(("make", "protocol"), [(bytes_of_requests, "http/1.1"), (bytes_of_frames, "h2")])
-def test_odd_bytes_do_no_harm(server_pki: Pki, tmp_path: Path, make: Make, protocol: str, note: Note) -> None:
+def test_mutated_bytes_do_not_break_the_server(
+    server_pki: Pki, tmp_path: Path, make: Make, protocol: str, note: Note
+) -> None:
     tls = ssl.create_default_context(cafile=str(server_pki.path("ca.crt")))
     tls.set_alpn_protocols([protocol])
     with serving(tmp_path, server_pki) as (server, port):
@@ -170,7 +174,9 @@ async def settled(pid: int, descriptors_before: int) -> bool:
     return False
 
 
-def test_odd_documents_do_no_harm(server_pki: Pki, caplog: pytest.LogCaptureFixture, note: Note) -> None:
+def test_mutated_documents_do_not_break_the_server(
+    server_pki: Pki, caplog: pytest.LogCaptureFixture, note: Note
+) -> None:
     with Live(server_pki) as live:
 
         async def send(seed: int) -> tuple[int, list[str]]:

@@ -1,6 +1,6 @@
-"""Every list and map of every built-in kind, through every way to write it: thousands of items cost linear time.
+"""Every list and map of every built-in kind, with every kind of write: thousands of items cost linear time.
 
-`KUBIST_SOAK_ITEMS` says how many items the smaller of two requests has (400). The short run has creations alone.
+`KUBIST_SOAK_ITEMS` sets the items of the smaller of two requests (400). The short run has only creates.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from live import Live, Pki
 
 ITEMS = size("ITEMS", 400, 400)
 ONCE = "deployments"
-"""The kind whose pod template is looked into; those of the other kinds have the same rules."""
+"""Kind with the checked pod template. The templates of other kinds have the same rules."""
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""Nothing lost: a server is killed a thousand times on each store under 16 writers and a watch.
+"""A server is killed 1,000 times on each store under 16 writers and a watch, without data loss.
 
-`KUBIST_SOAK_KILLS` says how often (short: 40).
+`KUBIST_SOAK_KILLS` sets the number (short: 40).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from survival import survive
 KILLS = size("KILLS", 1000, 40)
 
 
-def test_sqlite_loses_nothing_when_servers_are_killed(tmp_path: Path, note: Note) -> None:
+def test_killed_server_on_sqlite_loses_no_acknowledged_write(tmp_path: Path, note: Note) -> None:
     note(survive(tmp_path, KILLS))
 
 
 @pytest.mark.etcd
-def test_etcd_loses_nothing_when_servers_are_killed(
+def test_killed_server_on_etcd_loses_no_acknowledged_write(
     tmp_path: Path, real_etcd: EtcdServer, note: Note
 ) -> None:
     note(survive(tmp_path, KILLS, f"--etcd-servers={real_etcd.endpoint}", "--etcd-prefix=/kills"))

@@ -1,6 +1,7 @@
-"""Overload: 1,000 idle watches and 200 writers at once. Health is answered, nobody starves, too much is refused.
+"""Overload: 1,000 idle watches and 200 writers. Health checks respond, no user starves, excess requests get a
+429.
 
-`KUBIST_SOAK_SECONDS` says for how long they write (30; short: 10).
+`KUBIST_SOAK_SECONDS` sets the seconds of writing (30; short: 10).
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def told(name: str, latencies: list[float]) -> str:
 
 
 class Load:
-    """The watches, the writers and what they were answered."""
+    """Watches, writers, and the responses to them."""
 
     def __init__(self, port: int, pki: Pki) -> None:
         self._port = port
@@ -70,7 +71,7 @@ class Load:
         admin.cut()
 
     async def watch(self) -> None:
-        """Open watches of what does not change."""
+        """Opens watches of objects that do not change."""
         room = asyncio.Semaphore(20)
 
         async def open_one() -> None:
@@ -116,10 +117,10 @@ class Outcome(NamedTuple):
     quiet: list[float]
     busy: list[float]
     idle: float
-    """Share of the machine's processor time that was free before the load began."""
+    """Share of the machine's processor time that was idle before the load."""
 
     def check_health(self, note: Note) -> None:
-        """Fail if health is answered late, unless other programs keep the machine busy."""
+        """Fails if health checks are slow, unless other programs keep the machine busy."""
         if self.idle < 0.5:
             note(f"latency is not judged: only {self.idle:.0%} of the processors were free before the load")
         else:
@@ -150,7 +151,7 @@ async def overload(port: int, pki: Pki, server: Running, note: Note) -> Outcome:
     return Outcome(load, quiet, busy, idle / total)
 
 
-def test_health_is_answered_and_nobody_starves(server_pki: Pki, tmp_path: Path, note: Note) -> None:
+def test_health_checks_respond_and_no_user_starves(server_pki: Pki, tmp_path: Path, note: Note) -> None:
     with serving(tmp_path, server_pki) as (server, port):
         outcome = asyncio.run(overload(port, server_pki, server, note))
         assert server.process.poll() is None
@@ -162,7 +163,7 @@ def test_health_is_answered_and_nobody_starves(server_pki: Pki, tmp_path: Path, 
 @pytest.mark.parametrize(
     "flags", [("--enable-priority-and-fairness=false", "--max-mutating-requests-inflight=10")]
 )
-def test_too_much_is_refused_with_a_time_to_come_back(
+def test_excess_requests_get_429_with_retry_after(
     server_pki: Pki, tmp_path: Path, flags: tuple[str, ...], note: Note
 ) -> None:
     with serving(tmp_path, server_pki, *flags) as (server, port):

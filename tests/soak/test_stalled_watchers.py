@@ -1,4 +1,4 @@
-"""Slow, stalled and half-closed watchers: they cost bounded memory and delay no one."""
+"""Slow, stalled and half-closed watchers: they cost bounded memory and do not delay others."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from watching import MAPS, Connection
 
 STATE, CHANGES, SIZE = 400, 600, 50_000
 EACH = 40
-"""Watchers of each kind."""
+"""Number of watchers of each type."""
 MERGE = "application/merge-patch+json"
 
 
 async def slow(connection: Connection) -> None:
-    """Takes a little now and then."""
+    """Reads a little at intervals."""
     assert connection.reader is not None
     with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
         while await connection.reader.read(8192):  # noqa: ASYNC110
@@ -46,7 +46,7 @@ async def strain(port: int, pki: Pki, pid: int) -> tuple[list[float], list[float
         await writer.ask("POST", MAPS, {"metadata": {"name": f"m-{number}"}, "data": {"pad": pad}})
 
     async def delays(count: int) -> list[float]:
-        """How late a prompt watcher hears of changes."""
+        """Delays of events at a watcher that reads promptly."""
         found: list[float] = []
         listed = await writer.ask("GET", f"{MAPS}?limit=1")
         version = listed["metadata"]["resourceVersion"]
@@ -74,7 +74,7 @@ async def strain(port: int, pki: Pki, pid: int) -> tuple[list[float], list[float
         await connection.send("GET", f"{MAPS}?watch=1{query}")
         assert connection.writer is not None
         if number % 4 < 2:
-            # Nothing is read any more, once the little that is here already has filled what the client has.
+            # The client reads no more after its small buffer is full.
             connection.writer.transport.pause_reading()  # type: ignore[attr-defined]
         elif number % 4 == 2:
             tasks.append(asyncio.ensure_future(slow(connection)))
@@ -97,7 +97,7 @@ def told(name: str, delays: list[float]) -> str:
     return f"{name}: p50 {delays[len(delays) // 2] * 1000:.1f}, p99 {p99 * 1000:.1f}, most {delays[-1] * 1000:.1f} ms"
 
 
-def test_stalled_watchers_cost_bounded_memory_and_delay_no_one(
+def test_stalled_watchers_cost_bounded_memory_and_do_not_delay_others(
     server_pki: Pki, tmp_path: Path, note: Note
 ) -> None:
     with serving(tmp_path, server_pki) as (server, port):
@@ -107,6 +107,6 @@ def test_stalled_watchers_cost_bounded_memory_and_delay_no_one(
         unread = f"{STATE * SIZE // 10**6} MB of state and {CHANGES * SIZE // 10**6} MB of changes unread"
         note(f"{before:.0f} MB before them, {after:.0f} MB with {unread}")
         assert "Traceback" not in server.output
-    # The window of changes and what all that wait share; a copy for each would be gigabytes.
+    # The window of changes and the shared buffers. A copy per watcher would be gigabytes.
     assert after < before + 250
     assert beside[int(len(beside) * 0.99)] < alone[int(len(alone) * 0.99)] + 1.0

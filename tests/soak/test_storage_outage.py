@@ -1,8 +1,8 @@
-"""Long trouble with the store under clients at work: etcd away for half a minute, members killed in turn for
-minutes, a disk that fails again and again, and flushes that fail in fact.
+"""Long failures of the store under load: etcd away for half a minute, members killed in turn for minutes, a
+disk that fails repeatedly, and failing flushes.
 
-`KUBIST_SOAK_AWAY`, `KUBIST_SOAK_MEMBERS`, `KUBIST_SOAK_DISK` and `KUBIST_SOAK_FLUSHES` say for how many seconds
-(30, 300, 180, 60; short: 8, 60, 30, 20).
+`KUBIST_SOAK_AWAY`, `KUBIST_SOAK_MEMBERS`, `KUBIST_SOAK_DISK` and `KUBIST_SOAK_FLUSHES` set the seconds (30,
+300, 180, 60; short: 8, 60, 30, 20).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def three(directory: Path) -> Iterator[EtcdCluster]:
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])
-def test_etcd_away_for_a_while(directory: Path, server_pki: Pki, how: str, note: Note) -> None:
+def test_long_etcd_outage_loses_no_write(directory: Path, server_pki: Pki, how: str, note: Note) -> None:
     cluster = EtcdCluster(directory, 1)
     cluster.start()
     (member,) = cluster.members
@@ -87,7 +87,7 @@ def test_members_are_killed_in_turn(three: EtcdCluster, server_pki: Pki, note: N
 
 
 @pytest.mark.skipif(not faults.possible(), reason="SQLite's system calls cannot be replaced here")
-def test_a_disk_fails_again_and_again(server_pki: Pki, tmp_path: Path, note: Note) -> None:
+def test_repeated_disk_failures_lose_no_write(server_pki: Pki, tmp_path: Path, note: Note) -> None:
     with Live(server_pki, data_dir=str(tmp_path)) as live:
         with Work(live.server.port, server_pki) as work:
             end = time.monotonic() + DISK
@@ -102,8 +102,8 @@ def test_a_disk_fails_again_and_again(server_pki: Pki, tmp_path: Path, note: Not
         work.check_held(live.client)
 
 
-def test_flushes_that_fail_in_fact(server_pki: Pki, tmp_path: Path, note: Note) -> None:
-    """Every seventh flush of a real process fails, by strace; killed after that, it has lost nothing."""
+def test_failing_flushes_lose_no_acknowledged_write(server_pki: Pki, tmp_path: Path, note: Note) -> None:
+    """Every seventh flush of a real process fails, by strace. After a kill no acknowledged write is lost."""
     strace = shutil.which("strace")
     if strace is None:
         pytest.skip("there is no strace on PATH")
@@ -136,7 +136,7 @@ def figures(work: Work) -> str:
 
 @contextlib.contextmanager
 def flushes_fail(strace: str, pid: int) -> Iterator[None]:
-    """Every seventh flush of a process."""
+    """Makes every seventh flush of a process fail."""
     calls = "fdatasync,fsync"
     command = [strace, "-f", "-qq", "-o", "/dev/null", "-p", str(pid), "-e", f"trace={calls}"]
     tracer = subprocess.Popen([*command, "-e", f"inject={calls}:error=EIO:when=7+7"])

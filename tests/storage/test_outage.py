@@ -22,7 +22,7 @@ from .cluster import EtcdCluster
 from .etcd_server import EtcdServer
 
 RECOVERY = 30.0
-"""Seconds until writes succeed again; a second or two on a machine with nothing else to do."""
+"""Maximum seconds until writes succeed again. On an idle machine it takes one or two."""
 
 
 @pytest.fixture

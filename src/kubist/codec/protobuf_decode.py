@@ -24,8 +24,8 @@ from kubist.schema.node import Field, Schema
 
 Read = Callable[[Any], Any]
 Reader = tuple[str, str, Read]
-"""How a field is collected (`one`, `message`, `many`, `packed`, `map`, `inline`), its JSON name, and the
-function that reads its value."""
+"""Reader of a field: collection mode (`one`, `message`, `many`, `packed`, `map`, `inline`), JSON name, and the
+function that reads the value."""
 
 _readers: dict[str, dict[int, Reader]] = {}
 

@@ -1,7 +1,7 @@
-"""The error of a protobuf message that cannot be read, as generated code reports it.
+"""First error of a protobuf message that cannot be decoded, as the reference's generated code reports it.
 
-Generated code reads a message from its beginning and stops at the first mistake. It looks at the wire type of a field
-before it reads the value, and inside the entries of maps it looks at none.
+Generated code reads a message from the beginning and stops at the first error. It checks the wire type of a
+field before it reads the value. Inside map entries it checks no wire types.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NEGATIVE = "proto: negative length found during unmarshaling"
 
 
 class Shape(NamedTuple):
-    """A field of a message: its Go name, the wire types that it may have, and how its bytes are looked at."""
+    """Field of a message: its Go name, the allowed wire types, and the function that checks its bytes."""
 
     name: str
     wire_types: tuple[int, ...]
@@ -37,12 +37,12 @@ class Shape(NamedTuple):
 
 
 def first_mistake(schema: Schema, data: bytes) -> DecodeError | None:
-    """The first mistake in a message of a type, or None."""
+    """First error in a message of a type. None if there is none."""
     return _found(lambda: _struct(schema)(data))
 
 
 def envelope_mistake(data: bytes) -> DecodeError | None:
-    """The first mistake in the envelope around an object."""
+    """First error in the envelope of an object. None if there is none."""
     return _found(lambda: _message("Unknown", _UNKNOWN)(data))
 
 
@@ -127,7 +127,7 @@ def _message(name: str, shapes: dict[int, Shape]) -> Walk:
 
 
 def _walk_entry(data: bytes, at: int, end: int, inner: Walk | None) -> None:
-    """An entry of a map. Its key and value may reach beyond it, up to the end of the message."""
+    """Checks a map entry. Its key and value may extend beyond it, up to the end of the message."""
     while at < end:
         start = at
         number, _, at = _tag(data, at)
@@ -140,14 +140,14 @@ def _walk_entry(data: bytes, at: int, end: int, inner: Walk | None) -> None:
 
 
 def _tag(data: bytes, at: int) -> tuple[int, int, int]:
-    """Number and wire type of a field, and where its value begins. Numbers are signed, of 32 bits."""
+    """Number and wire type of a field, and the position of its value. Numbers are signed 32-bit integers."""
     key, at = read_varint(data, at)
     number = key >> 3 & 0xFFFFFFFF
     return number - (1 << 32) if number >> 31 else number, key & 7, at
 
 
 def _delimited(data: bytes, at: int) -> tuple[int, int]:
-    """Where the bytes after a length begin and end."""
+    """Start and end of the bytes after a length."""
     length, at = read_varint(data, at)
     if length + at >= 1 << 63:
         raise DecodeError(NEGATIVE)
@@ -157,7 +157,7 @@ def _delimited(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _skipped(data: bytes, at: int, end: int) -> int:
-    """Where an unknown field ends."""
+    """Position after an unknown field."""
     depth = 0
     while at < len(data):
         key, at = read_varint(data, at)

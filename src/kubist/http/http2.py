@@ -1,4 +1,4 @@
-"""HTTP/2 (RFC 9113) server connection: its streams, and what a client may do with them.
+"""HTTP/2 (RFC 9113) server connection: its streams, and the limits on the client.
 
 `Inbox` receives bytes, `Outbox` sends bytes, `Exchange` has the state of one stream.
 """

@@ -100,7 +100,7 @@ def test_reset_fields_are_neither_owned_nor_in_conflict() -> None:
     assert world.owners == {"one": [".a"]}
 
 
-def test_a_field_that_became_atomic_is_owned_as_a_whole() -> None:
+def test_field_that_became_atomic_is_owned_as_a_whole() -> None:
     world = World()
     world.apply({"map": {"k": "v"}, "parts": [{"name": "p", "size": 1}], "a": "x"}, "one")
     changes = {
@@ -112,7 +112,7 @@ def test_a_field_that_became_atomic_is_owned_as_a_whole() -> None:
     assert world.owners == {"one": [".a", ".map", ".parts"], "user (update)": [".b"]}
 
 
-def test_a_field_that_became_granular_stays_with_its_owner() -> None:
+def test_field_that_became_granular_stays_with_its_owner() -> None:
     world = World()
     world.apply({"whole": {"k": "v"}}, "one")
     world.schema = struct(**{**FIELDS, "whole": FIELDS["map"]})
