@@ -79,6 +79,35 @@ def test_pod_runs_and_deletion_completes(cluster: Cluster) -> None:
     cluster.wait("pod/p", "delete")
 
 
+def test_status_of_a_running_pod_follows_its_spec(cluster: Cluster) -> None:
+    cluster.load({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": template()["spec"]})
+    pod = cluster.wait("pod/p", "Ready")
+    assert pod["status"]["observedGeneration"] == pod["metadata"]["generation"] == 1
+    path = "/api/v1/namespaces/default/pods/p"
+    image = [{"op": "replace", "path": "/spec/containers/0/image", "value": "nginx:2"}]
+    cluster.request("PATCH", path, image, content_type="application/json-patch+json")
+    pod = cluster.wait("pod/p", lambda pod: pod["status"]["observedGeneration"] == 2)
+    assert pod["status"]["containerStatuses"][0]["image"] == "nginx:2"
+    assert {condition["observedGeneration"] for condition in pod["status"]["conditions"]} == {2}
+
+
+def test_readiness_gate_makes_a_running_pod_ready(cluster: Cluster) -> None:
+    spec = template(readinessGates=[{"conditionType": "example.com/gate"}])["spec"]
+    cluster.load({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
+    pod = cluster.wait("pod/p", "ContainersReady")
+    ready = {condition["type"]: condition["status"] for condition in pod["status"]["conditions"]}
+    assert ready["Ready"] == "False"
+    path = "/api/v1/namespaces/default/pods/p/status"
+    for state in ("True", "False"):
+        gate = {"status": {"conditions": [{"type": "example.com/gate", "status": state}]}}
+        cluster.request("PATCH", path, gate, content_type="application/strategic-merge-patch+json")
+        cluster.wait("pod/p", lambda pod, wanted=state: condition_of(pod, "Ready") == wanted)
+
+
+def condition_of(obj: dict[str, Any], kind: str) -> str:
+    return next(found["status"] for found in obj["status"]["conditions"] if found["type"] == kind)
+
+
 def test_pod_without_suitable_node_is_unschedulable(cluster: Cluster) -> None:
     spec = template(nodeSelector={"disk": "none"})["spec"]
     cluster.load({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})

@@ -14,6 +14,8 @@ from typing import Any
 from kubist.config import KUBERNETES_VERSION
 from kubist.control.client import Client
 from kubist.control.loop import Loop, controller_of, entry_of
+from kubist.control.workloads import podstatus
+from kubist.control.workloads.podstatus import NODE_ADDRESS
 from kubist.meta import times
 from kubist.meta.conditions import find, set_condition
 from kubist.meta.status import APIError
@@ -24,7 +26,6 @@ Object = dict[str, Any]
 
 NAME = "kubist-node"
 CAPACITY = {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "10000"}
-ADDRESS = "192.0.2.1"
 POD_NETWORK = ipaddress.IPv4Network("10.244.0.0/16")
 SIMULATED = "kubist.io/simulated"
 LEASE = ("leases", NAME)
@@ -104,7 +105,7 @@ def _ready(node: Object) -> Object:
     status["capacity"] = dict(CAPACITY)
     status["allocatable"] = dict(CAPACITY)
     status["addresses"] = [
-        {"type": "InternalIP", "address": ADDRESS},
+        {"type": "InternalIP", "address": NODE_ADDRESS},
         {"type": "Hostname", "address": node["metadata"]["name"]},
     ]
     info = status.setdefault("nodeInfo", {})
@@ -230,10 +231,12 @@ class Kubelet(Loop):
                 return
             self._scheduled.pop(key, None)
         if phase == "Pending":
-            await self._tell(pod, _running)
+            await self._tell(pod, podstatus.running)
+        elif podstatus.is_outdated(pod):
+            await self._tell(pod, podstatus.observed)
         reference = controller_of(pod)
         if reference is not None and reference.get("kind") == "Job":
-            await self._tell(pod, _succeeded)
+            await self._tell(pod, podstatus.succeeded)
 
     def _scheduled_at(self, pod: Object) -> float:
         """Time at which a pod was scheduled, recorded when the pod is first seen. Timestamps have whole
@@ -261,7 +264,7 @@ class Kubelet(Loop):
     def _address(self, key: str, pod: Object) -> str:
         """An address that no other pod has; the node's address for pods with hostNetwork."""
         if pod["spec"].get("hostNetwork"):
-            return ADDRESS
+            return NODE_ADDRESS
         if pod["status"].get("podIP"):
             return str(pod["status"]["podIP"])
         if key not in self._taken:
@@ -293,63 +296,3 @@ class Kubelet(Loop):
         except APIError as error:
             if error.code not in (404, 409):
                 raise
-
-
-def _running(pod: Object, address: str) -> Object:
-    now, spec, status = times.now(), pod["spec"], pod["status"]
-    status |= {"phase": "Running", "hostIP": ADDRESS, "hostIPs": [{"ip": ADDRESS}]}
-    status |= {"podIP": address, "podIPs": [{"ip": address}], "startTime": status.get("startTime", now)}
-    running = {"running": {"startedAt": now}}
-    done = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now}}
-    status["containerStatuses"] = [container_status(c, running, ready=True) for c in spec["containers"]]
-    if spec.get("initContainers"):
-        status["initContainerStatuses"] = [
-            container_status(c, running if c.get("restartPolicy") == "Always" else done, ready=True)
-            for c in spec["initContainers"]
-        ]
-    return _conditions(pod, "True", now)
-
-
-def _succeeded(pod: Object, _address: str) -> Object | None:
-    now, status = times.now(), pod["status"]
-    if status.get("phase") != "Running":
-        return None
-    status["phase"] = "Succeeded"
-    for held in status.get("containerStatuses") or ():
-        started = (held["state"].get("running") or {}).get("startedAt", now)
-        ended = {"exitCode": 0, "reason": "Completed", "startedAt": started, "finishedAt": now}
-        held |= {"state": {"terminated": ended}, "ready": False, "started": False}
-    return _conditions(pod, "False", now, reason="PodCompleted")
-
-
-def _conditions(pod: Object, ready: str, now: str, reason: str = "") -> Object:
-    conditions = pod["status"].setdefault("conditions", [])
-    gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or ()]
-    open_ = all((find(conditions, gate) or {}).get("status") == "True" for gate in gates)
-    states = {
-        "PodReadyToStartContainers": ready,
-        "Initialized": "True",
-        "Ready": ready if open_ else "False",
-        "ContainersReady": ready,
-        "PodScheduled": "True",
-    }
-    for kind, state in states.items():
-        condition = {"type": kind, "status": state}
-        if reason and kind != "PodScheduled":
-            condition["reason"] = reason
-        set_condition(conditions, condition, now)
-    return pod
-
-
-def container_status(container: Object, state: Object, *, ready: bool) -> Object:
-    return {
-        "name": container["name"],
-        "image": container.get("image", ""),
-        "imageID": f"simulated://{container.get('image', '')}",
-        "containerID": f"simulated://{container['name']}",
-        "ready": ready,
-        "started": "running" in state,
-        "restartCount": 0,
-        "state": state,
-        "lastState": {},
-    }
