@@ -66,6 +66,8 @@ class Settings(TypedDict, total=False):
     etcd_certfile: str
     etcd_keyfile: str
     etcd_prefix: str
+    etcd_compaction_interval: float
+    endpoint_reconciler_type: str
     event_ttl: int
     encryption_provider_config: str
     encryption_provider_config_automatic_reload: bool
