@@ -112,7 +112,7 @@ def test_killed_worker_is_restarted_without_losing_answered_writes(tmp_path: Pat
         owner = running.pids[0]
         kill_under_writes(running, lambda: random.choice([pid for pid in running.pids if pid != owner]))
         assert running.pids[0] == owner
-        assert running.process.output.count("is started again") == KILLS
+        assert running.process.output.count("restarting it") == KILLS
 
 
 def test_killed_store_process_is_restarted_without_losing_answered_writes(tmp_path: Path) -> None:
