@@ -372,3 +372,71 @@ def test_protobuf_of_another_kind_is_read_first(client: Client, raw: bytes, why:
     answer = client.ask("POST", HERE, body, PROTOBUF)
     message = f'Pod in version "v1" cannot be handled as a ConfigMap: {why}'
     assert (answer.status, answer.json["message"]) == (400, message)
+
+
+def test_selectors_are_shown_without_empty_parts(client: Client, namespace: str) -> None:
+    where = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    spec = {"selector": {"matchLabels": {}}, "template": {"metadata": {"labels": {"a": "b"}}}}
+    answer = client.ask("POST", where, {"metadata": {"name": "d"}, "spec": spec})
+    assert answer.status == 422
+    assert (
+        "spec.selector: Invalid value: {}: empty selector is invalid for deployment" in answer.json["message"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (
+            {"propagationPolicy": "X"},
+            422,
+            'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "X": '
+            'supported values: "Foreground", "Background", "Orphan", "nil"',
+        ),
+        (
+            {"preconditions": {"uid": "x"}},
+            409,
+            'Operation cannot be fulfilled on Pod "p": the UID in the precondition (x)',
+        ),
+        ({"dryRun": ["x"]}, 500, "Non-matching dry-run options in request and content: [All] and [x]"),
+    ],
+)
+def test_dry_run_of_an_eviction_checks_its_options(
+    client: Client, namespace: str, options: dict[str, object], code: int, message: str
+) -> None:
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    client.post(pods, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    answer = client.ask(
+        "POST", f"{pods}/p/eviction?dryRun=All", {"metadata": {"name": "p"}, "deleteOptions": options}
+    )
+    assert answer.status == code, answer
+    assert answer.json["message"].startswith(message)
+
+
+def test_precondition_of_an_event_names_no_group(client: Client, namespace: str) -> None:
+    events = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+    event = {
+        "metadata": {"name": "e"},
+        "eventTime": "2024-05-01T10:00:00.000000Z",
+        "regarding": {"kind": "Pod", "name": "p", "namespace": namespace},
+        "reportingController": "example.com/c",
+        "reportingInstance": "i",
+        "action": "A",
+        "reason": "R",
+        "type": "Normal",
+    }
+    client.post(events, event)
+    answer = client.ask("DELETE", f"{events}/e", {"preconditions": {"uid": "x"}})
+    assert answer.status == 409
+    assert answer.json["message"].startswith('Operation cannot be fulfilled on Event "e": the UID')
+
+
+def test_dry_run_shows_keys_without_prefix(client: Client) -> None:
+    roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+    client.post(roles, {"metadata": {"name": "worded"}})
+    changed = {"metadata": {"name": "worded", "uid": "x"}}
+    for query, key in (("", "/registry/clusterroles/worded"), ("?dryRun=All", "/clusterroles/worded")):
+        answer = client.ask("PUT", f"{roles}/worded{query}", changed)
+        assert answer.status == 409
+        assert f"Code: 4, Key: {key}," in answer.json["message"]
+    client.delete(f"{roles}/worded")

@@ -40,18 +40,24 @@ MEANT: dict[str, tuple[str, ...]] = {
 MEANT_OF_NEW = {**MEANT, _POD_SPEC: ("overhead", "resources.claims")}
 
 
-def dropped(schema: Schema, value: Any, path: Path = ()) -> Iterator[Path]:
-    """Paths of empty values that decoding drops."""
+_SELECTORS = "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"
+"""Messages show label selectors as JSON, which has nothing empty."""
+
+
+def dropped(schema: Schema, value: Any, path: Path = (), *, without: str | None = None) -> Iterator[Path]:
+    """Paths of empty values that decoding drops; none in structs of the type `without`."""
     if schema.type == "struct" and isinstance(value, dict):
+        if schema.name == without:
+            return
         for name, field in schema.fields.items():
             item = value.get(name)
             if item:
-                yield from dropped(field.schema, item, (*path, name))
+                yield from dropped(field.schema, item, (*path, name), without=without)
             elif item is not None and field.omit_empty and may_be_empty(field):
                 yield (*path, name)
     else:
         for step, items, item in _items(schema, value):
-            yield from dropped(items, item, (*path, step))
+            yield from dropped(items, item, (*path, step), without=without)
 
 
 def meant(schema: Schema, value: Any, fields: dict[str, tuple[str, ...]], path: Path = ()) -> Iterator[Path]:
@@ -104,7 +110,7 @@ class Empties:
         same result.
         """
         sent = deepcopy(obj)
-        for path in dropped(self.schema, self.value):
+        for path in dropped(self.schema, self.value, without=_SELECTORS):
             inner, given = parent(sent, path), parent(self.value, path)
             if isinstance(inner, dict):
                 inner.setdefault(str(path[-1]), given[path[-1]])

@@ -20,7 +20,7 @@ from kubist.schema.node import Field, Schema
 def first_mistake(schema: Schema, value: Any, repeats: Repeats | None = None) -> DecodeError | None:
     """Error that the reference reports for a value. None if there is none. `repeats` has the objects with
     duplicate keys."""
-    walk = _Walk(repeats or Repeats())
+    walk = _Walk(Repeats() if repeats is None else repeats)
     try:
         walk.visit(schema, value)
     except WrongType as error:

@@ -116,7 +116,7 @@ def check_preconditions(call: Call, obj: Object, options: DeleteOptions) -> None
         else:
             why = f"the {word} in the precondition ({wanted}) does not match the {word} in record ({held})."
             why += f" The object might have been {happened}"
-        raise status.conflict(call.resource.group, where or call.resource.kind, metadata["name"], why)
+        raise status.conflict(call.resource.stored_group, where or call.resource.kind, metadata["name"], why)
 
 
 class Marked(NamedTuple):

@@ -161,6 +161,8 @@ async def _nothing() -> Object:
 
 def _other_uid(call: Call, wanted: str, held: str) -> status.APIError:
     key = call.resource.key(call.info.namespace, call.info.name)
+    if call.context.dry_run:
+        key = key.removeprefix("/registry")
     why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {held}"
     where = f"Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
     return call.conflict(call.info.name, f"StorageError: invalid object, {where}")

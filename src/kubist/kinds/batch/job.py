@@ -14,10 +14,13 @@ from kubist.meta import names, objectmeta
 from kubist.meta.fields import invalid, required
 from kubist.meta.labels import has_invalid_values, selector_matches, validate_selector
 from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Update
+from kubist.schema.catalog import by_name
+from kubist.schema.order import in_declared_order
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context
 
+_SELECTOR = by_name("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector")
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 JOB_NAME = "batch.kubernetes.io/job-name"
 LEGACY_CONTROLLER_UID = "controller-uid"
@@ -150,7 +153,8 @@ def _validate_generated_selector(obj: Object, prefixed: bool) -> Errors:
             shown = dict(sorted(labels.items()))
             errors.append(invalid(f"{path}[{label}]", shown, f"must be '{value}'"))
     if not validate_selector(selector, "") and not selector_matches(selector, expected):
-        errors.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
+        shown_selector = in_declared_order(_SELECTOR, selector)
+        errors.append(invalid("spec.selector", shown_selector, "`selector` not auto-generated"))
     return errors
 
 

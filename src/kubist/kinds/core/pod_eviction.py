@@ -15,6 +15,7 @@ from kubist.resources.strategy import Create, Object
 if TYPE_CHECKING:
     from kubist.resources.context import Context
 
+_POLICIES = ("Foreground", "Background", "Orphan")
 _UNSAFE = "ignoreStoreReadErrorWithClusterBreakingPotential"
 
 
@@ -69,12 +70,27 @@ def _delete_options(ctx: Context, body: Object) -> dict[str, Any]:
         errors = [invalid(f"deleteOptions.{_UNSAFE}", True, why)]
         raise invalid_status("policy", "Eviction", ctx.name, errors)
     if dry_run := options.pop("dryRun", None):
-        if any(value != "All" for value in dry_run):
-            raise invalid_status(
-                "meta.k8s.io", "DeleteOptions", "", [not_supported("dryRun", dry_run, ["All"])]
-            )
+        if ctx.dry_run and dry_run != ["All"]:
+            shown = " ".join(dry_run)
+            raise plain_error(f"Non-matching dry-run options in request and content: [All] and [{shown}]")
         ctx.dry_run = True
+    _check_options(options, dry_run or [])
     return options
+
+
+def _check_options(options: dict[str, Any], dry_run: list[str]) -> None:
+    """422 for options that no delete has."""
+    errors = []
+    policy = options.get("propagationPolicy")
+    if policy is not None and options.get("orphanDependents") is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        errors.append(invalid("propagationPolicy", policy, why))
+    if policy not in (None, *_POLICIES):
+        errors.append(not_supported("propagationPolicy", policy, [*_POLICIES, "nil"]))
+    if any(value != "All" for value in dry_run):
+        errors.append(not_supported("dryRun", dry_run, ["All"]))
+    if errors:
+        raise invalid_status("meta.k8s.io", "DeleteOptions", "", errors)
 
 
 def _needs_no_budget(pod: Object) -> bool:
@@ -101,7 +117,7 @@ async def _evict(ctx: Context, options: dict[str, Any]) -> None:
     """Sets the DisruptionTarget condition, then deletes the pod."""
     preconditions = options.get("preconditions") or {}
 
-    def mark(pod: Object) -> Object:
+    def check(pod: Object) -> None:
         for field, shown, fate in (
             ("uid", "UID", "deleted and then recreated"),
             ("resourceVersion", "ResourceVersion", "modified"),
@@ -113,6 +129,9 @@ async def _evict(ctx: Context, options: dict[str, Any]) -> None:
                     f"({held}). The object might have been {fate}"
                 )
                 raise conflict("", "Pod", ctx.name, why)
+
+    def mark(pod: Object) -> Object:
+        check(pod)
         condition = {
             "type": "DisruptionTarget",
             "status": "True",
@@ -123,6 +142,9 @@ async def _evict(ctx: Context, options: dict[str, Any]) -> None:
         return pod
 
     if ctx.dry_run:
+        pod = ctx.objects.get("pods", ctx.name, ctx.namespace)
+        if pod is not None:
+            check(pod)
         return
     marked = await ctx.objects.mutate("pods", ctx.name, ctx.namespace, mark)
     if preconditions.get("resourceVersion"):
