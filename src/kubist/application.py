@@ -45,7 +45,7 @@ from kubist.verbs.delete import delete
 from kubist.verbs.deletecollection import deletecollection
 from kubist.verbs.get import get
 from kubist.verbs.list import list_
-from kubist.verbs.patch import patch
+from kubist.verbs.patch import APPLY, patch
 from kubist.verbs.update import update
 from kubist.verbs.watch import Watcher, watch
 
@@ -131,7 +131,8 @@ class API:
             passage.leave()
         dry_run = "dryRun=All" in request.query
         seconds = time.perf_counter() - began
-        self.metrics.count(passage.info, answer.status, seconds, dry_run)
+        applied = request.headers.get("content-type") == APPLY
+        self.metrics.count(passage.info, answer.status, seconds, dry_run, applied=applied)
         if seconds > logs.SLOW_SECONDS or self._logs_all:
             self._log(passage, answer, began, seconds)
         passage.done = True

@@ -57,6 +57,11 @@ class RequestInfo:
     """Labels for metrics: verb, group, version, resource, subresource and scope."""
 
 
+_COUNTED_VERBS = {"create": "POST", "update": "PUT", "deletecollection": "DELETE"}
+"""Verbs that metrics count by the method of the request."""
+_CONNECTED = frozenset(("attach", "exec", "log", "portforward", "proxy"))
+
+
 def read(method: str, raw_path: str, raw_query: str) -> tuple[RequestInfo, dict[str, str]]:
     """Parsed request line and query, both read-only.
 
@@ -110,9 +115,11 @@ def _in(method: str, directory: str, raw_query: str) -> tuple[RequestInfo, dict[
 def parse(method: str, raw_path: str, query: dict[str, str]) -> RequestInfo:
     """Parses a request line as the reference does. The path is not cleaned."""
     info = _parse(method, raw_path, query)
-    scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
+    one = info.name or info.verb == "create"
+    scope = "resource" if one else "namespace" if info.namespace else "cluster"
+    verb = "CONNECT" if info.subresource in _CONNECTED else _COUNTED_VERBS.get(info.verb, info.verb.upper())
     info.counted_as = (
-        *(info.verb.upper(), info.group, info.version, info.resource, info.subresource),
+        *(verb, info.group, info.version, info.resource, info.subresource),
         scope if info.is_resource else "",
     )
     return info

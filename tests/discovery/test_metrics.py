@@ -127,3 +127,25 @@ def test_every_line_is_a_type_or_a_sample() -> None:
 def test_content_type_names_the_escaping(accept: str, escaping: str) -> None:
     expected = f"text/plain; version=0.0.4; charset=utf-8; escaping={escaping}"
     assert content_type(accept) == expected.encode()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "applied", "verb", "scope"),
+    [
+        ("POST", "/api/v1/namespaces/a/pods", False, "POST", "resource"),
+        ("PUT", "/api/v1/namespaces/a/pods/b", False, "PUT", "resource"),
+        ("PATCH", "/api/v1/namespaces/a/pods/b", False, "PATCH", "resource"),
+        ("PATCH", "/api/v1/namespaces/a/pods/b", True, "APPLY", "resource"),
+        ("DELETE", "/api/v1/namespaces/a/pods", False, "DELETE", "namespace"),
+        ("GET", "/api/v1/namespaces/a/pods", False, "LIST", "namespace"),
+        ("GET", "/api/v1/namespaces/a/pods/b/log", False, "CONNECT", "resource"),
+        ("GET", "/api/v1/nodes", False, "LIST", "cluster"),
+    ],
+)
+def test_verb_and_scope_are_those_of_the_reference(
+    method: str, path: str, applied: bool, verb: str, scope: str
+) -> None:
+    metrics = Metrics(_Nothing, {})  # type: ignore[arg-type]
+    metrics.count(parse(method, path, {}), 200, 0.01, False, applied=applied)
+    (counted,) = (line for line in lines(metrics) if line.startswith("apiserver_request_total"))
+    assert f'verb="{verb}"' in counted and f'scope="{scope}"' in counted

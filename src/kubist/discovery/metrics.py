@@ -27,17 +27,20 @@ _UNREAD = ("", "", "", "", "", "")
 """Labels of a request with an unreadable request line."""
 _VERBS = frozenset(
     (
-        "CREATE",
-        "DELETE",
-        "DELETECOLLECTION",
-        "GET",
-        "LIST",
-        "PATCH",
-        "POST",
-        "PROXY",
-        "PUT",
-        "UPDATE",
-        "WATCH",
+        *(
+            "APPLY",
+            "CONNECT",
+            "CREATE",
+            "DELETE",
+            "DELETECOLLECTION",
+            "GET",
+            "LIST",
+            "PATCH",
+            "POST",
+            "PROXY",
+            "PUT",
+        ),
+        *("UPDATE", "WATCH"),
     )
 )
 _OTHER = "other"
@@ -58,9 +61,13 @@ class Metrics:
         self.others: Callable[[], Awaitable[list[bytes]]] | None = None
         """Returns the counters of the other processes of this server."""
 
-    def count(self, info: RequestInfo | None, code: int, seconds: float, dry_run: bool) -> None:
-        """Counts a request that was answered (a stream: started)."""
+    def count(
+        self, info: RequestInfo | None, code: int, seconds: float, dry_run: bool, *, applied: bool = False
+    ) -> None:
+        """Counts a request that was answered (a stream: started). `applied`: its body is of server-side apply."""
         where = _UNREAD if info is None else info.counted_as
+        if applied and where[0] == "PATCH":
+            where = ("APPLY", *where[1:])
         histogram = self._durations.get(where)
         if histogram is None:
             where = self._bounded(where, info)
