@@ -131,3 +131,19 @@ def test_strategic_patch_with_kind_of_wrong_type_is_rejected(
     assert answer.status == 422, answer
     assert answer.json["message"].endswith(why)
     assert "map[data:map[a:b] kind:" in answer.json["message"]
+
+
+@pytest.mark.parametrize(
+    ("part", "code", "message"),
+    [
+        ("", 405, f' is not supported on resources of kind "typeds.{GROUP}"'),
+        ("/t", 405, f' is not supported on resources of kind "typeds.{GROUP}"'),
+        ("/t/status", 405, f' is not supported on resources of kind "typeds.{GROUP}"'),
+        ("/t/other", 404, f'typeds.{GROUP} "t" not found'),
+    ],
+)
+def test_method_that_stands_for_no_verb(
+    client: Client, typed: str, part: str, code: int, message: str
+) -> None:
+    answer = client.ask("OPTIONS", f"{typed}{part}")
+    assert (answer.status, answer.json["message"]) == (code, message)
