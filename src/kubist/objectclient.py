@@ -18,9 +18,8 @@ from kubist.meta.objectmeta import APISERVER_MANAGER
 from kubist.objectstore.rangeallocation import RangeAllocation
 from kubist.resources.context import Object, Rules, Tokens, User
 from kubist.resources.resource import Resource
-from kubist.verbs import create as create_verb
 from kubist.verbs import delete as delete_verb
-from kubist.verbs import managed
+from kubist.verbs import managed, write_path
 from kubist.verbs.call import Call
 from kubist.verbs.options import delete_options
 from kubist.verbs.services import Services
@@ -71,9 +70,9 @@ class ObjectClient:
         call.resource.strategy.default(obj)
         call.context.field_manager = APISERVER_MANAGER
         managed.track(call, obj, None, call.resource.strategy.reset_fields)
-        entry = await create_verb.insert(call, obj)
-        assert entry is not None
-        return entry.object()
+        outcome = await write_path.insert_object(call, obj)
+        assert outcome.entry is not None
+        return outcome.entry.object()
 
     async def delete(
         self, resource: str, name: str, namespace: str = "", *, group: str = "", **options: Any

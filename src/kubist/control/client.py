@@ -16,10 +16,10 @@ from kubist.resources.context import User
 from kubist.resources.resource import Resource
 from kubist.resources.strategy import Update
 from kubist.storage.cache import Collection, Entry
-from kubist.verbs import body, guarded, managed
-from kubist.verbs import create as create_verb
+from kubist.verbs import body, managed, write_path
 from kubist.verbs.call import Call
 from kubist.verbs.delete import remove
+from kubist.verbs.lending import Fresh
 from kubist.verbs.options import delete_options
 from kubist.verbs.services import Services
 
@@ -92,9 +92,9 @@ class Client(ObjectClient):
         call.context.name = obj["metadata"].get("name", "")
         managed.track(call, obj, None, found.strategy.reset_fields)
         await self._api.admission.admit(call.context, obj, None)
-        entry = await create_verb.insert(call, obj)
-        assert entry is not None
-        return entry.object()
+        outcome = await write_path.insert_object(call, obj)
+        assert outcome.entry is not None
+        return outcome.entry.object()
 
     async def update(
         self, resource: str, name: str, namespace: str, edit: Edit, *, group: str = "", subresource: str = ""
@@ -112,7 +112,7 @@ class Client(ObjectClient):
         for attempt in range(RETRIES):
             call = self.call("update", found, namespace, name, subresource)
 
-            async def transform(old: Object | None, fresh: guarded.Fresh, call: Call = call) -> Object:
+            async def transform(old: Object | None, fresh: Fresh, call: Call = call) -> Object:
                 assert old is not None
                 new = edit(await fresh())
                 if new is None or new == old:
@@ -122,7 +122,7 @@ class Client(ObjectClient):
                 return new
 
             try:
-                outcome = await guarded.update(call, path, transform)
+                outcome = await write_path.update_object(call, path, transform)
             except Unchanged:
                 return None
             except status.APIError as error:

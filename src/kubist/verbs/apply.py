@@ -17,9 +17,10 @@ from kubist.resources.strategy import Scale, Update
 from kubist.schema.catalog import schema_for
 from kubist.schema.decode import restored
 from kubist.schema.leaves import WRAP
-from kubist.verbs import body, guarded, managed
+from kubist.verbs import body, managed, write_path
 from kubist.verbs import scale as scales
 from kubist.verbs.call import Call
+from kubist.verbs.lending import Fresh
 from kubist.verbs.metadata import check_name, match_namespace
 from kubist.verbs.storage_version import is_converted, to_request_version, to_storage_version
 
@@ -35,7 +36,7 @@ async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
         call.resource.strategy.default(new)
         return new
 
-    async def applied(old: Object | None, fresh: guarded.Fresh) -> Object:
+    async def applied(old: Object | None, fresh: Fresh) -> Object:
         live = to_request_version(call, await fresh()) if old is not None else None
         merged = await _merge(call, configuration, live, force, path.reset_fields)
         complain(call, complaints)
@@ -55,8 +56,8 @@ async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
         return new
 
     creates = not call.info.subresource or path.creates or call.resource.strategy.create_on_update
-    outcome = await guarded.update(call, path, applied, create_absent=creates, lend=True)
-    return await guarded.respond(call, outcome, shown)
+    outcome = await write_path.update_object(call, path, applied, create_absent=creates, lend=True)
+    return await write_path.respond(call, outcome, shown)
 
 
 def read(call: Call) -> tuple[Object, list[str]]:

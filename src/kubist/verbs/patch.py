@@ -22,11 +22,12 @@ from kubist.schema.mistakes import first_mistake
 from kubist.schema.node import Schema
 from kubist.schema.order import in_declared_order
 from kubist.verbs import apply as apply_verb
-from kubist.verbs import body, guarded, managed, options, otherversion, scale, schemes
+from kubist.verbs import body, managed, options, otherversion, scale, schemes, write_path
 from kubist.verbs.call import Call
+from kubist.verbs.lending import Fresh
 from kubist.verbs.metadata import check_same_object
 from kubist.verbs.patchtext import PatchedText, beyond_range
-from kubist.verbs.storage_version import is_converted, to_request_version, to_storage_version
+from kubist.verbs.storage_version import is_converted, to_request_version
 
 Object = dict[str, Any]
 
@@ -150,7 +151,7 @@ class Change:
 
 async def patch(call: Call) -> Response:
     kind = patch_type(call)
-    path = guarded.update_target(call)
+    path = write_path.update_target(call)
     if isinstance(path, Scale):
         return await _patch_scale(call, path, kind)
     shown = call.negotiate("object")
@@ -177,7 +178,7 @@ async def patch(call: Call) -> Response:
         _complete(change, new, call.resource)
         return new, cleared
 
-    async def patched(old: Object | None, fresh: guarded.Fresh) -> Object:
+    async def patched(old: Object | None, fresh: Fresh) -> Object:
         assert old is not None
         current = await fresh()
         if converted:
@@ -186,20 +187,16 @@ async def patch(call: Call) -> Response:
         check_same_object(call, new, old)
         # Not `current` where `new` shares parts with it: completing `new` may have changed them.
         live = current if converted else old
-        if (pending := managed.tracked(call, new, live, path.reset_fields, cleared=cleared)) is not None:
-            await pending
-        if change.mistaken:
-            new["metadata"].pop("managedFields", None)
-        if converted:
-            new = to_storage_version(call, new)
-        await call.api.admission.admit(call.context, new, old)
+        new = await write_path.finish_transform(
+            call, path, new, old, live, cleared=cleared, owned=not change.mistaken
+        )
         warning = objectmeta.deduplicate_owner_references(new["metadata"], after_admission=True)
         if warning:
             call.context.warn(warning)
         return new
 
-    outcome = await guarded.update(call, path, patched, lend=True)
-    return await guarded.respond(call, outcome, shown)
+    outcome = await write_path.update_object(call, path, patched, lend=True)
+    return await write_path.respond(call, outcome, shown)
 
 
 async def _patch_scale(call: Call, path: Scale, kind: str) -> Response:

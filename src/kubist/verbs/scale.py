@@ -8,8 +8,9 @@ from kubist.http.messages import Response
 from kubist.meta import fields, names, objectmeta, status
 from kubist.resources.strategy import Scale
 from kubist.schema.catalog import schema_for
-from kubist.verbs import body, guarded, managed
+from kubist.verbs import body, managed, write_path
 from kubist.verbs.call import Call
+from kubist.verbs.lending import Fresh
 
 Object = dict[str, Any]
 
@@ -55,7 +56,7 @@ async def get(call: Call) -> Response:
 
 
 async def write(call: Call, path: Scale, transform: Any, shown: Any, uid: str | None) -> Response:
-    async def rescaled(old: Object | None, fresh: guarded.Fresh) -> Object:
+    async def rescaled(old: Object | None, fresh: Fresh) -> Object:
         assert old is not None
         seen = view(old, path)
         scale = await transform(old)
@@ -78,7 +79,7 @@ async def write(call: Call, path: Scale, transform: Any, shown: Any, uid: str | 
         managed.from_scale(call, new, scale, path)
         return new
 
-    outcome = await guarded.update(call, call.resource.strategy, rescaled, precondition_uid=uid)
+    outcome = await write_path.update_object(call, call.resource.strategy, rescaled, precondition_uid=uid)
     obj = await call.opened(outcome.entry) if outcome.entry is not None else outcome.object
     return await call.value(200, view(obj, path), shown)
 

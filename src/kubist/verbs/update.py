@@ -11,16 +11,16 @@ from kubist.jsontext.errors import DecodeError
 from kubist.meta import objectmeta, status
 from kubist.offload import away
 from kubist.resources.strategy import Scale
-from kubist.verbs import body, guarded, managed, options, scale, schemes
+from kubist.verbs import body, options, scale, schemes, write_path
 from kubist.verbs.call import Call
+from kubist.verbs.lending import Fresh
 from kubist.verbs.metadata import check_name, match_namespace
-from kubist.verbs.storage_version import to_storage_version
 
 Object = dict[str, Any]
 
 
 async def update(call: Call) -> Response:
-    path = guarded.update_target(call)
+    path = write_path.update_target(call)
     if isinstance(path, Scale):
         return await _update_scale(call, path)
     shown = call.negotiate("object")
@@ -29,25 +29,21 @@ async def update(call: Call) -> Response:
     metadata = obj["metadata"]
     unused: Object | None = obj
 
-    async def replace(old: Object | None, fresh: guarded.Fresh) -> Object:
+    async def replace(old: Object | None, fresh: Fresh) -> Object:
         nonlocal unused
         # Whoever gets the object may change it: another try reads the body again.
         new, unused = unused if unused is not None else await away(call.long, _sent, call), None
-        live = await guarded.seen(call, old, fresh)
-        if (pending := managed.tracked(call, new, live, path.reset_fields, cleared=cleared)) is not None:
-            await pending
-        new = to_storage_version(call, new)
-        await call.api.admission.admit(call.context, new, old)
-        return new
+        live = await write_path.in_request_version(call, old, fresh)
+        return await write_path.finish_transform(call, path, new, old, live, cleared=cleared)
 
-    outcome = await guarded.update(
+    outcome = await write_path.update_object(
         call,
         path,
         replace,
         create_absent=call.resource.strategy.create_on_update,
         precondition_uid=metadata.get("uid"),
     )
-    return await guarded.respond(call, outcome, shown)
+    return await write_path.respond(call, outcome, shown)
 
 
 async def _update_scale(call: Call, path: Scale) -> Response:

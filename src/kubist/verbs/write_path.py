@@ -1,0 +1,380 @@
+"""Write path: every step from a decoded object to a stored entry, in order.
+
+Create (`create_object`), from the object of a POST:
+
+1. managed fields: `managed.tracked`
+2. conversion to the stored version: `to_storage_version`
+3. mutating admission: `admission.admit`
+4. `insert_object`: name, system fields, allocation, preparation, validation, validating admission, store
+
+Update, patch and apply (`update_object`), from a stored object:
+
+1. the `Transform` of the verb makes the new object. PUT, PATCH and apply differ here and nowhere else. Each ends with
+   `finish_transform`: managed fields, conversion to the stored version, mutating admission
+2. optimistic locking: `check_resource_version`
+3. `_replace_object`: system fields, allocation, preparation, generation, validation, validating admission, then the
+   store, or the deletion of an object whose last finalizer is gone
+
+`update_object` starts again with the newest version if another write came first. `delete.py` has the steps of a delete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+from kubist.codec.representation import Representation
+from kubist.filters.attributes import attributes
+from kubist.http.messages import Response
+from kubist.meta import status
+from kubist.offload import LONG
+from kubist.patch.apply import restore_times
+from kubist.resources.strategy import Scale, Update
+from kubist.storage.cache import Entry
+from kubist.verbs import managed
+from kubist.verbs.call import Call
+from kubist.verbs.lending import Altered, Fresh, Loan, share_unchanged
+from kubist.verbs.metadata import (
+    carry_over_system_fields,
+    check_resource_version,
+    is_stored_version,
+    set_name,
+    set_system_fields,
+    version_error,
+)
+from kubist.verbs.storage_version import is_converted, to_request_version, to_storage_version
+from kubist.verbs.validation import validate_new_object, validate_update
+
+Object = dict[str, Any]
+Transform = Callable[[Object | None, Fresh], Awaitable[Object]]
+"""Makes the new object from the stored one (None: absent), which it must not change. Both are in the stored version.
+The new object may share parts with the object that `Fresh` gives."""
+
+
+class Outcome:
+    """Result of a write: a stored entry, or only an object after a dry run and after the deletion of the object."""
+
+    __slots__ = ("created", "entry", "object")
+
+    def __init__(self, entry: Entry | None, obj: Object, created: bool = False) -> None:
+        self.entry = entry
+        self.object = obj
+        self.created = created
+
+
+async def respond(call: Call, outcome: Outcome, shown: Representation) -> Response:
+    """Response of a create, update, patch or apply: 201 if it created the object."""
+    code = 201 if outcome.created else 200
+    if outcome.entry is not None:
+        return await call.entry(code, outcome.entry, shown)
+    return await call.value(code, to_request_version(call, outcome.object), shown)
+
+
+async def create_object(call: Call, obj: Object) -> Outcome:
+    """Create an object of the request's version."""
+    if (pending := managed.tracked(call, obj, None, call.resource.strategy.reset_fields)) is not None:
+        await pending
+    obj = to_storage_version(call, obj)
+    await call.api.admission.admit(call.context, obj, None)
+    return await insert_object(call, obj)
+
+
+async def insert_object(call: Call, obj: Object) -> Outcome:
+    """Complete, validate and store a new object of the stored version. An object that is created through a
+    subresource gets no allocation: no cluster IP, for example."""
+    context, strategy, metadata = call.context, call.resource.strategy, obj["metadata"]
+    generated = set_name(call, metadata)
+    set_system_fields(call, metadata)
+    pending = strategy.before_create(context, obj) if not call.info.subresource else None
+    release = await pending if pending is not None else None
+    try:
+        prepare_for_create(call, obj)
+        await validate_new_object(call, obj)
+        await call.api.admission.validate(context, obj, None)
+        drop_sent_empty(call, obj)
+        check_no_resource_version(call, metadata)
+        await check_absent(call, metadata["name"], generated)
+        if not context.dry_run:
+            return Outcome(await _insert(call, obj, generated), obj, created=True)
+    except BaseException:
+        if release is not None:
+            await release()
+        raise
+    if release is not None:
+        await release()
+    return Outcome(None, obj, created=True)
+
+
+def prepare_for_create(call: Call, obj: Object) -> None:
+    """Set the first generation, and let the kind prepare the object."""
+    strategy = call.resource.strategy
+    if strategy.generation:
+        obj["metadata"]["generation"] = 1
+    strategy.prepare_for_create(call.context, obj)
+
+
+def drop_sent_empty(call: Call, obj: Object) -> None:
+    """Drop the empty lists and maps that only validation had to see. Defaults may apply in their place."""
+    sent_empty = call.sent_empty
+    if sent_empty is not None and sent_empty.paths:
+        sent_empty.take(obj)
+        call.resource.strategy.default(obj)
+
+
+def check_no_resource_version(call: Call, metadata: Object) -> None:
+    """Reject a new object with the resourceVersion of a stored one. A dry run shows it in the response."""
+    if not call.context.dry_run and is_stored_version(metadata.pop("resourceVersion", "")):
+        raise status.plain_error("resourceVersion should not be set on objects to be created")
+
+
+async def check_absent(call: Call, name: str, generated: bool) -> None:
+    """409 if the object exists. The store is asked only if the cache holds it, because the cache may be behind."""
+    registry, resource = call.api.registry, call.resource
+    if registry.collection(resource).get(resource.key(call.info.namespace, name)) is not None:
+        existing = await registry.read(resource, call.info.namespace, name)
+        if existing is not None:
+            raise _exists(call, existing, generated)
+
+
+async def _insert(call: Call, obj: Object, generated: bool) -> Entry:
+    try:
+        stored = obj if call.resource.strategy.conversion is None else await call.closed(obj)
+        return await call.api.registry.insert(call.resource, call.info.namespace, stored)
+    except status.APIError as error:
+        if error.reason == "AlreadyExists":
+            raise _exists(call, None, generated, obj["metadata"]["name"]) from None
+        raise
+
+
+def _exists(call: Call, entry: Entry | None, generated: bool, name: str = "") -> status.APIError:
+    resource = call.resource
+    error = status.already_exists(resource.group, resource.resource, entry.name if entry else name)
+    if generated:
+        if error.details is not None:
+            error.details["retryAfterSeconds"] = 1
+        error.headers = [("Retry-After", "1")]
+        error.message += ", the server was not able to generate a unique name for the object"
+    elif entry is not None and "deletionTimestamp" in entry.object()["metadata"]:
+        error.message = f"object is being deleted: {error.message}"
+    return error
+
+
+def update_target(call: Call) -> Update | Scale:
+    """Strategy that an update, patch or apply goes through: that of the object or of the named subresource."""
+    strategy = call.resource.strategy
+    if not call.info.subresource:
+        return strategy
+    found = strategy.subresources.get(call.info.subresource)
+    if isinstance(found, Update | Scale):
+        return found
+    raise status.method_not_allowed()
+
+
+async def update_object(
+    call: Call,
+    target: Update,
+    transform: Transform,
+    *,
+    create_absent: bool = False,
+    precondition_uid: str | None = None,
+    lend: bool = False,
+) -> Outcome:
+    """Replace the object of the URL by what `transform` makes of it: compare and swap, until no other write comes
+    between. `lend` says that `transform` never changes the object that `Fresh` gives (`lending.py`)."""
+    registry, resource = call.api.registry, call.resource
+    key = resource.key(call.info.namespace, call.info.name)
+    entry = await registry.read(resource, call.info.namespace, call.info.name)
+    plain = resource.strategy.conversion is None
+    lend = lend and plain and not is_converted(call)
+    while True:
+        if entry is None:
+            try:
+                return await _create_absent(call, transform, create_absent, precondition_uid)
+            except status.APIError as error:
+                if error.reason != "AlreadyExists":
+                    raise
+                entry = await registry.refresh(resource, key)
+                if entry is None:
+                    raise
+        call.long = call.long or len(entry.tail) > LONG
+        old = entry.object() if plain else await call.opened(entry)
+        if precondition_uid and old["metadata"].get("uid") != precondition_uid:
+            raise _other_uid(call, precondition_uid, old["metadata"].get("uid", ""))
+        loan = Loan(call, entry, old, lend)
+        try:
+            new = await transform(old, loan.fresh)
+            check_resource_version(call, new, entry)
+            outcome = await _replace_object(call, target, loan, new, old)
+        except Exception:
+            if not loan.is_altered():
+                raise
+            lend = False
+            continue
+        if outcome is not None:
+            return outcome
+        entry = await registry.refresh(resource, key)
+
+
+async def finish_transform(
+    call: Call,
+    target: Update,
+    new: Object,
+    old: Object | None,
+    live: Object | None,
+    *,
+    cleared: bool = False,
+    owned: bool = True,
+) -> Object:
+    """Common end of the transforms of PUT and PATCH: managed fields, stored version, mutating admission.
+
+    `live` is the stored object in the request's version. `cleared` says that the client sent an empty list of
+    managedFields; without `owned` the fields get no owner."""
+    if (pending := managed.tracked(call, new, live, target.reset_fields, cleared=cleared)) is not None:
+        await pending
+    if not owned:
+        new["metadata"].pop("managedFields", None)
+    new = to_storage_version(call, new)
+    await call.api.admission.admit(call.context, new, old)
+    return new
+
+
+async def in_request_version(call: Call, old: Object | None, fresh: Fresh) -> Object | None:
+    """The stored object in the request's version, for reading."""
+    if old is None or not is_converted(call):
+        return old
+    return to_request_version(call, await fresh())
+
+
+async def _create_absent(call: Call, transform: Transform, allowed: bool, uid: str | None) -> Outcome:
+    """Create the object of an update or apply: 404 unless the kind or the verb allows it, 403 without the right to
+    create."""
+    if not allowed:
+        raise call.not_found()
+    if uid:
+        raise _other_uid(call, uid, "")
+    new = await transform(None, _nothing)
+    version = new["metadata"].get("resourceVersion")
+    if version and (why := version_error(version)):
+        raise status.plain_error(why)
+    asked = replace(attributes(call.user, call.info), verb="create")
+    verdict = await call.api.authorization.verdict(asked)
+    if not verdict.allowed:
+        raise status.internal_error(verdict.error) if verdict.error else asked.forbidden(verdict.reason)
+    if not call.context.dry_run:  # stored objects have neither
+        new["metadata"].pop("resourceVersion", None)
+        new["metadata"].pop("selfLink", None)
+    new["metadata"].setdefault("name", call.info.name)
+    return await insert_object(call, new)
+
+
+async def _nothing() -> Object:
+    return {}
+
+
+def _other_uid(call: Call, wanted: str, held: str) -> status.APIError:
+    key = call.resource.key(call.info.namespace, call.info.name)
+    if call.context.dry_run:
+        key = key.removeprefix("/registry")
+    why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {held}"
+    where = f"Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
+    return call.conflict(call.info.name, f"StorageError: invalid object, {where}")
+
+
+async def _replace_object(call: Call, target: Update, loan: Loan, new: Object, old: Object) -> Outcome | None:
+    """Complete, validate and store a changed object; None if another write came first."""
+    context, entry = call.context, loan.entry
+    carry_over_system_fields(new, old)
+    pending = target.before_update(context, new, old)
+    release = await pending if pending is not None else None
+    try:
+        target.prepare_for_update(context, new, old)
+        if loan.is_altered():
+            raise Altered
+        share_unchanged(new, old)
+        raise_generation(call, new, old)
+        await validate_update(call, target, new, old)
+        await call.api.admission.validate(context, new, old)
+        drop_sent_empty(call, new)
+        if call.info.subresource == "scale":  # replicas were set without regard to the schema
+            call.resource.strategy.prune(new)
+        if is_finalized(call, new, old):
+            return await _delete_finalized(call, entry, new)
+        if not context.dry_run:
+            written = await _replace(call, entry, new, old)
+    except BaseException:
+        if release is not None:
+            await release()
+        raise
+    if context.dry_run:
+        if release is not None:
+            await release()
+        new["metadata"]["resourceVersion"] = str(entry.revision)
+        return Outcome(None, new)
+    if written is None:
+        if release is not None:
+            await release()
+        return None
+    if written is not entry:
+        released = target.after_update(context, new, old)
+        if released is not None:
+            await released
+    return Outcome(written, new)
+
+
+async def _replace(call: Call, entry: Entry, new: Object, old: Object) -> Entry | None:
+    """Store the new object, unless it is the old one. An entry whose form or encryption is outdated is stored anew."""
+    if is_unchanged(new, old) and not await call.api.registry.stale(entry):
+        return entry
+    stored = new if call.resource.strategy.conversion is None else await call.closed(new)
+    return await call.api.registry.replace(call.resource, entry, stored)
+
+
+def raise_generation(call: Call, new: Object, old: Object) -> None:
+    """Increment metadata.generation if a field that counts for it changed (spec, for most kinds)."""
+    strategy, sent_empty = call.resource.strategy, call.sent_empty
+    watched = strategy.generation
+    if not watched:
+        return
+    if sent_empty is not None:
+        sent_empty.take(new)
+    changed = False
+    for field in watched:
+        if (value := new.get(field)) is not (held := old.get(field)) and value != held:
+            changed = True
+    if sent_empty is not None:
+        changed = changed or (strategy.empty_is_change and sent_empty.within(watched, new))
+        sent_empty.put(new)
+    if changed:
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+_NOT_COMPARED = ("managedFields", "resourceVersion")
+
+
+def is_unchanged(new: Object, old: Object) -> bool:
+    """Whether a prepared update changes nothing. A new time in managedFields is no change."""
+    metadata, before = new["metadata"], old["metadata"]
+    same = all(metadata.get(field) == value for field, value in before.items() if field not in _NOT_COMPARED)
+    if same:
+        restore_times(old, new)
+    metadata["resourceVersion"] = before["resourceVersion"]
+    return same and new == old
+
+
+def is_finalized(call: Call, new: Object, old: Object) -> bool:
+    """Whether an update removes the last finalizer of a terminating object, which deletes it."""
+    before = old["metadata"]
+    if "deletionTimestamp" not in before or before.get("deletionGracePeriodSeconds"):
+        return False
+    return not call.resource.strategy.held(new)
+
+
+async def _delete_finalized(call: Call, entry: Entry, new: Object) -> Outcome | None:
+    new["metadata"]["resourceVersion"] = str(entry.revision)
+    if call.context.dry_run:
+        return Outcome(None, new)
+    if await call.api.registry.remove(entry) is None:
+        return None
+    await call.resource.strategy.after_delete(call.context, entry.object())
+    return Outcome(None, new)
