@@ -1,4 +1,4 @@
-"""A server is killed 1,000 times on each store under 16 writers and a watch, without data loss.
+"""A server is killed 250 times on each store under 16 writers and a watch, without data loss.
 
 `KUBIST_SOAK_KILLS` sets the number (short: 40).
 """
@@ -13,7 +13,7 @@ from sizes import Note, size
 from storage.etcd_server import EtcdServer
 from survival import survive
 
-KILLS = size("KILLS", 1000, 40)
+KILLS = size("KILLS", 250, 40)
 
 
 def test_killed_server_on_sqlite_loses_no_acknowledged_write(tmp_path: Path, note: Note) -> None:
