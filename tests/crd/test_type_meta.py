@@ -147,3 +147,10 @@ def test_method_that_stands_for_no_verb(
 ) -> None:
     answer = client.ask("OPTIONS", f"{typed}{part}")
     assert (answer.status, answer.json["message"]) == (code, message)
+
+
+def test_number_beyond_every_float_without_a_kind(client: Client, typed: str) -> None:
+    answer = client.ask("POST", typed, b'{"spec":{"i":1e400}}')
+    why = "json: cannot unmarshal number 1e400 into Go value of type float64"
+    message = f'Typed in version "v1" cannot be handled as a Typed: {why}'
+    assert (answer.status, answer.json["message"]) == (400, message)

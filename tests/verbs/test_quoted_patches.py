@@ -97,3 +97,10 @@ def test_numbers_and_repeated_keys_keep_their_text(client: Client, deployment: s
     answer = client.ask("PATCH", deployment, patch, JSON_PATCH)
     assert answer.status == 422
     assert r"\"selector\":{\"matchLabels\":{\"a\":1.0,\"a\":1e3}}" in answer.json["message"]
+
+
+def test_copied_numbers_can_be_quoted(client: Client, deployment: str) -> None:
+    patch = b'[{"op":"add","path":"/spec/replicas","value":1.5},{"op":"copy","from":"/spec/replicas","path":"/kind"}]'
+    answer = client.ask("PATCH", deployment, patch, JSON_PATCH)
+    assert answer.status == 422, answer
+    assert r"\"kind\":1.5," in answer.json["message"]

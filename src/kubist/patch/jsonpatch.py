@@ -246,7 +246,7 @@ def _do_copy(target: _Target, operation: Operation) -> None:
         raise PatchFailed(_MISSING_FROM.format("copy", source)) from None
     target.writable(path)
     value = target.read(source)  # read again, because containers on the path may now be copies
-    target.copied_bytes += len(orjson.dumps(value))
+    target.copied_bytes += len(orjson.dumps(value, default=float))
     if target.copied_bytes > MAX_COPIED_BYTES:
         raise PatchFailed("the accumulated size of copies exceeds the limit")
     if target.repeats:

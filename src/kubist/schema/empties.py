@@ -40,24 +40,26 @@ MEANT: dict[str, tuple[str, ...]] = {
 MEANT_OF_NEW = {**MEANT, _POD_SPEC: ("overhead", "resources.claims")}
 
 
-_SELECTORS = "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"
-"""Messages show label selectors as JSON, which has nothing empty."""
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_AS_JSON = {f"{_META}LabelSelector": (), f"{_META}ObjectMeta": ("labels",)}
+"""Structs that messages show as JSON, without empty values, but for those fields that they also show alone."""
 
 
-def dropped(schema: Schema, value: Any, path: Path = (), *, without: str | None = None) -> Iterator[Path]:
-    """Paths of empty values that decoding drops; none in structs of the type `without`."""
+def dropped(schema: Schema, value: Any, path: Path = (), *, in_messages: bool = False) -> Iterator[Path]:
+    """Paths of empty values that decoding drops; `in_messages`: only those that messages show."""
     if schema.type == "struct" and isinstance(value, dict):
-        if schema.name == without:
-            return
+        shown = _AS_JSON.get(schema.name) if in_messages else None
         for name, field in schema.fields.items():
+            if shown is not None and name not in shown:
+                continue
             item = value.get(name)
             if item:
-                yield from dropped(field.schema, item, (*path, name), without=without)
+                yield from dropped(field.schema, item, (*path, name), in_messages=in_messages)
             elif item is not None and field.omit_empty and may_be_empty(field):
                 yield (*path, name)
     else:
         for step, items, item in _items(schema, value):
-            yield from dropped(items, item, (*path, step), without=without)
+            yield from dropped(items, item, (*path, step), in_messages=in_messages)
 
 
 def meant(schema: Schema, value: Any, fields: dict[str, tuple[str, ...]], path: Path = ()) -> Iterator[Path]:
@@ -110,7 +112,7 @@ class Empties:
         same result.
         """
         sent = deepcopy(obj)
-        for path in dropped(self.schema, self.value, without=_SELECTORS):
+        for path in dropped(self.schema, self.value, in_messages=True):
             inner, given = parent(sent, path), parent(self.value, path)
             if isinstance(inner, dict):
                 inner.setdefault(str(path[-1]), given[path[-1]])
