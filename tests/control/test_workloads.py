@@ -108,6 +108,22 @@ def condition_of(obj: dict[str, Any], kind: str) -> str:
     return next(found["status"] for found in obj["status"]["conditions"] if found["type"] == kind)
 
 
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"])
+def test_controller_corrects_a_status_that_a_client_wrote(cluster: Cluster, kind: str) -> None:
+    count, available = ("readyReplicas", "availableReplicas")
+    if kind == "DaemonSet":
+        count, available = ("numberReady", "numberAvailable")
+    spec = {"serviceName": "web"} if kind == "StatefulSet" else {}
+    cluster.load(workload(kind, **spec))
+    reference = f"{kind.lower()}/web"
+    cluster.wait(reference, lambda found: found["status"].get(count) == 1)
+    path = f"/apis/apps/v1/namespaces/default/{kind.lower()}s/web/status"
+    for _ in range(2):
+        changed = cluster.request("PATCH", path, {"status": {count: 0, available: 0}}, content_type=MERGE)
+        assert not changed["status"].get(count)
+        cluster.wait(reference, lambda found: found["status"].get(count) == 1)
+
+
 def test_pod_without_suitable_node_is_unschedulable(cluster: Cluster) -> None:
     spec = template(nodeSelector={"disk": "none"})["spec"]
     cluster.load({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})

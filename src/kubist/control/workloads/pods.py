@@ -147,15 +147,25 @@ class Managing(Loop):
     managed_group: str = ""
     workers = 4
 
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        self._written: dict[tuple[str, str], Object] = {}
+        """Status that this controller wrote last, by namespace and name."""
+
     def follow(self) -> None:
         self.watch(self.resource, self._manager_changed, group=self.group)
         self.watch(self.managed, self._managed_changed, group=self.managed_group)
 
     def _manager_changed(self, change: Change) -> None:
-        """Queues the object unless only its status changed, because this controller writes the status itself."""
-        if change.old is not None and change.new is not None:
-            before, after = (version.object()["metadata"] for version in (change.old, change.new))
-            if all(before.get(part) == after.get(part) for part in WANTED):
+        """Queues the object unless the change is a status that this controller wrote itself."""
+        entry = entry_of(change)
+        if change.new is None:
+            self._written.pop((entry.namespace, entry.name), None)
+        elif change.old is not None:
+            new = change.new.object()
+            before, after = change.old.object()["metadata"], new["metadata"]
+            own = self._written.get((entry.namespace, entry.name)) == new.get("status")
+            if own and all(before.get(part) == after.get(part) for part in WANTED):
                 return
         self.enqueue(change)
 
@@ -186,16 +196,16 @@ class Managing(Loop):
     async def write_status(self, obj: Object, status: Object) -> None:
         """Writes the status if it differs."""
         metadata = obj["metadata"]
+        shown = {name: value for name, value in status.items() if value not in (None, [], {})}
 
         def edit(held: Object) -> Object | None:
             if held["metadata"]["uid"] != metadata["uid"]:
                 return None
-            held["status"] = {name: value for name, value in status.items() if value not in (None, [], {})}
+            held["status"] = dict(shown)
             return held
 
-        if {name: value for name, value in status.items() if value not in (None, [], {})} != obj.get(
-            "status"
-        ):
+        if shown != obj.get("status"):
+            self._written[metadata["namespace"], metadata["name"]] = shown
             await self.client.update(
                 self.resource,
                 metadata["name"],
