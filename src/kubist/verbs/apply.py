@@ -1,4 +1,4 @@
-"""apply: a PATCH with a configuration that its manager wants to own."""
+"""apply: server-side apply, a PATCH with the configuration of a field manager."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
 
 
 def read(call: Call) -> tuple[Object, list[str]]:
-    """The configuration: YAML of the resource's kind and version; and a complaint for each duplicate key."""
+    """Applied configuration, parsed from YAML, and a message for each duplicate key."""
     try:
         document = body.parse_yaml(call)
     except DecodeError as error:
@@ -74,7 +74,7 @@ def read(call: Call) -> tuple[Object, list[str]]:
 
 
 def complain(call: Call, complaints: list[str]) -> None:
-    """Duplicate keys, once the configuration was found to apply."""
+    """Report duplicate keys as fieldValidation asks: warnings, or 400 for Strict."""
     if not complaints or call.context.field_validation == "Ignore":
         return
     if call.context.field_validation == "Strict":
@@ -109,7 +109,7 @@ async def _merge(
 
 
 def check_kind(configuration: Object, api_version: str, kind: str) -> None:
-    """The configuration must be of the kind and version of the request."""
+    """Check that the configuration has the kind and apiVersion of the request; 400 otherwise."""
     if configuration.get("apiVersion") != api_version or configuration.get("kind") != kind:
         raise status.bad_request(f"invalid object type: {_group_version_kind(configuration)}")
 
@@ -156,20 +156,20 @@ def _decoded(
 
 
 def _owned_here(obj: Object, api_version: str) -> Object:
-    """An object with those of its managedFields alone that are of one version."""
+    """Copy of an object with only those managedFields that are of one apiVersion."""
     held = obj["metadata"].get("managedFields") or []
     kept = [entry for entry in held if entry.get("apiVersion") == api_version]
     return {**obj, "metadata": {**obj["metadata"], "managedFields": kept}}
 
 
 def _unscalable(what: str) -> status.APIError:
-    """The reference has no way to apply the scale of a custom resource: without a conflict it always fails."""
+    """Error of an apply to the scale of a custom resource, which always fails in the reference unless it conflicts."""
     why = f"request to convert CR to an invalid group/version: {managed.SCALE}"
     return status.plain_error(f"{what} to proper version: {why}")
 
 
 async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Response:
-    """Apply to the scale sub-resource: replicas are the one field there is to own."""
+    """Apply to the scale subresource, whose only owned field is spec.replicas."""
     configuration, complaints = await away(call.long, read, call)
     check_kind(configuration, managed.SCALE, "Scale")
     schema = schema_for("autoscaling", "v1", "Scale")

@@ -1,4 +1,4 @@
-"""Request bodies: bytes in one of the serializers to an object of the expected kind, strictly."""
+"""Request bodies: strict decoding of JSON, YAML or protobuf to an object of the expected kind."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 Object = dict[str, Any]
 NO_KIND = "couldn't get version/kind; json parse error"
 GLIMPSE = 30
-"""Bytes of an unrecognized body that its sender is shown."""
+"""Bytes of an unrecognized body that the error message shows."""
 
 
 class Expected:
-    """The kind that a body must be, and how bodies of it are decoded."""
+    """Expected kind of a body, with the schema that decodes it."""
 
     __slots__ = ("accepts", "api_version", "custom", "group", "kind", "schema", "version")
 
@@ -60,7 +60,7 @@ class Expected:
 
 @functools.lru_cache(maxsize=512)
 def expected(resource: Resource) -> Expected:
-    """Bodies of a resource itself."""
+    """Expected kind of the objects of a resource."""
     return Expected(
         resource.group,
         resource.version,
@@ -71,8 +71,8 @@ def expected(resource: Resource) -> Expected:
 
 
 def read(call: Call, wanted: Expected, *, offered: tuple[str, ...] = negotiate.ALL) -> Object:
-    """The body of a create or update: 400 for what cannot be read or is of another kind, warnings or a 400 for
-    unknown and duplicate fields as fieldValidation asks."""
+    """Decode the body of a create or update. 400 for a malformed body or another kind; unknown and duplicate fields
+    are handled as fieldValidation asks."""
     serializer = negotiate.content_type(call.request.headers.get("content-type", ""), offered)
     try:
         decoded = _decode(call, wanted, serializer)
@@ -91,7 +91,8 @@ def read(call: Call, wanted: Expected, *, offered: tuple[str, ...] = negotiate.A
 
 
 def note_empty(call: Call, wanted: Expected, decoded: Decoded, *, new: bool) -> None:
-    """Remember what was sent empty, and let the object have it until it is stored."""
+    """Record the empty lists and maps of the body. The object keeps them until it is stored, because a few rules ask
+    for them."""
     call.sent_empty, call.rewritten = None, decoded.rewritten
     if decoded.dropped is not None:
         call.sent_empty = Empties(wanted.schema, decoded.dropped, new=new)
@@ -103,7 +104,7 @@ def parse_yaml(call: Call) -> Document:
 
 
 def complain(call: Call, wanted: Expected, complaints: list[str]) -> None:
-    """Unknown and duplicate fields: silence, warnings, or a refusal."""
+    """Report unknown and duplicate fields as fieldValidation asks: not at all, as warnings, or as a 400."""
     if not complaints or call.context.field_validation == "Ignore":
         return
     if call.context.field_validation == "Strict":
@@ -115,14 +116,14 @@ def complain(call: Call, wanted: Expected, complaints: list[str]) -> None:
 
 
 def _listed(complaints: list[str]) -> list[str]:
-    """Complaints as a refusal lists them: those about lines of YAML are one error."""
+    """Messages in the order of a strict decoding error. Messages about lines of YAML are joined to one error."""
     lines = [f"\n  {complaint}" for complaint in complaints if complaint.startswith("line ")]
     others = [complaint for complaint in complaints if not complaint.startswith("line ")]
     return [f"yaml: unmarshal errors:{''.join(lines)}", *others] if lines else others
 
 
 class Mistaken(Exception):
-    """A custom object of another kind or version. Its complaints come first."""
+    """Body of a custom object with another kind or version. Field validation is reported before this error."""
 
     def __init__(self, error: status.APIError, complaints: list[str]) -> None:
         super().__init__(str(error))
@@ -131,7 +132,7 @@ class Mistaken(Exception):
 
 
 class Unrecognized(DecodeError):
-    """A body of which not even the kind can be told."""
+    """Body whose kind cannot be determined."""
 
 
 class NoKind(Unrecognized):
@@ -180,7 +181,7 @@ def _unreadable(call: Call, wanted: Expected, error: DecodeError, serializer: st
 
 
 def _glimpse(body: bytes) -> str:
-    """How a body begins, for people: as it is if it may be JSON, else its bytes."""
+    """First bytes of a body for an error message: text if it may be JSON, else hexadecimal."""
     if not body:
         return "<empty>"
     more = " ..." if len(body) > GLIMPSE else ""
@@ -293,7 +294,7 @@ def decode_parsed(
 
 
 def check_identity(value: Object, wanted: Expected) -> None:
-    """Kind and apiVersion of a document: each may be absent; together they must be what is served here."""
+    """Check kind and apiVersion of a document. Either may be absent; a given one must be that of the request."""
     kind, api_version = value.get("kind"), value.get("apiVersion")
     if kind == wanted.kind and api_version == wanted.api_version:
         return
@@ -334,7 +335,7 @@ def _group_version(api_version: str) -> tuple[str, str]:
 
 
 def _mistyped(value: Object, group: str, version: str, kind: str) -> str:
-    """The error of a document that is not of the kind that it names, either."""
+    """Decoding error of a document as the kind that it names itself; empty if there is none."""
     if is_builtin(group, version, kind):
         try:
             decode_value(schema_for(group, version, kind), value)
@@ -344,7 +345,7 @@ def _mistyped(value: Object, group: str, version: str, kind: str) -> str:
 
 
 def _check_type_meta(pairs: Iterable[tuple[str, Any]]) -> None:
-    """Kind and apiVersion are texts, even where another one replaces them."""
+    """Check that kind and apiVersion are strings, also those that a duplicate key replaces."""
     for name, given in pairs:
         if given is not None and not isinstance(given, str) and name in ("kind", "apiVersion"):
             word = json_type(given)
@@ -360,7 +361,7 @@ def _other_version(api_version: str, wanted: Expected) -> status.APIError:
 
 
 def identified(obj: Object, wanted: Expected) -> Object:
-    """The object with its kind and apiVersion, first, and with metadata."""
+    """Object with kind, apiVersion and metadata as its first fields."""
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
     metadata = obj.pop("metadata", None) or {}

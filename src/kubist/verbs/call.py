@@ -1,4 +1,4 @@
-"""One request on its way through a verb: what was asked, of what, by whom, and how to answer."""
+"""Context of a request for a resource on its way through a verb, from the negotiated media type to the response."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ class Call:
     audit_annotations: dict[str, str]
     media: MediaType = PLAIN
     empties: bool = False
-    """Whether the decoded body holds empty lists that are null once its owners are known."""
+    """Whether the decoded body holds empty lists that become null once managedFields are computed."""
     sent_empty: Empties | None = None
-    """What the body had that was empty, if it makes a difference."""
+    """Empty lists and maps of the body that a rule asks for."""
     rewritten: Any = None
-    """The body as it was sent, if the object has something of it in another way."""
+    """Body as the client sent it, if decoding normalized a list in it."""
     long: bool = False
-    """Whether the body or the stored object is so long that work on it leaves the event loop."""
+    """Whether the body or the stored object is long, so that work on it leaves the event loop."""
     _context: Context | None = None
 
     @property
     def context(self) -> Context:
-        """What kinds and admission are told of the request; made when the first of them asks."""
+        """Context for kinds and admission, made on first use."""
         context = self._context
         if context is None:
             context = self._context = self.api.context(self)
@@ -59,12 +59,12 @@ class Call:
 
     @property
     def collection_prefix(self) -> str:
-        """The keys that the request is about: of one namespace or of all."""
+        """Key prefix of the request's collection: one namespace or all of them."""
         resource, namespace = self.resource, self.info.namespace
         return f"{resource.prefix}{namespace}/" if namespace and resource.namespaced else resource.prefix
 
     def negotiate(self, form: str, *, stream: bool = False) -> Representation:
-        """Settle how to answer; `form` is object, list or none (there is no table of it)."""
+        """Negotiate the representation of the response. `form` is object, list or none (without a Table)."""
         headers, query, resource = self.request.headers, self.query, self.resource
         accept = headers.get("accept", "")
         include = query.get("includeObject", "") if query else ""
@@ -92,7 +92,7 @@ class Call:
         return status.conflict(self.resource.group, self.resource.resource, name, why)
 
     async def respond(self, code: int, body: bytes | list[bytes], content_type: str) -> Response:
-        """The answer with its headers, compressed if large and wanted."""
+        """Response with its headers, compressed with gzip if it is large and the client accepts it."""
         headers = [(b"Content-Type", content_type.encode())]
         size = len(body) if isinstance(body, bytes) else sum(map(len, body))
         if size > GZIP_THRESHOLD and accepts_gzip(self.request.headers.get("accept-encoding", "")):
@@ -105,11 +105,12 @@ class Call:
         return Response(code, headers, body)
 
     async def opened(self, entry: Entry) -> dict[str, Any]:
-        """A fresh copy of a stored object, in the version in which the verbs handle it."""
+        """Copy of a stored object in the version that the verbs handle: the request's for custom resources, else the
+        stored one."""
         return (await self.versioned(entry)).object()
 
     async def closed(self, obj: dict[str, Any]) -> dict[str, Any]:
-        """An object in the version that is stored."""
+        """Object converted to the stored version of its CRD."""
         conversion = self.resource.strategy.conversion
         if conversion is None or obj["apiVersion"] == self.resource.storage_version:
             return obj
@@ -117,7 +118,7 @@ class Call:
         return closed
 
     async def versioned(self, entry: Entry) -> Entry:
-        """A stored object as an entry of the request's version."""
+        """Stored entry converted to the request's version of its CRD."""
         conversion = self.resource.strategy.conversion
         if conversion is None or entry.kind.api_version == self.resource.api_version:
             return entry
@@ -125,7 +126,7 @@ class Call:
         return converted
 
     async def entry(self, code: int, entry: Entry, shown: Representation) -> Response:
-        """A stored version as the answer."""
+        """Response with a stored entry."""
         if self.resource.strategy.conversion is not None:
             entry = await self.versioned(entry)
         body = shown.object(entry)
@@ -134,10 +135,10 @@ class Call:
         return await self.respond(code, body, shown.content_type)
 
     async def value(self, code: int, obj: dict[str, Any], shown: Representation) -> Response:
-        """An object that is not stored as the answer."""
+        """Response with an object that is not stored."""
         return await self.respond(code, shown.value(obj), shown.content_type)
 
 
 def accepts_gzip(header: str) -> bool:
-    """Only the bare word counts."""
+    """Whether Accept-Encoding lists `gzip`. An entry with a quality value does not count, as in the reference."""
     return bool(header) and any(part.strip() == "gzip" for part in header.split(","))

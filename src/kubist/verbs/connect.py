@@ -1,4 +1,4 @@
-"""connect: a sub-resource that is not an object but a way to something else, such as log, exec or proxy."""
+"""connect: subresources that lead to something else than an object, such as log, exec or proxy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubist.verbs.call import Call
 
 
 def way_through(call: Call) -> Connect | None:
-    """What the request connects to, if it asks for such a sub-resource."""
+    """Connect subresource of the request, or None."""
     if not call.info.subresource:
         return None
     found = call.resource.strategy.subresources.get(call.info.subresource)
@@ -35,7 +35,7 @@ _FLAGS = ("stdin", "stdout", "stderr", "tty")
 
 
 def _options(call: Call, kind: str) -> dict[str, Any]:
-    """What the query says, as an object of the sub-resource's kind (PodExecOptions, …)."""
+    """Query parameters as an object of the subresource's options kind (PodExecOptions, for example)."""
     options: dict[str, Any] = {"kind": kind, "apiVersion": call.resource.api_version}
     if kind in ("PodExecOptions", "PodAttachOptions"):
         options |= {flag: True for flag in _FLAGS if truthy(call.query.get(flag))}

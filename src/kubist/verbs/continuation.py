@@ -1,4 +1,4 @@
-"""Continue tokens: where a chunked list goes on, and at which version. Opaque to clients, the reference's form."""
+"""Continue tokens: start key and resource version of the next chunk of a list, in the reference's form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VERSION = "meta.k8s.io/v1"
 _ALPHABET = re.compile(r"[A-Za-z0-9_-]*")
 _LINE_BREAKS = {ord("\r"): None, ord("\n"): None}
 ANY = -1
-"""A token with this version goes on in whatever the state is then."""
+"""Version of a token that continues a list in the newest state."""
 
 
 def encode(revision: int, start: str) -> str:

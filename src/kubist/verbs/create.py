@@ -1,4 +1,4 @@
-"""create: a new object, from a POST or from a PUT or apply of an absent one."""
+"""create: POST of an object, of a subresource such as binding, or of a kind that is not stored such as TokenReview."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def create(call: Call) -> Response:
 
 
 def _sent(call: Call) -> Object:
-    """The object of the request's body, complete."""
+    """Object of the body with defaults, namespace and without system fields."""
     obj = body.read(call, body.expected(call.resource))
     call.resource.strategy.default(obj)
     metadata = obj["metadata"]
@@ -51,7 +51,7 @@ def _sent(call: Call) -> Object:
 
 
 async def _post(call: Call, poster: Create) -> Response:
-    """A sub-resource or a kind that is answered rather than stored."""
+    """POST of a subresource, or of a kind whose response is computed and not stored."""
     shown = call.negotiate("none")
     _options(call)
     schema = schema_for(poster.group, poster.version, poster.kind)

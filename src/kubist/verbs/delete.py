@@ -1,4 +1,4 @@
-"""delete: in two phases where anything holds the object (grace, finalizers), at once otherwise."""
+"""delete: graceful while a grace period or a finalizer holds the object, at once otherwise."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def deleted_status(call: Call, obj: Object) -> status.Status:
 async def remove(
     call: Call, entry: Entry, options: DeleteOptions, *, admitted: bool = False
 ) -> tuple[Object, Entry | None]:
-    """Delete what `entry` is a version of. Answers (the object that is gone, None), or (whatever, the version
-    that stays and waits). `admitted`: nobody is asked whether it may go."""
+    """Delete the object of `entry`, in its newest version. Returns (deleted object, None), or (object, entry that
+    waits for its grace period or finalizers). With `admitted`, admission is skipped."""
     registry, resource, context = call.api.registry, call.resource, call.context
     strategy = resource.strategy
     while True:
@@ -120,14 +120,14 @@ def check_preconditions(call: Call, obj: Object, options: DeleteOptions) -> None
 
 
 class Marked(NamedTuple):
-    """What a delete does to an object before anything else: write it as marked, and then wait or not."""
+    """Marking of an object for deletion: whether it is written, and whether the deletion waits then."""
 
     write: bool
     waits: bool
 
 
 def mark(call: Call, obj: Object, options: DeleteOptions) -> Marked:
-    """Set deletionTimestamp, grace and the finalizers of the propagation policy, as far as each is due."""
+    """Set deletionTimestamp, the grace period and the finalizers of the propagation policy."""
     metadata = obj["metadata"]
     grace = _grace(call, obj, options)
     if grace is PENDING:
@@ -140,11 +140,11 @@ def mark(call: Call, obj: Object, options: DeleteOptions) -> Marked:
 
 
 PENDING = -1
-"""A graceful deletion is under way, and the request does not shorten it."""
+"""Result of `_grace`: a graceful deletion is under way, and the request does not shorten it."""
 
 
 def _grace(call: Call, obj: Object, options: DeleteOptions) -> int | None:
-    """Begin or shorten a graceful deletion: the seconds that it now takes. None: there is no grace (left)."""
+    """Begin or shorten a graceful deletion. Returns its grace period in seconds, or None without one."""
     metadata, now = obj["metadata"], parse_time(call.context.now)
     asked = options.grace_period_seconds
     if asked is not None and asked < 0:
@@ -173,7 +173,7 @@ def _grace(call: Call, obj: Object, options: DeleteOptions) -> int | None:
 
 
 def _mark_held(call: Call, metadata: Object) -> None:
-    """Only finalizers hold the object."""
+    """Mark an object that only finalizers hold."""
     now, since = call.context.now, metadata.get("deletionTimestamp")
     if since is None:
         raise_generation(metadata)
@@ -188,7 +188,8 @@ def raise_generation(metadata: Object) -> None:
 
 
 def _set_finalizers(call: Call, metadata: Object, options: DeleteOptions) -> None:
-    """Add or remove the two finalizers by which garbage collection is told what to do with dependents."""
+    """Add or remove the finalizers `orphan` and `foregroundDeletion`, which tell the garbage collector what to do with
+    dependents."""
     before = metadata.get("finalizers") or []
     wanted = [name for name in before if name not in (ORPHAN, FOREGROUND)]
     orphan, foreground = _propagation(call, before, options)
@@ -205,7 +206,7 @@ def _set_finalizers(call: Call, metadata: Object, options: DeleteOptions) -> Non
 
 
 def _propagation(call: Call, before: list[str], options: DeleteOptions) -> tuple[bool, bool]:
-    """Whether dependents are to be orphaned, and whether they are to go first."""
+    """Propagation as two flags: orphan the dependents, delete the dependents first."""
     policy = options.propagation_policy
     if call.resource.strategy.default_propagation == "Unsupported":
         return False, False

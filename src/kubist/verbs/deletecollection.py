@@ -1,7 +1,5 @@
-"""deletecollection: every object of a selection, each as by delete, begun in key order and several at a time.
-
-The first failure is the answer; nothing is begun after it, and what was deleted before it stays deleted.
-"""
+"""deletecollection: deletes every object of a selection, several at a time in key order. The first failure is the
+response: no further deletion begins, and deleted objects stay deleted."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from kubist.verbs.options import DeleteOptions, delete_options, list_options
 from kubist.verbs.selection import Selection
 
 WORKERS = 64
-"""Deletions under way at a time: they share their way to the disk."""
+"""Concurrent deletions, which share transactions of the store."""
 
 
 async def deletecollection(call: Call) -> Response:
@@ -41,7 +39,7 @@ async def deletecollection(call: Call) -> Response:
 
 
 async def remove_all(call: Call, entries: Iterable[Entry], options: DeleteOptions) -> None:
-    """Delete them all, as they are by then; what is already gone is passed over. Raises the first failure."""
+    """Delete the objects in their newest versions and skip those that are already deleted. Raises the first failure."""
     failures: list[BaseException] = []
     rest = iter(entries)
     await asyncio.gather(*(_work(call, rest, options, failures) for _ in range(WORKERS)))

@@ -20,7 +20,7 @@ Object = dict[str, Any]
 
 
 def read(call: Call) -> Object | None:
-    """DeleteOptions sent as a body, of whatever group; None without a body."""
+    """DeleteOptions of the body, in any API group; None without a body."""
     body = call.request.body
     if not body:
         return None
@@ -39,7 +39,7 @@ def read(call: Call) -> Object | None:
 
 
 def _check_kind(api_version: str, kind: str) -> None:
-    """A body of any group may be DeleteOptions, but of no other kind."""
+    """Check that the body is DeleteOptions. Every API group has that kind."""
     if kind in ("", "DeleteOptions"):
         return
     api_version = api_version if api_version not in ("", "/") else "meta.k8s.io/v1"

@@ -15,7 +15,7 @@ from kubist.verbs.selection import Selection, known_fields
 
 
 class Page:
-    """What a list found: entries, the version they are of, where the next chunk starts, how many are left."""
+    """Page of a list: entries, resource version, start key of the next chunk, number of remaining entries."""
 
     __slots__ = ("entries", "next", "remaining", "revision")
 
@@ -61,7 +61,7 @@ async def list_(call: Call) -> Response:
 
 
 async def find(call: Call, options: ListOptions, selection: Selection) -> Page:
-    """The page that the options ask for."""
+    """Page of the list that the options select."""
     collection = call.api.registry.collection(call.resource)
     if not collection.loaded:
         await collection.ready()
@@ -120,7 +120,7 @@ def _today(call: Call, collection: Collection, selection: Selection, limit: int,
 
 
 async def _past(collection: Collection, selection: Selection, limit: int, start: str, revision: int) -> Page:
-    """The state at an earlier version: from the window, else from the store's history."""
+    """Page at an earlier resource version, from the cache's window or the store's history."""
     page = Page(revision)
     try:
         entries = await collection.past(revision)
@@ -137,7 +137,7 @@ async def _past(collection: Collection, selection: Selection, limit: int, start:
 
 
 def _expired(start: str, selection: Selection) -> status.APIError:
-    """410. A chunked list gets a token to go on with, at the price of consistency."""
+    """410 Expired. A chunked list gets a token that continues in the newest state."""
     if not start:
         return status.gone("The resourceVersion for the provided list is too old.")
     error = status.gone(
@@ -163,7 +163,7 @@ def _collect(page: Page, candidates: Any, selection: Selection, limit: int) -> N
 
 
 def _more(page: Page, entries: Any, selection: Selection) -> None:
-    """Whether anything, matching or not, follows the last entry; then the next chunk starts there."""
+    """Set the start key of the next chunk if any entry, matching or not, follows the last one."""
     if selection.key is not None:
         return
     last = page.entries[-1].key

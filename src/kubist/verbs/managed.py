@@ -1,4 +1,4 @@
-"""managedFields for every kind of write: who the manager is, and the ownership that follows."""
+"""managedFields of every write: the name of the field manager, and the fields that it owns."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Object = dict[str, Any]
 Owned = TypeVar("Owned")
 SCALE = "autoscaling/v1"
 LONGEST_PRODUCT = 1024
-"""Characters of a User-Agent that are looked at for the name of a manager, of which 128 bytes are kept."""
+"""Characters of a User-Agent that are read for the manager's name, of which 128 bytes are kept."""
 
 
 def manager(call: Call) -> str:
-    """fieldManager, or the first part of the User-Agent."""
+    """Name of the field manager: fieldManager, or the product of the User-Agent."""
     context = call.context
     return context.field_manager or _product(context.user_agent)
 
@@ -41,7 +41,7 @@ def _product(user_agent: str) -> str:
 
 
 def converter(call: Call) -> ssa.Convert:
-    """How to see an object in the other versions of its kind."""
+    """Function that converts an object to another version of its kind, with that version's schema."""
     resource, resources = call.resource, call.api.resources
     group = resource.group
 
@@ -60,7 +60,7 @@ def converter(call: Call) -> ssa.Convert:
 
 
 class _Unconverted(Exception):
-    """An object is wanted in a version that the webhook has yet to be asked for."""
+    """Signal that ownership needs a conversion that the webhook has not done yet."""
 
     def __init__(self, obj: Object, api_version: str) -> None:
         super().__init__(api_version)
@@ -69,8 +69,8 @@ class _Unconverted(Exception):
 
 
 async def converting(call: Call, own: Callable[[ssa.Convert], Owned]) -> Owned:
-    """What `own` gives with the way to other versions. A webhook's answers are waited for: whenever one is missing
-    it is asked, and `own` begins again."""
+    """Result of `own`, which gets a function to convert objects. If a conversion webhook is needed, `own` stops, the
+    webhook is called, and `own` starts again with the result."""
     convert, conversion = converter(call), call.resource.strategy.conversion
     if conversion is None or conversion.webhook is None:
         return await away(call.long, own, convert)
@@ -96,7 +96,7 @@ async def converting(call: Call, own: Callable[[ssa.Convert], Owned]) -> Owned:
 def tracked(
     call: Call, new: Object, live: Object | None, reset: tuple[str, ...], *, cleared: bool = False
 ) -> Awaitable[None] | None:
-    """`track`, to be waited for where a conversion webhook is to be asked or the object is long."""
+    """Run `track`. Returns an awaitable only if a conversion webhook may be called or the object is long."""
     conversion = call.resource.strategy.conversion
     if conversion is not None and conversion.webhook is not None:
         return _tracked(call, new, live, reset, cleared=cleared)
@@ -109,7 +109,7 @@ def tracked(
 async def _tracked(
     call: Call, new: Object, live: Object | None, reset: tuple[str, ...], *, cleared: bool
 ) -> None:
-    """If the webhook cannot convert, nothing is owned by anybody."""
+    """Run `track` with a conversion webhook. If the webhook fails, managedFields are dropped."""
     sent = new["metadata"].get("managedFields")
 
     def own(convert: ssa.Convert) -> None:
@@ -124,7 +124,7 @@ async def _tracked(
 
 
 def copied(obj: Object) -> Object:
-    """A copy deep enough for a conversion to work on."""
+    """Deep copy of an object, for a conversion."""
     copy: Object = orjson.loads(orjson.dumps(obj))
     return copy
 
@@ -132,8 +132,8 @@ def copied(obj: Object) -> Object:
 def track(
     call: Call, new: Object, live: Object | None, reset: tuple[str, ...], *, cleared: bool = False
 ) -> None:
-    """Keep the managedFields of `new`, made by a create (`live` None), an update or a patch. Both objects are
-    in the request's version."""
+    """Update the managedFields of `new` after a create (`live` is None), update or patch. Both objects are in the
+    request's version."""
     sent_empty = call.sent_empty
     if sent_empty is not None:
         sent_empty.take(new)
@@ -172,7 +172,7 @@ def _track(
 
 
 def track_answer(call: Call, obj: Object, schema: Schema, api_version: str) -> None:
-    """The same for a kind that is answered rather than stored."""
+    """Set the managedFields of a kind whose response is not stored."""
     ssa.update_managed_fields(
         schema,
         None,
@@ -185,7 +185,7 @@ def track_answer(call: Call, obj: Object, schema: Schema, api_version: str) -> N
 
 
 def track_scale(call: Call, new: Object, live: Object) -> None:
-    """The same for the scale of an object, of which `live` has the owners."""
+    """Update the managedFields of a Scale; those of `live` are the stored ones."""
     ssa.update_managed_fields(
         schema_for("autoscaling", "v1", "Scale"),
         live,
@@ -198,12 +198,12 @@ def track_scale(call: Call, new: Object, live: Object) -> None:
 
 
 def of_scale(call: Call, obj: Object, path: Scale) -> list[Object]:
-    """An object's managedFields as far as they are about its replicas, in terms of its Scale."""
+    """managedFields of an object's replicas, translated to fields of its Scale."""
     return scale.to_scale(obj["metadata"].get("managedFields"), _replicas(call, path))
 
 
 def from_scale(call: Call, new: Object, written: Object, path: Scale) -> None:
-    """Carry the owners of a written Scale over to the object whose replicas it set."""
+    """Translate the managedFields of a written Scale back to the scaled object."""
     metadata = new["metadata"]
     owners = scale.to_parent(
         metadata.get("managedFields"),
@@ -218,7 +218,7 @@ def from_scale(call: Call, new: Object, written: Object, path: Scale) -> None:
 
 
 def _replicas(call: Call, path: Scale) -> dict[str, str]:
-    """Where the replicas are, in each version of the kind."""
+    """Path of the replicas in each version of the kind."""
     resource, resources = call.resource, call.api.resources
     found = {}
     for version in resources.versions(resource.group):

@@ -1,5 +1,4 @@
-"""Query options of every verb, read and checked as the reference does: 400 for what cannot be read, 422 for
-what is read but not allowed, all causes at once."""
+"""Query options of every verb: 400 for malformed values, 422 with all causes for values that are not allowed."""
 
 from __future__ import annotations
 
@@ -95,7 +94,7 @@ async def _read(parse: Callable[[str], T], text: str) -> T:
 
 
 async def list_options(query: dict[str, str]) -> ListOptions:
-    """Options of a list or watch. The old `/watch/` paths are checked as lists unless they also say watch=1."""
+    """Options of a list or watch. Deprecated `/watch/` paths are checked as lists unless they set watch=1."""
     timeout = _integer(query, "timeoutSeconds")
     limit = _integer(query, "limit")
     try:
@@ -196,13 +195,14 @@ class DeleteOptions:
 
     @property
     def propagation(self) -> str:
-        """What shall become of dependents, if anything was said about it, in its older form or its newer."""
+        """Propagation policy of the options, from propagationPolicy or the older orphanDependents; empty if neither is
+        set."""
         if self.orphan_dependents is not None:
             return "Orphan" if self.orphan_dependents else "Background"
         return self.propagation_policy
 
     def given(self) -> dict[str, Any]:
-        """What was asked for, as a DeleteOptions has it."""
+        """Options as a DeleteOptions object."""
         given: dict[str, Any] = {
             "dryRun": ["All"] if self.dry_run else None,
             "gracePeriodSeconds": self.grace_period_seconds,

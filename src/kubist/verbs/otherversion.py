@@ -1,4 +1,4 @@
-"""Patches that replace the apiVersion: the result is read in the version that it names."""
+"""Patches that replace the apiVersion: the result is decoded in the version that it names."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ Object = dict[str, Any]
 
 
 def named(call: Call, patched: Object) -> Resource | None:
-    """The resource in the version that a patched built-in object names, if that is not the request's version.
-
-    An older version with the same fields is renamed in the object."""
+    """Resource in the version that a patched built-in object names; None if that is the request's version. An older
+    version with the same fields is renamed in the object."""
     resource = call.resource
     given = patched.get("apiVersion")
     if given == resource.api_version or not isinstance(given, str) or patched.get("kind") != resource.kind:
@@ -32,6 +31,6 @@ def named(call: Call, patched: Object) -> Resource | None:
 
 
 def converted(call: Call, other: Resource, obj: Object) -> Object:
-    """An object of another version in the version of the request."""
+    """Object converted from another version to that of the request."""
     strategy = (other if other.api_version != other.storage_version else call.resource).strategy
     return strategy.convert(obj, call.resource.api_version)

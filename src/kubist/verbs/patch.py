@@ -1,4 +1,4 @@
-"""patch: JSON Patch, merge patch, strategic merge patch and server-side apply, on objects and sub-resources."""
+"""patch: JSON patch, merge patch, strategic merge patch and server-side apply, on objects and subresources."""
 
 from __future__ import annotations
 
@@ -41,24 +41,23 @@ Patch = Callable[[Object], Object]
 
 
 class Change:
-    """The patch of a request as a function of the current object (in the request's version).
-
-    It is read on the first use: a patch of an object that is not there is not looked at."""
+    """Patch of a request as a function of the current object, in the request's version. It is parsed on first use, so
+    a malformed patch of an absent object gets 404."""
 
     def __init__(self, call: Call, kind: str, schema: Schema | None = None) -> None:
         self.call = call
         self.kind = kind
         self.schema = schema or call.resource.schema
         self.complaints: list[str] = []
-        """Complaints of field validation about the patch itself."""
+        """Field validation messages about the patch document."""
         self.repeats = Repeats()
-        """The objects that the last result has of the patch and that name a key more than once."""
+        """Objects of the last result that come from the patch and have a duplicate key."""
         self.unknown: list[str] = []
-        """The fields that the last result has and its version has not."""
+        """Fields of the last result that its version does not have."""
         self.mistaken = False
         """Whether the last result is of another kind or version, which leaves its fields without owners."""
         self.owners: Object = {}
-        """The managedFields that messages show and the current object is without: those of a Scale."""
+        """managedFields that error messages show though the current object lacks them: those of a Scale."""
         self.beyond: DecodeError | None = None
         """The error of a number in the patch that no float can hold."""
         self._document: Any = None
@@ -94,7 +93,7 @@ class Change:
         return PatchedText(self.call.request.body, ordered, is_json_patch=self.kind == JSON_PATCH)
 
     def complain(self, complaints: list[str]) -> None:
-        """Complaints about the patch and its result: silence, warnings, or a refusal."""
+        """Report field validation of the patch and its result: not at all, as warnings, or as a 422."""
         found = self.complaints + complaints + [f'unknown field "{name}"' for name in self.unknown]
         validation = self.call.context.field_validation
         if not found or validation == "Ignore":
@@ -222,7 +221,7 @@ async def _patch_scale(call: Call, path: Scale, kind: str) -> Response:
 
 
 def patch_type(call: Call) -> str:
-    """The type of the patch; 415 for one that the resource does not take."""
+    """Patch type by Content-Type; 415 for a type that the resource does not support."""
     header = call.request.headers.get("content-type", "")
     kind = header.partition(";")[0] if ";" in header[1:] else header
     offered = tuple(t for t in TYPES if not (call.resource.custom and t == STRATEGIC))
@@ -254,7 +253,8 @@ def refused(error: FieldError) -> status.APIError:
 
 
 def decode(change: Change, wanted: body.Expected, patched: Object, stored: Object | None = None) -> Object:
-    """The document that a patch made (of an object as it is stored) as an object of the kind."""
+    """Decode a patched document to an object of the kind. Parts taken over from the `stored` object are not decoded
+    again."""
     call, kind = change.call, change.kind
     asked = (KEEP_EMPTY, WRAP) if kind == STRATEGIC else (KEEP_EMPTY,)
     if wanted.custom is not None:
@@ -283,7 +283,7 @@ def decode(change: Change, wanted: body.Expected, patched: Object, stored: Objec
 
 
 def _reason(change: Change, wanted: body.Expected, error: Exception) -> object:
-    """Why a patched object cannot be decoded, in the words for a body that is not a request's."""
+    """Error text for a patched object that cannot be decoded. It differs from the text for a request body."""
     if isinstance(error, body.OtherKind):
         return error.why
     if isinstance(error, body.NoKind | body.NoVersion):
@@ -296,8 +296,8 @@ def _reason(change: Change, wanted: body.Expected, error: Exception) -> object:
 
 
 def _identified(change: Change, wanted: body.Expected, resource: Resource, patched: Object) -> Object:
-    """The patched custom object with the kind and version of the request. A patch cannot change these: it is
-    refused, but for a status, of which nothing else is looked at."""
+    """Patched custom object with the kind and apiVersion of the request. A patch that changes them is rejected, except
+    for the status subresource, which ignores everything but the status."""
     given, kind = patched.get("apiVersion"), patched.get("kind")
     if (given, kind) == (wanted.api_version, wanted.kind) or not isinstance(given, str | None):
         return patched
@@ -327,12 +327,12 @@ def _identified(change: Change, wanted: body.Expected, resource: Resource, patch
 
 
 def _internal(wanted: body.Expected) -> str:
-    """The version that an object without one is of."""
+    """Internal version of a group, which the reference takes for an object without apiVersion."""
     return f"{wanted.group}/__internal" if wanted.group else "__internal"
 
 
 def _need_version(change: Change, wanted: body.Expected, patched: Object) -> None:
-    """Without a version no field of a built-in kind has a meaning, and so the object has no name."""
+    """Reject a patched built-in object without apiVersion: no field of it is known, not even its name."""
     kind = patched.get("kind")
     if kind in (None, "", wanted.kind):
         change.unknown = sorted(patched.keys() - {"apiVersion", "kind"})
@@ -345,7 +345,7 @@ def _need_version(change: Change, wanted: body.Expected, patched: Object) -> Non
 
 
 def _complete(change: Change, new: Object, resource: Resource) -> None:
-    """Fill in defaults. What cannot be read only shows now where an annotation stands for a field."""
+    """Set defaults. An annotation that stands for a field is parsed here, so it may be malformed."""
     try:
         resource.strategy.default(new)
     except status.APIError as error:

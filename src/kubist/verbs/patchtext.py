@@ -1,5 +1,5 @@
-"""The text of a patched object, which messages quote. It is the object's own text where the patch did not touch it,
-and the text of the patch where its values were put in; objects on the way there are written again, sorted."""
+"""JSON text of a patched object, which error messages quote. Untouched parts keep the text of the object, inserted
+values the text of the patch, and objects on the path to them are written with sorted keys."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ Object = dict[str, Any]
 
 
 class PatchedText:
-    """The result of a JSON patch (a list of operations) or a merge patch, with its numbers as they were spelled.
-
-    `current` is the object before, in the order of its text."""
+    """Result of a JSON patch (a list of operations) or a merge patch, with numbers as the client wrote them. `current`
+    is the object before, with keys in the order of its text."""
 
     def __init__(self, body: bytes, current: Object, *, is_json_patch: bool) -> None:
         document, repeats = json.parse_repeats(body, json.Spelled)
@@ -41,7 +40,7 @@ class PatchedText:
 
 
 def beyond_range(value: Any) -> bool:
-    """Whether a value has a number that no float can hold."""
+    """Whether a value holds a number beyond the range of a float."""
     if isinstance(value, dict):
         return any(map(beyond_range, value.values()))
     if isinstance(value, list):

@@ -1,7 +1,5 @@
-"""Custom objects that are stored in a version that their CRD no longer has: they can be shown in no other version.
-
-The reference's cache never gets ready then, so that whatever reads the cache is to come again later; reads of the
-storage fail."""
+"""Custom objects that are stored in a version that their CRD no longer has. They cannot be converted. The reference's
+cache never becomes ready then: reads of the cache get 429, reads of the store fail."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from kubist.verbs.selection import Selection
 
 
 def check_list(call: Call, collection: Collection, options: ListOptions, selection: Selection) -> None:
-    """Refuse a list that would have to read such an object."""
+    """Reject a list that would have to read such an object."""
     removed = collection.kind.removed_versions()
     if not removed:
         return
@@ -28,7 +26,7 @@ def check_list(call: Call, collection: Collection, options: ListOptions, selecti
 
 
 def check_cache(call: Call, collection: Collection) -> None:
-    """Refuse what reads the cache, such as a watch, while there is such an object in it."""
+    """Reject a read of the cache, such as a watch, while it holds such an object."""
     removed = collection.kind.removed_versions()
     found = _first(collection, collection.kind.prefix, removed) if removed else ""
     if found:

@@ -1,4 +1,4 @@
-"""Which representation serves a media type, made once per resource."""
+"""Representation of a resource for a media type, made once per resource."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ _PLAIN_STATUS = ("CustomResourceDefinition", "APIService", "ResourceClaim")
 
 
 def endpoint(resource: Resource, subresource: str, form: str) -> Endpoint:
-    """What can be asked of an endpoint of a resource; `form` is "list" where there are watches
-    as well, "none" where nothing shows it as a table."""
+    """Media types of an endpoint. `form` is "list" for lists and watches, "none" for responses that have no Table."""
     if resource.custom:
         return _CUSTOM
     if form == "none" or (subresource and not _has_table(resource, subresource)):
@@ -33,7 +32,7 @@ def _has_table(resource: Resource, subresource: str) -> bool:
 
 
 def representation(resource: Resource, media: MediaType, include: str = "") -> Representation:
-    """`include` is what tables are to include of the objects, unchecked."""
+    """Representation for a media type. `include` is the unchecked includeObject of tables."""
     key = (media, include if media.convert_to == "Table" else "")
     found = resource.representations.get(key)
     if found is None:

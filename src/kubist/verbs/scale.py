@@ -1,4 +1,4 @@
-"""The scale sub-resource: an object's replicas seen as an autoscaling/v1 Scale."""
+"""scale subresource: an object's replicas as an autoscaling/v1 Scale."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubist.verbs.lending import Fresh
 Object = dict[str, Any]
 
 UNSET = -(2**31)
-"""What a patch sees of a custom resource without replicas, so that it can only set them."""
+"""Replicas that a patch sees in a custom object without replicas. A result with this value is rejected."""
 
 
 def expected_scale() -> body.Expected:
@@ -23,7 +23,7 @@ def expected_scale() -> body.Expected:
 
 
 def view(obj: Object, path: Scale) -> Object:
-    """An object's scale."""
+    """Scale of an object."""
     metadata = obj["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     scale: Object = {"kind": "Scale", "apiVersion": "autoscaling/v1"}
@@ -85,7 +85,7 @@ async def write(call: Call, path: Scale, transform: Any, shown: Any, uid: str | 
 
 
 def set_replicas(path: Scale, old: Object, replicas: int) -> Object:
-    """A copy of the object with other replicas."""
+    """Copy of an object with other replicas."""
     new = dict(old)
     new["metadata"] = dict(old["metadata"])
     target = new
@@ -98,7 +98,7 @@ def set_replicas(path: Scale, old: Object, replicas: int) -> Object:
 
 
 def check(call: Call, scale: Object, held: str) -> None:
-    """A scale is an object of its own: 422 for what is wrong with it, 409 if it is of another object."""
+    """Validate a Scale: 422 for invalid fields, 409 if its uid is that of another object."""
     metadata, name = scale["metadata"], call.info.name
     errors = objectmeta.validate_create(
         {"name": name, "namespace": call.info.namespace, **metadata},

@@ -1,4 +1,4 @@
-"""Which objects a list, a watch or a deletecollection is about: a part of the key space and two selectors."""
+"""Selection of a list, watch or deletecollection: a key prefix and two selectors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Match = Callable[[Entry], bool]
 
 
 class Selection:
-    """Keys below `prefix` (or the one key `key`) whose labels and fields fit."""
+    """Objects below `prefix` (or the one object `key`) whose labels and fields match."""
 
     def __init__(self, call: Call, options: ListOptions) -> None:
         self.prefix = call.collection_prefix
@@ -39,7 +39,7 @@ class Selection:
             self.matches = self._matches_converted
 
     def _name(self, call: Call) -> str | None:
-        """The one name that is asked for. A name in the path (`/watch/…`) must agree with the selector."""
+        """Single name of the selection. A name in the path (`/watch/…`) must agree with the field selector."""
         chosen = self.fields.exact("metadata.name")
         if call.info.watch_path and call.info.name:
             if not self.fields.empty and chosen != call.info.name:
@@ -49,7 +49,7 @@ class Selection:
 
     @property
     def everything(self) -> bool:
-        """No selector at all (a name counts as one)."""
+        """Whether there is no selector. A name counts as a selector."""
         return self.labels.empty and self.fields.empty and self.key is None
 
     @property
@@ -72,11 +72,12 @@ class Selection:
 
     @property
     def converts(self) -> bool:
-        """Whether labels and fields are those that a webhook gives an object: it must be seen before it matches."""
+        """Whether a conversion webhook may change labels or fields, so that objects are converted before they are
+        matched."""
         return self._conversion is not None
 
     async def see(self, entries: Iterable[Entry | None]) -> None:
-        """Have objects converted, so that they can be matched."""
+        """Convert objects, so that they can be matched."""
         if self._conversion is not None:
             for entry in entries:
                 if entry is not None and self._below(entry):
@@ -88,20 +89,20 @@ class Selection:
 
     @property
     def _equality(self) -> tuple[str, str] | None:
-        """A label and the value that every match has as it is stored."""
+        """Label and value that every matching stored object has; used for the label index."""
         if self._conversion is not None:
             return None
         return next(iter(self.labels.equalities.items()), None)
 
     async def ready(self, collection: Collection) -> None:
-        """Until `candidates` and `matches` are quick."""
+        """Build the indexes that `candidates` and `matches` use."""
         await self.see(list(self.candidates(collection, "")) if self.converts else ())
         if self.key is None and not self.everything:
             equality = self._equality
             await collection.examine(equality[0] if equality is not None else None)
 
     def candidates(self, collection: Collection, start: str) -> Iterator[Entry]:
-        """Entries of today's state that may match, in key order, by the best way to find them."""
+        """Entries of the newest state that may match, in key order, from the best index."""
         if self.key is not None:
             entry = collection.get(self.key)
             return iter(() if entry is None or self.key < start else (entry,))
@@ -125,7 +126,7 @@ def _all_fields(entry: Entry) -> dict[str, str]:
 
 
 def known_fields(call: Call, chosen: FieldSelector) -> FieldSelector:
-    """The selector, once each of its labels is one that the kind knows."""
+    """Field selector in terms of stored fields; 400 for a field that the kind does not support."""
     strategy = call.resource.strategy
     for requirement in chosen.requirements:
         label = requirement[0]

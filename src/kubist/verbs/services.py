@@ -1,4 +1,4 @@
-"""The parts of a server that the verbs use. The application implements them."""
+"""Interface of the application for the verbs."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ class Admission(Protocol):
     """The admission chain (`kubist.admission.chain`)."""
 
     async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
-        """Let mutating plugins change `new` in place, or refuse the request. `old` is None for a creation."""
+        """Let mutating plugins change `new` in place or reject the request. `old` is None for a create."""
         ...
 
     def validate(self, ctx: Context, new: Object | None, old: Object | None) -> Awaitable[None]:
-        """Let validating plugins refuse the request."""
+        """Let validating plugins reject the request."""
         ...
 
     def delete(self, ctx: Context, old: Object) -> Awaitable[None]:
-        """Both phases of a deletion."""
+        """Run both phases for a delete."""
         ...
 
     def connect(self, ctx: Context, options: Object) -> Awaitable[None]:
-        """Both phases of a connection to a sub-resource; `options` are the query parameters as an object."""
+        """Run both phases for a connect; `options` are the query parameters as an object."""
         ...
 
 
 class Services(Protocol):
-    """One server, as its verbs see it."""
+    """Parts of a server that the verbs use."""
 
     config: Config
     registry: Registry
@@ -55,7 +55,7 @@ class Services(Protocol):
 
     @property
     def cluster(self) -> Objects:
-        """All objects, for code inside the server."""
+        """Client for all objects, used by code inside the server."""
         ...
 
     def context(self, call: Call) -> Context:

@@ -1,4 +1,4 @@
-"""update: PUT of a whole object or of a sub-resource."""
+"""update: PUT of an object or of a subresource."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ async def _update_scale(call: Call, path: Scale) -> Response:
 
 
 def _read(call: Call) -> tuple[Object, bool]:
-    """The object of the request's body, and whether it clears managedFields."""
+    """Object of the body, and whether it clears managedFields."""
     obj = _sent(call)
     return obj, clears_managers(call, obj["metadata"])
 
 
 def _sent(call: Call) -> Object:
-    """The object of the request's body, complete and about the object that the URL names."""
+    """Object of the body with defaults. It must have the name and namespace of the URL."""
     obj = body.read(call, body.expected(call.resource))
     call.resource.strategy.default(obj)
     metadata = obj["metadata"]

@@ -1,4 +1,4 @@
-"""Resource versions that clients send: reading them, and waiting for those that are still to come."""
+"""Resource versions of requests: parsing, and waiting for versions that the cache has not reached."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ WAIT_SECONDS = 3.0
 
 
 def parse(call: Call, text: str) -> int:
-    """A version as a number. Nonsense is a 400 in a list, and an unclassified 500 elsewhere."""
+    """Resource version as a number. A malformed one is 400 in a list and an unclassified 500 elsewhere, as in the
+    reference."""
     number = unsigned(text)
     if isinstance(number, int):
         return number
@@ -22,7 +23,7 @@ def parse(call: Call, text: str) -> int:
 
 
 async def reach(call: Call, version: int) -> None:
-    """Wait until the cache has come to a version; 504 if it does not."""
+    """Wait until the cache has reached a version; 504 after WAIT_SECONDS."""
     cache = call.api.registry.cache
     if version <= cache.revision:
         return

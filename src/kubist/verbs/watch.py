@@ -1,7 +1,5 @@
-"""watch: every change of a selection from a version on, in order, none twice.
-
-The stream is written to straight from the cache's dispatch; nothing waits on a watcher.
-"""
+"""watch: every change of a selection since a resource version, in order and once. The cache's dispatch writes to the
+stream directly; nothing waits for a watcher."""
 
 from __future__ import annotations
 
@@ -24,14 +22,14 @@ from kubist.verbs.selection import Selection
 
 BOOKMARK_SECONDS = 60.0
 BUFFER_LIMIT = 8 << 20
-"""Bytes that a watcher may leave unread, beyond what it began with, before it is cut off."""
+"""Buffer limit of a watcher in bytes, beyond its initial state. A watcher above it is disconnected."""
 STATE_BYTES = 256 * 1024
-"""How much of the state that a watch begins with is sent at a time, as the client takes it."""
+"""Bytes of the initial state that are sent at a time, as the client reads them."""
 WAITING_LIMIT = 10_000
-"""Events that may wait for their conversion before the watcher is cut off."""
+"""Events that may wait for their conversion before the watcher is disconnected."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 Waiting = tuple[str, Entry | bytes, Change | None]
-"""An event to come: its type, what it shows, and the change with whose other watchers it is shared."""
+"""Event to send: its type, its entry, and the change whose watchers share the event's bytes."""
 EXPIRED = "The resourceVersion for the provided watch is too old."
 
 
@@ -82,19 +80,19 @@ class Watcher:
         self.past: list[Change] = []
         self.error: status.APIError | None = None
         self._room = 0
-        """How much may be left unread."""
+        """Buffer limit of this watcher in bytes."""
         self._writer: StreamWriter | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._state: Iterator[Entry] | None = None
-        """What is still to be sent of the state that the watch begins with."""
+        """Rest of the initial state."""
         self._backlog: list[bytes] = []
-        """Events that have to wait for that."""
+        """Events that wait for the initial state."""
         self._backlog_size = 0
         self._waiting: deque[Waiting] = deque()
         self._sender: asyncio.Task[None] | None = None
 
     async def position(self) -> None:
-        """Find where to start: the state of now, or the changes since a version."""
+        """Start with the newest state, or with the changes since a resource version."""
         asked = self.options.resource_version
         version = versions.parse(self.call, asked) if asked else 0
         if self.initial or (not version and self.options.send_initial_events is None):
@@ -119,7 +117,7 @@ class Watcher:
                 raise status.unavailable(str(error)) from None
 
     async def _reach(self, version: int) -> None:
-        """Wait for a version that is still to come; if it does not, the stream says so."""
+        """Wait for a version that the cache has not reached; after the timeout the stream gets an error event."""
         try:
             await versions.reach(self.call, version)
         except status.APIError as error:
@@ -157,7 +155,7 @@ class Watcher:
             self._schedule_bookmark(self.seconds)
 
     def _write(self, events: list[bytes]) -> None:
-        """Send events; who has left too much unread by then is cut off. What waits is shared by all who wait."""
+        """Send events; disconnects a watcher over its buffer limit. Watchers share the buffered bytes of an event."""
         writer = self._writer
         assert writer is not None
         for event in events:
@@ -210,7 +208,7 @@ class Watcher:
             self._write_bookmark(self._bookmark(self.after, {INITIAL_EVENTS_END: "true"}))
 
     def _behind_state(self, events: list[bytes]) -> None:
-        """Keep events until the state has been sent; who takes it too slowly for that is cut off."""
+        """Buffer events until the initial state has been sent; disconnects a watcher over its buffer limit."""
         self._backlog += events
         self._backlog_size += sum(map(len, events))
         if self._backlog_size > BUFFER_LIMIT:
@@ -242,7 +240,7 @@ class Watcher:
             self._later([event])
 
     def _event(self, change: Change) -> Waiting | None:
-        """What a change is to those who see the selection."""
+        """Event of a change for this selection: ADDED, MODIFIED or DELETED, as objects enter and leave it."""
         matches, old, new = self.selection.matches, change.old, change.new
         if new is not None and matches(new):
             return ("MODIFIED" if old is not None and matches(old) else "ADDED", new, change)
@@ -256,7 +254,7 @@ class Watcher:
             self._sender = asyncio.ensure_future(self._send_waiting())
 
     async def _send_waiting(self) -> None:
-        """Convert and send, one event after the other. One that cannot be converted ends the watch."""
+        """Convert and send events in order. A failed conversion ends the watch."""
         while self._waiting:
             type_, entry, change = self._waiting.popleft()
             if isinstance(entry, bytes):
@@ -292,14 +290,14 @@ class Watcher:
         return self.shown.event_value("BOOKMARK", obj)
 
     def _write_bookmark(self, bookmark: bytes) -> None:
-        """Never before an event of an earlier version."""
+        """Send a bookmark, after the events of earlier versions that wait for their conversion."""
         if self._converting():
             self._later([("BOOKMARK", bookmark, None)])
         else:
             self._write([bookmark])
 
     def _schedule_bookmark(self, left: float) -> None:
-        """One a minute, and one shortly before the end so that the client can resume from there."""
+        """Send a bookmark every minute, and one shortly before the timeout so that the client can resume there."""
         delay = min(BOOKMARK_SECONDS, left - 2.0)
         if delay > 0:
             later = asyncio.get_running_loop().call_later(delay, self._send_bookmark, left - delay)
