@@ -69,7 +69,7 @@ def not_registered(scheme: str, api_version: str, kind: str) -> str:
 
 
 def unknown_conversion(version: str, kind: str, group: str, wanted: str) -> str:
-    """Error text: the scheme has no conversion from a kind in its version to the internal version of the wanted kind."""
+    """Error text: the scheme cannot convert a kind in its version to the internal version of the wanted kind."""
     if kind in _IN_EVERY_VERSION or kind in _UNVERSIONED:
         version = "v1"
     package = _PACKAGES.get(group) or group.partition(".")[0]
