@@ -93,7 +93,7 @@ def _inactive() -> Iterator[Sample]:
         head = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {}}
         yield Sample(f"/apis/admissionregistration.k8s.io/v1/{plural}", {**head, **body})
     service = {"name": "none", "namespace": NAMESPACE}
-    spec = {"group": "none.example.com", "version": "v1", "service": service, "caBundle": "YQ=="}
+    spec: Object = {"group": "none.example.com", "version": "v1", "service": service, "caBundle": "YQ=="}
     spec |= {"groupPriorityMinimum": 10, "versionPriority": 10}
     head = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {}}
     yield Sample("/apis/apiregistration.k8s.io/v1/apiservices", {**head, "spec": spec})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,7 +22,7 @@ Start = Callable[..., Live]
 
 
 @pytest.fixture
-def start(server_pki: Pki, real_etcd: EtcdServer) -> Iterator[Start]:
+def start(server_pki: Pki, real_etcd: EtcdServer) -> Start:
     """Starts servers on one etcd that no other test uses."""
     prefix = f"/{os.urandom(4).hex()}"
 
