@@ -21,9 +21,9 @@ from kubist.discovery import documents
 from kubist.discovery.metrics import Metrics
 from kubist.discovery.paths import Paths
 from kubist.filters import from_config
-from kubist.filters.attributes import Attributes
 from kubist.filters.authentication import Authentication
 from kubist.filters.authorization import Authorization, AuthorizationFailed, Verdict
+from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.filters.flowcontrol import TOO_MANY, TooManyRequests
 from kubist.filters.handler_chain import Gate, Passage
 from kubist.http.messages import Answer, Request, Response, Stream
@@ -246,7 +246,7 @@ class API:
         told: list[Verdict] | None = None,
     ) -> tuple[bool, str]:
         what = (group, version, resource, subresource, namespace, name, field_selector, label_selector)
-        verdict = await self.authorization.verdict(Attributes(user, verb, path, not path, *what))
+        verdict = await self.authorization.verdict(AuthorizationQuery(user, verb, path, not path, *what))
         if told is not None:
             told.append(verdict)
         return verdict.allowed, verdict.reason

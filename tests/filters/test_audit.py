@@ -12,9 +12,9 @@ import pytest
 import yaml
 from askers import Object, Person
 
-from kubist.filters.attributes import Attributes
 from kubist.filters.audit import AuditLog
 from kubist.filters.auditpolicy import AuditPolicy
+from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.resources.context import User
 from live import Client, Live, Pki
 
@@ -168,7 +168,7 @@ def test_full_audit_log_is_rotated(tmp_path: Path) -> None:
     ],
 )
 def test_first_matching_policy_rule_decides(rule: Object, matches: bool) -> None:
-    asked = Attributes(User("jo", groups=("g",)), "get", "", True, "", "v1", "pods", "log", "n", "x")
+    asked = AuthorizationQuery(User("jo", groups=("g",)), "get", "", True, "", "v1", "pods", "log", "n", "x")
     policy = AuditPolicy({"rules": [{"level": "Request", **rule}]})
     assert policy.verdict(asked).level == (2 if matches else 0)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from askers import Object, ask
 
-from kubist.filters.attributes import Attributes
+from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.filters.flowcontrol import (
     ALL_TURNS,
     TURNS,
@@ -24,8 +24,8 @@ from kubist.resources.context import User
 from live import Client, Live, Pki
 
 
-def asked(user: str = "jo", verb: str = "get", **what: str) -> Attributes:
-    attributes = Attributes(User(user, groups=("g", "system:authenticated")), verb, "", True)
+def asked(user: str = "jo", verb: str = "get", **what: str) -> AuthorizationQuery:
+    attributes = AuthorizationQuery(User(user, groups=("g", "system:authenticated")), verb, "", True)
     attributes.resource = "pods"
     for name, value in what.items():
         setattr(attributes, name, value)
@@ -84,7 +84,7 @@ def test_flow_schema_matches_paths() -> None:
     rule = {"verbs": ["*"], "nonResourceURLs": ["/healthz", "/apis/*"]}
     found = schema(rules=[{"subjects": [everybody], "nonResourceRules": [rule]}])
     for path, matches in (("/healthz", True), ("/healthz/etcd", True), ("/apis/x", True), ("/x", False)):
-        question = Attributes(User("jo"), "get", path)
+        question = AuthorizationQuery(User("jo"), "get", path)
         assert found.matches(question) is matches
 
 

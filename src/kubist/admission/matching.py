@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kubist.admission.attributes import Attributes, Target
+from kubist.admission.admission_request import AdmissionRequest, Target
 from kubist.meta import status
 from kubist.meta.selectors import label_selector
 
@@ -39,7 +39,7 @@ class Criteria:
         self.namespaces = label_selector(spec.get("namespaceSelector") or {})
         self.objects = label_selector(spec.get("objectSelector") or {})
 
-    def match(self, request: Attributes) -> Target | None:
+    def match(self, request: AdmissionRequest) -> Target | None:
         """Target that matches the request, or None. Raises 404 if the match depends on a namespace that does not
         exist."""
         if not self.objects.empty and not self._selects(request):
@@ -57,11 +57,11 @@ class Criteria:
             raise status.not_found("", "namespaces", request.namespace)
         return target
 
-    def _selects(self, request: Attributes) -> bool:
+    def _selects(self, request: AdmissionRequest) -> bool:
         found = (obj for obj in (request.new, request.old) if obj is not None)
         return any(self.objects.matches((obj.get("metadata") or {}).get("labels") or {}) for obj in found)
 
-    def _find(self, rules: list[Object], request: Attributes) -> Target | None:
+    def _find(self, rules: list[Object], request: AdmissionRequest) -> Target | None:
         for rule in rules:
             if _applies(rule, request, request.target):
                 return request.target
@@ -74,7 +74,7 @@ class Criteria:
         return None
 
 
-def _applies(rule: Object, request: Attributes, target: Target) -> bool:
+def _applies(rule: Object, request: AdmissionRequest, target: Target) -> bool:
     resource = target.resource
     if not _among(request.operation, rule.get("operations")):
         return False

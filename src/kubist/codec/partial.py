@@ -9,7 +9,7 @@ import orjson
 
 from kubist.codec import protobuf
 from kubist.codec import protobuf_wire as wire
-from kubist.codec.representation import Chunks, Json, ListMeta, Made, Object, Representation, is_status
+from kubist.codec.representation import Cached, Chunks, Json, ListMeta, Object, Representation, is_status
 from kubist.codec.representation_protobuf import END, Messages, enveloped
 from kubist.meta.status import APIError
 from kubist.schema.catalog import by_name
@@ -23,7 +23,7 @@ OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _NAME = b'"metadata":'
 
 
-class Metadata(Made):
+class Metadata(Cached):
     """Bytes `"metadata":{…}` of stored versions.
 
     If they are a prefix of the stored tail, as nearly always, only their length is cached.
@@ -44,11 +44,11 @@ class Metadata(Made):
         return metadata, len(metadata)
 
     def bytes(self, entry: Entry) -> bytes:
-        found: int | bytes = self.piece(entry)
+        found: int | bytes = self.part(entry)
         return entry.tail[:found] if isinstance(found, int) else found
 
     def all_bytes(self, entries: Sequence[Entry]) -> Chunks:
-        pieces = zip(entries, self.pieces(entries), strict=True)
+        pieces = zip(entries, self.parts(entries), strict=True)
         return [entry.tail[:found] if type(found) is int else found for entry, found in pieces]
 
 

@@ -98,14 +98,14 @@ class Representation:
         return obj if self.stored else self.resource.strategy.convert(obj, self.resource.api_version)
 
 
-class Made(Representation):
+class Cached(Representation):
     """Representation with one cached piece per stored version."""
 
     def make(self, entry: Entry) -> tuple[Any, int]:
         """Piece of a version, and its size in bytes."""
         raise AssertionError("subclasses implement make()")
 
-    def piece(self, entry: Entry) -> Any:
+    def part(self, entry: Entry) -> Any:
         reps = entry.reps
         if reps is None:
             reps = entry.reps = {}
@@ -118,16 +118,16 @@ class Made(Representation):
     def lacks(self, entry: Entry) -> bool:
         return entry.reps is None or self.key not in entry.reps
 
-    def pieces(self, entries: Sequence[Entry]) -> list[Any]:
+    def parts(self, entries: Sequence[Entry]) -> list[Any]:
         """Pieces of many versions. Most are cached."""
-        key, piece = self.key, self.piece
+        key, piece = self.key, self.part
         return [
             piece(entry) if (reps := entry.reps) is None or (found := reps.get(key)) is None else found
             for entry in entries
         ]
 
     async def prepare(self, entries: Iterable[Entry]) -> None:
-        await in_turns(self.piece, [entry for entry in entries if self.lacks(entry)])
+        await in_turns(self.part, [entry for entry in entries if self.lacks(entry)])
 
 
 async def in_turns(make: Callable[[Entry], object], entries: Sequence[Entry]) -> None:
@@ -140,7 +140,7 @@ async def in_turns(make: Callable[[Entry], object], entries: Sequence[Entry]) ->
             begun = perf_counter()
 
 
-class Json(Made):
+class Json(Cached):
     """Plain JSON: constants around the stored bytes."""
 
     itemized = True
@@ -169,7 +169,7 @@ class Json(Made):
         """Bytes of the object from `"metadata":` on."""
         if self.stored:
             return entry.tail
-        found: bytes = self.piece(entry)
+        found: bytes = self.part(entry)
         return found
 
     async def prepare(self, entries: Iterable[Entry]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubist.codec import protobuf
 from kubist.codec import protobuf_wire as wire
-from kubist.codec.representation import Chunks, ListMeta, Made, Object
+from kubist.codec.representation import Cached, Chunks, ListMeta, Object
 from kubist.schema.catalog import by_name, schema_for
 from kubist.storage.cache import Entry
 
@@ -25,7 +25,7 @@ def envelope_head(api_version: str, kind: str) -> bytes:
     return protobuf.MAGIC + wire.delimited(b"\x0a", meta)
 
 
-class Messages(Made):
+class Messages(Cached):
     """Protobuf messages. The cached piece is field 2 with the message, as both a list and an envelope contain it."""
 
     content_type = MEDIA_TYPE
@@ -45,11 +45,11 @@ class Messages(Made):
         return piece, len(piece)
 
     def object(self, entry: Entry) -> bytes:
-        return b"".join((self._head, self.piece(entry), END))
+        return b"".join((self._head, self.part(entry), END))
 
     def list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
         listed = wire.delimited(b"\x0a", protobuf.encode(by_name(LIST_META), meta))
-        items = self.pieces(entries)
+        items = self.parts(entries)
         size = wire.varint(len(listed) + sum(map(len, items)))
         return [b"".join((self._list_head, b"\x12", size, listed)), *items, END]
 

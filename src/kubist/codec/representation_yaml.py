@@ -13,12 +13,12 @@ from typing import Any
 import orjson
 
 from kubist.codec import negotiate
-from kubist.codec.representation import TURN, Chunks, ListMeta, Made, Object, Representation, indented
+from kubist.codec.representation import TURN, Cached, Chunks, ListMeta, Object, Representation, indented
 from kubist.codec.yaml_emit import dumps
 from kubist.storage.cache import Entry
 
 
-class Rewritten(Made):
+class Rewritten(Cached):
     """Base class: subclasses write a value, an item of a list, and a list around items."""
 
     def __init__(self, inner: Representation) -> None:
@@ -51,7 +51,7 @@ class Rewritten(Made):
     def list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:
         if not (self.inner.itemized and entries):
             return [self.write(orjson.loads(b"".join(self.inner.list(entries, meta))))]
-        return self._list(meta, [self.piece(entry) for entry in entries])
+        return self._list(meta, [self.part(entry) for entry in entries])
 
     def _list(self, meta: ListMeta, items: Chunks) -> Chunks:
         around = orjson.loads(b"".join(self.inner.list((), meta)))
@@ -65,7 +65,7 @@ class Rewritten(Made):
         items = []
         begun = perf_counter()
         for entry in entries:
-            items.append(self.piece(entry))
+            items.append(self.part(entry))
             if perf_counter() - begun > TURN:
                 await asyncio.sleep(0)
                 begun = perf_counter()
@@ -102,5 +102,5 @@ class Indented(Rewritten):
         before = self.write(around).removesuffix(b"\n}") + b',\n  "items": [\n'
         return [before, b",\n".join(items), b"\n  ]\n}"]
 
-    def piece(self, entry: Entry) -> bytes:
+    def part(self, entry: Entry) -> bytes:
         return self.make(entry)[0]

@@ -77,7 +77,7 @@ class Conversion:
             entry.reps[key] = found
         return found
 
-    async def closed(self, obj: Object, storage_version: str) -> Object:
+    async def to_stored_version(self, obj: Object, storage_version: str) -> Object:
         """A converted copy of `obj`, ready to be stored. `obj` is not changed."""
         return await self.converted(orjson.loads(orjson.dumps(obj)), storage_version)
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kubist.filters.attributes import Attributes
+from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.resources.context import Rules, User
 
 READING = ("get", "list", "watch")
@@ -28,7 +28,7 @@ class ABAC:
             except (ValueError, AttributeError) as error:
                 raise ValueError(f"error reading policy file {path}, line {number}: {error}") from None
 
-    async def decide(self, attributes: Attributes) -> tuple[bool | None, str]:
+    async def decide(self, attributes: AuthorizationQuery) -> tuple[bool | None, str]:
         reading = attributes.verb in READING
         for policy in self._policies:
             if _is_for(policy, attributes.user) and (reading or not policy.get("readonly")):

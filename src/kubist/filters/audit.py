@@ -13,9 +13,9 @@ from typing import Any
 import orjson
 
 from kubist.codec import protobuf, yaml
-from kubist.filters.attributes import Attributes
 from kubist.filters.auditfile import AuditFile
 from kubist.filters.auditpolicy import LEVELS, AuditPolicy, Verdict
+from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.http.messages import Answer, Request, Response
 from kubist.jsontext.errors import DecodeError
 from kubist.meta.times import format_micro_time
@@ -97,7 +97,7 @@ class Audit:
         self._policy = policy
         self.log = log
 
-    def begin(self, request: Request, asked: Attributes, audit_id: str) -> Trail | None:
+    def begin(self, request: Request, asked: AuthorizationQuery, audit_id: str) -> Trail | None:
         verdict = self._policy.verdict(asked)
         return Trail(self.log, verdict, request, asked, audit_id) if verdict.level else None
 
@@ -112,7 +112,7 @@ class Trail:
     """Audit event of one request, written at each stage."""
 
     def __init__(
-        self, log: AuditLog, verdict: Verdict, request: Request, asked: Attributes, audit_id: str
+        self, log: AuditLog, verdict: Verdict, request: Request, asked: AuthorizationQuery, audit_id: str
     ) -> None:
         self._log = log
         self._verdict = verdict
@@ -236,7 +236,7 @@ def _sources(request: Request) -> list[str]:
     return hops if hops and hops[-1] == peer else [*hops, peer]
 
 
-def _object_ref(asked: Attributes) -> Object:
+def _object_ref(asked: AuthorizationQuery) -> Object:
     pairs = {
         "resource": asked.resource,
         "namespace": asked.namespace,

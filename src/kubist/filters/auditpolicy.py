@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from kubist.filters.attributes import Attributes
+from kubist.filters.authorization_query import AuthorizationQuery
 
 LEVELS = ("None", "Metadata", "Request", "RequestResponse")
 STAGES = frozenset(("RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"))
@@ -55,14 +55,14 @@ class AuditPolicy:
             raise ValueError(f"{path} has no rules")
         return cls(policy)
 
-    def verdict(self, asked: Attributes) -> Verdict:
+    def verdict(self, asked: AuthorizationQuery) -> Verdict:
         for rule, verdict in self._rules:
             if _matches(rule, asked):
                 return verdict
         return self._default
 
 
-def _matches(rule: Object, asked: Attributes) -> bool:
+def _matches(rule: Object, asked: AuthorizationQuery) -> bool:
     if rule.get("users") and asked.user.name not in rule["users"]:
         return False
     if rule.get("userGroups") and not set(rule["userGroups"]).intersection(asked.user.groups):
@@ -79,7 +79,7 @@ def _matches(rule: Object, asked: Attributes) -> bool:
     return True
 
 
-def _matches_resource(rule: Object, asked: Attributes) -> bool:
+def _matches_resource(rule: Object, asked: AuthorizationQuery) -> bool:
     if rule.get("namespaces") and asked.namespace not in rule["namespaces"]:
         return False
     if not rule.get("resources"):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from kubist.filters.attributes import aggregate
+from kubist.filters.authorization_query import aggregate
 from kubist.filters.clientca import ClientCA, Rejected, Verified
 from kubist.http.messages import Request
 from kubist.meta import status

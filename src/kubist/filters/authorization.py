@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from kubist.filters.attributes import Attributes, aggregate
+from kubist.filters.authorization_query import AuthorizationQuery, aggregate
 from kubist.filters.rbac import RBAC
 from kubist.resources.context import Rules, User
 
@@ -49,7 +49,7 @@ class AuthorizationFailed(Exception):
 class Authorizer(Protocol):
     """Allows (True), denies (False) or has no opinion (None), with a reason. Raises `Undecided` if it fails."""
 
-    async def decide(self, attributes: Attributes) -> tuple[bool | None, str]: ...
+    async def decide(self, attributes: AuthorizationQuery) -> tuple[bool | None, str]: ...
 
     def rules(self, user: User, namespace: str) -> Rules:
         """Rules of a user in a namespace, for SelfSubjectRulesReview. May be incomplete."""
@@ -71,11 +71,11 @@ class Authorization:
         self.rbac = rbac
         """RBAC rules, also in other modes: they limit the permissions that a user may grant (escalation check)."""
 
-    async def authorize(self, attributes: Attributes) -> tuple[bool, str]:
+    async def authorize(self, attributes: AuthorizationQuery) -> tuple[bool, str]:
         verdict = await self.verdict(attributes)
         return verdict.allowed, verdict.reason
 
-    async def verdict(self, attributes: Attributes) -> Verdict:
+    async def verdict(self, attributes: AuthorizationQuery) -> Verdict:
         if MASTERS in attributes.user.groups:
             return ALLOWED
         reasons = []
@@ -105,7 +105,7 @@ class Authorization:
 
 
 class AlwaysAllow:
-    async def decide(self, attributes: Attributes) -> tuple[bool | None, str]:
+    async def decide(self, attributes: AuthorizationQuery) -> tuple[bool | None, str]:
         return True, ""
 
     def rules(self, user: User, namespace: str) -> Rules:
@@ -113,7 +113,7 @@ class AlwaysAllow:
 
 
 class AlwaysDeny:
-    async def decide(self, attributes: Attributes) -> tuple[bool | None, str]:
+    async def decide(self, attributes: AuthorizationQuery) -> tuple[bool | None, str]:
         return None, "Everything is forbidden."
 
     def rules(self, user: User, namespace: str) -> Rules:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.filters.attributes import quoted_list
 from kubist.filters.authorization import EVERYTHING, MASTERS
+from kubist.filters.authorization_query import quoted_list
 from kubist.meta import status
 from kubist.meta.fields import quoted
 from kubist.offload import elsewhere

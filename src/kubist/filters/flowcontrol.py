@@ -13,8 +13,8 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kubist.filters.attributes import Attributes
 from kubist.filters.authorization import MASTERS
+from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.filters.flowschemas import FlowSchema, FlowSchemas
 from kubist.http.messages import Headers, Response
 
@@ -43,7 +43,7 @@ class TooManyRequests(Exception):
     """All seats are taken and the queue is full, or the wait in the queue timed out."""
 
 
-def long_running(asked: Attributes) -> bool:
+def long_running(asked: AuthorizationQuery) -> bool:
     return asked.is_resource and (asked.verb in ("watch", "proxy") or asked.subresource in LONG_RUNNING)
 
 
@@ -173,14 +173,14 @@ class FlowControl:
         """Requests started in this turn of the event loop: `_begun` by user, `_turns` in total."""
         self._later: dict[str, deque[asyncio.Future[None]]] = {}
 
-    def seat(self, asked: Attributes) -> Seat | None:
+    def seat(self, asked: AuthorizationQuery) -> Seat | None:
         """Seat for a request, which may have to wait; None if the request is not limited. Raises TooManyRequests."""
         schema = self._schemas.classify(asked)
         if schema is None or long_running(asked):
             return None
         level = self._levels[schema.level]
         if level.exempt:
-            return self._stool(schema, level)
+            return self._exempt_seat(schema, level)
         seat = Seat(self, level, self._told(schema, level))
         if level.queued == 0 and self._room(level):
             level.executing += 1
@@ -192,7 +192,7 @@ class FlowControl:
         seat.turn = self._turn(asked.user.name)
         return seat
 
-    def _stool(self, schema: FlowSchema, level: Level) -> Seat:
+    def _exempt_seat(self, schema: FlowSchema, level: Level) -> Seat:
         """Shared seat of all exempt requests of a FlowSchema."""
         key = (schema.uid, level.uid)
         found = self._stools.get(key)
@@ -210,7 +210,7 @@ class FlowControl:
             ]
         return found
 
-    def _enqueue(self, seat: Seat, schema: FlowSchema, asked: Attributes) -> None:
+    def _enqueue(self, seat: Seat, schema: FlowSchema, asked: AuthorizationQuery) -> None:
         level = seat.level
         queue = level.deal(f"{schema.name}\0{schema.flow(asked)}")
         if len(queue.waiting) >= level.queue_length:
@@ -320,7 +320,7 @@ class InFlight:
         self._limits = (reading, writing)
         self.count = [0, 0]
 
-    def seat(self, asked: Attributes) -> Counted | None:
+    def seat(self, asked: AuthorizationQuery) -> Counted | None:
         if long_running(asked):
             return None
         kind = asked.verb not in ("get", "list", "watch", "head", "options")

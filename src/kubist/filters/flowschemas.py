@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kubist.caching import BoundedCache
-from kubist.filters.attributes import Attributes
+from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.resources.context import User
 from kubist.storage.cache import Change, Collection
 
@@ -33,7 +33,7 @@ class FlowSchema:
         self.distinguisher: str = (spec.get("distinguisherMethod") or {}).get("type", "")
         self._rules = spec.get("rules") or []
 
-    def matches(self, asked: Attributes) -> bool:
+    def matches(self, asked: AuthorizationQuery) -> bool:
         return any(
             any(_is_subject(subject, asked.user) for subject in rule.get("subjects") or ())
             and (
@@ -44,7 +44,7 @@ class FlowSchema:
             for rule in self._rules
         )
 
-    def flow(self, asked: Attributes) -> str:
+    def flow(self, asked: AuthorizationQuery) -> str:
         """Flow distinguisher of a request. Requests with the same value are one flow for fair queuing."""
         if self.distinguisher == "ByUser":
             return asked.user.name
@@ -66,7 +66,7 @@ def _is_subject(subject: Object, user: User) -> bool:
     return False
 
 
-def _is_resource(rule: Object, asked: Attributes) -> bool:
+def _is_resource(rule: Object, asked: AuthorizationQuery) -> bool:
     resource = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
     return (
         _has(rule.get("verbs"), asked.verb)
@@ -80,7 +80,7 @@ def _is_resource(rule: Object, asked: Attributes) -> bool:
     )
 
 
-def _is_path(rule: Object, asked: Attributes) -> bool:
+def _is_path(rule: Object, asked: AuthorizationQuery) -> bool:
     path = asked.path
     return _has(rule.get("verbs"), asked.verb) and any(
         url in ("*", path) or path.startswith(url.removesuffix("*").rstrip("/") + "/")
@@ -102,7 +102,7 @@ class FlowSchemas:
         self._schemas: list[FlowSchema] = []
         self._known: BoundedCache[tuple[Any, ...], FlowSchema] = BoundedCache(entries=4096, key_length=2048)
 
-    def classify(self, asked: Attributes) -> FlowSchema | None:
+    def classify(self, asked: AuthorizationQuery) -> FlowSchema | None:
         """The first matching FlowSchema; None only while the server has no FlowSchemas."""
         for collection, entries in self._seen:
             if collection.entries is not entries:

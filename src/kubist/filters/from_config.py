@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kubist.filters.attributes import quoted_list
 from kubist.filters.audit import Audit, AuditLog
 from kubist.filters.auditpolicy import AuditPolicy
 from kubist.filters.authentication import (
@@ -16,6 +15,7 @@ from kubist.filters.authentication import (
     TokenFile,
 )
 from kubist.filters.authorization import AlwaysAllow, AlwaysDeny, Authorization, Authorizer
+from kubist.filters.authorization_query import quoted_list
 from kubist.filters.clientca import ClientCA
 from kubist.filters.flowcontrol import FlowControl, InFlight
 from kubist.filters.openid import KEYS, openid_paths

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from kubist.filters.attributes import Attributes, attributes
 from kubist.filters.audit import Audit, Trail
 from kubist.filters.authentication import ANONYMOUS, UNAUTHENTICATED, Authentication
 from kubist.filters.authorization import Authorization, AuthorizationFailed
+from kubist.filters.authorization_query import AuthorizationQuery, attributes
 from kubist.filters.flowcontrol import Counted, Seat
 from kubist.filters.impersonation import Impersonation, wanted_user
 from kubist.http.messages import Answer, Headers, Request, Stream
@@ -24,7 +24,7 @@ AUDIT_ID_LIMIT = 1024
 class Limits(Protocol):
     """Flow control: `kubist.filters.flowcontrol`."""
 
-    def seat(self, asked: Attributes) -> Seat | Counted | None: ...
+    def seat(self, asked: AuthorizationQuery) -> Seat | Counted | None: ...
 
 
 class Passage:
@@ -129,6 +129,6 @@ class Gate:
             raise asked.forbidden(verdict.reason)
         return asked.user
 
-    def _begin_trail(self, request: Request, asked: Attributes, passage: Passage) -> None:
+    def _begin_trail(self, request: Request, asked: AuthorizationQuery, passage: Passage) -> None:
         assert self.audit is not None
         passage.trail = self.audit.begin(request, asked, passage.identify())

@@ -11,9 +11,9 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 from kubist.caching import BoundedCache
-from kubist.filters.attributes import Attributes
 from kubist.filters.authentication import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED
 from kubist.filters.authorization import MASTERS
+from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.filters.usernames import account_groups, node_name, split_username
 from kubist.http.messages import Request
 from kubist.meta import names, status
@@ -28,7 +28,7 @@ MANY = 4
 _PREFIX = "impersonate-"
 _EXTRA = "impersonate-extra-"
 
-Authorize = Callable[[Attributes], Awaitable[tuple[bool, str]]]
+Authorize = Callable[[AuthorizationQuery], Awaitable[tuple[bool, str]]]
 
 
 def wanted_user(request: Request) -> User | None:
@@ -70,7 +70,7 @@ class Mode:
     def __init__(self, authorize: Authorize) -> None:
         self._authorize = authorize
 
-    async def user(self, wanted: User, attributes: Attributes) -> User | None:
+    async def user(self, wanted: User, attributes: AuthorizationQuery) -> User | None:
         """The impersonated user; None if the mode does not apply; APIError if it is not allowed."""
         return await self._permitted(wanted, attributes.user)
 
@@ -108,15 +108,17 @@ class Mode:
 
     def _question(
         self, who: User, group: str, resource: str, name: str, namespace: str = "", subresource: str = ""
-    ) -> Attributes:
-        return Attributes(who, self.constraint, "", True, group, "v1", resource, subresource, namespace, name)
+    ) -> AuthorizationQuery:
+        return AuthorizationQuery(
+            who, self.constraint, "", True, group, "v1", resource, subresource, namespace, name
+        )
 
     async def _check(
         self, who: User, group: str, resource: str, name: str, namespace: str = "", subresource: str = ""
     ) -> None:
         await self._ask(self._question(who, group, resource, name, namespace, subresource))
 
-    async def _ask(self, attributes: Attributes) -> None:
+    async def _ask(self, attributes: AuthorizationQuery) -> None:
         allowed, reason = await self._authorize(attributes)
         if not allowed:
             raise attributes.forbidden(reason)
@@ -135,7 +137,7 @@ class ConstrainedMode(Mode):
     def applies(self, wanted: User, requester: User) -> bool:
         raise AssertionError("subclasses must define applies()")
 
-    async def user(self, wanted: User, attributes: Attributes) -> User | None:
+    async def user(self, wanted: User, attributes: AuthorizationQuery) -> User | None:
         if not self.applies(wanted, attributes.user):
             return None
         await self._ask(replace(attributes, verb=f"impersonate-on:{self.name}:{attributes.verb}"))
@@ -210,7 +212,7 @@ class AssociatedNode(ArbitraryNode):
     def _asked(self, node: str) -> str:
         return "*"
 
-    async def user(self, wanted: User, attributes: Attributes) -> User | None:
+    async def user(self, wanted: User, attributes: AuthorizationQuery) -> User | None:
         if not self.applies(wanted, attributes.user):
             return None
         keys = tuple(sorted(key for key, _ in attributes.user.extra))
@@ -228,7 +230,7 @@ class Impersonation:
         self._modes = [mode(authorize) for mode in modes]
         self._last: BoundedCache[str, Mode] = BoundedCache(entries=10_000, key_length=256)
 
-    async def impersonate(self, wanted: User, attributes: Attributes) -> tuple[User, str]:
+    async def impersonate(self, wanted: User, attributes: AuthorizationQuery) -> tuple[User, str]:
         """The impersonated user and the constraint of the mode (empty for the legacy mode). Raises the first
         mode's 403."""
         refusal: status.APIError | None = None

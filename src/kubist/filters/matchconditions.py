@@ -18,7 +18,7 @@ from kubist.cel import (
     map_of,
     object_type,
 )
-from kubist.filters.attributes import Attributes, aggregate, selectors_asked
+from kubist.filters.authorization_query import AuthorizationQuery, aggregate, selectors_asked
 from kubist.offload import Lengthy, elsewhere
 
 _TEXTS = list_of(STRING)
@@ -65,7 +65,7 @@ class MatchConditions:
     def __init__(self, programs: Sequence[Program]) -> None:
         self._programs = programs
 
-    async def hold(self, asked: Attributes) -> bool:
+    async def hold(self, asked: AuthorizationQuery) -> bool:
         """Whether all conditions are true. A false condition decides at once. Otherwise an evaluation error
         raises MatchFailed."""
         if not self._programs:
@@ -90,7 +90,7 @@ class MatchConditions:
         return True
 
 
-def _request(asked: Attributes) -> dict[str, Any]:
+def _request(asked: AuthorizationQuery) -> dict[str, Any]:
     """Spec of a SubjectAccessReview (v1) with all string fields, including empty ones."""
     user = asked.user
     spec: dict[str, Any] = {

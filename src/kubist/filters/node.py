@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kubist.bootstrap.builtin import fixed_objects
-from kubist.filters.attributes import Attributes
+from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.filters.node_references import Needs
 from kubist.filters.rbac import Rule
 from kubist.meta.fields import quoted
@@ -34,7 +34,7 @@ class Nodes:
             if (obj["kind"], obj["metadata"]["name"]) == ("ClusterRole", "system:node")
         )
         self._rules = [Rule(rule) for rule in role["rules"]]
-        self._special: dict[tuple[str, str], Callable[[str, Attributes], Opinion]] = {
+        self._special: dict[tuple[str, str], Callable[[str, AuthorizationQuery], Opinion]] = {
             ("", "secrets"): self._read_needed,
             ("", "configmaps"): self._read_needed,
             ("", "persistentvolumeclaims"): self._claim,
@@ -50,7 +50,7 @@ class Nodes:
             ("certificates.k8s.io", "podcertificaterequests"): self._certificate_request,
         }
 
-    async def decide(self, attributes: Attributes) -> Opinion:
+    async def decide(self, attributes: AuthorizationQuery) -> Opinion:
         user = attributes.user
         if GROUP not in user.groups or not user.name.startswith(PREFIX):
             return None, ""
@@ -75,14 +75,14 @@ class Nodes:
             return Rules([], [], True, "node authorizer does not support user rule resolution")
         return Rules([], [])
 
-    def _needed(self, node: str, asked: Attributes) -> Opinion:
+    def _needed(self, node: str, asked: AuthorizationQuery) -> Opinion:
         if not asked.name:
             return None, "No Object name found"
         if self._needs.by(node, asked.resource, asked.namespace, asked.name):
             return True, ""
         return None, f"no relationship found between node '{node}' and this object"
 
-    def _read_needed(self, node: str, asked: Attributes) -> Opinion:
+    def _read_needed(self, node: str, asked: AuthorizationQuery) -> Opinion:
         if asked.verb not in ("get", "list", "watch"):
             return None, "can only read resources of this type"
         if asked.subresource:
@@ -91,21 +91,21 @@ class Nodes:
             return None, "can only read namespaced object of this type"
         return self._needed(node, asked)
 
-    def _get_needed(self, node: str, asked: Attributes) -> Opinion:
+    def _get_needed(self, node: str, asked: AuthorizationQuery) -> Opinion:
         if asked.verb != "get":
             return None, "can only get individual resources of this type"
         if asked.subresource:
             return None, "cannot get subresource"
         return self._needed(node, asked)
 
-    def _claim(self, node: str, asked: Attributes) -> Opinion:
+    def _claim(self, node: str, asked: AuthorizationQuery) -> Opinion:
         if asked.subresource != "status":
             return self._get_needed(node, asked)
         if asked.verb not in ("update", "patch"):
             return None, "can only get/update/patch this type"
         return self._needed(node, asked)
 
-    def _service_account(self, node: str, asked: Attributes) -> Opinion:
+    def _service_account(self, node: str, asked: AuthorizationQuery) -> Opinion:
         if asked.verb == "get" and not asked.subresource:
             return self._read_needed(node, asked)
         if asked.verb != "create" or not asked.name:
@@ -114,7 +114,7 @@ class Nodes:
             return None, "can only create token subresource of serviceaccount"
         return self._needed(node, asked)
 
-    def _lease(self, node: str, asked: Attributes) -> Opinion:
+    def _lease(self, node: str, asked: AuthorizationQuery) -> Opinion:
         if asked.verb not in ("get", "create", "update", "patch", "delete"):
             return None, "can only get, create, update, patch, or delete a node lease"
         if asked.namespace != NODE_LEASES:
@@ -123,7 +123,7 @@ class Nodes:
             return None, "can only access node lease with the same name as the requesting node"
         return True, ""
 
-    def _csi_node(self, node: str, asked: Attributes) -> Opinion:
+    def _csi_node(self, node: str, asked: AuthorizationQuery) -> Opinion:
         if asked.verb not in ("get", "create", "update", "patch", "delete"):
             return None, "can only get, create, update, patch, or delete a CSINode"
         if asked.subresource:
@@ -132,7 +132,7 @@ class Nodes:
             return None, "can only access CSINode with the same name as the requesting node"
         return True, ""
 
-    def _resource_slice(self, node: str, asked: Attributes) -> Opinion:
+    def _resource_slice(self, node: str, asked: AuthorizationQuery) -> Opinion:
         if asked.subresource:
             return None, "cannot authorize ResourceSlice subresources"
         match asked.verb:
@@ -150,7 +150,7 @@ class Nodes:
         verbs = "get, watch, list, create, update, patch, delete, deletecollection"
         return None, f"only the following verbs are allowed for a ResourceSlice: {verbs}"
 
-    def _certificate_request(self, node: str, asked: Attributes) -> Opinion:
+    def _certificate_request(self, node: str, asked: AuthorizationQuery) -> Opinion:
         if asked.subresource:
             return None, "nodes may not access the status subresource of PodCertificateRequests"
         match asked.verb:
@@ -164,7 +164,7 @@ class Nodes:
                 return None, "can only list/watch podcertificaterequests with nodeName field selector"
         return None, f"nodes may not {asked.verb} podcertificaterequests"
 
-    def _node(self, node: str, asked: Attributes) -> Opinion:
+    def _node(self, node: str, asked: AuthorizationQuery) -> Opinion:
         if asked.subresource == "status":
             return (True, "") if asked.verb in ("update", "patch") else (None, "")
         if asked.subresource:
@@ -178,7 +178,7 @@ class Nodes:
             return None, f"node '{node}' cannot read {what}, only its own Node object"
         return None, ""
 
-    def _pod(self, node: str, asked: Attributes) -> Opinion:
+    def _pod(self, node: str, asked: AuthorizationQuery) -> Opinion:
         match asked.subresource, asked.verb:
             case "", "get":
                 return self._needed(node, asked)
@@ -195,6 +195,6 @@ class Nodes:
         return None, ""
 
 
-def _selects(asked: Attributes, field: str, value: str) -> bool:
+def _selects(asked: AuthorizationQuery, field: str, value: str) -> bool:
     terms = (term.replace("==", "=") for term in asked.field_selector.split(","))
     return f"{field}={value}" in terms

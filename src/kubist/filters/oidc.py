@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kubist.filters.attributes import quoted_list
 from kubist.filters.authentication import Audiences, Known, TokenError, accepted
+from kubist.filters.authorization_query import quoted_list
 from kubist.filters.claims import ClaimMapping
 from kubist.filters.issuerkeys import IssuerKeys
 from kubist.filters.tokens import Claims, UnknownSigner, issuer_of

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kubist.caching import BoundedCache
-from kubist.filters.attributes import Attributes, aggregate
+from kubist.filters.authorization_query import AuthorizationQuery, aggregate
 from kubist.meta.fields import quoted
 from kubist.resources.context import Rules, User
 from kubist.storage.cache import Change, Collection, Entry
@@ -113,7 +113,7 @@ class Grants:
         for _, rules in self.sources:
             yield from rules
 
-    def decide(self, attributes: Attributes) -> tuple[bool | None, str]:
+    def decide(self, attributes: AuthorizationQuery) -> tuple[bool | None, str]:
         if attributes.is_resource:
             question: tuple[Any, ...] = (
                 self,
@@ -164,7 +164,7 @@ class RBAC:
         self._answers: Answers = BoundedCache(entries=ANSWERS, key_length=256)
         self._loading: list[asyncio.Future[None]] = []
 
-    async def decide(self, attributes: Attributes) -> tuple[bool | None, str]:
+    async def decide(self, attributes: AuthorizationQuery) -> tuple[bool | None, str]:
         user = attributes.user
         return self.grants(user, attributes.namespace).decide(attributes)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kubist.caching import BoundedCache
-from kubist.filters.attributes import quoted_list
 from kubist.filters.authentication import AUTHENTICATED, CREDENTIAL_ID, INVALID, Audiences, Known, TokenError
+from kubist.filters.authorization_query import quoted_list
 from kubist.filters.tokens import LEEWAY, Claims, KeySet, check_dates, issuer_of
 from kubist.filters.usernames import account_groups, username
 from kubist.meta.fields import quoted

@@ -13,9 +13,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from kubist.caching import BoundedCache
-from kubist.filters.attributes import Attributes, selectors_asked
 from kubist.filters.authentication import Audiences, Known, TokenError, with_groups
 from kubist.filters.authorization import Undecided
+from kubist.filters.authorization_query import AuthorizationQuery, selectors_asked
 from kubist.filters.kubeconfig import RemoteReview
 from kubist.filters.matchconditions import MatchConditions, MatchFailed
 from kubist.http.client import CallFailed
@@ -138,7 +138,7 @@ class Webhook:
         self._conditions = MatchConditions(settings.conditions)
         self._known = Remembered()
 
-    async def decide(self, attributes: Attributes) -> tuple[bool | None, str]:
+    async def decide(self, attributes: AuthorizationQuery) -> tuple[bool | None, str]:
         settings = self._settings
         try:
             if not await self._conditions.hold(attributes):
@@ -170,7 +170,7 @@ class Webhook:
         return Rules([], [], True, "webhook authorizer does not support user rule resolution")
 
 
-def _size(asked: Attributes) -> int:
+def _size(asked: AuthorizationQuery) -> int:
     """Length in characters of the attributes that a client chooses."""
     texts = (asked.namespace, asked.verb, asked.group, asked.version, asked.resource, asked.subresource)
     return sum(map(len, texts)) + len(asked.name) + len(asked.path)
@@ -180,7 +180,7 @@ def _review(group: str, version: str, kind: str, spec: Object) -> Object:
     return {"kind": kind, "apiVersion": f"{group}/{version}", "metadata": {}, "spec": spec, "status": {}}
 
 
-def _spec(asked: Attributes, version: str) -> Object:
+def _spec(asked: AuthorizationQuery, version: str) -> Object:
     spec: Object = {}
     if asked.is_resource:
         pairs = {

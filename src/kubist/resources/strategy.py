@@ -129,7 +129,7 @@ class Strategy(Update):
     """Propagation policy of a delete without a policy. Unsupported: policies are ignored (events)."""
     keeps_propagation = False
     """Whether a kind with `mark_deleted` also gets the finalizers of the propagation policy (namespaces)."""
-    generation: ClassVar[tuple[str, ...]] = ()
+    generation_fields: ClassVar[tuple[str, ...]] = ()
     """Top-level fields whose change raises metadata.generation, which starts at 1. Empty: no generation."""
     empty_is_change: ClassVar[bool] = False
     """Whether an empty value sent in the generation fields counts as a change, although it is not stored."""

@@ -20,10 +20,10 @@ from .store import Conflict, Event, Unavailable
 BATCH_WRITES = 512
 """Maximum writes in one transaction, so that it blocks the event loop for a few milliseconds at most."""
 
-COMPANY = 4
-PATIENCE = 0.002
+MIN_WRITERS = 4
+BATCH_WAIT = 0.002
 LONGEST_PATIENCE = 0.01
-"""With at least COMPANY recent writers, BEGIN is delayed while a write arrives every PATIENCE seconds, for at
+"""With at least MIN_WRITERS recent writers, BEGIN is delayed while a write arrives every BATCH_WAIT seconds, for at
 most LONGEST_PATIENCE seconds. One large transaction costs much less than two small ones."""
 
 BUSY_RETRY = 0.02
@@ -119,12 +119,12 @@ class Writer:
         """Schedules a transaction after the current callbacks of the loop, because these may add writes to it."""
         if self._busy:
             return
-        waits = patient and self._thread is not None and COMPANY <= self._company > len(self._queue)
+        waits = patient and self._thread is not None and MIN_WRITERS <= self._company > len(self._queue)
         if not self._scheduled:
             self._scheduled = True
             if waits:
                 self._come, self._waited = len(self._queue), 0.0
-                self._patience = self._loop.call_later(PATIENCE, self._wait_on)
+                self._patience = self._loop.call_later(BATCH_WAIT, self._wait_on)
             else:
                 self._loop.call_soon(self._begin)
         elif self._patience is not None and not waits:
@@ -134,12 +134,12 @@ class Writer:
 
     def _wait_on(self) -> None:
         """Waits further if more writes have arrived since the last timer."""
-        self._waited += PATIENCE
+        self._waited += BATCH_WAIT
         if len(self._queue) == self._come or self._waited >= LONGEST_PATIENCE:
             self._begin()
         else:
             self._come = len(self._queue)
-            self._patience = self._loop.call_later(PATIENCE, self._wait_on)
+            self._patience = self._loop.call_later(BATCH_WAIT, self._wait_on)
 
     def _begin(self) -> None:
         self._scheduled = False

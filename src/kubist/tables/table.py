@@ -15,10 +15,10 @@ import orjson
 
 from kubist.codec.partial import Metadata, internal, list_meta
 from kubist.codec.representation import (
+    Cached,
     Chunks,
     Json,
     ListMeta,
-    Made,
     Object,
     Representation,
     in_turns,
@@ -78,7 +78,7 @@ class Row:
         return self._text
 
 
-class Rows(Made):
+class Rows(Cached):
     """Cached rows of versions. All values of `includeObject` share one row."""
 
     def __init__(self, resource: Resource, table: columns.Table) -> None:
@@ -128,7 +128,7 @@ class Table(Representation):
         now = time.time()
         before, shown, after = self._all_included(entries)
         parts = [before] * (4 * len(shown))
-        parts[0::4] = [row.text(now) for row in self.rows.pieces(entries)]
+        parts[0::4] = [row.text(now) for row in self.rows.parts(entries)]
         parts[2::4] = shown
         parts[3::4] = [after + b","] * len(shown)
         if parts:
@@ -149,7 +149,7 @@ class Table(Representation):
         """Builds the row and the metadata of a version from one parsed object. Metadata comes last, because it
         modifies the object."""
         if self.resource.custom or not self.metadata.lacks(entry):
-            self.rows.piece(entry)
+            self.rows.part(entry)
             return
         obj = entry.object()
         row = self.rows.row(obj)
@@ -162,7 +162,7 @@ class Table(Representation):
         return self.cells(entry, now) + self._included(entry)
 
     def cells(self, entry: Entry, now: float) -> bytes:
-        row: Row = self.rows.piece(entry)
+        row: Row = self.rows.part(entry)
         return row.text(now)
 
     def _all_included(self, entries: Sequence[Entry]) -> tuple[bytes, Chunks, bytes]:

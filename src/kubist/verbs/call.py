@@ -104,18 +104,18 @@ class Call:
             headers += [(b"Content-Encoding", b"gzip"), (b"Vary", b"Accept-Encoding")]
         return Response(code, headers, body)
 
-    async def opened(self, entry: Entry) -> dict[str, Any]:
+    async def decode_entry(self, entry: Entry) -> dict[str, Any]:
         """Copy of a stored object in the version that the verbs handle: the request's for custom resources, else the
         stored one."""
         return (await self.versioned(entry)).object()
 
-    async def closed(self, obj: dict[str, Any]) -> dict[str, Any]:
+    async def to_stored_version(self, obj: dict[str, Any]) -> dict[str, Any]:
         """Object converted to the stored version of its CRD."""
         conversion = self.resource.strategy.conversion
         if conversion is None or obj["apiVersion"] == self.resource.storage_version:
             return obj
-        closed: dict[str, Any] = await conversion.closed(obj, self.resource.storage_version)
-        return closed
+        converted: dict[str, Any] = await conversion.to_stored_version(obj, self.resource.storage_version)
+        return converted
 
     async def versioned(self, entry: Entry) -> Entry:
         """Stored entry converted to the request's version of its CRD."""

@@ -59,7 +59,7 @@ async def remove(
     registry, resource, context = call.api.registry, call.resource, call.context
     strategy = resource.strategy
     while True:
-        obj = await call.opened(entry)
+        obj = await call.decode_entry(entry)
         check_preconditions(call, obj, options)
         if not admitted:
             await call.api.admission.delete(context, obj)
@@ -80,7 +80,7 @@ async def remove(
             )
         written: Entry | None = entry
         if marked.write:
-            written = await registry.replace(resource, entry, await call.closed(obj))
+            written = await registry.replace(resource, entry, await call.to_stored_version(obj))
         if written is not None and marked.waits:
             return obj, written
         if written is not None:

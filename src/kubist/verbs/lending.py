@@ -38,7 +38,7 @@ class Loan:
 
     async def fresh(self) -> Object:
         """The stored object: itself if it is lent, else another copy."""
-        return self._old if self._lent else await self._call.opened(self.entry)
+        return self._old if self._lent else await self._call.decode_entry(self.entry)
 
     def is_altered(self) -> bool:
         """Whether the object was lent and changed in place."""

@@ -49,7 +49,7 @@ async def get(call: Call) -> Response:
     entry = await call.api.registry.read(call.resource, call.info.namespace, call.info.name)
     if entry is None:
         raise call.not_found()
-    obj = await call.opened(entry)
+    obj = await call.decode_entry(entry)
     if call.resource.custom and path.values(obj)[0] is None:
         raise status.internal_error(f'the spec replicas field ".{path.spec_replicas}" does not exist')
     return await call.value(200, view(obj, path), shown)
@@ -80,7 +80,7 @@ async def write(call: Call, path: Scale, transform: Any, shown: Any, uid: str | 
         return new
 
     outcome = await write_path.update_object(call, call.resource.strategy, rescaled, precondition_uid=uid)
-    obj = await call.opened(outcome.entry) if outcome.entry is not None else outcome.object
+    obj = await call.decode_entry(outcome.entry) if outcome.entry is not None else outcome.object
     return await call.value(200, view(obj, path), shown)
 
 

@@ -1,6 +1,6 @@
 """Conversion of built-in objects between the version of the request and the stored version.
 
-Custom objects are converted as their entries are decoded (`Call.opened`, `Call.closed`).
+Custom objects are converted as their entries are decoded (`Call.decode_entry`, `Call.to_stored_version`).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from dataclasses import replace
 from typing import Any
 
 from kubist.codec.representation import Representation
-from kubist.filters.attributes import attributes
+from kubist.filters.authorization_query import attributes
 from kubist.http.messages import Response
 from kubist.meta import status
 from kubist.offload import LONG
@@ -109,7 +109,7 @@ async def insert_object(call: Call, obj: Object) -> Outcome:
 def prepare_for_create(call: Call, obj: Object) -> None:
     """Set the first generation, and let the kind prepare the object."""
     strategy = call.resource.strategy
-    if strategy.generation:
+    if strategy.generation_fields:
         obj["metadata"]["generation"] = 1
     strategy.prepare_for_create(call.context, obj)
 
@@ -139,7 +139,7 @@ async def check_absent(call: Call, name: str, generated: bool) -> None:
 
 async def _insert(call: Call, obj: Object, generated: bool) -> Entry:
     try:
-        stored = obj if call.resource.strategy.conversion is None else await call.closed(obj)
+        stored = obj if call.resource.strategy.conversion is None else await call.to_stored_version(obj)
         return await call.api.registry.insert(call.resource, call.info.namespace, stored)
     except status.APIError as error:
         if error.reason == "AlreadyExists":
@@ -198,7 +198,7 @@ async def update_object(
                 if entry is None:
                     raise
         call.long = call.long or len(entry.tail) > LONG
-        old = entry.object() if plain else await call.opened(entry)
+        old = entry.object() if plain else await call.decode_entry(entry)
         if precondition_uid and old["metadata"].get("uid") != precondition_uid:
             raise _other_uid(call, precondition_uid, old["metadata"].get("uid", ""))
         loan = Loan(call, entry, old, lend)
@@ -326,14 +326,14 @@ async def _replace(call: Call, entry: Entry, new: Object, old: Object) -> Entry 
     """Store the new object, unless it is the old one. An entry whose form or encryption is outdated is stored anew."""
     if is_unchanged(new, old) and not await call.api.registry.stale(entry):
         return entry
-    stored = new if call.resource.strategy.conversion is None else await call.closed(new)
+    stored = new if call.resource.strategy.conversion is None else await call.to_stored_version(new)
     return await call.api.registry.replace(call.resource, entry, stored)
 
 
 def raise_generation(call: Call, new: Object, old: Object) -> None:
     """Increment metadata.generation if a field that counts for it changed (spec, for most kinds)."""
     strategy, sent_empty = call.resource.strategy, call.sent_empty
-    watched = strategy.generation
+    watched = strategy.generation_fields
     if not watched:
         return
     if sent_empty is not None:

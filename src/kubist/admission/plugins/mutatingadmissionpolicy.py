@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from kubist.admission.attributes import Attributes, Target
+from kubist.admission.admission_request import AdmissionRequest, Target
 from kubist.admission.managedfields import keep_valid
 from kubist.admission.matching import exempt
 from kubist.admission.plugin import CONNECT, CREATE, UPDATE, Object, Pending, Plugin, forbidden
@@ -48,7 +48,7 @@ class MutatingAdmissionPolicy(Plugin):
         if ctx.reinvocation is None:
             ctx.reinvocation = Reinvocation()
         managers = (new.get("metadata") or {}).get("managedFields")
-        pass_ = _Pass(Attributes(ctx, new, old, self._resources), ctx.reinvocation)
+        pass_ = _Pass(AdmissionRequest(ctx, new, old, self._resources), ctx.reinvocation)
         for policy, bindings in bound:
             pass_.collect(policy, bindings)
         await pass_.run()
@@ -76,7 +76,7 @@ class _Invocation:
 class _Pass:
     """Evaluation of all policies for one request."""
 
-    def __init__(self, request: Attributes, rounds: Reinvocation) -> None:
+    def __init__(self, request: AdmissionRequest, rounds: Reinvocation) -> None:
         self.request = request
         self._ctx = request.ctx
         self._rounds = rounds

@@ -7,7 +7,7 @@ from itertools import chain
 
 import orjson
 
-from kubist.admission.attributes import Attributes, Target
+from kubist.admission.admission_request import AdmissionRequest, Target
 from kubist.admission.managedfields import keep_valid
 from kubist.admission.plugin import Object, Pending
 from kubist.admission.webhooks.hooks import CallError, Hook
@@ -43,7 +43,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         if rounds.again and held.output != new:
             held.changed()
         managers = ((new or {}).get("metadata") or {}).get("managedFields")
-        request = Attributes(ctx, new, old, self._resources)
+        request = AdmissionRequest(ctx, new, old, self._resources)
         for index, hook in enumerate(chain.from_iterable(configurations)):
             target = await hook.match(request)
             if target is None or (rounds.again and hook.uid not in held.due):
@@ -58,7 +58,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
             keep_valid(ctx, managers, new)
             held.output = orjson.loads(orjson.dumps(new))
 
-    async def _ask(self, hook: Hook, request: Attributes, target: Target, where: str) -> bool:
+    async def _ask(self, hook: Hook, request: AdmissionRequest, target: Target, where: str) -> bool:
         """Calls a webhook and applies its patch. Returns whether the object changed."""
         annotations = request.ctx.audit_annotations
         changed = False
@@ -79,7 +79,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         return changed
 
 
-async def _patch(hook: Hook, request: Attributes, target: Target, answer: Answer) -> bool:
+async def _patch(hook: Hook, request: AdmissionRequest, target: Target, answer: Answer) -> bool:
     try:
         operations = jsonpatch.operations(orjson.loads(answer.patch), checked=False)
     except (orjson.JSONDecodeError, status.APIError) as error:

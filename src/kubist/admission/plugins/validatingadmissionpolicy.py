@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from kubist.admission.attributes import Attributes, Target
+from kubist.admission.admission_request import AdmissionRequest, Target
 from kubist.admission.matching import exempt
 from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Object, Pending, Plugin, forbidden
 from kubist.admission.policies import params
@@ -44,7 +44,7 @@ class ValidatingAdmissionPolicy(Plugin):
     async def _try(
         self, bound: Bound[ValidatingPolicy], ctx: Context, new: Object | None, old: Object | None
     ) -> None:
-        trial = _Trial(Attributes(ctx, new, old, self._resources, settled=True))
+        trial = _Trial(AdmissionRequest(ctx, new, old, self._resources, settled=True))
         for policy, bindings in bound:
             await trial.hold(policy, bindings)
         if trial.refusals:
@@ -54,7 +54,7 @@ class ValidatingAdmissionPolicy(Plugin):
 class _Trial:
     """Evaluation of all policies for one request."""
 
-    def __init__(self, request: Attributes) -> None:
+    def __init__(self, request: AdmissionRequest) -> None:
         self._request = request
         self._ctx = request.ctx
         self._decisions = Decisions(request.ctx)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from itertools import chain
 
-from kubist.admission.attributes import Attributes, Target
+from kubist.admission.admission_request import AdmissionRequest, Target
 from kubist.admission.plugin import Object, Pending
 from kubist.admission.webhooks.hooks import CallError, Hook
 from kubist.admission.webhooks.plugin import WebhookPlugin
@@ -27,7 +27,7 @@ class ValidatingAdmissionWebhook(WebhookPlugin):
     async def _ask_all(
         self, configurations: list[list[Hook]], ctx: Context, new: Object | None, old: Object | None
     ) -> None:
-        request = Attributes(ctx, new, old, self._resources, settled=True)
+        request = AdmissionRequest(ctx, new, old, self._resources, settled=True)
         due = []
         for hook in chain.from_iterable(configurations):
             target = await hook.match(request)
@@ -41,7 +41,7 @@ class ValidatingAdmissionWebhook(WebhookPlugin):
             raise errors[0]
 
 
-async def _ask(hook: Hook, request: Attributes, target: Target, index: int) -> status.APIError | None:
+async def _ask(hook: Hook, request: AdmissionRequest, target: Target, index: int) -> status.APIError | None:
     """Error with which the webhook rejects the request, or None."""
     try:
         answer = await hook.call(request, target, mutating=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from kubist.admission.attributes import Attributes, Target
+from kubist.admission.admission_request import AdmissionRequest, Target
 from kubist.admission.followed import Followed
 from kubist.admission.matching import Criteria
 from kubist.admission.policies.conditions import Conditions
@@ -53,7 +53,7 @@ class Binding:
         match = spec.get("matchResources")
         self._criteria = Criteria(match, "resourceRules") if match is not None else None
 
-    def match(self, request: Attributes) -> Target | None:
+    def match(self, request: AdmissionRequest) -> Target | None:
         return request.target if self._criteria is None else self._criteria.match(request)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.admission.attributes import Attributes, Target
+from kubist.admission.admission_request import AdmissionRequest, Target
 from kubist.admission.policies.authorizer import Authorizer, Decisions, ResourceCheck, Undecided
 from kubist.cel import BUDGET, PER_CALL_LIMIT, CompileError, CostExceeded, EvaluationError, Program
 from kubist.kinds.admissionregistration import expressions
@@ -96,7 +96,7 @@ class Evaluation:
     @classmethod
     async def of(
         cls,
-        request: Attributes,
+        request: AdmissionRequest,
         target: Target,
         decisions: Decisions,
         *,

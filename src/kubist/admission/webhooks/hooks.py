@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from kubist.admission.attributes import Attributes, Target
+from kubist.admission.admission_request import AdmissionRequest, Target
 from kubist.admission.matching import Criteria
 from kubist.admission.policies.authorizer import Decisions
 from kubist.admission.policies.conditions import Conditions
@@ -44,7 +44,7 @@ class Hook:
         self.versions: list[str] = spec.get("admissionReviewVersions") or []
         self._client = WebhookClient(spec.get("clientConfig") or {})
 
-    async def match(self, request: Attributes) -> Target | None:
+    async def match(self, request: AdmissionRequest) -> Target | None:
         """Target that the webhook matches, or None."""
         target = self.criteria.match(request)
         if target is None or not self.conditions:
@@ -56,7 +56,7 @@ class Hook:
             resource = request.ctx.resource
             raise status.forbidden(resource.group, resource.resource, request.name, str(error)) from None
 
-    async def call(self, request: Attributes, target: Target, *, mutating: bool) -> review.Answer:
+    async def call(self, request: AdmissionRequest, target: Target, *, mutating: bool) -> review.Answer:
         """Calls the webhook. Raises CallError if the call fails or the response is invalid."""
         ctx = request.ctx
         if ctx.dry_run and self.side_effects not in ("None", "NoneOnDryRun"):

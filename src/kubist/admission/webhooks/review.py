@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from kubist.admission.attributes import Attributes, Target
+from kubist.admission.admission_request import AdmissionRequest, Target
 
 Object = dict[str, Any]
 GROUP = "admission.k8s.io"
@@ -33,7 +33,7 @@ class Answer:
         self.audit_annotations: dict[str, str] = response.get("auditAnnotations") or {}
 
 
-async def create(request: Attributes, target: Target, version: str) -> Object:
+async def create(request: AdmissionRequest, target: Target, version: str) -> Object:
     sent = {"uid": str(uuid.uuid4()), **request.request(target)}
     sent["object"], sent["oldObject"] = await request.see(target)
     return {"kind": "AdmissionReview", "apiVersion": f"{GROUP}/{version}", "request": sent}

@@ -36,7 +36,7 @@ _EXPRESSIONS = ("variables", "validations", "mutations", "auditAnnotations")
 class _PolicyObject(Strategy):
     """Policy or binding. Updates need a resourceVersion, and the writer must be allowed to read the parameters."""
 
-    generation = ("spec",)
+    generation_fields = ("spec",)
     unconditional_update = False
     qualified_finalizers = False
     parameters: ClassVar[str]

@@ -27,7 +27,7 @@ _REVIEW_VERSIONS = ("v1", "v1beta1")
 
 
 class WebhookConfigurationStrategy(Strategy):
-    generation = ("webhooks",)
+    generation_fields = ("webhooks",)
     empty_is_change = True
     unconditional_update = False
     qualified_finalizers = False

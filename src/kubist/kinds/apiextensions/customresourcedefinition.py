@@ -32,7 +32,7 @@ class CustomResourceDefinitionStatus(Update):
 
 
 class CustomResourceDefinitionStrategy(Strategy):
-    generation = ("spec",)
+    generation_fields = ("spec",)
     unconditional_update = False
     qualified_finalizers = False
     returns_deleted = True

@@ -33,7 +33,7 @@ _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerSt
 class PodStrategy(Strategy):
     returns_deleted = True
     reset_fields: ClassVar[tuple[str, ...]] = ("status",)
-    generation: ClassVar[tuple[str, ...]] = ("spec",)
+    generation_fields: ClassVar[tuple[str, ...]] = ("spec",)
     field_labels: ClassVar[dict[str, str]] = {
         "spec.nodeName": "spec.nodeName",
         "spec.host": "spec.nodeName",

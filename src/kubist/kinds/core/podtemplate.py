@@ -18,7 +18,7 @@ class PodTemplateStrategy(Workload):
 
     returns_deleted = True
     reset_fields: ClassVar[tuple[str, ...]] = ()
-    generation: ClassVar[tuple[str, ...]] = ("template",)
+    generation_fields: ClassVar[tuple[str, ...]] = ("template",)
     template: ClassVar[str] = "template"
 
     def default(self, obj: Object) -> None:

@@ -34,7 +34,7 @@ _HOSTNAME_LABEL = "kubernetes.io/hostname"
 
 
 class EndpointSliceStrategy(Strategy):
-    generation = ("addressType", "endpoints", "ports")
+    generation_fields = ("addressType", "endpoints", "ports")
 
     def default(self, obj: Object) -> None:
         for port in obj.get("ports") or ():

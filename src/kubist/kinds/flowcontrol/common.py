@@ -33,7 +33,7 @@ class FlowControlStatus(Update):
 
 
 class FlowControlStrategy(Strategy):
-    generation = ("spec",)
+    generation_fields = ("spec",)
     reset_fields = ("status",)
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:

@@ -41,7 +41,7 @@ class IngressStatus(Status):
 
 
 class IngressStrategy(Strategy):
-    generation = ("spec",)
+    generation_fields = ("spec",)
     reset_fields = ("status",)
     subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {"status": IngressStatus()}
 

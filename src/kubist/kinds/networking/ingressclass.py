@@ -20,7 +20,7 @@ _HTTP_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 
 
 class IngressClassStrategy(Strategy):
-    generation = ("spec",)
+    generation_fields = ("spec",)
 
     def default(self, obj: Object) -> None:
         parameters = obj["spec"].get("parameters")

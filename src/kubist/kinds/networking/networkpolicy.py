@@ -21,7 +21,7 @@ _DIRECTIONS = (("ingress", "from"), ("egress", "to"))
 
 
 class NetworkPolicyStrategy(Strategy):
-    generation = ("spec",)
+    generation_fields = ("spec",)
     empty_is_change = True
 
     def default(self, obj: Object) -> None:

@@ -30,7 +30,7 @@ class PodDisruptionBudgetStrategy(Strategy):
     unconditional_update = False
     lenient_metadata = True
     reset_fields: ClassVar[tuple[str, ...]] = ("status",)
-    generation: ClassVar[tuple[str, ...]] = ("spec",)
+    generation_fields: ClassVar[tuple[str, ...]] = ("spec",)
     subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
         "status": PodDisruptionBudgetStatus()
     }

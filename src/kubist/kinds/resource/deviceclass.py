@@ -12,7 +12,7 @@ from kubist.resources.strategy import Errors, Object, Strategy
 
 class DeviceClassStrategy(Strategy):
     returns_deleted = True
-    generation = ("spec",)
+    generation_fields = ("spec",)
 
     def validate_name(self, name: str, prefix: bool) -> list[str]:
         return [] if prefix else names.dns_subdomain(name, prefix)

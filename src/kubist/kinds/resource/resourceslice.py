@@ -23,7 +23,7 @@ _CHOICES = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
 
 class ResourceSliceStrategy(Strategy):
     returns_deleted = True
-    generation = ("spec",)
+    generation_fields = ("spec",)
     namespace_selectable = False
     field_labels: ClassVar = {"spec.nodeName": "spec.nodeName", "spec.driver": "spec.driver"}
 

@@ -21,7 +21,7 @@ class Workload(Strategy):
     """Kind with a pod template. Only `/status` changes its status."""
 
     reset_fields: ClassVar[tuple[str, ...]] = ("status",)
-    generation: ClassVar[tuple[str, ...]] = ("spec",)
+    generation_fields: ClassVar[tuple[str, ...]] = ("spec",)
     initial_status: ClassVar[Object] = {}
     """Status of a new object: the fields that are present even if zero."""
     template: ClassVar[str] = "spec.template"
@@ -44,7 +44,7 @@ class Workload(Strategy):
         return template_warnings(at(new, self.template), self.template)
 
     def raises_generation(self, new: Object, old: Object) -> bool:
-        return any(at(new, field) != at(old, field) for field in self.generation)
+        return any(at(new, field) != at(old, field) for field in self.generation_fields)
 
 
 def validate_template(ctx: Context, template: Object, path: str, old: Object | None = None) -> Errors:

@@ -36,7 +36,7 @@ class Target(NamedTuple):
     kind: Kind
 
 
-class Attributes:
+class AdmissionRequest:
     """One request. `new` and `old` are in the stored version, as in plugins."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Attributes of a request for authorization: user, verb, and a resource or a non-resource path."""
+"""AuthorizationQuery of a request for authorization: user, verb, and a resource or a non-resource path."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from kubist.resources.context import User
 
 
 @dataclass(slots=True)
-class Attributes:
-    """Attributes of one authorization decision."""
+class AuthorizationQuery:
+    """AuthorizationQuery of one authorization decision."""
 
     user: User
     verb: str
@@ -56,7 +56,7 @@ _OPERATORS = {"=": "In", "==": "In", "in": "In", "!=": "NotIn", "notin": "NotIn"
 _OPERATORS |= {"!": "DoesNotExist"}
 
 
-def selectors_asked(asked: Attributes) -> dict[str, Any]:
+def selectors_asked(asked: AuthorizationQuery) -> dict[str, Any]:
     """Selectors of the request in the form of a SubjectAccessReview. A selector that cannot be parsed is omitted."""
     found: dict[str, list[tuple[str, str, Sequence[str]]]] = {}
     with contextlib.suppress(ValueError):
@@ -77,9 +77,9 @@ def _requirement(key: str, operator: str, values: Sequence[str]) -> dict[str, An
     return said | {"values": list(values)} if values else said
 
 
-def attributes(user: User, info: RequestInfo) -> Attributes:
+def attributes(user: User, info: RequestInfo) -> AuthorizationQuery:
     """Authorization attributes of a request."""
-    return Attributes(
+    return AuthorizationQuery(
         user,
         info.verb,
         info.path,
