@@ -405,7 +405,7 @@ async def busy(path: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Sqli
     store = SqliteStore(path)
     await store.open()
     await asyncio.gather(*(store.create(f"/r/{name}", b"1") for name in "abcd"))
-    monkeypatch.setattr(sqlite_writer, "PATIENCE", 3600.0)
+    monkeypatch.setattr(sqlite_writer, "BATCH_WAIT", 3600.0)
     async with asyncio.timeout(30):
         yield store
         await store.close()
@@ -422,9 +422,9 @@ async def test_transaction_waits_for_recent_writers(path: str, monkeypatch: pyte
 
 async def test_single_writer_waits_at_most_once(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with busy(path, monkeypatch) as store:
-        monkeypatch.setattr(sqlite_writer, "PATIENCE", 0.001)
+        monkeypatch.setattr(sqlite_writer, "BATCH_WAIT", 0.001)
         await store.create("/r/e", b"2")
-        monkeypatch.setattr(sqlite_writer, "PATIENCE", 3600.0)
+        monkeypatch.setattr(sqlite_writer, "BATCH_WAIT", 3600.0)
         await store.create("/r/f", b"2")
 
 
@@ -432,7 +432,7 @@ async def test_transaction_begins_while_writes_keep_arriving(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with busy(path, monkeypatch) as store:
-        monkeypatch.setattr(sqlite_writer, "PATIENCE", 0.005)
+        monkeypatch.setattr(sqlite_writer, "BATCH_WAIT", 0.005)
         store._writer._company = 1_000_000
         writes = [asyncio.ensure_future(store.create("/r/first", b"2"))]
         while not writes[0].done():

@@ -22,9 +22,9 @@ BATCH_WRITES = 512
 
 MIN_WRITERS = 4
 BATCH_WAIT = 0.002
-LONGEST_PATIENCE = 0.01
+LONGEST_WAIT = 0.01
 """With at least MIN_WRITERS recent writers, BEGIN is delayed while a write arrives every BATCH_WAIT seconds, for at
-most LONGEST_PATIENCE seconds. One large transaction costs much less than two small ones."""
+most LONGEST_WAIT seconds. One large transaction costs much less than two small ones."""
 
 BUSY_RETRY = 0.02
 BUSY_SECONDS = 5.0
@@ -135,7 +135,7 @@ class Writer:
     def _wait_on(self) -> None:
         """Waits further if more writes have arrived since the last timer."""
         self._waited += BATCH_WAIT
-        if len(self._queue) == self._come or self._waited >= LONGEST_PATIENCE:
+        if len(self._queue) == self._come or self._waited >= LONGEST_WAIT:
             self._begin()
         else:
             self._come = len(self._queue)
