@@ -1,5 +1,6 @@
 """JSON bodies: Go's leniency and Go's error messages."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -83,3 +84,11 @@ def test_kind_of_a_body() -> None:
         json.type_meta([])
     with pytest.raises(DecodeError, match=r"number into Go struct field \.kind of type string"):
         json.type_meta({"kind": 1})
+
+
+@pytest.mark.parametrize("read", [json.parse, json.read, json.read_repeats])
+def test_syntax_error_is_reported_before_a_number_beyond_range(read: Callable[[bytes], Any]) -> None:
+    with pytest.raises(DecodeError, match="invalid character '&' after object key"):
+        read(b'{"a":1e400,"b"&1}')
+    with pytest.raises(json.BeyondRange, match="cannot unmarshal number 1e400 into Go value of type float64"):
+        read(b'{"a":1e400,"b":1}')

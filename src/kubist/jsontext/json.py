@@ -109,6 +109,10 @@ def parse_exact(
             parse_int=lambda digits: _integer(digits, number),
             parse_constant=_no_constant,
         )
+    except BeyondRange:
+        # Go checks the syntax of the whole text before it reads any number.
+        parse_exact(body, float)
+        raise
     except (ValueError, RecursionError) as error:
         raise DecodeError(json_syntax.complaint(body)) from error
     check_depth(value)
