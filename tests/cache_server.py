@@ -17,7 +17,7 @@ import uvloop
 
 from kubist.caching import BoundedCache, ValidatedCache, key_length
 from kubist.server import Server
-from live import Pki
+from tests.live import Pki
 
 LONG = 100_000
 

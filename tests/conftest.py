@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from live import Client, Live, Pki
-from storage.etcd_server import EtcdServer
+from tests.live import Client, Live, Pki
+from tests.storage.etcd_server import EtcdServer
 
 
 @pytest.fixture(scope="session")

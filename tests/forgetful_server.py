@@ -14,7 +14,7 @@ from pathlib import Path
 import uvloop
 
 from kubist.server import Server
-from live import Pki
+from tests.live import Pki
 
 
 async def main(directory: str, window: int, history: float) -> None:

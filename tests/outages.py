@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from live import Client, Pki, configmap, version
+from tests.live import Client, Pki, configmap, version
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 READERS = 2

@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cli.processes import Running, running
-from live import TOKENS
+from tests.cli.processes import Running, running
+from tests.live import TOKENS
 
 WRITERS = 16
 NAMES = 4

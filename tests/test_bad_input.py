@@ -19,9 +19,9 @@ from urllib.parse import quote
 import pytest
 import yaml
 
-from crd.defining import define
 from kubist.http.messages import Request, Response
-from live import MERGE, TOKEN, Client, Live
+from tests.crd.defining import define
+from tests.live import MERGE, TOKEN, Client, Live
 
 SCENARIOS = Path(__file__).parent / "conformance" / "scenarios"
 APPLY = "application/apply-patch+yaml"

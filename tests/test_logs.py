@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from cli.processes import kubist, running
 from kubist import logs
-from live import Live, Pki, configmap
+from tests.cli.processes import kubist, running
+from tests.live import Live, Pki, configmap
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

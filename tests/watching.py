@@ -18,8 +18,8 @@ from typing import Any
 
 import orjson
 
-from cli.processes import running
-from live import TOKEN, Pki
+from tests.cli.processes import running
+from tests.live import TOKEN, Pki
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 NAMES = 300
@@ -33,7 +33,7 @@ Seen = tuple[int, str, str]
 @contextlib.contextmanager
 def forgetful(pki: Pki, home: Path, window: int, history: float) -> Iterator[int]:
     """Port of a server that keeps the given number of changes per collection and the given seconds of history."""
-    program = (str(Path(__file__).with_name("forgetful_server.py")),)
+    program = ("-m", "tests.forgetful_server")
     arguments = (str(pki.directory), str(window), str(history))
     with running(home, *arguments, program=program) as server:
         yield int(server.wait_for(r"serving on (\d+)"))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kubist.http.certificates import load_authority, save
-from live import Client, Pki
+from tests.live import Client, Pki
 
 Object = dict[str, Any]
 GROUP, VERSION = "ice.example.com", "v1"

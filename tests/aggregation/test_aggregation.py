@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from aggregation.backends import (
+from kubist.webhooks.client import resolve
+from tests.aggregation.backends import (
     APISERVICES,
     GROUP,
     NAME,
@@ -21,8 +22,7 @@ from aggregation.backends import (
     service,
     until,
 )
-from kubist.webhooks.client import resolve
-from live import Client, Live, Pki
+from tests.live import Client, Live, Pki
 
 Object = dict[str, Any]
 FLAVOURS = f"{PATH}/namespaces/default/flavours"

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from aggregation.backends import PATH, Backend, condition, register, service, until
 from kubist.http.certificates import load_authority, save
 from kubist.http.client import CallFailed, get, post
 from kubist.http.pool import Pool
 from kubist.server import Server
-from live import TOKEN, Client, Live, Pki
+from tests.aggregation.backends import PATH, Backend, condition, register, service, until
+from tests.live import TOKEN, Client, Live, Pki
 
 FLAVOURS = f"{PATH}/namespaces/default/flavours"
 SECRET = base64.urlsafe_b64encode(TOKEN.encode()).decode().rstrip("=")

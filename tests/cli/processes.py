@@ -18,12 +18,16 @@ import yaml
 
 from kubist.cli import main
 
+ROOT = Path(__file__).parents[2]
+"""The repository, from which a process imports the helpers of the tests."""
+
 
 def environment(home: Path) -> dict[str, str]:
     """Environment that touches nothing outside `home`. Bytecode caches are kept, as for any user."""
     dropped = ("KUBECONFIG", "XDG_DATA_HOME", "PYTHONDONTWRITEBYTECODE")
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
-    return {**kept, "HOME": str(home), "PYTHONUNBUFFERED": "1"}
+    paths = [str(ROOT), *filter(None, [kept.get("PYTHONPATH")])]
+    return {**kept, "HOME": str(home), "PYTHONUNBUFFERED": "1", "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def kubist(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import Running, kubist, running
 
 from kubist.cli import flags
 from kubist.config import KUBERNETES_VERSION, Config
-from live import TOKENS
-from storage.etcd_server import EtcdServer
+from tests.cli.processes import Running, kubist, running
+from tests.live import TOKENS
+from tests.storage.etcd_server import EtcdServer
 
 READY = r"serving on 127\.0\.0\.1:(\d+)"
 WANTED = frozenset(

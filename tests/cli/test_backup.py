@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import kubist, port_of, running
-from test_store import names, value, write
 
 from kubist.cli import backup as backups
+from tests.cli.processes import kubist, port_of, running
+from tests.cli.test_store import names, value, write
 
 READY = r"serves Kubernetes .* on (\S+)"
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from processes import kubist, running
 
 from kubist import files
 from kubist.inprocess import Server
 from kubist.storage.sqlite_file import DatabaseFile
+from tests.cli.processes import kubist, running
 
 
 @pytest.fixture(params=[0, 0o022], ids=["umask-000", "umask-022"], autouse=True)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import kubist
 
 import kubist as package
 from kubist.cli import flags, serve
 from kubist.cli.unsupported import HARMLESS, REJECTED
 from kubist.config import Config
+from tests.cli.processes import kubist
 
 ALL = flags.of_kube_apiserver()
 IMPLEMENTED = sorted(

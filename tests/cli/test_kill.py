@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.etcd_server import EtcdServer
-from survival import survive
+from tests.storage.etcd_server import EtcdServer
+from tests.survival import survive
 
 KILLS = int(os.environ.get("KUBIST_SERVER_KILLS", "10"))
 

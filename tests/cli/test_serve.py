@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 import yaml
-from processes import Running, kubist, port_of, running
+
+from tests.cli.processes import Running, kubist, port_of, running
 
 READY = r"serves Kubernetes v1\.36 on (https://\S+)"
 

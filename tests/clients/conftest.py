@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from live import Client, Live
+from tests.live import Client, Live
 
 CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from live import Client
+from tests.live import Client
 
 pytest.importorskip("kopf")
 OPERATOR = Path(__file__).with_name("operator_process.py")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kubist.application import API
-from live import Live
+from tests.live import Live
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl on PATH")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from live import Client, Live
+from tests.live import Client, Live
 
 FLOW = "/apis/flowcontrol.apiserver.k8s.io/v1"
 

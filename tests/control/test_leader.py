@@ -13,7 +13,7 @@ import kubist
 from kubist.control.client import Client
 from kubist.control.leader import GROUP, NAME, NAMESPACE, Leader
 from kubist.inprocess import Identity
-from storage.etcd_server import EtcdServer
+from tests.storage.etcd_server import EtcdServer
 
 pytestmark = pytest.mark.etcd
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from live import Client
+from tests.live import Client
 
 Object = dict[str, Any]
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

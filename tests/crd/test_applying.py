@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from crd.defining import define, definition, obj, version
-from live import Live
+from tests.crd.defining import define, definition, obj, version
+from tests.live import Live
 
 Object = dict[str, Any]
 APPLY = "application/apply-patch+yaml"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from crd.defining import CRDS, await_status, define, definition, version
-from live import MERGE, Answer, Client, Live
+from tests.crd.defining import CRDS, await_status, define, definition, version
+from tests.live import MERGE, Answer, Client, Live
 
 GROUP = "scaled.example.com"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from crd.defining import definition, version
 from kubist.crd.schemas import formats_warnings
 from kubist.crd.validate import validate_definition
 from kubist.kinds.apiextensions.customresourcedefinition import strategy
 from kubist.resources.resource import builtin
 from kubist.schema.strict import decode_value
+from tests.crd.defining import definition, version
 
 Object = dict[str, Any]
 INVALID, REQUIRED, FORBIDDEN = "FieldValueInvalid", "FieldValueRequired", "FieldValueForbidden"

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from crd.defining import CRDS, await_status, define, definition, version
 from kubist.crd.columns import Column, cell
 from kubist.crd.jsonpath import JsonPath
 from kubist.crd.validation.schema import compile_schema
-from live import Answer, Client
+from tests.crd.defining import CRDS, await_status, define, definition, version
+from tests.live import Answer, Client
 
 GROUP = "numbers.example.com"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"

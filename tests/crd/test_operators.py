@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from crd.defining import CRDS, await_status, define
-from crd.definitions import certificate, database, monitor, pipeline, route
-from crd.definitions.building import node_count, rule_count
-from live import Client, Live
+from tests.crd.defining import CRDS, await_status, define
+from tests.crd.definitions import certificate, database, monitor, pipeline, route
+from tests.crd.definitions.building import node_count, rule_count
+from tests.live import Client, Live
 
 Object = dict[str, Any]
 OPERATORS = {

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from crd.defining import CRDS, define
-from live import Live
+from tests.crd.defining import CRDS, define
+from tests.live import Live
 
 Object = dict[str, Any]
 PACKAGE = "dask-kubernetes"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from live import Live
+from tests.live import Live
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 OLDS = "/apis/removed.example.com/v2/namespaces/default/olds"

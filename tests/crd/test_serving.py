@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from crd.defining import CRDS, await_status, define, definition, obj, version
-from live import Live, Pki
-from storage.etcd_server import EtcdServer
+from tests.crd.defining import CRDS, await_status, define, definition, obj, version
+from tests.live import Live, Pki
+from tests.storage.etcd_server import EtcdServer
 
 Object = dict[str, Any]
 

@@ -7,8 +7,8 @@ import threading
 import time
 from typing import Any
 
-from crd.defining import CRDS, define, definition, obj, version
-from live import Live
+from tests.crd.defining import CRDS, define, definition, obj, version
+from tests.live import Live
 
 Object = dict[str, Any]
 PATIENCE = 0.1

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from crd.defining import CRDS, define, definition, version
-from live import MERGE, Answer, Client, Live
+from tests.crd.defining import CRDS, define, definition, version
+from tests.live import MERGE, Answer, Client, Live
 
 GROUP = "typed.example.com"
 SPEC = {"type": "object", "properties": {"i": {"type": "integer"}}}

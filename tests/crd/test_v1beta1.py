@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from kubist.crd.v1beta1 import to_v1
-from live import Live
+from tests.live import Live
 
 V1 = "apiextensions.k8s.io/v1"
 SCHEMA = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from crd.defining import CRDS, define, definition, obj, version
 from kubist.http.certificates import load_authority, new_authority, save
-from live import Live, Pki
+from tests.crd.defining import CRDS, define, definition, obj, version
+from tests.live import Live, Pki
 
 Object = dict[str, Any]
 V1 = {

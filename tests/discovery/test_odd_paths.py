@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from live import Client
+from tests.live import Client
 
 TEXT = "text/plain; charset=utf-8"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubist.http.messages import Request, Response
-from live import Answer, Client, Live, Pki
+from tests.live import Answer, Client, Live, Pki
 
 Object = dict[str, Any]
 

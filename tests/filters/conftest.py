@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from askers import Person, Remote
 
-from live import Client, Live, Pki
+from tests.filters.askers import Person, Remote
+from tests.live import Client, Live, Pki
 
 
 @pytest.fixture(scope="module")

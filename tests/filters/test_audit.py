@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 import yaml
-from askers import Object, Person
 
 from kubist.filters.audit import AuditLog
 from kubist.filters.auditpolicy import AuditPolicy
 from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.resources.context import User
-from live import Client, Live, Pki
+from tests.filters.askers import Object, Person
+from tests.live import Client, Live, Pki
 
 Run = Callable[..., list[Object]]
 

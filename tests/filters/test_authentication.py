@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from askers import Object, Person, ask
 
 from kubist.filters.authentication import TokenError, TokenFile, bearer, websocket_token
 from kubist.http.certificates import new_authority, save
-from live import TOKEN, Client, Live, Pki
+from tests.filters.askers import Object, Person, ask
+from tests.live import TOKEN, Client, Live, Pki
 
 TOKEN_PROTOCOL = "base64url.bearer.authorization.k8s.io."
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 import yaml
-from askers import Object, Person, Remote, ask
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from kubist.filters import authenticationconfig, filechanges, tokens
 from kubist.filters.authentication import TokenError
 from kubist.filters.oidc import OIDC
 from kubist.filters.tokens import TokenSigner
-from live import Live, Pki
+from tests.filters.askers import Object, Person, Remote, ask
+from tests.live import Live, Pki
 
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 KEY = rsa.generate_private_key(65537, 2048)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import yaml
-from askers import Object, Remote, ask
 
 from kubist.filters import authorizationconfig, filechanges
-from live import Live, Pki
+from tests.filters.askers import Object, Remote, ask
+from tests.live import Live, Pki
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 RBAC = {"type": "RBAC", "name": "rbac"}

@@ -7,10 +7,10 @@ import ssl
 from typing import Any
 
 import pytest
-from askers import Object
 
 from kubist.http.ciphers import SUITES, openssl_ciphers
-from live import Live, Pki
+from tests.filters.askers import Object
+from tests.live import Live, Pki
 
 ORIGIN = r"^https://(www\.)?example\.com$"
 

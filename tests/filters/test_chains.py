@@ -11,13 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from certs import Made, authority, key_usage, make
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kubist.filters.chains import MAX_SIGNATURES, Certificate, NotTrusted, Roots
+from tests.filters.certs import Made, authority, key_usage, make
 
 _PEM = serialization.Encoding.PEM
 ROOT = authority("root")

@@ -15,14 +15,14 @@ import h2.config
 import h2.connection
 import h2.events
 import pytest
-from certs import Made, authority, make
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from kubist.filters.clientca import UID
 from kubist.http import openssl
 from kubist.http.certificates import save
-from live import TOKEN, Live, Pki
+from tests.filters.certs import Made, authority, make
+from tests.live import TOKEN, Live, Pki
 
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 MASTERS = [(NameOID.COMMON_NAME, "jane"), (NameOID.ORGANIZATION_NAME, "system:masters")]

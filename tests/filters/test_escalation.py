@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from askers import Object, Person, grant, rbac, user
 
-from live import Client
+from tests.filters.askers import Object, Person, grant, rbac, user
+from tests.live import Client
 
 GROUP = "rbac.authorization.k8s.io"
 MANAGE = {"verbs": ["*"], "apiGroups": [GROUP], "resources": ["roles", "rolebindings", "clusterroles"]}

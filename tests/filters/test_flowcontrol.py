@@ -7,7 +7,6 @@ from collections.abc import Coroutine
 from typing import Any
 
 import pytest
-from askers import Object, ask
 
 from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.filters.flowcontrol import (
@@ -21,7 +20,8 @@ from kubist.filters.flowcontrol import (
 )
 from kubist.filters.flowschemas import FlowSchema
 from kubist.resources.context import User
-from live import Client, Live, Pki
+from tests.filters.askers import Object, ask
+from tests.live import Client, Live, Pki
 
 
 def asked(user: str = "jo", verb: str = "get", **what: str) -> AuthorizationQuery:

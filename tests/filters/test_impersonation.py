@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from askers import Object, Person, grant, user
 
 from kubist.filters.impersonation import wanted_user
 from kubist.http.messages import Request
 from kubist.meta.status import APIError
-from live import Client, Live
+from tests.filters.askers import Object, Person, grant, user
+from tests.live import Client, Live
 
 LEGACY = {"verbs": ["impersonate"], "apiGroups": ["", "authentication.k8s.io"], "resources": ["*"]}
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from askers import Person, ask
 
 from kubist.filters.from_config import authorization
-from live import Client, Live, Pki
+from tests.filters.askers import Person, ask
+from tests.live import Client, Live, Pki
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import time
 from typing import Any
 
 import pytest
-from askers import Object, Person, Remote
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from kubist.config import Config
@@ -18,7 +17,8 @@ from kubist.filters.authentication import TokenError
 from kubist.filters.jwtconfig import issuer_of_flags
 from kubist.filters.oidc import OIDC
 from kubist.filters.tokens import TokenSigner
-from live import Live, Pki
+from tests.filters.askers import Object, Person, Remote
+from tests.live import Live, Pki
 
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from askers import Person, bind, grant, group, rbac, user
 
 from kubist.filters.rbac import Rule
-from live import Client, Live
+from tests.filters.askers import Person, bind, grant, group, rbac, user
+from tests.live import Client, Live
 
 READ = {"verbs": ["get", "list", "watch"], "apiGroups": [""], "resources": ["configmaps"]}
 

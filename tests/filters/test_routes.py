@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from askers import ask
-
-from live import Live
+from tests.filters.askers import ask
+from tests.live import Live
 
 BODIES = {"POST": b"{}", "PUT": b"{}", "PATCH": b"{}"}
 METHODS = {

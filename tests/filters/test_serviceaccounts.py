@@ -7,12 +7,12 @@ import time
 from typing import Any
 
 import pytest
-from askers import Object, Person, grant
 
 from kubist.filters.serviceaccounts import LAST_USED, LEGACY_ISSUER
 from kubist.filters.tokens import TokenSigner
 from kubist.filters.usernames import split_username
-from live import Client, Live
+from tests.filters.askers import Object, Person, grant
+from tests.live import Client, Live
 
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"

@@ -8,7 +8,6 @@ import time
 from typing import Any
 
 import pytest
-from askers import Object, Person, Remote
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +15,8 @@ from kubist.filters import tokens
 from kubist.filters.serviceaccounts import LEGACY_ISSUER
 from kubist.filters.tokens import TokenSigner
 from kubist.resources.context import User
-from live import Client, Live, Pki
+from tests.filters.askers import Object, Person, Remote
+from tests.live import Client, Live, Pki
 
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"

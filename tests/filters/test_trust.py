@@ -11,7 +11,6 @@ from typing import cast
 
 import pytest
 import yaml
-from certs import authority, make
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
@@ -21,6 +20,7 @@ from kubist.filters.kubeconfig import RemoteReview
 from kubist.filters.oidc import OIDC, Issuer
 from kubist.http.certificates import Pair, save
 from kubist.webhooks.client import trust
+from tests.filters.certs import authority, make
 
 NAMES = (x509.SubjectAlternativeName([x509.DNSName("a.example")]), False)
 

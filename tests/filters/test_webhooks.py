@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from askers import Object, Person, Remote, ask
 
 from kubist.filters import webhooks
-from live import Client, Live, Pki
+from tests.filters.askers import Object, Person, Remote, ask
+from tests.live import Client, Live, Pki
 
 
 @pytest.fixture

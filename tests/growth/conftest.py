@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from growth.measuring import Prober
-from live import Live, Pki
+from tests.growth.measuring import Prober
+from tests.live import Live, Pki
 
 
 @pytest.fixture(scope="session")

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from growth.filling import Object, Path_, candidates, filled
 from kubist.http.messages import Request, Response
 from kubist.resources.resource import Resource
-from live import TOKEN, Live
+from tests.growth.filling import Object, Path_, candidates, filled
+from tests.live import TOKEN, Live
 
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from growth.filling import METADATA, VARIANTS, below, long_fields
-from growth.measuring import Prober
 from kubist.resources.resource import Resource, Resources
+from tests.growth.filling import METADATA, VARIANTS, below, long_fields
+from tests.growth.measuring import Prober
 
 COUNT = 400
 DEEP = 4

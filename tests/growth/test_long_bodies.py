@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from growth.measuring import APPLY, JSON, MERGE, STRATEGIC
 from kubist.http.messages import Request, Response
-from live import TOKEN, Live
+from tests.growth.measuring import APPLY, JSON, MERGE, STRATEGIC
+from tests.live import TOKEN, Live
 
 SIZE = 2_800_000
 LONGEST = 0.2

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from crd.defining import define, definition, version
-from growth.measuring import APPLY, JSON, JSON_PATCH, STRATEGIC, Prober
-from live import Live
+from tests.crd.defining import define, definition, version
+from tests.growth.measuring import APPLY, JSON, JSON_PATCH, STRATEGIC, Prober
+from tests.live import Live
 
 COUNT = 2_000
 NAMESPACE = "/api/v1/namespaces/default"

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import hpack
 
-from cli.processes import Running, running
 from kubist.http.frames import DEFAULT_WINDOW, PREFACE, Flag, Kind, frame, settings
-from live import TOKENS, Pki
+from tests.cli.processes import Running, running
+from tests.live import TOKENS, Pki
 
 SECONDS = 4.0
 """Maximum seconds of an attack."""

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from serving import SHORT, SMALL, Pki, Serving, Site
+
+from tests.http.serving import SHORT, SMALL, Pki, Serving, Site
 
 
 @pytest.fixture(scope="session")

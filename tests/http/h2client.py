@@ -10,9 +10,9 @@ import h2.config
 import h2.connection
 import h2.events
 import h2.settings
-from serving import Serving
 
 from kubist.http.certificates import Pair
+from tests.http.serving import Serving
 
 Pairs = list[tuple[str, str]]
 RawFrame = tuple[int, int, bytes]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from attacks import ATTACKS, Victim, made_up_methods, victim
 
 from kubist.http.frames import Kind
-from live import TOKEN, Client, Pki
+from tests.http.attacks import ATTACKS, Victim, made_up_methods, victim
+from tests.live import TOKEN, Client, Pki
 
 MEMORY = 64 * 1024 * 1024
 DELAY = 0.2

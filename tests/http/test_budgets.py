@@ -7,9 +7,6 @@ from collections import Counter
 
 import hpack
 import pytest
-from h2client import H2Client, frames_in
-from serving import JSON, Pki, Serving, Site
-from test_http2_abuse import END, OPEN, REQUEST, block, goaway_code, talk
 
 from kubist.http import Limits
 from kubist.http.bodies import Pieces, add, joined
@@ -17,6 +14,9 @@ from kubist.http.fields import request_fields
 from kubist.http.frames import Error, Flag, Kind, frame
 from kubist.http.hpack import Decoder
 from kubist.http.messages import Answer, Request, Response
+from tests.http.h2client import H2Client, frames_in
+from tests.http.serving import JSON, Pki, Serving, Site
+from tests.http.test_http2_abuse import END, OPEN, REQUEST, block, goaway_code, talk
 
 POST = [(":method", "POST"), *REQUEST[1:]]
 

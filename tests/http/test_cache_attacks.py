@@ -11,13 +11,12 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from h2client import frames_in
 
-from live import TOKEN, Pki
+from tests.http.h2client import frames_in
+from tests.live import TOKEN, Pki
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -32,9 +31,8 @@ class Process:
 
     def __init__(self, pki: Pki) -> None:
         self._ca = str(pki.path("ca.crt"))
-        script = Path(__file__).parent.parent / "cache_server.py"
         self._process = subprocess.Popen(
-            [sys.executable, str(script), str(pki.directory)],
+            [sys.executable, "-m", "tests.cache_server", str(pki.directory)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

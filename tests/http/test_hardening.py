@@ -6,7 +6,8 @@ import contextlib
 import time
 
 import pytest
-from serving import Serving, Site, read_all, read_until
+
+from tests.http.serving import Serving, Site, read_all, read_until
 
 HOST = b"Host: localhost\r\n"
 POST = b"POST /echo HTTP/1.1\r\nHost: localhost\r\n"

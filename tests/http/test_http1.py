@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 import pytest
-from serving import Pki, Serving, Site, read_all, read_until
+
+from tests.http.serving import Pki, Serving, Site, read_all, read_until
 
 HOST = b"Host: localhost\r\n"
 

@@ -5,12 +5,12 @@ import ssl
 import time
 
 import pytest
-from h2client import H2Client, frames_in
-from serving import Pki, Serving, Site, read_all
-from test_streams import wait_for
 
 from kubist.http import Limits
 from kubist.http.frames import Error, Kind
+from tests.http.h2client import H2Client, frames_in
+from tests.http.serving import Pki, Serving, Site, read_all
+from tests.http.test_streams import wait_for
 
 
 def test_get_and_post(either: Serving, site: Site) -> None:

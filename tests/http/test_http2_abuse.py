@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 import hpack
 import pytest
-from h2client import H2Client, RawFrame, frames_in
-from serving import SHORT, Pki, Serving, Site
 
 from kubist.http import Limits
 from kubist.http.frames import PREFACE, Error, Flag, Kind, frame, reset, settings, window_update
 from kubist.http.messages import Answer, Request
+from tests.http.h2client import H2Client, RawFrame, frames_in
+from tests.http.serving import SHORT, Pki, Serving, Site
 
 REQUEST = [(":method", "GET"), (":path", "/hello"), (":scheme", "https"), (":authority", "a")]
 OPEN = PREFACE + settings({})

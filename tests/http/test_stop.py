@@ -6,10 +6,10 @@ import threading
 import time
 
 import pytest
-from serving import Pki, Serving, Site, read_all, read_until
-from test_streams import wait_for
 
 from kubist.http import HttpServer, connection
+from tests.http.serving import Pki, Serving, Site, read_all, read_until
+from tests.http.test_streams import wait_for
 
 HOST = b"Host: localhost\r\n"
 

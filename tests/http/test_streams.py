@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import time
 
-from serving import Serving, Site, read_all, read_until
+from tests.http.serving import Serving, Site, read_all, read_until
 
 WATCH = b"GET /watch HTTP/1.1\r\nHost: localhost\r\n\r\n"
 

@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
-from serving import Pki, Serving, Site, read_all
 
 from kubist.http import openssl, server_context
 from kubist.http.certificates import Pair, load_authority, new_authority, save
 from kubist.http.tls import client_context, read_certificates
+from tests.http.serving import Pki, Serving, Site, read_all
 
 HELLO = b"GET /hello HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 

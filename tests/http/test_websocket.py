@@ -5,8 +5,9 @@ import socket
 import struct
 
 import pytest
-from serving import Serving, Site, read_all, read_until
-from test_streams import wait_for
+
+from tests.http.serving import Serving, Site, read_all, read_until
+from tests.http.test_streams import wait_for
 
 KEY = b"dGhlIHNhbXBsZSBub25jZQ=="
 ACCEPT = b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"

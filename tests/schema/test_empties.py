@@ -9,7 +9,7 @@ import pytest
 from kubist.schema.catalog import schema_for
 from kubist.schema.empties import Empties, dropped
 from kubist.schema.strict import decode_body
-from live import MERGE, Client
+from tests.live import MERGE, Client
 
 POD = schema_for("", "v1", "Pod")
 CONTAINER = {"name": "a", "image": "b"}

@@ -15,8 +15,8 @@ import yaml
 
 from kubist.storage.etcd import EtcdStore
 from kubist.storage.store import KeyValue
-from live import Client, Live
-from storage.etcd_server import EtcdServer
+from tests.live import Client, Live
+from tests.storage.etcd_server import EtcdServer
 
 from . import reference
 from .reference import Reference, SharedPki

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from kubist.config import Config
-from live import Client, Pki
-from storage.etcd_server import free_port
+from tests.live import Client, Pki
+from tests.storage.etcd_server import free_port
 
 VARIABLE = "KUBE_APISERVER"
 FOLDERS = (os.environ.get("KUBEBUILDER_ASSETS", ""), "/usr/local/kubebuilder/bin")

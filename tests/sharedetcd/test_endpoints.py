@@ -11,8 +11,8 @@ import pytest
 from kubist.codec import protobuf
 from kubist.control.kubernetesservice import LEASE_SECONDS, LEASES
 from kubist.schema.catalog import schema_for
-from live import Live, Pki
-from storage.etcd_server import EtcdServer
+from tests.live import Live, Pki
+from tests.storage.etcd_server import EtcdServer
 
 pytestmark = pytest.mark.etcd
 ENDPOINTS = "/api/v1/namespaces/default/endpoints/kubernetes"

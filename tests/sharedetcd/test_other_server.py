@@ -20,8 +20,8 @@ from kubist.storage import etcd_messages as pb
 from kubist.storage.etcd import EtcdStore
 from kubist.storage.etcd_client import EtcdClient, credentials
 from kubist.storage.etcd_compact import Compactor
-from live import Live, Pki, version
-from storage.etcd_server import EtcdServer
+from tests.live import Live, Pki, version
+from tests.storage.etcd_server import EtcdServer
 
 from .test_rangeallocation import as_protobuf
 

@@ -17,7 +17,7 @@ from kubist.objectstore.rangeallocation import RangeAllocation
 from kubist.storage.etcd import EtcdStore
 from kubist.storage.sqlite import SqliteStore
 from kubist.storage.store import Store
-from storage.etcd_server import EtcdServer
+from tests.storage.etcd_server import EtcdServer
 
 KEY = "/registry/ranges/servicenodeports"
 NUMBERS = range(30000, 30200)

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from live import Live
-from storage.etcd_server import EtcdServer
+from tests.live import Live
+from tests.storage.etcd_server import EtcdServer
 
 from . import reference
 from .reference import Reference, SharedPki

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kubist.kinds.core.service_ports import KEY, held
-from live import Client, concurrently, configmap, seen, version
+from tests.live import Client, concurrently, configmap, seen, version
 
 from . import reference
 from .conftest import COMPACTION_SECONDS, ENCRYPTED, EVENT_SECONDS, KUBIST_ADDRESS, Shared, until

@@ -9,7 +9,8 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from sizes import SHORT, Note
+
+from tests.soak.sizes import SHORT, Note
 
 HERE = Path(__file__).parent
 HOURS = 6 * 3600

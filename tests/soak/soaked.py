@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from cli.processes import Running, running
-from live import TOKEN, Pki
+from tests.cli.processes import Running, running
+from tests.live import TOKEN, Pki
 
 USERS = 10
 

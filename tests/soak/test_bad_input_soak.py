@@ -17,13 +17,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sizes import Note, size
-from soaked import descriptors, memory, serving
 
-from crd.defining import define
 from kubist.http.messages import Response, Stream
-from live import TOKEN, Live, Pki
-from test_bad_input import CRD, GADGETS, bad_requests
+from tests.crd.defining import define
+from tests.live import TOKEN, Live, Pki
+from tests.soak.sizes import Note, size
+from tests.soak.soaked import descriptors, memory, serving
+from tests.test_bad_input import CRD, GADGETS, bad_requests
 
 SEEDS = size("SEEDS", 18, 4)
 RAW = size("RAW", 20_000, 3_000)

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import pytest
-from sizes import SHORT, size
 
-from growth.filling import METADATA, VARIANTS, below, long_fields
-from growth.measuring import VERBS, Prober
-from growth.test_every_field import created
 from kubist.resources.resource import Resource
-from live import Live, Pki
+from tests.growth.filling import METADATA, VARIANTS, below, long_fields
+from tests.growth.measuring import VERBS, Prober
+from tests.growth.test_every_field import created
+from tests.live import Live, Pki
+from tests.soak.sizes import SHORT, size
 
 ITEMS = size("ITEMS", 400, 400)
 ONCE = "deployments"

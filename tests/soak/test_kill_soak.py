@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sizes import Note, size
 
-from storage.etcd_server import EtcdServer
-from survival import survive
+from tests.soak.sizes import Note, size
+from tests.storage.etcd_server import EtcdServer
+from tests.survival import survive
 
 KILLS = size("KILLS", 250, 40)
 

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 import orjson
 import pytest
-from sizes import Note, size
-from soaked import USERS, memory, processor_times, serving
 
-from cli.processes import Running
-from live import Pki
-from watching import Connection
+from tests.cli.processes import Running
+from tests.live import Pki
+from tests.soak.sizes import Note, size
+from tests.soak.soaked import USERS, memory, processor_times, serving
+from tests.watching import Connection
 
 SECONDS = size("SECONDS", 30, 10)
 WATCHES, WRITERS = 1000, 200

@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from sizes import Note, size
-
-from live import Pki
-from watching import forgetful, watch_through
+from tests.live import Pki
+from tests.soak.sizes import Note, size
+from tests.watching import forgetful, watch_through
 
 WRITES = size("WRITES", 20_000, 2_000)
 

@@ -11,11 +11,10 @@ import ssl
 import time
 from pathlib import Path
 
-from sizes import Note
-from soaked import memory, serving
-
-from live import Pki
-from watching import MAPS, Connection
+from tests.live import Pki
+from tests.soak.sizes import Note
+from tests.soak.soaked import memory, serving
+from tests.watching import MAPS, Connection
 
 STATE, CHANGES, SIZE = 400, 600, 50_000
 EACH = 40

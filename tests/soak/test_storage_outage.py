@@ -18,14 +18,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sizes import Note, size
 
-from cli.processes import Running
-from live import Live, Pki
-from outages import Work
-from storage import faults
-from storage.cluster import EtcdCluster
-from storage.etcd_server import EtcdServer
+from tests.cli.processes import Running
+from tests.live import Live, Pki
+from tests.outages import Work
+from tests.soak.sizes import Note, size
+from tests.storage import faults
+from tests.storage.cluster import EtcdCluster
+from tests.storage.etcd_server import EtcdServer
 
 AWAY = size("AWAY", 30, 8)
 MEMBERS = size("MEMBERS", 300, 60)

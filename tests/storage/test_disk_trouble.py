@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.processes import running
 from kubist.storage import sqlite_writer
-from live import Answer, Client, Live, Pki, configmap, seen
+from tests.cli.processes import running
+from tests.live import Answer, Client, Live, Pki, configmap, seen
 
 from . import faults
 

@@ -16,7 +16,7 @@ from kubist import logs
 from kubist.cli import main
 from kubist.storage.encryption import store as encrypted
 from kubist.storage.encryption.store import EncryptedStore
-from live import Client, Live, Pki, configmap, seen
+from tests.live import Client, Live, Pki, configmap, seen
 
 SECRETS = "/api/v1/namespaces/default/secrets"
 BAD = b"k8s:enc:aescbc:v1:lost:" + bytes(32)

@@ -12,7 +12,7 @@ from kubist.codec import protobuf
 from kubist.schema.catalog import schema_for
 from kubist.schema.decode import decode
 from kubist.storage.entry import MARK
-from live import Live, version
+from tests.live import Live, version
 
 Object = dict[str, Any]
 POD_SPEC: Object = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}

@@ -14,8 +14,8 @@ import pytest
 
 from kubist import server
 from kubist.storage import etcd_client
-from live import Live, Pki
-from outages import Work
+from tests.live import Live, Pki
+from tests.outages import Work
 
 from . import faults
 from .cluster import EtcdCluster

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.stored import Object, config_map, entry, resource
 from kubist.codec.negotiate import JSON, YAML, MediaType
 from kubist.codec.representation import Representation
 from kubist.meta.status import APIError
@@ -18,6 +17,7 @@ from kubist.tables import ages
 from kubist.tables.columns import table_of
 from kubist.tables.table import Row
 from kubist.verbs.representations import representation
+from tests.codec.stored import Object, config_map, entry, resource
 
 NOW = 1_800_000_000.0
 

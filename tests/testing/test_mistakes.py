@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_plugin import config_map, run_pytest
 
 import kubist
 from kubist.testing import Cluster
+from tests.testing.test_plugin import config_map, run_pytest
 
 NAMED = {"metadata": {"name": "a"}}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from live import Client, Object, concurrently, configmap, version
+from tests.live import Client, Object, concurrently, configmap, version
 
 CLIENTS, ROUNDS = 8, 6
 JSON_PATCH = "application/json-patch+json"

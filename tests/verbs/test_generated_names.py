@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from live import Client
+from tests.live import Client
 
 
 def job(**metadata: object) -> dict[str, object]:

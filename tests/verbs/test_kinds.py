@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from live import MERGE, Live, Object
+from tests.live import MERGE, Live, Object
 
 DEFAULT = "namespaces/default"
 LISTS: list[tuple[str, Object, list[str]]] = [

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from live import Answer, Client, Live, Object, concurrently, configmap, version
+from tests.live import Answer, Client, Live, Object, concurrently, configmap, version
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

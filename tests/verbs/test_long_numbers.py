@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from live import MERGE, Client
+from tests.live import MERGE, Client
 
 NINES = "9" * 5000
 

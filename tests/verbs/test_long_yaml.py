@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from live import Client, Live
+from tests.live import Client, Live
 
 YAML = "application/yaml"
 APPLY = "application/apply-patch+yaml"

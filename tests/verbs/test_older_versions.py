@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from live import MERGE, Client
+from tests.live import MERGE, Client
 
 JSON_PATCH = "application/json-patch+json"
 LABELS = {"a": "b"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubist.request import parse
-from live import Live
+from tests.live import Live
 
 SPLIT = [
     ("/apis/apps/v1/deployments//", ("apps", "v1", "deployments", "")),

@@ -6,7 +6,7 @@ import pytest
 
 from kubist.codec import protobuf
 from kubist.codec import protobuf_wire as wire
-from live import Answer, Client
+from tests.live import Answer, Client
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 

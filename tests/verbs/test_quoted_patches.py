@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from live import MERGE, Client
+from tests.live import MERGE, Client
 
 JSON_PATCH = "application/json-patch+json"
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from live import Pki
-from watching import forgetful, watch_through
+from tests.live import Pki
+from tests.watching import forgetful, watch_through
 
 WRITES, WATCHERS = 800, 40
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from live import Client
+from tests.live import Client
 
 WITHOUT_WATCH = [
     "/api/v1/watch/componentstatuses",

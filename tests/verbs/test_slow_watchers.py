@@ -7,7 +7,7 @@ import time
 import pytest
 
 from kubist.verbs.watch import BUFFER_LIMIT, STATE_BYTES, Watcher
-from live import Live, Object, configmap, seen
+from tests.live import Live, Object, configmap, seen
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 COUNT = 160

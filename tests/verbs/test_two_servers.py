@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from live import Client, Live, Object, Pki, concurrently, configmap, seen, version
-from storage.etcd_server import EtcdServer
+from tests.live import Client, Live, Object, Pki, concurrently, configmap, seen, version
+from tests.storage.etcd_server import EtcdServer
 
 pytestmark = pytest.mark.etcd
 MAPS = "/api/v1/namespaces/default/configmaps"

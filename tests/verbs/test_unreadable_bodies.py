@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubist.patch.values import shown
-from live import Client
+from tests.live import Client
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 import websocket
 
 from kubist.verbs import watch as watch_verb
-from live import Client, Live, Object, Watch, concurrently, configmap, seen, version
+from tests.live import Client, Live, Object, Watch, concurrently, configmap, seen, version
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from live import Client
+from tests.live import Client
 
 HERE = "/api/v1/namespaces/default/configmaps"
 LEGACY = "pkg/api/legacyscheme/scheme.go:30"

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cli.processes import Running, running
+from tests.cli.processes import Running, running
 
 READY = r"on https://127\.0\.0\.1:(\d+)"
 MERGE = "application/merge-patch+json"

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from cli.processes import running
-from storage.etcd_server import EtcdServer
+from tests.cli.processes import running
+from tests.storage.etcd_server import EtcdServer
 
 from .crew import MERGE, PATIENCE, Crew, alive, children, crew
 

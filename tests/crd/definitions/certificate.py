@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from crd.defining import definition, version
-from crd.definitions.building import (
+from tests.crd.defining import definition, version
+from tests.crd.definitions.building import (
     boolean,
     choice,
     conditions,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from crd.defining import definition, version
-from crd.definitions.building import (
+from tests.crd.defining import definition, version
+from tests.crd.definitions.building import (
     boolean,
     builtin,
     choice,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from crd.defining import definition, version
-from crd.definitions.building import choice, conditions, integer, items, keyed, obj, rule, set_of, text
+from tests.crd.defining import definition, version
+from tests.crd.definitions.building import choice, conditions, integer, items, keyed, obj, rule, set_of, text
 
 _LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _REFERENCE = obj(

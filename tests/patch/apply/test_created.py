@@ -8,7 +8,6 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.schema.strategies import fitting, nearly_fitting
 
 from kubist.patch.apply import managers
 from kubist.patch.apply.compare import compare
@@ -19,6 +18,7 @@ from kubist.patch.apply.typed import BadValue, type_of
 from kubist.schema.catalog import schema_for
 from kubist.schema.decode import decode
 from kubist.schema.node import Schema
+from tests.schema.strategies import fitting, nearly_fitting
 
 from .thing import THING, things
 

@@ -8,7 +8,6 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.schema.strategies import TEXT, fitting
 
 from kubist.patch.apply import managers, sets, update_managed_fields
 from kubist.patch.apply.empty import empty
@@ -17,6 +16,7 @@ from kubist.patch.apply.typed import FREE, BadValue, Type, type_of
 from kubist.patch.apply.whole import everything
 from kubist.schema.catalog import schema_for
 from kubist.schema.decode import decode
+from tests.schema.strategies import TEXT, fitting
 
 from .thing import THING, things
 

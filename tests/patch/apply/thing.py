@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
-from tests.schema.strategies import JSON, fitting
 
 from kubist.patch.apply import apply, paths, restore_times, sets, update_managed_fields
 from kubist.schema.node import Field, Schema
+from tests.schema.strategies import JSON, fitting
 
 API_VERSION = "example.com/v1"
 
