@@ -17,7 +17,7 @@ from kubist.control.owners import Owners, Ref
 from kubist.meta.status import APIError
 from kubist.resources.resource import Resource
 from kubist.storage.cache import Change, Collection, Entry
-from kubist.verbs.delete import FOREGROUND, ORPHAN
+from kubist.verbs.finalizers import FOREGROUND, ORPHAN
 
 Object = dict[str, Any]
 

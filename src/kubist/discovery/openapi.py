@@ -6,7 +6,6 @@ The ETag of a document is the hash of the inputs of its generation, so the index
 from __future__ import annotations
 
 import asyncio
-import gzip
 import hashlib
 import time
 from collections.abc import Iterable
@@ -19,6 +18,7 @@ import orjson
 from kubist.codec import negotiate
 from kubist.discovery import descriptions, openapi_paths, openapi_types, openapi_v2, openapi_v3
 from kubist.discovery.openapi_paths import Path
+from kubist.http.compression import compress
 from kubist.http.messages import Headers, Request, Response
 from kubist.resources.resource import Resource, Resources, builtin
 from kubist.version import __version__
@@ -163,7 +163,7 @@ class OpenAPI:
         headers: Headers = [(b"Content-Type", kind.encode()), vary]
         if "gzip" in request.headers.get("accept-encoding", "") and "range" not in request.headers:
             plain = body
-            body = await self._made(document, kind + "+gzip", lambda: gzip.compress(plain, 1, mtime=0))
+            body = await self._made(document, kind + "+gzip", lambda: compress(plain))
             headers.append((b"Content-Encoding", b"gzip"))
         return conditional(request, headers, body, document.tag, document.made)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from kubist.filters.audiences import Audiences, accepted
 from kubist.filters.authorization_query import aggregate
 from kubist.filters.clientca import ClientCA, Rejected, Verified
 from kubist.http.messages import Request
@@ -22,7 +23,6 @@ ANONYMOUS = User("system:anonymous", groups=(UNAUTHENTICATED,))
 CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 INVALID = "invalid bearer token"
 
-Audiences = tuple[str, ...]
 Known = tuple[User, Audiences]
 """The user, and those of the requested audiences that the token is valid for."""
 
@@ -197,14 +197,6 @@ def certificate_user(verified: Verified) -> User | Rejected | None:
         return Rejected(verified.problem)
     extra = ((CREDENTIAL_ID, (f"X509SHA256={verified.digest}",)),)
     return with_groups(User(verified.common_name, verified.uid, verified.organizations, extra))
-
-
-def accepted(own: Audiences, wanted: Audiences) -> Audiences | None:
-    """Audiences of a token that names none: it is valid for the server itself. None if no wanted audience is
-    the server's."""
-    if not wanted:
-        return ()
-    return tuple(audience for audience in wanted if audience in own) or None
 
 
 class TokenFile:

@@ -8,7 +8,8 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from kubist.filters import configfile
-from kubist.filters.authentication import Anonymous, Audiences, Known
+from kubist.filters.audiences import Audiences
+from kubist.filters.authentication import Anonymous, Known
 from kubist.filters.filechanges import FileChanges
 from kubist.filters.jwtconfig import SHAPE as JWT
 from kubist.filters.jwtconfig import JWTReader

@@ -8,7 +8,8 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from kubist.filters.authentication import Audiences, Known, accepted, with_groups
+from kubist.filters.audiences import Audiences, accepted
+from kubist.filters.authentication import Known, with_groups
 from kubist.meta.times import parse_time
 from kubist.resources.context import User
 

@@ -6,7 +6,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kubist.filters.authentication import Audiences, Known, TokenError, accepted
+from kubist.filters.audiences import Audiences, accepted
+from kubist.filters.authentication import Known, TokenError
 from kubist.filters.authorization_query import quoted_list
 from kubist.filters.claims import ClaimMapping
 from kubist.filters.issuerkeys import IssuerKeys

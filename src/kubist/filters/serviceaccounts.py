@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kubist.caching import BoundedCache
-from kubist.filters.authentication import AUTHENTICATED, CREDENTIAL_ID, INVALID, Audiences, Known, TokenError
-from kubist.filters.authorization_query import quoted_list
+from kubist.filters import audiences as token_audiences
+from kubist.filters.audiences import Audiences
+from kubist.filters.authentication import AUTHENTICATED, CREDENTIAL_ID, INVALID, Known, TokenError
 from kubist.filters.tokens import LEEWAY, Claims, KeySet, check_dates, issuer_of
 from kubist.filters.usernames import account_groups, username
 from kubist.meta.fields import quoted
@@ -80,9 +81,9 @@ class ServiceAccountTokens:
             del self._held[token]
             check_dates(held.claims)
         wanted = audiences or self._audiences
-        found = tuple(audience for audience in wanted if audience in held.audiences)
+        found = token_audiences.common(held.audiences, wanted)
         if not found and self._audiences:
-            raise _for_others(held.audiences, wanted)
+            raise TokenError(token_audiences.mismatch(held.audiences, wanted))
         for bound in held.bound:
             if (
                 bound.seen is None
@@ -127,8 +128,7 @@ class ServiceAccountTokens:
         user = User(
             username(namespace, name), uid, (*account_groups(namespace), AUTHENTICATED), tuple(extra.items())
         )
-        said = claims.get("aud") or self._audiences
-        audiences = (said,) if isinstance(said, str) else tuple(said)
+        audiences = token_audiences.named(claims.get("aud"), self._audiences)
         return Held(claims, user, audiences, float(claims.get("exp", float("inf"))) + LEEWAY, bound)
 
     def _resource(self, plural: str) -> Resource:
@@ -171,9 +171,9 @@ class ServiceAccountTokens:
         if claims.get("sub") != username(namespace, name):
             raise TokenError("sub claim is invalid")
         wanted = audiences or self._audiences
-        found = tuple(audience for audience in wanted if audience in self._audiences)
+        found = token_audiences.common(self._audiences, wanted)
         if not found and self._audiences:
-            raise _for_others(self._audiences, wanted)
+            raise TokenError(token_audiences.mismatch(self._audiences, wanted))
         entry = await self._registry.read(self._resource("secrets"), namespace, secret_name)
         secret: dict[str, Any] = entry.object() if entry is not None else {}
         if not secret or secret["metadata"].get("deletionTimestamp"):
@@ -216,9 +216,3 @@ def _reference(private: Claims, kind: str) -> tuple[str, str] | None:
     if not isinstance(name, str) or not isinstance(uid, str):
         raise TokenError(INVALID)
     return name, uid
-
-
-def _for_others(audiences: Audiences, wanted: Audiences) -> TokenError:
-    return TokenError(
-        f"token audiences {quoted_list(audiences)} is invalid for the target audiences {quoted_list(wanted)}"
-    )

@@ -13,7 +13,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from kubist.caching import BoundedCache
-from kubist.filters.authentication import Audiences, Known, TokenError, with_groups
+from kubist.filters.audiences import Audiences
+from kubist.filters.authentication import Known, TokenError, with_groups
 from kubist.filters.authorization import Undecided
 from kubist.filters.authorization_query import AuthorizationQuery, selectors_asked
 from kubist.filters.kubeconfig import RemoteReview

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import gzip
 from dataclasses import dataclass
 from typing import Any
 
 from kubist.codec import negotiate
 from kubist.codec.negotiate import MediaType
 from kubist.codec.representation import Representation
+from kubist.http import compression
+from kubist.http.compression import GZIP_THRESHOLD
 from kubist.http.messages import Request, Response
 from kubist.meta import status
 from kubist.request import RequestInfo
@@ -20,9 +20,6 @@ from kubist.storage.cache import Entry
 from kubist.verbs.representations import endpoint, representation
 from kubist.verbs.services import Services
 
-GZIP_THRESHOLD = 131_072
-NOW_OFF_LOOP = 1 << 20
-"""Bodies from this size on are compressed in a thread."""
 PLAIN = MediaType(negotiate.JSON)
 
 
@@ -95,13 +92,11 @@ class Call:
         """Response with its headers, compressed with gzip if it is large and the client accepts it."""
         headers = [(b"Content-Type", content_type.encode())]
         size = len(body) if isinstance(body, bytes) else sum(map(len, body))
-        if size > GZIP_THRESHOLD and accepts_gzip(self.request.headers.get("accept-encoding", "")):
-            whole = body if isinstance(body, bytes) else b"".join(body)
-            if size >= NOW_OFF_LOOP:
-                body = await asyncio.to_thread(gzip.compress, whole, 1, mtime=0)
-            else:
-                body = gzip.compress(whole, 1, mtime=0)
-            headers += [(b"Content-Encoding", b"gzip"), (b"Vary", b"Accept-Encoding")]
+        if size > GZIP_THRESHOLD and compression.accepts_gzip(
+            self.request.headers.get("accept-encoding", "")
+        ):
+            body = await compression.compressed(body if isinstance(body, bytes) else b"".join(body))
+            headers += compression.HEADERS
         return Response(code, headers, body)
 
     async def decode_entry(self, entry: Entry) -> dict[str, Any]:
@@ -137,8 +132,3 @@ class Call:
     async def value(self, code: int, obj: dict[str, Any], shown: Representation) -> Response:
         """Response with an object that is not stored."""
         return await self.respond(code, shown.value(obj), shown.content_type)
-
-
-def accepts_gzip(header: str) -> bool:
-    """Whether Accept-Encoding lists `gzip`. An entry with a quality value does not count, as in the reference."""
-    return bool(header) and any(part.strip() == "gzip" for part in header.split(","))

@@ -10,14 +10,12 @@ from kubist.meta import status
 from kubist.storage.cache import Entry
 from kubist.verbs import deleteoptions
 from kubist.verbs.call import Call
+from kubist.verbs.finalizers import set_propagation_finalizers
 from kubist.verbs.metadata import MODIFIED
 from kubist.verbs.options import DeleteOptions, delete_options
 from kubist.verbs.storage_version import to_request_version
 
 Object = dict[str, Any]
-
-ORPHAN = "orphan"
-FOREGROUND = "foregroundDeletion"
 
 
 async def delete(call: Call) -> Response:
@@ -69,7 +67,7 @@ async def remove(
             marked = mark(call, obj, options)
         elif special:
             if strategy.keeps_propagation:
-                _set_finalizers(call, obj["metadata"], options)
+                set_propagation_finalizers(call, obj["metadata"], options)
             marked = Marked(write=True, waits=True)
         else:
             marked = Marked(write=False, waits=strategy.held(obj))
@@ -132,7 +130,7 @@ def mark(call: Call, obj: Object, options: DeleteOptions) -> Marked:
     grace = _grace(call, obj, options)
     if grace is PENDING:
         return Marked(write=False, waits=True)
-    _set_finalizers(call, metadata, options)
+    set_propagation_finalizers(call, metadata, options)
     held = bool(metadata.get("finalizers"))
     if grace is None and held:
         _mark_held(call, metadata)
@@ -185,40 +183,6 @@ def _mark_held(call: Call, metadata: Object) -> None:
 def raise_generation(metadata: Object) -> None:
     if metadata.get("generation", 0) > 0:
         metadata["generation"] += 1
-
-
-def _set_finalizers(call: Call, metadata: Object, options: DeleteOptions) -> None:
-    """Add or remove the finalizers `orphan` and `foregroundDeletion`, which tell the garbage collector what to do with
-    dependents."""
-    before = metadata.get("finalizers") or []
-    wanted = [name for name in before if name not in (ORPHAN, FOREGROUND)]
-    orphan, foreground = _propagation(call, before, options)
-    if orphan:
-        wanted.append(ORPHAN)
-    if foreground:
-        wanted.append(FOREGROUND)
-    if set(wanted) == set(before):
-        return
-    if wanted:
-        metadata["finalizers"] = wanted
-    else:
-        metadata.pop("finalizers", None)
-
-
-def _propagation(call: Call, before: list[str], options: DeleteOptions) -> tuple[bool, bool]:
-    """Propagation as two flags: orphan the dependents, delete the dependents first."""
-    policy = options.propagation_policy
-    if call.resource.strategy.default_propagation == "Unsupported":
-        return False, False
-    if options.orphan_dependents is not None:
-        return options.orphan_dependents, False
-    if policy:
-        return policy == "Orphan", policy == "Foreground"
-    if ORPHAN in before:
-        return True, False
-    if FOREGROUND in before:
-        return False, True
-    return call.resource.strategy.default_propagation == "Orphan", False
 
 
 def parse_time(text: str) -> datetime.datetime:

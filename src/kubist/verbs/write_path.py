@@ -34,6 +34,7 @@ from kubist.resources.strategy import Scale, Update
 from kubist.storage.cache import Entry
 from kubist.verbs import managed
 from kubist.verbs.call import Call
+from kubist.verbs.finalizers import is_finalized
 from kubist.verbs.lending import Altered, Fresh, Loan, share_unchanged
 from kubist.verbs.metadata import (
     carry_over_system_fields,
@@ -360,14 +361,6 @@ def is_unchanged(new: Object, old: Object) -> bool:
         restore_times(old, new)
     metadata["resourceVersion"] = before["resourceVersion"]
     return same and new == old
-
-
-def is_finalized(call: Call, new: Object, old: Object) -> bool:
-    """Whether an update removes the last finalizer of a terminating object, which deletes it."""
-    before = old["metadata"]
-    if "deletionTimestamp" not in before or before.get("deletionGracePeriodSeconds"):
-        return False
-    return not call.resource.strategy.held(new)
 
 
 async def _delete_finalized(call: Call, entry: Entry, new: Object) -> Outcome | None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kubist.admission.admission_request import AdmissionRequest, Target
 from kubist.admission.followed import Followed
+from kubist.admission.matchconditions import Conditions
 from kubist.admission.matching import Criteria
-from kubist.admission.policies.conditions import Conditions
 from kubist.admission.policies.evaluation import Expression
 from kubist.kinds.admissionregistration.expressions import Environment
 

@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 
 from kubist.admission.admission_request import AdmissionRequest, Target
+from kubist.admission.matchconditions import Conditions
 from kubist.admission.matching import Criteria
 from kubist.admission.policies.authorizer import Decisions
-from kubist.admission.policies.conditions import Conditions
 from kubist.admission.policies.evaluation import Evaluation, Failed
 from kubist.admission.webhooks import review
 from kubist.http.client import CallFailed
