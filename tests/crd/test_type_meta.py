@@ -154,3 +154,50 @@ def test_number_beyond_every_float_without_a_kind(client: Client, typed: str) ->
     why = "json: cannot unmarshal number 1e400 into Go value of type float64"
     message = f'Typed in version "v1" cannot be handled as a Typed: {why}'
     assert (answer.status, answer.json["message"]) == (400, message)
+
+
+@pytest.mark.parametrize("part", ["", "/status"])
+def test_json_patch_with_a_null_api_version_is_invalid(client: Client, one: str, part: str) -> None:
+    operation = {"op": "replace", "path": "/apiVersion", "value": None}
+    answer = client.ask("PATCH", f"{one}{part}", [operation], "application/json-patch+json")
+    why = ".apiVersion accessor error: <nil> is of the type <nil>, expected string"
+    assert answer.status == 422, answer
+    assert answer.json["message"].endswith(why)
+
+
+def test_patch_to_a_group_without_version_warns_of_unknown_fields(client: Client, one: str) -> None:
+    answer = client.ask("PATCH", one, {"apiVersion": f"{GROUP}/"}, MERGE)
+    assert answer.status == 500, answer
+    assert warnings(answer) == ['299 - "unknown field \\"spec\\""']
+
+
+@pytest.mark.parametrize(
+    ("given", "unknown"),
+    [
+        (f"{GROUP}/v2", ["extra", "spec.q"]),
+        (f"{GROUP}/v9", ["extra", "spec"]),
+        ("other.example.com/v1", []),
+    ],
+)
+@pytest.mark.parametrize("verb", ["POST", "PUT"])
+def test_body_of_another_version_is_validated_by_that_version(
+    client: Client, typed: str, one: str, given: str, unknown: list[str], verb: str
+) -> None:
+    where = typed if verb == "POST" else one
+    body = {
+        "apiVersion": given,
+        "kind": "Typed",
+        "metadata": {"name": "t"},
+        "spec": {"i": 1, "q": 2},
+        "extra": 1,
+    }
+    answer = client.ask(verb, where, body)
+    other = f"the API version in the data ({given}) does not match the expected API version ({GROUP}/v1)"
+    assert (answer.status, answer.json["message"]) == (400, other)
+    assert warnings(answer) == [f'299 - "unknown field \\"{name}\\""' for name in unknown]
+
+    strict = client.ask(verb, f"{where}?fieldValidation=Strict", body)
+    listed = ", ".join(f'unknown field "{name}"' for name in unknown)
+    version = given.rpartition("/")[2]
+    expected = f'Typed in version "{version}" cannot be handled as a Typed: strict decoding error: {listed}'
+    assert (strict.status, strict.json["message"]) == (400, expected if unknown else other)

@@ -22,7 +22,7 @@ from kubist.schema.leaves import KEEP_EMPTY
 from kubist.schema.mistakes import first_mistake
 from kubist.schema.node import Schema
 from kubist.schema.strict import Decoded, decode_body, decode_value, resolve
-from kubist.verbs import schemes
+from kubist.verbs import otherversion, schemes
 from kubist.verbs.call import Call
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def read(call: Call, wanted: Expected, *, offered: tuple[str, ...] = negotiate.A
     try:
         decoded = _decode(call, wanted, serializer)
     except Mistaken as mistaken:
-        complain(call, wanted, mistaken.complaints)
+        complain(call, wanted, mistaken.complaints, mistaken.version)
         raise mistaken.error from None
     except DecodeError as error:
         raise _unreadable(call, wanted, error, serializer) from None
@@ -103,14 +103,16 @@ def parse_yaml(call: Call) -> Document:
     return yaml.parse(call.request.body)
 
 
-def complain(call: Call, wanted: Expected, complaints: list[str]) -> None:
+def complain(call: Call, wanted: Expected, complaints: list[str], version: str = "") -> None:
     """Report unknown and duplicate fields as fieldValidation asks: not at all, as warnings, or as a 400."""
     if not complaints or call.context.field_validation == "Ignore":
         return
     if call.context.field_validation == "Strict":
         listed = ", ".join(_listed(complaints))
-        message = f"{wanted.kind} in version {wanted.version!r} cannot be handled as a {wanted.kind}: "
-        raise status.bad_request(message.replace("'", '"') + f"strict decoding error: {listed}")
+        message = (
+            f'{wanted.kind} in version "{version or wanted.version}" cannot be handled as a {wanted.kind}: '
+        )
+        raise status.bad_request(f"{message}strict decoding error: {listed}")
     for complaint in complaints:
         call.context.warn(complaint)
 
@@ -125,9 +127,10 @@ def _listed(complaints: list[str]) -> list[str]:
 class Mistaken(Exception):
     """Body of a custom object with another kind or version. Field validation is reported before this error."""
 
-    def __init__(self, error: status.APIError, complaints: list[str]) -> None:
+    def __init__(self, error: status.APIError, complaints: list[str], version: str) -> None:
         super().__init__(str(error))
         self.error = error
+        self.version = version
         self.complaints = complaints
 
 
@@ -271,8 +274,10 @@ def decode_parsed(
             check_identity(value, wanted)
             obj, unknown = wanted.custom.strategy.decode(value)
         except status.APIError as error:
+            complaints = complaints + otherversion.unknown_fields(wanted.custom, value)
             if complaints:
-                raise Mistaken(error, complaints) from None
+                version = str(value.get("apiVersion") or "").rpartition("/")[2]
+                raise Mistaken(error, complaints, version) from None
             raise
         return Decoded(obj, complaints + unknown)
     check_identity(value, wanted)

@@ -1,9 +1,11 @@
-"""Patches that replace the apiVersion: the result is decoded in the version that it names."""
+"""Objects that name another apiVersion than the request: patched built-in objects are decoded in the version that they
+name, bodies of custom objects are rejected after field validation by that version."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from kubist.meta import status
 from kubist.resources.resource import Resource
 from kubist.schema.older import SERVED_AS
 from kubist.verbs.call import Call
@@ -34,3 +36,25 @@ def converted(call: Call, other: Resource, obj: Object) -> Object:
     """Object converted from another version to that of the request."""
     strategy = (other if other.api_version != other.storage_version else call.resource).strategy
     return strategy.convert(obj, call.resource.api_version)
+
+
+def unknown_fields(resource: Resource, value: Object) -> list[str]:
+    """Messages about unknown fields of a custom object that names another version of its group. A version that the CRD
+    does not have knows no fields."""
+    given = value.get("apiVersion")
+    if (
+        not isinstance(given, str)
+        or given == resource.api_version
+        or given.rpartition("/")[0] != resource.group
+    ):
+        return []
+    version = resource.strategy.conversion.versions.get(given)
+    if version is None:
+        return [
+            f'unknown field "{name}"' for name in sorted(value.keys() - {"apiVersion", "kind", "metadata"})
+        ]
+    try:
+        found: list[str] = version.decode(value)[1]
+    except status.APIError:
+        return []
+    return found

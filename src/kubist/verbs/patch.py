@@ -306,11 +306,15 @@ def _identified(change: Change, wanted: body.Expected, resource: Resource, patch
         return patched
     if not kind or not isinstance(kind, str):
         return patched  # decoding refuses this
+    if given is None and "apiVersion" in patched:
+        raise change.invalid(".apiVersion accessor error: <nil> is of the type <nil>, expected string")
     given = given or ""
     if given.count("/") > 1:
         raise change.invalid(f"unexpected GroupVersion string: {given}")
     duplicate = change.repeats.duplicate(patched)
     if given == "" or given.endswith("/"):
+        if given.removesuffix("/") == wanted.group:
+            change.unknown = sorted(patched.keys() - {"apiVersion", "kind", "metadata"})
         change.complain(duplicate)
         raise status.internal_error("Object 'apiVersion' is missing in 'object has no apiVersion field'")
     group = given.rpartition("/")[0]
