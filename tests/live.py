@@ -222,7 +222,7 @@ class Watch:
             yield event
 
     def take(self, count: int) -> list[Object]:
-        events = []
+        events: list[Object] = []
         for _ in range(count):
             event = self.next()
             assert event is not None, f"the stream ended after {len(events)} events"

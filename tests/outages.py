@@ -39,8 +39,8 @@ class Work:
 
     def __enter__(self) -> Work:
         began = version(self._client.get(MAPS))
-        self._start(*(lambda n=n: self._watch(n, began) for n in range(WATCHERS)))  # type: ignore[misc]
-        self._start(*(lambda n=n: self._write(n) for n in range(WRITERS)))  # type: ignore[misc]
+        self._start(*(lambda n=n: self._watch(n, began) for n in range(WATCHERS)))
+        self._start(*(lambda n=n: self._write(n) for n in range(WRITERS)))
         self._start(*(self._read for _ in range(READERS)))
         return self
 

@@ -70,10 +70,33 @@ ODD += [
     "(a+)+$",
 ]
 ODD += ["9999-99-99T99:99:99Z", "10.0.0.0/33", "::", "self ==", "*/0 * * * *", "-5%", "١٢", "a\nb", "=="]
-NUMBERS = ("-0", "-0.0", "1.0", "1e3", "1E400", "-1e400", "1e-400", "9223372036854775808", "1" * 400)
+NUMBERS: tuple[str, ...] = (
+    "-0",
+    "-0.0",
+    "1.0",
+    "1e3",
+    "1E400",
+    "-1e400",
+    "1e-400",
+    "9223372036854775808",
+    "1" * 400,
+)
 NUMBERS += ("-9223372036854775809", "18446744073709551616", "12345678901234567890", "1.5e300", "0.1e1")
 """Numbers that Python does not write as they are here."""
-TYPE_META = (None, "", "v1", "v1/v2/v3", "/", "kubist.example/v9", "Pod", 1, {}, [], "example.com/v1", "é")
+TYPE_META: tuple[Any, ...] = (
+    None,
+    "",
+    "v1",
+    "v1/v2/v3",
+    "/",
+    "kubist.example/v9",
+    "Pod",
+    1,
+    {},
+    [],
+    "example.com/v1",
+    "é",
+)
 GADGETS = "/apis/fuzz.example.com/v1/namespaces/default/gadgets"
 FREE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 SPEC = {

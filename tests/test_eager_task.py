@@ -17,7 +17,7 @@ def on_loop(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]
     def run() -> None:
         asyncio.run(test())
 
-    del run.__wrapped__  # type: ignore[attr-defined]
+    del run.__wrapped__
     return run
 
 

@@ -295,7 +295,7 @@ async def watch_through(port: int, pki: Pki, writes: int, watchers: int, patienc
         for watcher in watching:
             group.create_task(watcher.run(done))
     check(truth, writing, watching)
-    for connection in (c.connection for c in (*watching, *writing)):
+    for connection in [*(w.connection for w in watching), *(w.connection for w in writing)]:
         connection.cut()
     return Report(
         sum(writer.writes for writer in writing),

@@ -72,7 +72,7 @@ class Backend:
 
             def answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                outer.certificates.append(self.connection.getpeercert())  # type: ignore[attr-defined]
+                outer.certificates.append(self.connection.getpeercert())
                 if self.headers["X-Remote-User"] != "system:kube-aggregator":
                     outer.connections.add(self.client_address)
                     outer.asked.append((self.command, self.path, self.headers.items(), body))

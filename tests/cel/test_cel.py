@@ -132,7 +132,7 @@ def test_evaluation_stops_at_its_budget() -> None:
 
 def test_estimate_is_not_below_the_actual_cost() -> None:
     program = cel.compile("self.l.all(x, self.l.exists(y, y == x)) && self.s.contains('abc')", TYPED)
-    sizes = {("self", "l"): 10, ("self", "s"): 100}
+    sizes: dict[tuple[str, ...], int] = {("self", "l"): 10, ("self", "s"): 100}
     most = program.cost(sizes.get).most
     _, cost = program.evaluate({"self": {"l": list(range(10)), "s": "x" * 97 + "abc"}})
     assert cost <= most < 2000

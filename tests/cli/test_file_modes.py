@@ -119,11 +119,11 @@ def test_world_readable_store_is_tightened_on_open(home: Path) -> None:
     database = DatabaseFile(str(path))
     for name in names:
         name.chmod(0o644)
-    crashed = {name.name: name.read_bytes() for name in names}
+    crashed = {name: name.read_bytes() for name in names}
     database.close()
     for name, content in crashed.items():
-        (home / name).write_bytes(content)
-        (home / name).chmod(0o644)
+        name.write_bytes(content)
+        name.chmod(0o644)
     database = DatabaseFile(str(path))
     assert [oct(mode(name)) for name in names] == ["0o600"] * 3
     database.close()

@@ -16,7 +16,7 @@ def created(spec: kopf.Spec, patch: kopf.Patch, **_: Any) -> None:
 
 
 @kopf.on.update("widgets.example.com", field="spec.size")
-def updated(old: int, new: int, patch: kopf.Patch, **_: Any) -> None:
+def updated(old: Any, new: Any, patch: kopf.Patch, **_: Any) -> None:
     patch.status["seen"] = new
     patch.status["before"] = old
 

@@ -21,8 +21,6 @@ pytestmark = [
 
 def test_kubernetes(namespace: str, widgets: str, kubeconfig: Path) -> None:
     kubernetes = pytest.importorskip("kubernetes")
-    from kubernetes import watch
-
     with kubernetes.config.new_client_from_config(str(kubeconfig)) as session:
         core = kubernetes.client.CoreV1Api(session)
         body = {"metadata": {"name": "a"}, "data": {"x": "1"}}
@@ -40,7 +38,7 @@ def test_kubernetes(namespace: str, widgets: str, kubeconfig: Path) -> None:
         assert [item.metadata.name for item in listed.items] == ["a"]
 
         threading.Timer(0.1, core.delete_namespaced_config_map, ("a", namespace)).start()
-        events = watch.Watch().stream(
+        events = kubernetes.watch.Watch().stream(
             core.list_namespaced_config_map, namespace, resource_version=stale, timeout_seconds=5
         )
         types = []
@@ -63,9 +61,8 @@ def test_kubernetes(namespace: str, widgets: str, kubeconfig: Path) -> None:
         assert custom.get_namespaced_custom_object(*where, "w")["status"] == {"ok": True}
         custom.delete_namespaced_custom_object(*where, "w")
 
-        from kubernetes.dynamic import DynamicClient
-
-        deployments = DynamicClient(session).resources.get(api_version="apps/v1", kind="Deployment")
+        dynamic = kubernetes.dynamic.DynamicClient(session)
+        deployments = dynamic.resources.get(api_version="apps/v1", kind="Deployment")
         assert deployments.get(namespace=namespace).items == []
 
 
@@ -82,9 +79,11 @@ def test_lightkube(namespace: str, widgets: str) -> None:
     api.apply(ConfigMap(metadata=ObjectMeta(name="a"), data={"z": "3"}))
     held = api.get(ConfigMap, "a")
     assert held.data == {"x": "1", "y": "2", "z": "3"}
-    assert [found.metadata.name for found in api.list(ConfigMap, labels={"no": "thing"})] == []
+    assert list(api.list(ConfigMap, labels={"no": "thing"})) == []
+    assert held.metadata is not None
     threading.Timer(0.1, api.delete, (ConfigMap, "a")).start()
     for kind, shown in api.watch(ConfigMap, resource_version=held.metadata.resourceVersion, server_timeout=5):
+        assert shown.metadata is not None
         assert (kind, shown.metadata.name) == ("DELETED", "a")
         break
     with pytest.raises(lightkube.ApiError) as absent:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import product
 
 import orjson
@@ -11,7 +12,6 @@ from kubist.codec import representation_budget
 from kubist.codec.negotiate import JSON, PROTOBUF, MediaType
 from kubist.codec.representation_budget import Kept
 from kubist.storage.cache import Change
-from kubist.tables import table
 from kubist.verbs.representations import representation
 
 from .stored import config_map, resource
@@ -40,7 +40,7 @@ def test_watchers_share_the_bytes_of_an_event(media: MediaType) -> None:
 
 def test_table_watchers_share_an_event_until_an_age_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     now = CREATED + 10.25
-    monkeypatch.setattr(table.time, "time", lambda: now)
+    monkeypatch.setattr(time, "time", lambda: now)
     entry = config_map()
     first, change = Change(7, None, entry), Change(8, entry, entry)
     watchers = [representation(resource("ConfigMap"), TABLE).for_watch() for _ in range(3)]

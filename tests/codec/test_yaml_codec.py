@@ -81,7 +81,7 @@ def test_refusals(text: str, complaint: str) -> None:
 
 
 def test_writing() -> None:
-    value = {
+    value: dict[str, Any] = {
         "k10": "010",
         "k2": ["a", {"b": []}],
         "bool": "yes",

@@ -15,7 +15,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import run
+import run  # type: ignore[import-not-found]
 
 SCENARIOS = sorted(path.stem for path in (run.HERE / "scenarios").glob("*.yaml"))
 

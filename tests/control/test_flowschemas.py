@@ -13,7 +13,7 @@ FLOW = "/apis/flowcontrol.apiserver.k8s.io/v1"
 def told(client: Client, name: str, wanted: str) -> dict[str, Any]:
     """The condition of a FlowSchema, once it has the wanted status."""
     for _ in range(200):
-        schema = client.get(f"{FLOW}/flowschemas/{name}")
+        schema: dict[str, Any] = client.get(f"{FLOW}/flowschemas/{name}")
         for condition in schema.get("status", {}).get("conditions") or ():
             if condition["status"] == wanted:
                 return schema | {"condition": condition}

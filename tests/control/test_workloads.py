@@ -30,7 +30,7 @@ def workload(kind: str, **spec: Any) -> dict[str, Any]:
 
 def complete(deployment: dict[str, Any]) -> bool:
     status, wanted = deployment["status"], deployment["spec"]["replicas"]
-    return (
+    return bool(
         status.get("observedGeneration") == deployment["metadata"]["generation"]
         and status.get("updatedReplicas", 0) == status.get("replicas", 0) == wanted
         and status.get("availableReplicas", 0) == wanted
@@ -98,14 +98,18 @@ def test_readiness_gate_makes_a_running_pod_ready(cluster: Cluster) -> None:
     ready = {condition["type"]: condition["status"] for condition in pod["status"]["conditions"]}
     assert ready["Ready"] == "False"
     path = "/api/v1/namespaces/default/pods/p/status"
-    for state in ("True", "False"):
+
+    def check(state: str) -> None:
         gate = {"status": {"conditions": [{"type": "example.com/gate", "status": state}]}}
         cluster.request("PATCH", path, gate, content_type="application/strategic-merge-patch+json")
-        cluster.wait("pod/p", lambda pod, wanted=state: condition_of(pod, "Ready") == wanted)
+        cluster.wait("pod/p", lambda pod: condition_of(pod, "Ready") == state)
+
+    check("True")
+    check("False")
 
 
 def condition_of(obj: dict[str, Any], kind: str) -> str:
-    return next(found["status"] for found in obj["status"]["conditions"] if found["type"] == kind)
+    return next(str(found["status"]) for found in obj["status"]["conditions"] if found["type"] == kind)
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"])

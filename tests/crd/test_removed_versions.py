@@ -25,8 +25,8 @@ def stuck(live: Live) -> Live:
     """Server with one object stored in v1, which the CRD no longer has, and one in v2."""
     client = live.client
     names = {"plural": "olds", "kind": "Old"}
-    spec = {"group": "removed.example.com", "scope": "Namespaced", "names": names}
-    spec["versions"] = [version("v1", storage=True), version("v2", storage=False)]
+    versions = [version("v1", storage=True), version("v2", storage=False)]
+    spec = {"group": "removed.example.com", "scope": "Namespaced", "names": names, "versions": versions}
     crd = client.post(CRDS, {"metadata": {"name": "olds.removed.example.com"}, "spec": spec})
     path = f"{CRDS}/{crd['metadata']['name']}"
     body = {"kind": "Old", "apiVersion": "removed.example.com/v1", "metadata": {"name": "a"}}

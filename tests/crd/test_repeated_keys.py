@@ -73,7 +73,7 @@ def fields_of(answer: Answer) -> Any:
     return answer.json["metadata"]["managedFields"][0]["fieldsV1"]
 
 
-BODIES = {
+BODIES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "a number": ('"n":1,"n":2', {"n": 2}, ["spec.n"]),
     "an object": ('"o":{"a":1},"o":{"b":2}', {"o": {"b": 2}}, ["spec.o"]),
     "inside an object": ('"o":{"a":1,"a":2}', {"o": {"a": 2}}, ["spec.o.a"]),

@@ -83,9 +83,14 @@ def ask(live: Live, method: str, path: str, token: str = "", body: bytes = b"", 
     told = {name.replace("_", "-"): value for name, value in headers.items()}
     if token:
         told["authorization"] = f"Bearer {token}"
-    answer = live.run(live.server.api(Request(method, raw, query, told, body)))  # type: ignore[arg-type]
+    answer = live.run(live.server.api(Request(method, raw, query, told, body)))
     assert isinstance(answer, Response)
     return answer
+
+
+def body_of(answer: Response) -> bytes:
+    assert isinstance(answer.body, bytes)
+    return answer.body
 
 
 class Remote:
@@ -101,7 +106,8 @@ class Remote:
                 raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 body = json.loads(raw) if raw else {}
                 remote.asked.append((self.path, body, dict(self.headers)))
-                found = remote.answers.get(self.path, lambda _: 404)(body)
+                answer = remote.answers.get(self.path)
+                found = 404 if answer is None else answer(body)
                 shown = json.dumps(found if isinstance(found, dict) else {}).encode()
                 self.send_response(found if isinstance(found, int) else 200)
                 self.send_header("Content-Type", "application/json")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kubist.filters import auditfile
+from kubist import files
 from kubist.filters.auditfile import AuditFile
 
 WRITERS, LINES, SIZE = 4, 200, 1000
@@ -41,7 +41,7 @@ def _rotated(directory: Path) -> list[Path]:
 def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> float:
     """All rotations happen in the same millisecond."""
     now = 1_794_816_000.25
-    monkeypatch.setattr(auditfile.time, "time", lambda: now)
+    monkeypatch.setattr(time, "time", lambda: now)
     return now
 
 
@@ -135,7 +135,7 @@ def test_log_that_cannot_be_rotated_grows_instead_of_losing_lines(
     def no_space(path: Path) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(auditfile.files, "create", no_space)
+    monkeypatch.setattr(files, "create", no_space)
     first, second = (AuditFile(tmp_path / "audit.log", max_size=10) for _ in range(2))
     for number in range(4):
         (first, second)[number % 2].write(f"line {number:4}\n".encode())

@@ -66,7 +66,7 @@ def service(remote: Remote, server_pki: Pki, tmp_path: Path) -> Service:
 
 
 def get(live: Live, path: str, token: str = "dev-token", **headers: str) -> int:
-    return ask(live, "GET", path, token, **headers).status
+    return ask(live, "GET", path, token, b"", **headers).status
 
 
 def test_authorizers_decide_in_order(server_pki: Pki, service: Service) -> None:
@@ -152,7 +152,7 @@ def test_webhook_responses_are_cached_for_the_configured_ttl(server_pki: Pki, se
             live.client.close()
         return len(service.remote.asked) - before
 
-    never = {"cacheAuthorizedRequests": False, "cacheUnauthorizedRequests": False}
+    never: Object = {"cacheAuthorizedRequests": False, "cacheUnauthorizedRequests": False}
     assert asked(service.webhook(), allowed=True) == 1
     assert asked(service.webhook(), allowed=False) == 1
     assert asked(service.webhook(**never), allowed=True) == 3

@@ -22,6 +22,7 @@ from kubist.filters.clientca import UID
 from kubist.http import openssl
 from kubist.http.certificates import save
 from tests.filters.certs import Made, authority, make
+from tests.http.h2client import headers_of
 from tests.live import TOKEN, Live, Pki
 
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
@@ -123,7 +124,7 @@ class Http2:
             assert data, "closed"
             for event in self._h2.receive_data(data):
                 if isinstance(event, h2.events.ResponseReceived):
-                    status = int(dict(event.headers)[":status"])
+                    status = int(headers_of(event)[":status"])
                 elif isinstance(event, h2.events.DataReceived):
                     body += event.data
                 elif isinstance(event, h2.events.StreamEnded):

@@ -121,7 +121,7 @@ class Levels:
         everybody = [{"subjects": [{"kind": "User", "user": {"name": "*"}}], "resourceRules": [ANY_RESOURCE]}]
         by_user = {"type": "ByUser"}
         found = schema(rules=everybody, priorityLevelConfiguration={"name": "l"}, distinguisherMethod=by_user)
-        self.control._schemas.classify = lambda _: found  # type: ignore[method-assign]
+        self.control._schemas.classify = lambda asked: found  # type: ignore[method-assign]
         self.control._configure([level_])
 
     async def request(self, user: str, log: list[str], seconds: float = 0.0) -> str:
@@ -142,7 +142,7 @@ class Levels:
             seat.leave()
 
 
-QUEUED = {
+QUEUED: Object = {
     "nominalConcurrencyShares": 1,
     "limitResponse": {"type": "Queue", "queuing": {"queues": 64, "handSize": 8, "queueLengthLimit": 50}},
 }
@@ -154,7 +154,8 @@ def run(work: Coroutine[Any, Any, Any]) -> Any:
 
 def test_noisy_user_does_not_starve_another() -> None:
     async def main() -> list[str]:
-        levels, log = Levels(2, **QUEUED), []  # type: ignore[var-annotated]
+        levels = Levels(2, **QUEUED)
+        log: list[str] = []
         noisy = [asyncio.ensure_future(levels.request("noisy", log, 0.001)) for _ in range(60)]
         await asyncio.sleep(0)
         quiet = [asyncio.ensure_future(levels.request("quiet", log, 0.001)) for _ in range(3)]

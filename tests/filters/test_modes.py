@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kubist.filters.from_config import authorization
-from tests.filters.askers import Person, ask
+from tests.filters.askers import Person, ask, body_of
 from tests.live import Client, Live, Pki
 
 
@@ -150,7 +150,7 @@ def test_abac_policies(server_pki: Pki, tmp_path: Path) -> None:
         for (method, path), status in expected.items():
             assert ask(live, method, path, "dev-token").status == status, path
         refused = ask(live, "GET", "/version", "dev-token")
-        assert b"No policy matched." in bytes(refused.body)
+        assert b"No policy matched." in body_of(refused)
 
 
 def test_broken_abac_policy_file_is_rejected(tmp_path: Path) -> None:

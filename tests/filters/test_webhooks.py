@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from kubist.filters import webhooks
-from tests.filters.askers import Object, Person, Remote, ask
+from tests.filters.askers import Object, Person, Remote, ask, body_of
 from tests.live import Client, Live, Pki
 
 
@@ -60,9 +60,9 @@ def test_authorization_webhook_decides(server_pki: Pki, remote: Remote, kubeconf
         assert ask(live, "GET", "/api/v1/namespaces/default/configmaps", "dev-token").status == 200
         assert len(remote.asked) == count, "the answer is remembered"
         refused = ask(live, "GET", "/api/v1/secrets", "dev-token")
-        assert refused.status == 403 and b": never" in bytes(refused.body)
+        assert refused.status == 403 and b": never" in body_of(refused)
         unknown = ask(live, "GET", "/api/v1/pods", "dev-token")
-        assert unknown.status == 403 and b": not by me" in bytes(unknown.body)
+        assert unknown.status == 403 and b": not by me" in body_of(unknown)
         assert ask(live, "GET", "/version", "dev-token").status == 200, (
             "RBAC allows what the remote leaves open"
         )
@@ -77,7 +77,7 @@ def test_failed_authorization_is_an_internal_error(server_pki: Pki, remote: Remo
         why = "the server could not find the requested resource"
         assert failed.status == 500
         page = f'Internal Server Error: "/api/v1/nodes?x=%3C&amp;y=1": {why}\n'
-        assert bytes(failed.body).decode() == page
+        assert body_of(failed).decode() == page
         assert ask(live, "GET", "/version", "dev-token").status == 200, "another authorizer allows it"
         assert ask(live, "GET", "/api/v1/nodes", "admin-token").status == 200
         review = {"spec": {"user": "dev", "resourceAttributes": {"verb": "list", "resource": "nodes"}}}

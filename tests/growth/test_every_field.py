@@ -10,7 +10,7 @@ import pytest
 
 from kubist.resources.resource import Resource, Resources
 from tests.growth.filling import METADATA, VARIANTS, below, long_fields
-from tests.growth.measuring import Prober
+from tests.growth.measuring import Growth, Prober
 
 COUNT = 400
 DEEP = 4
@@ -29,7 +29,7 @@ def test_create_with_a_long_list_costs_linear_time(prober: Prober, resource: Res
     if resource.resource == "configmaps":
         paths += METADATA
     template = prober.template(resource) if paths else {}
-    grown = []
+    grown: list[Growth] = []
     for number, path in enumerate(paths):
         variant = VARIANTS[number % 2] if below(resource.schema, path).type == "list" else "distinct"
         grown += prober.check(resource, template, path, variant, COUNT, ("create",))

@@ -42,7 +42,7 @@ def managed(entries: list[Object]) -> Object:
 
 
 def manager(number: int, api_version: str = "v1", operation: str = "Update") -> Object:
-    fields = {"f:data": {f"f:k{number}": {}}}
+    fields: Object = {"f:data": {f"f:k{number}": {}}}
     entry = {"manager": f"m{number}", "operation": operation, "apiVersion": api_version}
     return {**entry, "fieldsType": "FieldsV1", "fieldsV1": fields}
 

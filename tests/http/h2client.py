@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
+from typing import cast
 
 import h2.config
 import h2.connection
@@ -36,6 +37,13 @@ class Reply:
     body: bytearray = field(default_factory=bytearray)
     ended: bool = False
     reset: int | None = None
+
+
+def headers_of(
+    event: h2.events.ResponseReceived | h2.events.InformationalResponseReceived,
+) -> dict[str, str]:
+    """Headers of an event of a connection with a `header_encoding`, which makes strings of them."""
+    return dict(cast("list[tuple[str, str]]", event.headers))
 
 
 class H2Client:
@@ -106,10 +114,10 @@ class H2Client:
     def _on(self, event: h2.events.Event) -> None:
         if isinstance(event, h2.events.ResponseReceived):
             reply = self.replies[event.stream_id]
-            reply.headers = dict(event.headers)
+            reply.headers = headers_of(event)
             reply.status = int(reply.headers[":status"])
         elif isinstance(event, h2.events.InformationalResponseReceived):
-            self.replies[event.stream_id].informational.append(int(dict(event.headers)[":status"]))
+            self.replies[event.stream_id].informational.append(int(headers_of(event)[":status"]))
         elif isinstance(event, h2.events.DataReceived):
             self.replies[event.stream_id].body += event.data
             if self.acknowledge and event.flow_controlled_length:
@@ -119,6 +127,7 @@ class H2Client:
         elif isinstance(event, h2.events.StreamReset):
             self.replies[event.stream_id].reset = int(event.error_code)
         elif isinstance(event, h2.events.ConnectionTerminated):
+            assert event.error_code is not None
             self.goaway = int(event.error_code)
         elif isinstance(event, h2.events.PingAckReceived):
             self.pongs.append(event.ping_data)

@@ -168,7 +168,13 @@ def test_stream_of_events(either: Serving, site: Site) -> None:
         for n in range(3):
             either.call(writer.write, b"event %d\n" % n)
             client.wait(lambda n=n: reply.body.endswith(b"event %d\n" % n))
-        either.call(lambda: (writer.write(b"last\n"), writer.close(), writer.write(b"late\n")))
+
+        def end() -> None:
+            writer.write(b"last\n")
+            writer.close()
+            writer.write(b"late\n")
+
+        either.call(end)
         assert client.finish(stream).body.endswith(b"last\n")
         assert site.stream_stopped.wait(20) and site.stopped == 1 and writer.closed
         assert client.ask("GET", "/hello").status == 200

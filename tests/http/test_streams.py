@@ -36,7 +36,12 @@ def test_writes_of_one_turn_are_sent_together(serving: Serving, site: Site) -> N
     with serving.socket() as client:
         client.sendall(WATCH)
         read_until(client, b"\r\n\r\n")
-        serving.call(lambda: [site.writers[0].write(b"event\n") for _ in range(5)])
+
+        def write() -> None:
+            for _ in range(5):
+                site.writers[0].write(b"event\n")
+
+        serving.call(write)
         assert client.recv(4096) == b"1e\r\n" + b"event\n" * 5 + b"\r\n"
 
 

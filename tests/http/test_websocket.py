@@ -53,7 +53,12 @@ def test_each_write_is_a_message(either: Serving, site: Site) -> None:
         assert head.startswith(b"HTTP/1.1 101 ") and ACCEPT in head
         events = [b'{"n":1}', b"x" * 126, b"y" * 70_000, b'{"n":2}']
         wait_for(lambda: site.writers)
-        either.call(lambda: [site.writers[0].write(event) for event in events])
+
+        def write() -> None:
+            for event in events:
+                site.writers[0].write(event)
+
+        either.call(write)
         assert [frame(client) for _ in events] == [(0x81, event) for event in events]
         either.call(site.writers[0].close)
         assert frame(client) == (0x88, b"\x03\xe8")

@@ -33,7 +33,7 @@ def test_json_patch_shares_untouched_parts() -> None:
 
 
 def test_json_patch_does_not_modify_its_values() -> None:
-    patch = [
+    patch: list[dict[str, Any]] = [
         {"op": "add", "path": "/data", "value": {}},
         {"op": "add", "path": "/data/k", "value": "v"},
     ]

@@ -55,7 +55,7 @@ def test_schema_unions_have_their_internal_form() -> None:
 
 
 def test_very_large_values_are_not_converted() -> None:
-    value = {"properties": {f"p{index}": {} for index in range(MOST_OBJECTS + 1)}}
+    value: dict[str, Any] = {"properties": {f"p{index}": {} for index in range(MOST_OBJECTS + 1)}}
     assert internal_form("apiextensions.JSONSchemaProps", value) is value
 
 

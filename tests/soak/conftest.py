@@ -20,7 +20,8 @@ FIGURES = pytest.StashKey[dict[str, list[str]]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[FIGURES] = defaultdict(list)
+    figures: dict[str, list[str]] = defaultdict(list)
+    config.stash[FIGURES] = figures
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

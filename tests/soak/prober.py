@@ -28,5 +28,10 @@ def probe(port: int, authority: str, ended: threading.Event) -> None:
 
 if __name__ == "__main__":
     ended = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+
+    def wait_for_the_end() -> None:
+        sys.stdin.read()
+        ended.set()
+
+    threading.Thread(target=wait_for_the_end, daemon=True).start()
     probe(int(sys.argv[1]), sys.argv[2], ended)

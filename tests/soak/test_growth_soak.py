@@ -9,7 +9,7 @@ import pytest
 
 from kubist.resources.resource import Resource
 from tests.growth.filling import METADATA, VARIANTS, below, long_fields
-from tests.growth.measuring import VERBS, Prober
+from tests.growth.measuring import VERBS, Growth, Prober
 from tests.growth.test_every_field import created
 from tests.live import Live, Pki
 from tests.soak.sizes import SHORT, size
@@ -27,7 +27,7 @@ def test_every_write_of_a_long_list_costs_linear_time(server_pki: Pki, resource:
         path for path in long_fields(resource.schema) if "template" not in path or resource.resource == ONCE
     ]
     variants, verbs = (VARIANTS[:1], VERBS[:1]) if SHORT else (VARIANTS, VERBS)
-    grown = []
+    grown: list[Growth] = []
     with Live(server_pki) as live:
         prober = Prober(live)
         template = prober.template(resource)

@@ -30,7 +30,8 @@ class History:
         self.events: list[Event] = []
         self.states: dict[int, dict[str, int]] = {10: {}}
         self.labels: dict[str, dict[str, str]] = {}
-        revision, current = 10, {}
+        revision = 10
+        current: dict[str, int] = {}
         for number, (name, given_labels, rise) in enumerate(taken):
             key = PREFIX + name
             if given_labels is None and key not in current:

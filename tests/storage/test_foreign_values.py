@@ -48,7 +48,7 @@ def store(live: Live, key: str, value: bytes) -> None:
     live.run(live.server.registry.store.create(f"/registry/{key}", value))
 
 
-@pytest.fixture(params=FORMS.values(), ids=FORMS)
+@pytest.fixture(params=FORMS.values(), ids=list(FORMS))
 def form(request: pytest.FixtureRequest) -> Any:
     return request.param
 

@@ -172,7 +172,11 @@ async def test_opening_without_an_owner_fails(tmp_path: Path, monkeypatch: pytes
 
 def test_frames_are_reassembled_from_any_fragments() -> None:
     event = Event(5, "/r/a", KeyValue("/r/a", b"new", 3, 5), KeyValue("/r/a", b"old", 3, 4))
-    sent = [(1, "get", "/r/\udc80", 0), (0, "events", ipc.batch(Batch(5, (event,)))), (2, "", None)]
+    sent: list[ipc.Message] = [
+        (1, "get", "/r/\udc80", 0),
+        (0, "events", ipc.batch(Batch(5, (event,)))),
+        (2, "", None),
+    ]
     data = b"".join(ipc.frame(*message) for message in sent)
     for size in (1, 3, 7, len(data)):
         received: list[ipc.Message] = []
@@ -180,4 +184,4 @@ def test_frames_are_reassembled_from_any_fragments() -> None:
         for start in range(0, len(data), size):
             frames.data_received(data[start : start + size])
         assert received == sent
-    assert ipc.read_events(sent[1][2][1]) == [event]  # type: ignore[index]
+    assert ipc.read_events(sent[1][2][1]) == [event]

@@ -122,9 +122,9 @@ def test_blocking_call_in_the_loop_of_the_server_is_an_error(call: str) -> None:
         cluster = Cluster(controllers=())
         await cluster.start_here()
         try:
-            arguments = {"load": [config_map("a")], "get": ["cm/a"], "wait": ["cm/a"]}.get(call, [])
+            arguments: dict[str, list[Any]] = {"load": [config_map("a")], "get": ["cm/a"], "wait": ["cm/a"]}
             with pytest.raises(RuntimeError, match=rf"await asyncio\.to_thread\(cluster\.{call}, …\)"):
-                getattr(cluster, call)(*arguments)
+                getattr(cluster, call)(*arguments.get(call, []))
             await asyncio.to_thread(cluster.load, config_map("a"))
             assert await asyncio.to_thread(cluster.wait, "cm/a", lambda held: True)
         finally:

@@ -77,7 +77,8 @@ def test_reconnecting_watchers_see_every_change_once_in_order(live: Live) -> Non
         return events
 
     def hasty(seed: int) -> list[Object]:
-        dice, events = random.Random(seed), []
+        dice = random.Random(seed)
+        events: list[Object] = []
         while not events or events[-1]["object"]["metadata"]["name"] != "the-end":
             after = version(events[-1]["object"]) if events else begin
             with client.watch(f"{MAPS}?resourceVersion={after}") as watch:
@@ -181,7 +182,7 @@ def test_initial_events_end_with_a_bookmark_and_go_on(client: Client, namespace:
         client.post(maps, configmap(name, namespace))
     options = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
     with client.watch(f"{maps}?{options}") as watch:
-        events = []
+        events: list[Object] = []
         while not events or events[-1]["type"] != "BOOKMARK":
             events += watch.take(1)
         names = [event["object"]["metadata"]["name"] for event in events[:-1]]
@@ -256,7 +257,7 @@ def test_watcher_may_read_what_it_began_with_in_its_own_time(
         with client.watch(f"{MAPS}?{start}") as watch:
             time.sleep(0.1)
             client.post(MAPS, configmap(f"last-{start[-1]}"))
-            names = []
+            names: list[str] = []
             while not names or names[-1] != f"last-{start[-1]}":
                 names.append(watch.take(1)[0]["object"]["metadata"]["name"])
             assert len(names) >= 61

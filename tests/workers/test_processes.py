@@ -87,13 +87,17 @@ def kill_under_writes(crew: Crew, victim: Callable[[], int]) -> None:
     count = len(crew.pids)
     for writer in writers:
         writer.start()
-    for _ in range(KILLS):
-        time.sleep(0.2 + random.random() * 0.3)
+
+    def kill() -> None:
         killed = victim()
         os.kill(killed, signal.SIGKILL)
-        until(lambda killed=killed: killed not in crew.pids and len(crew.pids) == count)
+        until(lambda: killed not in crew.pids and len(crew.pids) == count)
         before = [writer.answered for writer in writers]
-        until(lambda before=before: all(w.answered > b for w, b in zip(writers, before, strict=True)))
+        until(lambda: all(w.answered > b for w, b in zip(writers, before, strict=True)))
+
+    for _ in range(KILLS):
+        time.sleep(0.2 + random.random() * 0.3)
+        kill()
     for writer in writers:
         writer.going = False
     for writer in writers:

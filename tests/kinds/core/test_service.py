@@ -145,7 +145,7 @@ def test_reapplied_manifest_keeps_allocated_values() -> None:
         "clusterIPs": ["10.0.0.1"],
         "ports": [{"name": "a", "port": 1, "nodePort": 30001}, {"name": "b", "port": 2, "nodePort": 30002}],
     }
-    new = {
+    new: dict[str, Any] = {
         "type": "NodePort",
         "ports": [{"name": "b", "port": 2}, {"name": "c", "port": 3, "nodePort": 30001}],
     }

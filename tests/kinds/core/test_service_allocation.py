@@ -73,7 +73,8 @@ def test_only_one_create_gets_the_requested_port_and_others_release_addresses(tm
         results = await asyncio.gather(*(wanted(i) for i in range(10)), return_exceptions=True)
         errors = [result for result in results if isinstance(result, APIError)]
         assert len(errors) == 9
-        assert all(error.details["causes"][0]["field"] == "spec.ports[0].nodePort" for error in errors)
+        details = [error.details or {} for error in errors]
+        assert all(detail["causes"][0]["field"] == "spec.ports[0].nodePort" for detail in details)
         owners = [
             address["spec"]["parentRef"]["name"]
             for address in cluster.list("ipaddresses", group="networking.k8s.io")

@@ -6,7 +6,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from kubist.config import Config
-from kubist.filters.tokens import TokenError, TokenSigner, jwk, key_set
+from kubist.filters.authentication import TokenError
+from kubist.filters.tokens import TokenSigner, jwk, key_set
 from kubist.kinds.core.serviceaccount_token import EXTENDED_SECONDS, ServiceAccountToken
 from kubist.meta.status import APIError
 

@@ -131,7 +131,7 @@ def test_field_given_up_in_another_version_is_removed() -> None:
 def client_side(config: dict[str, Any]) -> dict[str, Any]:
     annotated = json.loads(json.dumps(config))
     annotated["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(config) + "\n"}
-    new = decode(kind_of(config), annotated)
+    new: dict[str, Any] = decode(kind_of(config), annotated)
     update_managed_fields(
         kind_of(config),
         None,
