@@ -26,7 +26,9 @@ LIMIT = 10.0
 small), quadratic work its square."""
 FLOOR = 0.08
 """Seconds of CPU time below which a request is cheap enough in any case."""
-TRIES = 3
+TRIES = 6
+PAUSE = 0.2
+"""Seconds between tries, so that work that an earlier request left behind does not count."""
 
 
 @dataclass
@@ -83,6 +85,7 @@ class Prober:
             small = min(small, max(request(count)[1], 0.001))
             if large / small < LIMIT or large < FLOOR:
                 return None
+            time.sleep(PAUSE)
             large = min(large, request(count * FACTOR)[1])
         return Growth(case, status, small, large) if large / small >= LIMIT and large >= FLOOR else None
 
