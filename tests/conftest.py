@@ -7,10 +7,15 @@ import os
 import warnings
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 from tests.live import Client, Live, Pki
 from tests.storage.etcd_server import EtcdServer
+
+# An example has no time limit: on a busy machine the default of 200 ms fails tests at random.
+hypothesis.settings.register_profile("kubist", deadline=None)
+hypothesis.settings.load_profile("kubist")
 
 
 @pytest.fixture(scope="session")
