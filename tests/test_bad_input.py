@@ -334,7 +334,7 @@ def bad_requests(seed: int) -> Iterator[Request]:
         )
 
 
-def test_odd_documents_are_rejected_without_a_failure(live: Live, caplog: pytest.LogCaptureFixture) -> None:
+def test_malformed_documents_are_rejected_without_a_500(live: Live, caplog: pytest.LogCaptureFixture) -> None:
     define(live.client, CRD)
 
     async def send_all() -> list[tuple[str, str, bytes]]:

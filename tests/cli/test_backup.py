@@ -143,7 +143,7 @@ def test_existing_store_is_not_replaced_without_force(home: Path, store: Path) -
 
 
 @pytest.mark.parametrize(("answer", "code", "found"), [("y\n", 0, ["a", "b"]), ("n\n", 1, ["a", "b", "c"])])
-def test_user_on_a_terminal_is_asked(
+def test_restore_asks_on_a_terminal(
     home: Path, store: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int, found: list[str]
 ) -> None:
     back_up(home, store)

@@ -80,7 +80,7 @@ def sample(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", sorted(REJECTED))
-def test_rejected_flag_says_what_to_do(name: str) -> None:
+def test_rejected_flag_names_the_alternative(name: str) -> None:
     with pytest.raises(flags.FlagError, match=re.escape(f"--{name} is not supported: ")) as error:
         parsed(f"--{name}={sample(name)}")
     assert REJECTED[name].advice in str(error.value) and len(REJECTED[name].advice) > 20

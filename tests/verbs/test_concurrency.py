@@ -59,7 +59,7 @@ def test_every_apply_of_another_manager_is_applied(client: Client, maps: str) ->
     assert len(held["metadata"]["managedFields"]) == CLIENTS
 
 
-def test_updates_that_read_first_lose_nothing(client: Client, maps: str) -> None:
+def test_concurrent_read_modify_write_loses_no_update(client: Client, maps: str) -> None:
     client.post(maps, configmap("counter", maps.split("/")[4], count="0"))
     conflicts: Counter[int] = Counter()
 
@@ -97,7 +97,7 @@ def test_one_of_many_creates_of_a_name_wins(client: Client, maps: str) -> None:
     assert sorted(all_clients(create)) == [201] + [409] * (CLIENTS - 1)
 
 
-def test_one_of_many_deletes_wins_and_what_is_made_after_stays(client: Client, maps: str) -> None:
+def test_one_of_many_deletes_wins_and_a_new_object_stays(client: Client, maps: str) -> None:
     client.post(maps, configmap("one", maps.split("/")[4]))
     statuses = all_clients(lambda number: client.ask("DELETE", f"{maps}/one").status)
     assert sorted(statuses) == [200] + [404] * (CLIENTS - 1)
@@ -157,7 +157,7 @@ def test_put_of_an_absent_lease_by_many_makes_one_and_updates_it(client: Client,
     assert statuses[200] + statuses[422] + statuses[201] == CLIENTS, statuses
 
 
-def test_dry_run_keeps_nothing(client: Client, namespace: str, maps: str) -> None:
+def test_dry_run_stores_nothing(client: Client, namespace: str, maps: str) -> None:
     before = version(client.get(maps))
     made = client.post(f"{maps}?dryRun=All", configmap("one", namespace))
     assert made["metadata"]["uid"] and "resourceVersion" not in made["metadata"]

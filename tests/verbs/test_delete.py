@@ -55,7 +55,7 @@ def test_of_many_deletes_of_one_object_one_succeeds(kubist_host: Host) -> None:
         cluster.stop()
 
 
-def test_removing_finalizers_by_policy_writes_nothing_before_the_object_goes(cluster: Cluster) -> None:
+def test_removing_finalizers_by_policy_deletes_without_another_write(cluster: Cluster) -> None:
     make(cluster, "a", finalizers=["orphan"])
     seen: list[Any] = []
 
@@ -127,7 +127,7 @@ def test_a_collection_of_thousands_goes_at_once(cluster: Cluster) -> None:
     assert names(cluster) == []
 
 
-def test_a_collection_stops_at_the_first_failure_and_keeps_what_comes_after(cluster: Cluster) -> None:
+def test_deletecollection_stops_at_the_first_failure(cluster: Cluster) -> None:
     cluster.load(
         {
             "apiVersion": "admissionregistration.k8s.io/v1",

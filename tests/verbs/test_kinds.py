@@ -27,7 +27,7 @@ def owned(obj: Object) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize(("path", "sent", "fields"), LISTS)
-def test_who_sends_an_empty_list_owns_the_field_if_it_is_always_written(
+def test_manager_of_an_empty_list_owns_it_if_it_is_always_serialized(
     live: Live, path: str, sent: Object, fields: list[str]
 ) -> None:
     made = live.client.post(f"{path}?fieldManager=me", {"metadata": {"name": "x"}, **sent})
@@ -87,7 +87,7 @@ METADATA: list[tuple[str, Object, Object, list[str]]] = [
 
 
 @pytest.mark.parametrize(("path", "metadata", "rest", "wrong"), METADATA)
-def test_kinds_differ_in_what_metadata_they_take(
+def test_kinds_differ_in_the_metadata_that_they_accept(
     live: Live, path: str, metadata: Object, rest: Object, wrong: list[str]
 ) -> None:
     named = metadata if "generateName" in metadata else {"name": "x", **metadata}
@@ -114,7 +114,7 @@ def test_the_old_autoscaler_carries_current_metrics_in_an_annotation_that_is_own
     assert '"currentAverageUtilization":9' in answer["metadata"]["annotations"][carried]
 
 
-def test_a_status_of_negative_replicas_is_refused(live: Live) -> None:
+def test_status_with_negative_replicas_is_rejected(live: Live) -> None:
     sets = "/apis/apps/v1/namespaces/default/replicasets"
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
@@ -150,7 +150,7 @@ def deployment(name: str) -> Object:
 
 
 @pytest.mark.parametrize(("how", "number", "status", "replicas"), NUMBERS)
-def test_some_patches_cut_whole_numbers_to_what_their_field_holds(
+def test_some_patches_truncate_integers_to_the_field_size(
     live: Live, how: str, number: Any, status: int, replicas: int | None
 ) -> None:
     path = "/apis/apps/v1/namespaces/default/deployments"
@@ -170,7 +170,7 @@ def test_a_job_keeps_the_labels_of_its_pods_when_its_status_is_written(live: Liv
     assert written["metadata"]["labels"] == made["metadata"]["labels"]
 
 
-def test_writing_an_event_through_another_group_forgets_who_owned_what_through_the_first(live: Live) -> None:
+def test_event_written_through_another_group_loses_the_owners_of_the_first(live: Live) -> None:
     involved = {"kind": "Pod", "name": "p", "namespace": "default"}
     event = {"metadata": {"name": "e"}, "involvedObject": involved, "reason": "r", "type": "Normal"}
     live.client.post("/api/v1/namespaces/default/events?fieldManager=a", event)
@@ -178,7 +178,7 @@ def test_writing_an_event_through_another_group_forgets_who_owned_what_through_t
     assert list(owned(live.client.patch(path, {"metadata": {"labels": {"x": "y"}}}))) == ["b"]
 
 
-def test_a_budget_is_held_to_its_own_rules_before_those_of_metadata(live: Live) -> None:
+def test_budget_spec_is_validated_before_metadata(live: Live) -> None:
     path = f"/apis/policy/v1/{DEFAULT}/poddisruptionbudgets"
     odd = {"name": "Any_Name", "labels": {"a b": "c"}}
     refused = live.client.ask("POST", path, {"metadata": odd, "spec": {"minAvailable": -1}}).json
@@ -191,7 +191,7 @@ def test_a_budget_is_held_to_its_own_rules_before_those_of_metadata(live: Live) 
 @pytest.mark.parametrize(
     ("version", "code"), [("5", 500), ("0", 201), ("abc", 201), ("99999999999999999999", 201)]
 )
-def test_what_was_stored_before_cannot_be_created(live: Live, version: str, code: int) -> None:
+def test_object_with_a_resource_version_cannot_be_created(live: Live, version: str, code: int) -> None:
     path = f"/api/v1/{DEFAULT}/configmaps"
     stale = {"metadata": {"name": "x", "resourceVersion": version}}
     assert live.client.ask("POST", f"{path}?dryRun=All", stale).json["metadata"]["resourceVersion"] == version
@@ -224,7 +224,7 @@ def test_a_scale_is_held_to_the_rules_of_objects(live: Live, metadata: Object, c
     assert live.client.get(f"{path}/x")["spec"]["replicas"] == (3 if code == 200 else 1)
 
 
-def test_claims_are_refused_for_what_is_asked_before_how_they_are_called(live: Live) -> None:
+def test_claim_spec_is_validated_before_its_name(live: Live) -> None:
     path = f"/apis/resource.k8s.io/v1/{DEFAULT}/resourceclaims"
     wanted = {"name": "r", "exactly": {"deviceClassName": "c", "adminAccess": True}}
     claim = {"metadata": {"name": "Bad_Name"}, "spec": {"devices": {"requests": [wanted]}}}
@@ -233,7 +233,7 @@ def test_claims_are_refused_for_what_is_asked_before_how_they_are_called(live: L
     assert fields == ["spec.devices.requests[0].adminAccess", "metadata.name"]
 
 
-def test_a_token_review_keeps_what_it_does_not_answer(live: Live) -> None:
+def test_token_review_keeps_the_fields_that_it_does_not_set(live: Live) -> None:
     review = {"spec": {"token": "none"}, "status": {"authenticated": True, "user": {"username": "u"}}}
     answer = live.client.ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review).json["status"]
     assert answer["user"] == {"username": "u"} and "authenticated" not in answer
@@ -242,7 +242,7 @@ def test_a_token_review_keeps_what_it_does_not_answer(live: Live) -> None:
 
 @pytest.mark.parametrize("version", ["None", "-1", "99999999999999999999"])
 @pytest.mark.parametrize("exists", [True, False])
-def test_a_version_that_cannot_be_is_an_error_of_every_put(live: Live, version: str, exists: bool) -> None:
+def test_malformed_resource_version_is_rejected_by_every_put(live: Live, version: str, exists: bool) -> None:
     path = f"/apis/coordination.k8s.io/v1/{DEFAULT}/leases"
     if exists:
         live.client.post(path, {"metadata": {"name": "x"}, "spec": {}})

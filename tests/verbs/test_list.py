@@ -67,7 +67,7 @@ def test_chunked_lists_are_consistent_while_writers_run(live: Live) -> None:
     assert min(rounds) > 0
 
 
-def test_list_at_every_version_shows_what_there_was(live: Live) -> None:
+def test_list_at_every_version_shows_the_state_of_that_version(live: Live) -> None:
     client = live.client
     history = {version(client.get(MAPS)): contents(client.get(MAPS)["items"])}
     state = dict(next(iter(history.values())))
@@ -92,7 +92,7 @@ def compacted(live: Live) -> None:
     live.run(live.server.store.compact(live.cache.revision))
 
 
-def test_expired_token_is_refused_with_one_to_go_on_with(live: Live) -> None:
+def test_expired_continue_token_is_410_with_a_new_token(live: Live) -> None:
     client = live.client
     for number in range(9):
         client.post(MAPS, configmap(f"cm-{number}"))
@@ -136,7 +136,7 @@ def test_compaction_expires_versions_that_memory_still_holds(live: Live) -> None
     assert [item["metadata"]["name"] for item in going_on["items"]] == ["cm-4", "cm-5", "cm-6", "cm-7"]
 
 
-def test_exact_list_of_a_forgotten_version_is_gone(live: Live) -> None:
+def test_exact_list_of_a_compacted_version_is_410(live: Live) -> None:
     begin = version(live.client.get(MAPS))
     compacted(live)
     answer = live.client.ask("GET", f"{MAPS}?resourceVersion={begin}&resourceVersionMatch=Exact")
@@ -145,9 +145,7 @@ def test_exact_list_of_a_forgotten_version_is_gone(live: Live) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "&resourceVersionMatch=Exact", "&resourceVersionMatch=NotOlderThan"])
-def test_version_that_never_comes_times_out(
-    client: Client, query: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_future_version_times_out(client: Client, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from kubist.verbs import versions
 
     monkeypatch.setattr(versions, "WAIT_SECONDS", 0.1)
@@ -155,7 +153,7 @@ def test_version_that_never_comes_times_out(
     too_large(answer)
 
 
-def test_get_of_a_version_that_never_comes_times_out(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_get_of_a_future_version_times_out(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     from kubist.verbs import versions
 
     monkeypatch.setattr(versions, "WAIT_SECONDS", 0.1)

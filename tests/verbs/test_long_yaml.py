@@ -28,7 +28,7 @@ def test_long_bodies_are_created_replaced_and_applied(client: Client, namespace:
     assert (applied.status, len(applied.json["data"])) == (201, 9000)
 
 
-def test_a_long_body_that_is_no_yaml_is_refused_like_a_short_one(client: Client, namespace: str) -> None:
+def test_long_malformed_yaml_is_rejected_like_a_short_one(client: Client, namespace: str) -> None:
     maps = f"/api/v1/namespaces/{namespace}/configmaps"
     body = config_map("long", namespace) + b"  - wrong\n"
     for method, path, content_type in (("POST", maps, YAML), ("PATCH", f"{maps}/a?fieldManager=me", APPLY)):

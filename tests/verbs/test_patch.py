@@ -50,7 +50,7 @@ def test_a_patch_may_take_the_kind_away(cluster: Cluster, change: Any, content_t
     assert patch(cluster, f"{MAPS}/a", change, content_type)["data"] == {"k": "v"}
 
 
-def test_an_applied_object_keeps_the_deletion_it_comes_with(cluster: Cluster) -> None:
+def test_applied_object_keeps_its_deletion_timestamp(cluster: Cluster) -> None:
     made = applied(cluster, deletionTimestamp="2024-01-01T00:00:00Z", finalizers=["a.b/c"], selfLink="/x")
     assert made["metadata"]["deletionTimestamp"] == "2024-01-01T00:00:00Z"
     assert "selfLink" not in made["metadata"]
@@ -78,7 +78,7 @@ def test_a_put_that_creates_drops_the_self_link(cluster: Cluster) -> None:
         ({"uid": "u", "managedFields": [{}]}, 400),
     ],
 )
-def test_an_apply_that_creates_is_refused(cluster: Cluster, metadata: dict[str, Any], code: int) -> None:
+def test_apply_that_would_create_is_rejected(cluster: Cluster, metadata: dict[str, Any], code: int) -> None:
     with pytest.raises(Refused) as refused:
         applied(cluster, **metadata)
     assert refused.value.code == code
@@ -121,10 +121,10 @@ STRING_DATA = {"stringData": {"a": "two"}}
     ],
 )
 @pytest.mark.parametrize("immutable", [False, True])
-def test_what_is_put_into_an_untouched_part_is_a_change(
+def test_string_data_does_not_change_the_stored_object_in_place(
     cluster: Cluster, immutable: bool, change: Any, content_type: str
 ) -> None:
-    """The data that stringData ends up in is not of the patch, and the old object must keep its own."""
+    """stringData is merged into data, which the patch shares with the stored object."""
     made = cluster.request(
         "POST", SECRETS, {"metadata": {"name": "a"}, "data": {"a": "b25l"}, "immutable": immutable}
     )

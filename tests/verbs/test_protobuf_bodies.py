@@ -49,7 +49,7 @@ def test_empty_target_port_is_the_port(client: Client, namespace: str) -> None:
 
 
 @pytest.mark.parametrize("fields", [b"{broken", b"", b"[]"])
-def test_managed_fields_that_cannot_be_read_leave_the_stored_ones(
+def test_malformed_managed_fields_leave_the_stored_ones(
     client: Client, namespace: str, fields: bytes
 ) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps"

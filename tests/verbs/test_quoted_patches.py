@@ -84,7 +84,7 @@ def test_a_scale_shows_its_owners(client: Client, deployment: str) -> None:
     ]
 
 
-def test_patch_of_the_kind_says_only_what_is_not_registered(client: Client, deployment: str) -> None:
+def test_patch_of_the_kind_reports_the_unregistered_kind(client: Client, deployment: str) -> None:
     answer = client.ask("PATCH", deployment, {"apiVersion": "other.example.com/v1"}, MERGE)
     assert answer.status == 422
     assert (

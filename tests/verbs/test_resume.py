@@ -14,7 +14,7 @@ from tests.watching import forgetful, watch_through
 WRITES, WATCHERS = 800, 40
 
 
-def test_resumed_watches_miss_nothing_and_hear_nothing_twice(server_pki: Pki, tmp_path: Path) -> None:
+def test_resumed_watches_get_every_event_once(server_pki: Pki, tmp_path: Path) -> None:
     with forgetful(server_pki, tmp_path, window=30, history=0.5) as port:
         report = asyncio.run(watch_through(port, server_pki, WRITES, WATCHERS, patience=1.0))
     print(report)

@@ -64,7 +64,7 @@ def test_state_is_sent_as_the_client_takes_it_and_changes_follow(live: Live, que
 
 
 @pytest.mark.parametrize("state", [True, False])
-def test_who_falls_too_far_behind_is_cut_off(live: Live, state: bool) -> None:
+def test_watcher_that_falls_too_far_behind_is_disconnected(live: Live, state: bool) -> None:
     if state:
         fill(live)
     version = live.client.get(f"{MAPS}?limit=1")["metadata"]["resourceVersion"]

@@ -36,7 +36,7 @@ def test_answered_write_is_seen_on_the_other_server_at_once(pair: tuple[Client, 
         one, other = other, one
 
 
-def test_a_name_is_free_on_the_other_server_once_its_object_is_gone(pair: tuple[Client, Client]) -> None:
+def test_name_is_free_on_the_other_server_after_deletion(pair: tuple[Client, Client]) -> None:
     one, other = pair
     one.post(MAPS, configmap("again"))
     for _ in range(30):

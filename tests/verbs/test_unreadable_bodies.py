@@ -61,6 +61,6 @@ def test_strategic_patch_with_a_value_of_the_wrong_type(
         ),
     ],
 )
-def test_delete_options_that_cannot_be_read(client: Client, namespace: str, body: bytes, why: str) -> None:
+def test_malformed_delete_options_are_rejected(client: Client, namespace: str, body: bytes, why: str) -> None:
     answer = client.ask("DELETE", f"/api/v1/namespaces/{namespace}/configmaps/a", body)
     assert (answer.status, answer.json["message"]) == (400, why)

@@ -157,7 +157,7 @@ def test_update_into_and_out_of_a_selection_is_added_and_deleted(client: Client,
         ]
 
 
-def test_watch_from_a_forgotten_version_says_so_in_the_stream(live: Live) -> None:
+def test_watch_from_a_compacted_version_gets_an_error_event(live: Live) -> None:
     client = live.client
     live.cache.window_changes = 2
     begin = version(client.get(MAPS))
@@ -214,7 +214,7 @@ def test_watch_of_one_name_ends_when_its_time_is_over(client: Client, namespace:
         assert [event["object"]["metadata"]["name"] for event in watch] == ["mine"]
 
 
-def test_watcher_that_does_not_read_is_cut_off_and_delays_nobody(
+def test_watcher_that_does_not_read_is_disconnected_and_delays_no_other(
     live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch_verb, "BUFFER_LIMIT", 300_000)
@@ -245,9 +245,7 @@ def test_watcher_that_does_not_read_is_cut_off_and_delays_nobody(
     deaf.close()
 
 
-def test_watcher_may_read_what_it_began_with_in_its_own_time(
-    live: Live, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_watcher_may_read_its_initial_state_slowly(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_verb, "BUFFER_LIMIT", 50_000)
     client = live.client
     begin = version(client.get(MAPS))
@@ -378,7 +376,7 @@ def test_events_of_another_version_come_in_order_and_before_their_bookmark(clien
     assert {event["object"]["apiVersion"] for event in events} == {"watch.example.com/v2"}
 
 
-def test_store_that_is_gone_is_said_to_be(live: Live) -> None:
+def test_missing_store_is_reported(live: Live) -> None:
     client = live.client
     assert client.ask("GET", "/readyz").status == 200
     live.run(live.server.store.close())

@@ -103,7 +103,7 @@ def test_body_of_another_kind(client: Client, where: str, body: bytes, message: 
         ),
     ],
 )
-def test_protobuf_that_cannot_be_read(client: Client, body: bytes, message: str) -> None:
+def test_malformed_protobuf_is_rejected(client: Client, body: bytes, message: str) -> None:
     answer = client.ask("POST", HERE, body, PROTOBUF)
     assert (answer.status, answer.json["message"]) == (400, message)
 
@@ -138,7 +138,7 @@ def test_delete_options_of_another_kind(client: Client, kind: bytes, message: st
         (b"{}", "server does not recognize this encoded version "),
     ],
 )
-def test_continue_token_that_cannot_be_read(client: Client, token: str | bytes, why: str) -> None:
+def test_malformed_continue_token_is_rejected(client: Client, token: str | bytes, why: str) -> None:
     if isinstance(token, bytes):
         token = base64.urlsafe_b64encode(token).rstrip(b"=").decode()
     answer = client.ask("GET", f"{HERE}?continue={token}")
@@ -172,7 +172,7 @@ def test_continue_token_that_cannot_be_read(client: Client, token: str | bytes, 
         ),
     ],
 )
-def test_configuration_that_cannot_be_applied(client: Client, body: bytes, status: int, message: str) -> None:
+def test_malformed_configuration_is_rejected(client: Client, body: bytes, status: int, message: str) -> None:
     answer = client.ask("PATCH", f"{HERE}/x?fieldManager=a", body, APPLY)
     assert (answer.status, answer.json["message"]) == (status, message)
 
@@ -184,7 +184,7 @@ def test_configuration_that_cannot_be_applied(client: Client, body: bytes, statu
         (f"{HERE}/..", "Name parameter invalid: \"..\": may not be '..'"),
     ],
 )
-def test_request_that_cannot_be_read(client: Client, path: str, message: str) -> None:
+def test_malformed_request_is_rejected(client: Client, path: str, message: str) -> None:
     answer = client.ask("GET", path)
     assert (answer.status, answer.json["message"]) == (400, message)
 
@@ -219,7 +219,7 @@ def test_delete_options_of_another_group_need_a_version(client: Client) -> None:
     )
 
 
-def test_unsupported_content_type_comes_before_options(client: Client) -> None:
+def test_unsupported_content_type_is_reported_before_options(client: Client) -> None:
     assert client.ask("POST", f"{HERE}?dryRun=x", b"{}", "text/plain").status == 415
     assert client.ask("PUT", f"{HERE}/none?dryRun=x", b"{}", "text/plain").status == 422
 
@@ -265,7 +265,7 @@ def test_eviction_with_an_unknown_dry_run(client: Client, namespace: str) -> Non
         ),
     ],
 )
-def test_errors_show_what_was_sent_empty(
+def test_errors_show_fields_that_were_sent_empty(
     client: Client, namespace: str, resource: str, obj: dict[str, object], shown: str
 ) -> None:
     answer = client.ask("POST", resource.format(namespace), {"metadata": {"name": "x"}, **obj})
@@ -273,7 +273,7 @@ def test_errors_show_what_was_sent_empty(
     assert shown in answer.json["message"]
 
 
-def test_immutable_specs_show_what_was_sent_empty(client: Client, namespace: str) -> None:
+def test_immutable_specs_show_fields_that_were_sent_empty(client: Client, namespace: str) -> None:
     claims = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     client.post(claims, {"metadata": {"name": "c"}, "spec": spec})
