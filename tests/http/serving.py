@@ -97,9 +97,10 @@ class Site:
         return Response(200, JSON, request.path.encode())
 
     async def do_gate(self, request: Request) -> Answer:
-        self.gate = asyncio.Event()
+        """Response with the path, when the test opens the gate for all requests that wait at it."""
+        self.gate = self.gate or asyncio.Event()
         await self.gate.wait()
-        return Response(200, JSON, b"{}")
+        return Response(200, JSON, request.path.encode())
 
     async def do_large(self, request: Request) -> Answer:
         size = int(request.query)

@@ -9,7 +9,7 @@ import pytest
 
 from kubist.http import HttpServer, connection
 from tests.http.serving import Pki, Serving, Site, read_all, read_until
-from tests.http.test_streams import wait_for
+from tests.waiting import wait_for
 
 HOST = b"Host: localhost\r\n"
 

@@ -7,14 +7,6 @@ from tests.http.serving import Serving, Site, read_all, read_until
 WATCH = b"GET /watch HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-def wait_for(condition: object, seconds: float = 20) -> None:
-    assert callable(condition)
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.005)
-
-
 def test_events_arrive_as_they_are_written(either: Serving, site: Site) -> None:
     client = either.http()
     client.request("GET", "/watch")

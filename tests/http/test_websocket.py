@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from tests.http.serving import Serving, Site, read_all, read_until
-from tests.http.test_streams import wait_for
+from tests.waiting import wait_for
 
 KEY = b"dGhlIHNhbXBsZSBub25jZQ=="
 ACCEPT = b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"

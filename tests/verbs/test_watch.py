@@ -14,6 +14,7 @@ import websocket
 
 from kubist.verbs import watch as watch_verb
 from tests.live import Client, Live, Object, Watch, concurrently, configmap, seen, version
+from tests.waiting import wait_for
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -300,13 +301,6 @@ def test_stopping_server_ends_watches_cleanly(server_pki: Any) -> None:
     reader.join(5)
     assert not reader.is_alive()
     opened.__exit__(None, None, None)
-
-
-def wait_for(condition: Any, seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.005)
 
 
 def test_watch_ends_when_changes_were_missed_and_its_client_lists_again(live: Live) -> None:
