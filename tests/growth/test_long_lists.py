@@ -123,6 +123,11 @@ CASES: dict[str, Case] = {
         lambda n: [{"op": "add", "path": "/secrets", "value": []}]
         + [{"op": "add", "path": "/secrets/0", "value": {"name": f"s{i}"}} for i in range(n)],
         JSON_PATCH, 200),
+    "copies of a JSON patch": (
+        "PATCH", f"{NAMESPACE}/serviceaccounts/growing",
+        lambda n: [{"op": "add", "path": "/secrets", "value": [{"name": f"s{i}"} for i in range(n)]}]
+        + [{"op": "copy", "from": f"/secrets/{i}/name", "path": f"/secrets/{i}/namespace"} for i in range(n)],
+        JSON_PATCH, 200),
     "an applied keyed list": (
         "PATCH", f"{NAMESPACE}/serviceaccounts/growing",
         lambda n: {"apiVersion": "v1", "kind": "ServiceAccount",

@@ -82,7 +82,7 @@ def apply(document: Any, patch: list[Operation], repeats: Repeats | None = None)
             perform(target, operation)
         except MissingPath as missing:
             raise PatchFailed(_MISSING[str(kind)].format(missing.path)) from None
-    target.repeats.sorted = target.ours | target.read_through
+    target.repeats.sorted = target.touched
     return target.root
 
 
@@ -108,14 +108,14 @@ _MISSING_FROM = "{} operation does not apply: doc is missing from path: {}: miss
 class _Target:
     """Document being patched. A container is copied on its first write and then belongs to the patch."""
 
-    __slots__ = ("copied_bytes", "ours", "read_through", "repeats", "root")
+    __slots__ = ("copied_bytes", "ours", "repeats", "root", "touched")
 
     def __init__(self, root: Any, repeats: Repeats) -> None:
         self.root = root
         self.repeats = repeats
         self.ours: set[int] = set()
-        self.read_through: set[int] = set()
-        """Containers that were read but not copied. The reference writes their text again, too."""
+        self.touched: set[int] = set()
+        """Containers that are `ours`, or that were read. The reference writes the text of both again."""
         self.copied_bytes = 0
 
     def _own(self, container: Any) -> Any:
@@ -123,6 +123,7 @@ class _Target:
             return container
         mine = container.copy()
         self.ours.add(id(mine))
+        self.touched.add(id(mine))
         return mine
 
     def writable(self, path: str) -> tuple[Any, str]:
@@ -145,14 +146,14 @@ class _Target:
             node = _get(node, segment)
             if not isinstance(node, (dict, list)):
                 raise MissingPath(path)
-            self.read_through.add(id(node))
+            self.touched.add(id(node))
             self.repeats.forget(node)
         return _get(node, segments[-1])
 
     def read_all(self, value: Any) -> None:
         """Records that a value and everything in it was read."""
         if isinstance(value, (dict, list)):
-            self.read_through.add(id(value))
+            self.touched.add(id(value))
             for inner in value.values() if isinstance(value, dict) else value:
                 self.read_all(inner)
 
@@ -252,7 +253,7 @@ def _do_copy(target: _Target, operation: Operation) -> None:
     if target.repeats:
         copied = target.repeats.copy_of(value)
     else:
-        copied = with_sorted_keys(value, target.ours | target.read_through)
+        copied = with_sorted_keys(value, target.touched)
     _insert(target, path, copied)
 
 
