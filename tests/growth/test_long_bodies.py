@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from kubist.codec import protobuf
+from kubist.codec.protobuf_wire import varint
 from kubist.http.messages import Request, Response
 from tests.growth.measuring import APPLY, JSON, MERGE, STRATEGIC
 from tests.live import TOKEN, Live
@@ -93,6 +95,18 @@ def test_long_body_does_not_block_the_event_loop(long_live: Live, case: str) -> 
         assert status in (200, 201, 422)
         seconds = min(seconds, turn)
     assert seconds < LONGEST
+
+
+def test_search_for_a_protobuf_mistake_does_not_block_the_event_loop(long_live: Live) -> None:
+    empty_containers, mistake = b"\x12\x00", b"\x0d" + bytes(4)
+    for count in (12_000, SIZE // 2):
+        spec = empty_containers * count + mistake
+        raw = b"\x12" + varint(len(spec)) + spec
+        body = protobuf.wrap("v1", "Pod", raw)
+        headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/vnd.kubernetes.protobuf"}
+        request = Request("POST", f"{NAMESPACE}/pods", "dryRun=All", headers, body)
+        status, turn = min(long_live.run(longest_turn(long_live, request)) for _ in range(2))
+        assert (status, turn < LONGEST) == (400, True), turn
 
 
 def test_many_policy_expressions_do_not_block_the_event_loop(long_live: Live) -> None:

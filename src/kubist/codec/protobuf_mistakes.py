@@ -7,6 +7,7 @@ field before it reads the value. Inside map entries it checks no wire types.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 from kubist.codec.protobuf_wire import (
@@ -57,13 +58,16 @@ def _found(walk: Callable[[], None]) -> DecodeError | None:
 
 
 def _struct(schema: Schema) -> Walk:
-    def walk(data: bytes) -> None:
+    """Walk of a struct's message. Its shapes are made for the first message: a schema may contain itself."""
+
+    @cache
+    def message() -> Walk:
         shapes = {field.number: _shape(field) for field in schema.fields.values() if field.number}
         for embed in schema.embeds:
             shapes[embed.number] = Shape(_go_name(embed.name), (BYTES,), _struct(embed.schema))
-        _message(schema.name.rpartition(".")[2], shapes)(data)
+        return _message(schema.name.rpartition(".")[2], shapes)
 
-    return walk
+    return lambda data: message()(data)
 
 
 def _shape(field: Field) -> Shape:
