@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from kubist.codec import protobuf
+from kubist.control import kubernetesservice
 from kubist.control.kubernetesservice import LEASE_SECONDS, LEASES
 from kubist.schema.catalog import schema_for
 from tests.live import Live, Pki
 from tests.storage.etcd_server import EtcdServer
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.etcd
 ENDPOINTS = "/api/v1/namespaces/default/endpoints/kubernetes"
@@ -168,3 +170,19 @@ def test_without_reconciler_there_are_no_endpoints(start: Start) -> None:
         assert live.server._address is None
         assert live.client.ask("GET", ENDPOINTS).status == 404
         assert live.client.ask("GET", SLICE).status == 404
+
+
+def test_malformed_lease_does_not_end_the_loop(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubernetesservice, "INTERVAL", 0.01)
+    with start() as live:
+        store = live.server.registry.store
+        revision = live.run(store.create(LEASES + OTHER, b"not a lease"))
+
+        def renewed() -> int:
+            lease = live.run(store.get(f"{LEASES}192.0.2.7"))
+            return lease.mod_revision if lease is not None else 0
+
+        wait_for(lambda: renewed() > revision + 2)
+        hold_lease(live, "192.0.2.8")
+        live.run(store.delete(LEASES + OTHER, revision))
+        wait_for(lambda: addresses(live) == ["192.0.2.7", "192.0.2.8"])

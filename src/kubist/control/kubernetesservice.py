@@ -80,6 +80,8 @@ class KubernetesService:
                 await self._reconcile()
             except (APIError, StoreError) as error:
                 log.warning("cannot update the endpoints of the Service kubernetes: %s", error)
+            except Exception:  # such as a malformed lease of another server
+                log.exception("cannot update the endpoints of the Service kubernetes")
             await asyncio.sleep(INTERVAL)
 
     async def withdraw(self) -> None:
