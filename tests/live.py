@@ -20,10 +20,10 @@ import yaml
 
 from kubist.config import Config
 from kubist.http.certificates import new_authority, save
+from kubist.meta.object import Object
 from kubist.server import Server
 
 T = TypeVar("T")
-Object = dict[str, Any]
 TOKEN = "admin-token"
 TOKENS = f'{TOKEN},admin,u-admin,"system:masters"\ndev-token,dev,u-dev,"devs"\n'
 MERGE = "application/merge-patch+json"

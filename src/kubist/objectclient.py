@@ -14,9 +14,10 @@ from kubist.http.messages import Request
 from kubist.http.pool import Pool
 from kubist.kinds.core import service_ports
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.meta.objectmeta import APISERVER_MANAGER
 from kubist.objectstore.rangeallocation import RangeAllocation
-from kubist.resources.context import Object, Rules, Tokens, User
+from kubist.resources.context import Rules, Tokens, User
 from kubist.resources.resource import Resource
 from kubist.verbs import delete as delete_verb
 from kubist.verbs import managed, write_path

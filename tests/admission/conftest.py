@@ -19,9 +19,8 @@ import yaml
 from kubist.config import Config
 from kubist.http.certificates import new_authority, save
 from kubist.http.messages import Request, Response
+from kubist.meta.object import Object
 from kubist.server import Server
-
-Object = dict[str, Any]
 
 
 class Answer:

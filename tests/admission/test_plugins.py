@@ -10,10 +10,10 @@ import pytest
 
 from kubist.admission.order import enabled
 from kubist.config import Config
+from kubist.meta.object import Object
 
 from .conftest import Client
 
-Object = dict[str, Any]
 NAMESPACE = "/api/v1/namespaces/default"
 PODS = f"{NAMESPACE}/pods"
 Run = Callable[..., None]

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from kubist.meta.object import Object
+
 from .conftest import Client, WebhookServer, configuration, webhook
 
-Object = dict[str, Any]
 Run = Callable[..., None]
 REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from kubist.admission.quota.evaluators import evaluator_for
+from kubist.meta.object import Object
 
 from .conftest import Client
 
-Object = dict[str, Any]
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from kubist.meta.object import Object
+
 from .conftest import Client, WebhookServer, configuration, json_patch, webhook
 
-Object = dict[str, Any]
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
 MUTATING, VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"

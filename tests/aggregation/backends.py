@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from kubist.http.certificates import load_authority, save
+from kubist.meta.object import Object
 from tests.live import Client, Pki
 
-Object = dict[str, Any]
 GROUP, VERSION = "ice.example.com", "v1"
 PATH = f"/apis/{GROUP}/{VERSION}"
 APISERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,7 +23,6 @@ from tests.aggregation.backends import (
 )
 from tests.live import Client, Live, Pki
 
-Object = dict[str, Any]
 FLAVOURS = f"{PATH}/namespaces/default/flavours"
 ALL = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 

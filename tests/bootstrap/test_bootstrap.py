@@ -11,6 +11,7 @@ import pytest
 from kubist import bootstrap
 from kubist.bootstrap.objects import advertise_address
 from kubist.config import Config
+from kubist.meta.object import Object
 from kubist.objectstore.registry import Registry
 from kubist.resources.resource import Resources, builtin
 from kubist.schema.catalog import schema_for
@@ -20,7 +21,6 @@ from kubist.storage.sqlite import SqliteStore
 CONFIG = Config(service_cluster_ip_range="10.0.0.0/16", advertise_address="192.0.2.7", secure_port=6443)
 RBAC = "rbac.authorization.k8s.io"
 FLOW = "flowcontrol.apiserver.k8s.io"
-Object = dict[str, Any]
 
 
 def on_a_registry(story: Callable[[Registry], Awaitable[None]]) -> None:

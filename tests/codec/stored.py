@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 
+from kubist.meta.object import Object
 from kubist.resources.resource import Resource, builtin
 from kubist.storage.cache import Entry, StoredKind
-
-Object = dict[str, Any]
 
 
 def resource(kind: str, group: str = "") -> Resource:

@@ -11,10 +11,10 @@ from kubist.codec import protobuf
 from kubist.codec import protobuf_wire as wire
 from kubist.codec.negotiate import JSON, PROTOBUF, MediaType
 from kubist.codec.representation_budget import Kept
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.verbs.representations import representation
-
-from .stored import Object, config_map, entry, resource
+from tests.codec.stored import config_map, entry, resource
 
 META = {"resourceVersion": "9", "continue": "abc"}
 

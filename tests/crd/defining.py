@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from kubist.meta.object import Object
 from tests.live import Client
 
-Object = dict[str, Any]
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 

@@ -3,12 +3,10 @@ several versions."""
 
 from __future__ import annotations
 
-from typing import Any
-
+from kubist.meta.object import Object
 from tests.crd.defining import define, definition, obj, version
 from tests.live import Live
 
-Object = dict[str, Any]
 APPLY = "application/apply-patch+yaml"
 SCALE = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}
 SCHEMA: Object = {

@@ -10,11 +10,11 @@ import pytest
 from kubist.crd.schemas import formats_warnings
 from kubist.crd.validate import validate_definition
 from kubist.kinds.apiextensions.customresourcedefinition import strategy
+from kubist.meta.object import Object
 from kubist.resources.resource import builtin
 from kubist.schema.strict import decode_value
 from tests.crd.defining import definition, version
 
-Object = dict[str, Any]
 INVALID, REQUIRED, FORBIDDEN = "FieldValueInvalid", "FieldValueRequired", "FieldValueForbidden"
 SCHEMA = "spec.validation.openAPIV3Schema"
 RESOURCE = next(resource for resource in builtin() if resource.kind == "CustomResourceDefinition")

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from kubist.meta.object import Object
 from tests.crd.defining import CRDS, await_status, define
 from tests.crd.definitions import certificate, database, monitor, pipeline, route
 from tests.crd.definitions.building import node_count, rule_count
 from tests.live import Client, Live
 
-Object = dict[str, Any]
 OPERATORS = {
     module.__name__.rpartition(".")[2]: module for module in (certificate, database, monitor, pipeline, route)
 }

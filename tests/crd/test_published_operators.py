@@ -9,15 +9,14 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
+from kubist.meta.object import Object
 from tests.crd.defining import CRDS, define
 from tests.live import Live
 
-Object = dict[str, Any]
 PACKAGE = "dask-kubernetes"
 KIND = "CustomResourceDefinition"
 FETCH_SECONDS = 60

@@ -5,12 +5,11 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from typing import Any
 
+from kubist.meta.object import Object
 from tests.crd.defining import CRDS, define, definition, obj, version
 from tests.live import Live
 
-Object = dict[str, Any]
 PATIENCE = 0.1
 """Maximum CPU time in seconds for which one request may hold the event loop at a stretch."""
 PAIRS = "self.names.all(a, self.names.all(b, a != b + 'x{}'))"

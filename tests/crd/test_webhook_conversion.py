@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from kubist.http.certificates import load_authority, new_authority, save
+from kubist.meta.object import Object
 from tests.crd.defining import CRDS, define, definition, obj, version
 from tests.live import Live, Pki
 
-Object = dict[str, Any]
 V1 = {
     "type": "object",
     "properties": {"spec": {"type": "object", "properties": {"host": {"type": "string"}}}},

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from kubist.http.messages import Request, Response
+from kubist.meta.object import Object
 from tests.live import Answer, Client, Live, Pki
-
-Object = dict[str, Any]
 
 
 class Person(Client):

@@ -14,7 +14,8 @@ import pytest
 
 from kubist.filters.authentication import TokenError, TokenFile, bearer, websocket_token
 from kubist.http.certificates import new_authority, save
-from tests.filters.askers import Object, Person, ask
+from kubist.meta.object import Object
+from tests.filters.askers import Person, ask
 from tests.live import TOKEN, Client, Live, Pki
 
 TOKEN_PROTOCOL = "base64url.bearer.authorization.k8s.io."

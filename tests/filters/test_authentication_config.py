@@ -17,7 +17,8 @@ from kubist.filters import authenticationconfig, filechanges, tokens
 from kubist.filters.authentication import TokenError
 from kubist.filters.oidc import OIDC
 from kubist.filters.tokens import TokenSigner
-from tests.filters.askers import Object, Person, Remote, ask
+from kubist.meta.object import Object
+from tests.filters.askers import Person, Remote, ask
 from tests.live import Live, Pki
 
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

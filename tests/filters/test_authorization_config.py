@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from kubist.filters import authorizationconfig, filechanges
-from tests.filters.askers import Object, Remote, ask
+from kubist.meta.object import Object
+from tests.filters.askers import Remote, ask
 from tests.live import Live, Pki
 
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kubist.http.ciphers import SUITES, openssl_ciphers
-from tests.filters.askers import Object
+from kubist.meta.object import Object
 from tests.live import Live, Pki
 
 ORIGIN = r"^https://(www\.)?example\.com$"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.filters.askers import Object, Person, grant, rbac, user
+from kubist.meta.object import Object
+from tests.filters.askers import Person, grant, rbac, user
 from tests.live import Client
 
 GROUP = "rbac.authorization.k8s.io"

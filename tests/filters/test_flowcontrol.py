@@ -19,8 +19,9 @@ from kubist.filters.flowcontrol import (
     long_running,
 )
 from kubist.filters.flowschemas import FlowSchema
+from kubist.meta.object import Object
 from kubist.resources.context import User
-from tests.filters.askers import Object, ask
+from tests.filters.askers import ask
 from tests.live import Client, Live, Pki
 
 

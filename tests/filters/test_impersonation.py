@@ -6,8 +6,9 @@ import pytest
 
 from kubist.filters.impersonation import wanted_user
 from kubist.http.messages import Request
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
-from tests.filters.askers import Object, Person, grant, user
+from tests.filters.askers import Person, grant, user
 from tests.live import Client, Live
 
 LEGACY = {"verbs": ["impersonate"], "apiGroups": ["", "authentication.k8s.io"], "resources": ["*"]}

@@ -17,7 +17,8 @@ from kubist.filters.authentication import TokenError
 from kubist.filters.jwtconfig import issuer_of_flags
 from kubist.filters.oidc import OIDC
 from kubist.filters.tokens import TokenSigner
-from tests.filters.askers import Object, Person, Remote
+from kubist.meta.object import Object
+from tests.filters.askers import Person, Remote
 from tests.live import Live, Pki
 
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

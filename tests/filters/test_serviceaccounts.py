@@ -11,7 +11,8 @@ import pytest
 from kubist.filters.serviceaccounts import LAST_USED, LEGACY_ISSUER
 from kubist.filters.tokens import TokenSigner
 from kubist.filters.usernames import split_username
-from tests.filters.askers import Object, Person, grant
+from kubist.meta.object import Object
+from tests.filters.askers import Person, grant
 from tests.live import Client, Live
 
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from kubist.filters import webhooks
-from tests.filters.askers import Object, Person, Remote, ask, body_of
+from kubist.meta.object import Object
+from tests.filters.askers import Person, Remote, ask, body_of
 from tests.live import Client, Live, Pki
 
 

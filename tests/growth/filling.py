@@ -13,10 +13,10 @@ from typing import Any
 
 import yaml
 
+from kubist.meta.object import Object
 from kubist.resources.resource import Resource
 from kubist.schema.node import Schema
 
-Object = dict[str, Any]
 Path_ = tuple[str, ...]
 ITEM = "*"
 """Step of a path from a list or map to its items."""

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubist.http.messages import Request, Response
+from kubist.meta.object import Object
 from kubist.resources.resource import Resource
-from tests.growth.filling import Object, Path_, candidates, filled
+from tests.growth.filling import Path_, candidates, filled
 from tests.live import TOKEN, Live
 
 APPLY = "application/apply-patch+yaml"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kubist.meta.object import Object
 from tests.crd.defining import define, definition, version
 from tests.growth.measuring import APPLY, JSON, JSON_PATCH, STRATEGIC, Prober
 from tests.live import Live
@@ -16,7 +17,6 @@ COUNT = 2_000
 NAMESPACE = "/api/v1/namespaces/default"
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 THINGS = "/apis/growth.example.com/v1/namespaces/default/things"
-Object = dict[str, Any]
 Case = tuple[str, str, Callable[[int], Any], str, int]
 """Verb, path, function for the body with n items, content type, and expected status."""
 

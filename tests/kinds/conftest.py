@@ -11,12 +11,12 @@ import pytest
 import yaml
 
 from kubist.config import Config
+from kubist.meta.object import Object
 from kubist.resources.context import User
 from kubist.resources.resource import Resources
 from kubist.resources.strategy import Update
 from kubist.schema.strict import decode_value
 
-Object = dict[str, Any]
 Causes = list[tuple[str, str]]
 
 

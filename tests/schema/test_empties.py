@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kubist.meta.object import Object
 from kubist.schema.catalog import schema_for
 from kubist.schema.empties import Empties, dropped
 from kubist.schema.strict import decode_body
@@ -13,7 +14,6 @@ from tests.live import MERGE, Client
 
 POD = schema_for("", "v1", "Pod")
 CONTAINER = {"name": "a", "image": "b"}
-Object = dict[str, Any]
 
 
 def pod(**spec: Any) -> Object:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kubist.meta.object import Object
 from kubist.storage.etcd import EtcdStore
 from kubist.storage.store import KeyValue
 from tests.live import Client, Live
@@ -21,7 +22,6 @@ from tests.storage.etcd_server import EtcdServer
 from . import reference
 from .reference import Reference, SharedPki
 
-Object = dict[str, Any]
 COMPACTION_SECONDS = 4
 EVENT_SECONDS = 15
 KUBIST_ADDRESS = "192.0.2.12"

@@ -6,10 +6,11 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-Object = dict[str, Any]
+from kubist.meta.object import Object
+
 GOLDEN = Path(__file__).parent.parent / "conformance" / "golden"
 NAMESPACE = "shared"
 TIME = "2026-01-02T03:04:05Z"

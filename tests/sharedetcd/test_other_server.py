@@ -8,12 +8,12 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from kubist.codec import protobuf
 from kubist.kinds.core.service_ports import KEY
+from kubist.meta.object import Object
 from kubist.schema.catalog import schema_for
 from kubist.schema.decode import decode
 from kubist.storage import etcd_messages as pb
@@ -26,7 +26,6 @@ from tests.storage.etcd_server import EtcdServer
 from .test_rangeallocation import as_protobuf
 
 pytestmark = pytest.mark.etcd
-Object = dict[str, Any]
 SERVICES = "/api/v1/namespaces/default/services"
 GROUP = "other.example.com"
 WIDGETS = f"/apis/{GROUP}/v1/namespaces/default/widgets"

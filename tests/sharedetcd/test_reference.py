@@ -7,11 +7,11 @@ import json
 import os
 import time
 from collections import Counter
-from typing import Any
 
 import pytest
 
 from kubist.kinds.core.service_ports import KEY, held
+from kubist.meta.object import Object
 from tests.live import Client, concurrently, configmap, seen, version
 
 from . import reference
@@ -22,7 +22,6 @@ pytestmark = [
     pytest.mark.etcd,
     pytest.mark.skipif(reference.missing() is not None, reason=str(reference.missing())),
 ]
-Object = dict[str, Any]
 NAMESPACES = "/api/v1/namespaces"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "shared.example.com"

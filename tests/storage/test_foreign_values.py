@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from kubist.codec import protobuf
+from kubist.meta.object import Object
 from kubist.schema.catalog import schema_for
 from kubist.schema.decode import decode
 from kubist.storage.entry import MARK
 from tests.live import Live, version
 
-Object = dict[str, Any]
 POD_SPEC: Object = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
 TEMPLATE: Object = {"metadata": {"labels": {"a": "b"}}, "spec": POD_SPEC}
 

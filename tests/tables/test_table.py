@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from kubist.codec.negotiate import JSON, YAML, MediaType
 from kubist.codec.representation import Representation
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.resources.resource import Resource, builtin
 from kubist.tables import ages
 from kubist.tables.columns import table_of
 from kubist.tables.table import Row
 from kubist.verbs.representations import representation
-from tests.codec.stored import Object, config_map, entry, resource
+from tests.codec.stored import config_map, entry, resource
 
 NOW = 1_800_000_000.0
 

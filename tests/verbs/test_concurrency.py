@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.live import Client, Object, concurrently, configmap, version
+from kubist.meta.object import Object
+from tests.live import Client, concurrently, configmap, version
 
 CLIENTS, ROUNDS = 8, 6
 JSON_PATCH = "application/json-patch+json"

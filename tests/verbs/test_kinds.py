@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.live import MERGE, Live, Object
+from kubist.meta.object import Object
+from tests.live import MERGE, Live
 
 DEFAULT = "namespaces/default"
 LISTS: list[tuple[str, Object, list[str]]] = [

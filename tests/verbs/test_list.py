@@ -7,7 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.live import Answer, Client, Live, Object, concurrently, configmap, version
+from kubist.meta.object import Object
+from tests.live import Answer, Client, Live, concurrently, configmap, version
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

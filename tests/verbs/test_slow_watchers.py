@@ -6,8 +6,9 @@ import time
 
 import pytest
 
+from kubist.meta.object import Object
 from kubist.verbs.watch import BUFFER_LIMIT, STATE_BYTES, Watcher
-from tests.live import Live, Object, configmap, seen
+from tests.live import Live, configmap, seen
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 COUNT = 160

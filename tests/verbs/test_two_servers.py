@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.live import Client, Live, Object, Pki, concurrently, configmap, seen, version
+from kubist.meta.object import Object
+from tests.live import Client, Live, Pki, concurrently, configmap, seen, version
 from tests.storage.etcd_server import EtcdServer
 
 pytestmark = pytest.mark.etcd

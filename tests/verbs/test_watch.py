@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import websocket
 
+from kubist.meta.object import Object
 from kubist.verbs import watch as watch_verb
-from tests.live import Client, Live, Object, Watch, concurrently, configmap, seen, version
+from tests.live import Client, Live, Watch, concurrently, configmap, seen, version
 from tests.waiting import wait_for
 
 MAPS = "/api/v1/namespaces/default/configmaps"

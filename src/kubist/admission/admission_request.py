@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
 from kubist.admission.plugin import CONNECT, DELETE
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.resource import Resource, Resources
 from kubist.resources.strategy import Scale
@@ -15,7 +16,6 @@ from kubist.schema.catalog import schema_for
 from kubist.schema.node import Schema
 from kubist.verbs import body, scale
 
-Object = dict[str, Any]
 OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
+from kubist.meta.object import Object
 from kubist.meta.quantity import Quantity, parse_quantity
 
-Object = dict[str, Any]
 Amounts = dict[str, Quantity]
 
 POD_LEVEL = ("cpu", "memory", "hugepages-")

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Pending, Plugin
 from kubist.caching import BoundedCache
+from kubist.meta.object import Object
 from kubist.offload import LONG
 from kubist.resources.context import Context
 from kubist.resources.resource import Resource
@@ -19,7 +20,6 @@ from kubist.storage.collection import Collection
 if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry
 
-Object = dict[str, Any]
 Step = tuple[Collection | None, Callable[[Context, Object | None, Object | None], Pending]]
 """Step of a plugin, and the collection that it acts on. The step is skipped while that collection is empty."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-Object = dict[str, Any]
+from kubist.meta.object import Object
+
 GROUP = "apiserver.config.k8s.io"
 
 

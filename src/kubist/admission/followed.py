@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kubist.caching import BoundedCache
+from kubist.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry
     from kubist.storage.cache import Change
 
-Object = dict[str, Any]
 T = TypeVar("T")
 
 

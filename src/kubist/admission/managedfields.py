@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubist.meta.object import Object
 from kubist.patch.apply import managers
 from kubist.resources.context import Context
 
-Object = dict[str, Any]
 WARNING = (
     ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated "
     "mutating admission controller; please fix your requests: "

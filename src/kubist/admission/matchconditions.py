@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.admission.policies.evaluation import Evaluation, Expression, Failed, OutOfBudget
 from kubist.kinds.admissionregistration.expressions import Environment
-
-Object = dict[str, Any]
+from kubist.meta.object import Object
 
 
 class Conditions:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from kubist.admission.admission_request import AdmissionRequest, Target
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.meta.selectors import label_selector
 
-Object = dict[str, Any]
 EXEMPT = frozenset(
     (
         "ValidatingWebhookConfiguration",

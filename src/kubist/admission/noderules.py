@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.admission.plugins.serviceaccount import secrets_of
+from kubist.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import at
-
-Object = dict[str, Any]
 
 KUBELET_LABELS = frozenset(
     (

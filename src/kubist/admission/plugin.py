@@ -6,13 +6,13 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.resources.context import Context
 
 if TYPE_CHECKING:
     from kubist.admission.followed import Followed
     from kubist.objectstore.registry import Registry
 
-Object = dict[str, Any]
 Pending = Awaitable[None] | None
 """Awaitable rest of a step. None if the step is complete, as most steps are."""
 

@@ -16,6 +16,7 @@ from kubist.aggregation.proxy import proxy
 from kubist.config import Config
 from kubist.http.messages import Answer, Request
 from kubist.meta import status, times
+from kubist.meta.object import Object
 from kubist.meta.objectmeta import APISERVER_MANAGER
 from kubist.objectstore.registry import Registry
 from kubist.patch.apply import update_managed_fields
@@ -24,7 +25,6 @@ from kubist.resources.context import Objects, User
 from kubist.storage.cache import Change
 from kubist.storage.store import Unavailable
 
-Object = dict[str, Any]
 log = logging.getLogger("kubist.aggregation")
 
 GROUP = "apiregistration.k8s.io"

@@ -5,19 +5,19 @@ A backend is checked when its APIService, Service or EndpointSlices change, and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
 from kubist.aggregation.backend import Backend, netloc
 from kubist.aggregation.identity import CHECKER, identity_headers
 from kubist.http.client import CallFailed, get
+from kubist.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.config import Config
     from kubist.resources.context import Objects
 
-Object = dict[str, Any]
 
 TIMEOUT_SECONDS = 5.0
 SERVICE_NAME = "kubernetes.io/service-name"

@@ -6,17 +6,16 @@ import asyncio
 import base64
 import ssl
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kubist.caching import bounded_cache
 from kubist.http.tls import client_context
+from kubist.meta.object import Object
 from kubist.webhooks.client import LONGEST_BUNDLE, resolve
 
 if TYPE_CHECKING:
     from kubist.config import Config
     from kubist.resources.context import Objects
-
-Object = dict[str, Any]
 
 
 @dataclass(slots=True, frozen=True)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from kubist.meta.object import Object
 from kubist.meta.versions import priority
-
-Object = dict[str, Any]
 
 
 def api_group(name: str, registered: list[Object]) -> Object:

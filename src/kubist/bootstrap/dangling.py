@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.meta.conditions import set_condition
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 API_VERSION = "flowcontrol.apiserver.k8s.io/v1"
 MANAGER = "api-priority-and-fairness-config-consumer-v1"
 """Field manager of the condition."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kubist.bootstrap.objects import objects
+from kubist.meta.object import Object
 from kubist.rbac.rules import uncovered
 from kubist.storage.store import Conflict
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry
     from kubist.resources.resource import Resource
 
-Object = dict[str, Any]
 Revise = Callable[[Object, Object], Object | None]
 """(stored object, wanted object) → object to write, or None to keep the stored object."""
 

@@ -7,16 +7,16 @@ import socket
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kubist.bootstrap.builtin import fixed_objects
 from kubist.bootstrap.ownership import owned
 from kubist.meta import times
+from kubist.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.config import Config
 
-Object = dict[str, Any]
 
 NETWORKING = "networking.k8s.io/v1"
 NAMESPACES = ("kube-system", "kube-public", "kube-node-lease", "default")

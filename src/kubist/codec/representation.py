@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from kubist.codec.representation_budget import EVENTS, KEPT
+from kubist.meta.object import Object
 from kubist.storage.cache import Change, Entry
 
 if TYPE_CHECKING:
     from kubist.resources.resource import Resource
 
-Object = dict[str, Any]
 ListMeta = dict[str, Any]
 Chunks = list[bytes]
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from kubist.codec import protobuf
 from kubist.codec import protobuf_wire as wire
-from kubist.codec.representation import Cached, Chunks, ListMeta, Object
+from kubist.codec.representation import Cached, Chunks, ListMeta
+from kubist.meta.object import Object
 from kubist.schema.catalog import by_name, schema_for
 from kubist.storage.cache import Entry
 

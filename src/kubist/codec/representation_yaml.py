@@ -13,8 +13,9 @@ from typing import Any
 import orjson
 
 from kubist.codec import negotiate
-from kubist.codec.representation import TURN, Cached, Chunks, ListMeta, Object, Representation, indented
+from kubist.codec.representation import TURN, Cached, Chunks, ListMeta, Representation, indented
 from kubist.codec.yaml_emit import dumps
+from kubist.meta.object import Object
 from kubist.storage.cache import Entry
 
 

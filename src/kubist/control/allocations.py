@@ -11,8 +11,9 @@ import contextlib
 import logging
 
 from kubist.kinds.core import service_addresses, service_ports
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
-from kubist.resources.context import Object, Objects
+from kubist.resources.context import Objects
 from kubist.storage.store import Conflict, Store
 
 log = logging.getLogger("kubist")

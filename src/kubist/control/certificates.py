@@ -9,7 +9,6 @@ import asyncio
 import base64
 import time
 from pathlib import Path
-from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
@@ -17,11 +16,11 @@ from cryptography.hazmat.primitives import serialization
 from kubist.control.loop import Loop
 from kubist.control.signing import SIGNERS, Signer, check, issue
 from kubist.meta import times
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.meta.times import parse_time
 from kubist.storage.cache import Change
 
-Object = dict[str, Any]
 GROUP = "certificates.k8s.io"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from kubist import request as requests
 from kubist.http.messages import Request
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.objectclient import ObjectClient
 from kubist.resources.context import User
 from kubist.resources.resource import Resource
@@ -23,7 +24,6 @@ from kubist.verbs.lending import Fresh
 from kubist.verbs.options import delete_options
 from kubist.verbs.services import Services
 
-Object = dict[str, Any]
 Edit = Callable[[Object], Object | None]
 """Changes an object in place and returns it. None: no change."""
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.control.loop import Loop, entry_of
+from kubist.meta.object import Object
 from kubist.meta.selectors import label_selector
 from kubist.storage.cache import Change, Entry
 
-Object = dict[str, Any]
 GROUP = "rbac.authorization.k8s.io"
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from kubist.control.client import Client
 from kubist.control.loop import Loop, controller_of, entry_of
 from kubist.control.values import pod_ready, scaled
 from kubist.meta import times
 from kubist.meta.conditions import set_condition
+from kubist.meta.object import Object
 from kubist.meta.selectors import label_selector
 from kubist.meta.times import parse_time
 from kubist.storage.cache import Change
 
-Object = dict[str, Any]
 GROUP = "policy"
 SCALED = {"replicationcontrollers": "", "replicasets": "apps", "deployments": "apps", "statefulsets": "apps"}
 DELETION_TIMEOUT = 120

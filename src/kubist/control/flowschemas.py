@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kubist.bootstrap import dangling
 from kubist.meta import status, times
-from kubist.resources.context import Object
+from kubist.meta.object import Object
 from kubist.storage.cache import Change
 
 if TYPE_CHECKING:

@@ -8,18 +8,17 @@ until its blocking dependents are deleted. The finalizer `orphan` keeps it until
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kubist.control import owners as ownership
 from kubist.control.client import Client
 from kubist.control.loop import Loop
 from kubist.control.owners import Owners, Ref
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.resources.resource import Resource
 from kubist.storage.cache import Change, Collection, Entry
 from kubist.verbs.finalizers import FOREGROUND, ORPHAN
-
-Object = dict[str, Any]
 
 REMEMBERED = 5000
 """Maximum number of remembered UIDs of deleted owners, for references to kinds that are no longer served."""

@@ -12,13 +12,14 @@ import contextlib
 import ipaddress
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
 from kubist.bootstrap.objects import advertise_address, own_endpoints
 from kubist.codec import protobuf
 from kubist.meta import times
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.schema.catalog import schema_for
 from kubist.storage.store import Conflict, Store, StoreError
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from kubist.config import Config
     from kubist.objectstore.registry import Registry
 
-Object = dict[str, Any]
 log = logging.getLogger("kubist")
 LEASES = "/registry/masterleases/"
 LEASE_SECONDS = 15

@@ -12,13 +12,12 @@ import logging
 import os
 import socket
 import uuid
-from typing import Any
 
 from kubist.control.client import Client
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.storage.store import StoreError
 
-Object = dict[str, Any]
 log = logging.getLogger("kubist.control")
 
 NAMESPACE, NAME, GROUP = "kube-system", "kubist-control", "coordination.k8s.io"

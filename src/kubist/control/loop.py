@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.control.queue import Queue
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.storage.cache import Change, Collection, Entry
 from kubist.storage.store import StoreError
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from kubist.config import Config
     from kubist.control.client import Client
 
-Object = dict[str, Any]
 log = logging.getLogger("kubist.control")
 
 

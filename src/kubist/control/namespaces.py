@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import Any
 
 from kubist.control.client import Client
 from kubist.control.loop import Loop
 from kubist.kinds.core.namespace import FINALIZER
 from kubist.meta import times
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.objectstore.registry import stored
 from kubist.resources.resource import Resource
 from kubist.storage.cache import Change, Collection, Entry
-
-Object = dict[str, Any]
 
 TOGETHER = 64
 """Number of concurrent deletions. They share store transactions."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kubist.storage.cache import Change, Collection, Entry
-
-Object = dict[str, Any]
 
 OWNERS = b'"ownerReferences":['
 _UID = re.compile(rb'"uid":"([^"]+)"')

@@ -6,12 +6,9 @@ use.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.control.loop import Loop
+from kubist.meta.object import Object
 from kubist.storage.cache import Change
-
-Object = dict[str, Any]
 
 
 def release(obj: Object, finalizer: str) -> Object:

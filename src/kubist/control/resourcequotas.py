@@ -6,19 +6,17 @@ Admission charges creations and updates. This controller counts again after dele
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from kubist.admission import amounts
 from kubist.admission.amounts import Amounts
 from kubist.admission.quota.evaluators import Evaluator, evaluator_for
 from kubist.control.client import Client
 from kubist.control.loop import Loop
+from kubist.meta.object import Object
 from kubist.meta.quantity import ZERO
 from kubist.objectstore.registry import stored
 from kubist.resources.resource import Resource
 from kubist.storage.cache import Change, Collection
-
-Object = dict[str, Any]
 
 SETTLE_SECONDS = 0.05
 """Delay in seconds within which changes in a namespace are counted together."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from kubist.control.client import Client
 from kubist.control.loop import Loop, entry_of
 from kubist.meta.status import APIError
 from kubist.storage.cache import Change
-
-Object = dict[str, Any]
 
 NAME = "kube-root-ca.crt"
 DESCRIPTION = (

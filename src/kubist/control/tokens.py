@@ -9,14 +9,12 @@ from __future__ import annotations
 import base64
 import datetime
 from pathlib import Path
-from typing import Any
 
 from kubist.control.client import Client
 from kubist.control.loop import Loop, entry_of
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.storage.cache import Change, Entry
-
-Object = dict[str, Any]
 
 TYPE = b'"kubernetes.io/service-account-token"'
 ACCOUNT = "kubernetes.io/service-account.name"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from kubist.control.loop import Loop
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.meta.times import parse_time
-from kubist.resources.strategy import Object
 from kubist.storage.cache import Change
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.kinds.shared.intstr import percent
-
-Object = dict[str, Any]
+from kubist.meta.object import Object
 
 
 def scaled(value: int | str | None, total: int, *, up: bool) -> int:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import Any
 
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.resources.context import Objects
 
-Object = dict[str, Any]
 GROUP = "apiregistration.k8s.io"
 AUTOMANAGED = "kube-aggregator.kubernetes.io/automanaged"
 

@@ -13,8 +13,7 @@ import orjson
 
 from kubist.crd.jsonpath import JsonPath, PathError
 from kubist.meta.numerals import canonical, go_float, odd_number, written
-
-Object = dict[str, Any]
+from kubist.meta.object import Object
 
 
 @dataclass(slots=True, frozen=True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from kubist.crd import definition, naming
 from kubist.crd.apiservices import APIServices
 from kubist.meta import status, times
+from kubist.meta.object import Object
 from kubist.meta.objectmeta import APISERVER_MANAGER
 from kubist.objectstore.registry import Registry
 from kubist.patch.apply import update_managed_fields
@@ -24,7 +25,6 @@ from kubist.storage.cache import Change, Collection
 if TYPE_CHECKING:
     from kubist.crd.served import Served
 
-Object = dict[str, Any]
 log = logging.getLogger("kubist.crd")
 
 INSTANCE_CHECK_SECONDS = 5.0

@@ -6,18 +6,17 @@ Both prune by the schema of the wanted version. Neither applies the defaults of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.storage.cache import Entry, StoredKind
 
 if TYPE_CHECKING:
     from kubist.crd.version import Version
     from kubist.crd.webhook import Webhook
-
-Object = dict[str, Any]
 
 
 class Conversion:

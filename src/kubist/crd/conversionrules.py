@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.crd import definition
 from kubist.crd.webhook import REVIEW_VERSIONS, valid_ca_bundle
 from kubist.meta import fields, names
+from kubist.meta.object import Object
 from kubist.resources.strategy import Errors
 from kubist.webhooks.clientconfig import validate_service, validate_url
-
-Object = dict[str, Any]
 
 
 def _webhook(crd: Object | None) -> Object:

@@ -6,10 +6,9 @@ from typing import Any
 
 from kubist.crd import node
 from kubist.jsontext.errors import DecodeError
+from kubist.meta.object import Object
 from kubist.schema.catalog import by_name
 from kubist.schema.strict import decode_value
-
-Object = dict[str, Any]
 
 _OBJECT_META = by_name(node.OBJECT_META)
 

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from kubist.crd import definition
 from kubist.crd.webhook import valid_ca_bundle
 from kubist.meta import times
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 NAMES = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
 
 

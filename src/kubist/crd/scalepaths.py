@@ -6,10 +6,10 @@ from typing import Any
 
 from kubist.crd.version import Version
 from kubist.meta import fields, status
+from kubist.meta.object import Object
 from kubist.patch.values import go_type, shown
 from kubist.resources.strategy import Errors
 
-Object = dict[str, Any]
 MAX_REPLICAS = (1 << 31) - 1
 
 

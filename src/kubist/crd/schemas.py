@@ -7,8 +7,8 @@ from typing import Any
 
 from kubist.cel.formats import recognized
 from kubist.crd import definition
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 Props = dict[str, Any]
 
 _ONE = ("not", "items", "additionalProperties", "additionalItems")

@@ -9,13 +9,13 @@ from kubist.crd.conversion import Conversion
 from kubist.crd.stored import CustomKind
 from kubist.crd.strategy import CustomStrategy
 from kubist.crd.version import Version
+from kubist.meta.object import Object
 from kubist.meta.versions import priority, storage_version_hash
 from kubist.resources.resource import Resource, SubresourceInfo
 
 if TYPE_CHECKING:
     from kubist.crd.webhook import Webhook
 
-Object = dict[str, Any]
 
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")

@@ -12,9 +12,9 @@ import orjson
 
 from kubist.crd.version import Version
 from kubist.meta.numerals import canonical, odd_number
+from kubist.meta.object import Object
 from kubist.storage.cache import Entry, StoredKind
 
-Object = dict[str, Any]
 _RECENT = 128
 _LARGE = 1 << 16
 """Size in bytes. Remembering a larger value drops all other remembered values, so that they never take many

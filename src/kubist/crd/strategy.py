@@ -13,7 +13,8 @@ from kubist.crd.validation.explain import OldValue
 from kubist.crd.version import Version
 from kubist.meta import objectmeta, status
 from kubist.meta.fields import FieldError
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Strategy, Update
+from kubist.meta.object import Object
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Strategy, Update
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

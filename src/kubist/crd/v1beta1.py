@@ -6,9 +6,8 @@ version.
 
 from __future__ import annotations
 
-from typing import Any
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 COMMON = {
     "subresources": "subresources",
     "validation": "schema",

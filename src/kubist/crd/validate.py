@@ -20,8 +20,9 @@ from kubist.crd.versionrules import (
     validate_subresources,
 )
 from kubist.meta import fields, names
+from kubist.meta.object import Object
 from kubist.offload import leave_loop
-from kubist.resources.strategy import Errors, Object
+from kubist.resources.strategy import Errors
 from kubist.schema.internals import internal_form
 
 Props = dict[str, Any]

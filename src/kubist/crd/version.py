@@ -17,11 +17,10 @@ from kubist.crd.validation.schema import Validator, compile_schema
 from kubist.meta import fields, status
 from kubist.meta.fields import FieldError
 from kubist.meta.numerals import odd_number, rounded
+from kubist.meta.object import Object
 from kubist.schema.defaulting import Fill, compile_defaults, drop_nulls
 from kubist.schema.node import Schema
 from kubist.schema.pruning import prune
-
-Object = dict[str, Any]
 
 
 class Version:

@@ -7,7 +7,8 @@ from typing import Any
 
 from kubist.crd import definition, fieldpath
 from kubist.meta import fields
-from kubist.resources.strategy import Errors, Object
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors
 from kubist.schema.internals import go_names, internal_form
 
 Props = dict[str, Any]

@@ -16,6 +16,7 @@ import orjson
 
 from kubist.http.client import CallFailed
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.webhooks.client import WebhookClient, trust
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("kubist.crd")
 
-Object = dict[str, Any]
 TIMEOUT = 30.0
 REVIEW_VERSIONS = ("v1", "v1beta1")
 GROUP = "apiextensions.k8s.io"

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 import orjson
 
 from kubist.aggregation.aggregation import Aggregation
 from kubist.codec import negotiate, protobuf, yaml
 from kubist.discovery import documents
+from kubist.meta.object import Object
 from kubist.resources.resource import Resource, Resources
 from kubist.schema.catalog import by_name
 from kubist.schema.node import Field, Schema
-
-Object = dict[str, Any]
 
 API_VERSION = "apidiscovery.k8s.io/v2"
 KIND = "APIGroupDiscoveryList"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from kubist.meta.object import Object
 from kubist.meta.versions import priority, storage_version_hash
 from kubist.resources.resource import Resource, Resources, SubresourceInfo
-
-Object = dict[str, Any]
 
 HASHED_AS = {
     ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): "v1beta1",

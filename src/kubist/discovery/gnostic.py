@@ -15,8 +15,8 @@ import orjson
 
 from kubist.codec.protobuf_wire import BYTES, FIXED64, VARINT, delimited, tag, varint
 from kubist.codec.yaml_emit import flow
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 Fields = dict[str, tuple[int, str]]
 """By JSON name: field number, and the kind of its value (a message, a scalar or a key of `unions`). The
 prefix `[` marks a repeated field, the prefix `*` an object with values of that kind by name."""

@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any
 
 from kubist.codec.protobuf_wire import delimited
-from kubist.discovery.gnostic import Fields, Gnostic, Object
+from kubist.discovery.gnostic import Fields, Gnostic
+from kubist.meta.object import Object
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 MESSAGES: dict[str, Fields] = {

@@ -20,10 +20,9 @@ from kubist.discovery import descriptions, openapi_paths, openapi_types, openapi
 from kubist.discovery.openapi_paths import Path
 from kubist.http.compression import compress
 from kubist.http.messages import Headers, Request, Response
+from kubist.meta.object import Object
 from kubist.resources.resource import Resource, Resources, builtin
 from kubist.version import __version__
-
-Object = dict[str, Any]
 
 JSON = "application/json"
 V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"

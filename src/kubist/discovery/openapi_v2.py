@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from kubist.discovery.openapi_parameters import SHARED, name_of, place, type_of
 from kubist.discovery.openapi_paths import META, TEXT, Operation, Path
 from kubist.discovery.openapi_v3 import INFO, SECURITY, Definition, extensions, referred, shared_parameters
-
-Object = dict[str, Any]
+from kubist.meta.object import Object
 
 REF = "#/definitions/"
 _BODIES = {META + "DeleteOptions": "body-2Y1dVQaQ", META + "Patch": "body-78PwaGsr"}

@@ -7,9 +7,9 @@ from typing import Any
 
 from kubist.discovery.openapi_parameters import place, type_of
 from kubist.discovery.openapi_paths import TEXT, Operation, Path
+from kubist.meta.object import Object
 from kubist.schema.openapi import REF
 
-Object = dict[str, Any]
 Definition = Callable[[str], Object]
 
 INFO = {"title": "Kubernetes", "version": "1.36"}

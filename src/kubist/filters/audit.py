@@ -18,6 +18,7 @@ from kubist.filters.auditpolicy import LEVELS, AuditPolicy, Verdict
 from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.http.messages import Answer, Request, Response
 from kubist.jsontext.errors import DecodeError
+from kubist.meta.object import Object
 from kubist.meta.times import format_micro_time
 from kubist.resources.context import User
 from kubist.schema.catalog import schema_for
@@ -32,8 +33,6 @@ AT_ONCE = 64 << 10
 USER_AGENT_LIMIT = 1024
 
 _REFERENCE = ("namespace", "name", "uid", "resourceVersion")
-
-Object = dict[str, Any]
 
 
 class AuditLog:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from kubist.filters.authorization_query import AuthorizationQuery
+from kubist.meta.object import Object
 
 LEVELS = ("None", "Metadata", "Request", "RequestResponse")
 STAGES = frozenset(("RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"))
-
-Object = dict[str, Any]
 
 
 @dataclass(slots=True, frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kubist.filters import configfile
 from kubist.filters.audiences import Audiences
@@ -15,6 +15,7 @@ from kubist.filters.jwtconfig import SHAPE as JWT
 from kubist.filters.jwtconfig import JWTReader
 from kubist.filters.oidc import OIDC, Issuer
 from kubist.meta.fields import FieldError, duplicate, forbidden, invalid, summary, too_many
+from kubist.meta.object import Object
 
 log = logging.getLogger("kubist.filters")
 
@@ -22,8 +23,6 @@ SHAPE = {"jwt": [JWT], "anonymous": {"enabled": bool, "conditions": [{"path": st
 LIMIT = 64
 READY_WITHIN = 60.0
 """Maximum seconds that the issuers of a changed file have to publish their keys."""
-
-Object = dict[str, Any]
 
 
 class AuthenticationConfiguration(NamedTuple):

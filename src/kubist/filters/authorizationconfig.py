@@ -8,7 +8,7 @@ import logging
 import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kubist.cel import CompileError, Program
 from kubist.filters import configfile
@@ -17,10 +17,10 @@ from kubist.filters.filechanges import FileChanges
 from kubist.filters.matchconditions import compile_condition
 from kubist.meta import names
 from kubist.meta.fields import FieldError, duplicate, invalid, not_supported, required, summary, too_many
+from kubist.meta.object import Object
 
 log = logging.getLogger("kubist.filters")
 
-Object = dict[str, Any]
 
 TYPES = ("ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook")
 STARTED = ("ABAC", "Node", "RBAC")

@@ -13,12 +13,12 @@ from kubist.cel import EvaluationError
 from kubist.cel.values import parse_duration
 from kubist.codec import yaml
 from kubist.jsontext.errors import DecodeError
+from kubist.meta.object import Object
 
 GROUP = "apiserver.config.k8s.io"
 VERSIONS = ("v1", "v1beta1", "v1alpha1")
 DURATION = float
 
-Object = dict[str, Any]
 Shape = Any
 
 

@@ -5,12 +5,11 @@ The verb `escalate` on the role, or `bind` on the role that a binding refers to,
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.filters.authorization import EVERYTHING, MASTERS
 from kubist.filters.authorization_query import quoted_list
 from kubist.meta import status
 from kubist.meta.fields import quoted
+from kubist.meta.object import Object
 from kubist.offload import elsewhere
 from kubist.rbac.rules import MOST, uncovered
 from kubist.resources.context import Context
@@ -26,8 +25,6 @@ _FIELDS = (
     ("ResourceNames", "resourceNames"),
     ("Verbs", "verbs"),
 )
-
-Object = dict[str, Any]
 
 
 async def check_role(ctx: Context, new: Object, old: Object | None) -> None:

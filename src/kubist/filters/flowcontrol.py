@@ -11,12 +11,13 @@ import asyncio
 import hashlib
 import math
 from collections import deque
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from kubist.filters.authorization import MASTERS
 from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.filters.flowschemas import FlowSchema, FlowSchemas
 from kubist.http.messages import Headers, Response
+from kubist.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry
@@ -35,8 +36,6 @@ TOO_MANY = Response(
     ],
     b"Too many requests, please try again later.\n",
 )
-
-Object = dict[str, Any]
 
 
 class TooManyRequests(Exception):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubist.caching import BoundedCache
 from kubist.filters.authorization_query import AuthorizationQuery
+from kubist.meta.object import Object
 from kubist.resources.context import User
 from kubist.storage.cache import Change, Collection
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 GROUP = "flowcontrol.apiserver.k8s.io"
 CATCH_ALL = "catch-all"
-
-Object = dict[str, Any]
 
 
 class FlowSchema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from kubist import cel
@@ -13,12 +13,12 @@ from kubist.cel import BOOL, DYN, STRING, CompileError, Program, list_of, map_of
 from kubist.filters.claims import ClaimMapping, Rule, Source
 from kubist.filters.oidc import ALGORITHMS, Issuer
 from kubist.meta.fields import FieldError, duplicate, invalid, required, summary
+from kubist.meta.object import Object
 from kubist.meta.paths import validate_domain_prefixed_path
 
 if TYPE_CHECKING:
     from kubist.config import Config
 
-Object = dict[str, Any]
 
 _TEXTS = list_of(STRING)
 _USER = {"username": STRING, "uid": STRING, "groups": _TEXTS, "extra": map_of(STRING, _TEXTS)}

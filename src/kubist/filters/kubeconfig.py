@@ -6,7 +6,6 @@ import base64
 import ssl
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import orjson
 import yaml
@@ -14,8 +13,7 @@ import yaml
 from kubist.http.client import CallFailed, post
 from kubist.http.pool import Pool
 from kubist.http.tls import client_context
-
-Object = dict[str, Any]
+from kubist.meta.object import Object
 
 
 class RemoteReview:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from kubist.meta.object import Object
 from kubist.storage.cache import Change, Collection, Entry
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 MIRROR = "kubernetes.io/config.mirror"
 """Annotation of mirror pods. A node creates these itself, so they must not give it any permissions."""
 
-Object = dict[str, Any]
 Reference = tuple[str, str, str]
 """Resource, namespace, name."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kubist.caching import BoundedCache
 from kubist.filters.authorization_query import AuthorizationQuery, aggregate
 from kubist.meta.fields import quoted
+from kubist.meta.object import Object
 from kubist.resources.context import Rules, User
 from kubist.storage.cache import Change, Collection, Entry
 
@@ -25,7 +26,6 @@ GRANTS = 4096
 ANSWERS = 16_384
 """Maximum number of cached answers of all grants together."""
 
-Object = dict[str, Any]
 Subject = tuple[str, str, str]
 """Kind (User or Group), name, and the namespace of the binding ("" for cluster-wide)."""
 Answer = list[tuple[frozenset[str], str]]

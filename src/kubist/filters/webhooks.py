@@ -20,6 +20,7 @@ from kubist.filters.authorization_query import AuthorizationQuery, selectors_ask
 from kubist.filters.kubeconfig import RemoteReview
 from kubist.filters.matchconditions import MatchConditions, MatchFailed
 from kubist.http.client import CallFailed
+from kubist.meta.object import Object
 from kubist.resources.context import Rules, User
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ TRIES = 5
 FIRST_PAUSE = 0.5
 """Seconds before the first retry of a failed review. Each further pause is 1.5 times as long. A random factor
 of up to 1.2 keeps servers from retrying at the same time."""
-
-Object = dict[str, Any]
 
 
 async def patiently(remote: RemoteReview, review: Object) -> Object:

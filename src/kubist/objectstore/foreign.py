@@ -7,11 +7,10 @@ therefore read with the default.
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 
 from kubist.codec import protobuf
+from kubist.meta.object import Object
 from kubist.resources.resource import Resource, Resources
 from kubist.schema.catalog import is_builtin, schema_for
 from kubist.schema.decode import decode
@@ -19,7 +18,6 @@ from kubist.schema.leaves import KEEP_EMPTY
 from kubist.schema.node import Schema
 from kubist.schema.older import SERVED_AS
 
-Object = dict[str, Any]
 PROTOBUF = b"k8s\0"
 
 

@@ -7,9 +7,10 @@ rest as `kubist.resources.context.Objects`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.objectstore import foreign
 from kubist.resources.resource import Resource, Resources
 from kubist.storage.cache import Cache, Collection, Entry, StoredKind
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from kubist.config import Config
     from kubist.storage.encryption.store import EncryptedStore
 
-Object = dict[str, Any]
 VALUE_LIMIT = 1_572_864
 """Maximum size of a value: 1.5 MiB, as in etcd."""
 

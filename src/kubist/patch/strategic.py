@@ -9,11 +9,10 @@ from typing import Any
 
 import orjson
 
+from kubist.meta.object import Object
 from kubist.patch.errors import MalformedPatch, PatchFailed, UnclassifiedError
 from kubist.patch.values import go_type, json_type, shown
 from kubist.schema.node import Schema
-
-Object = dict[str, Any]
 
 _DIRECTIVE = "$patch"
 _RETAIN_KEYS = "$retainKeys"

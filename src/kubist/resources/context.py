@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from kubist.meta.object import Object
+
 if TYPE_CHECKING:
     from kubist.config import Config
     from kubist.http.messages import Request
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from kubist.resources.allocation import Allocation
     from kubist.resources.reinvocation import Reinvocation
     from kubist.resources.resource import Resource
-
-Object = dict[str, Any]
 
 
 @dataclass(slots=True, frozen=True)

@@ -3,9 +3,7 @@ object."""
 
 from __future__ import annotations
 
-from typing import Any
-
-Object = dict[str, Any]
+from kubist.meta.object import Object
 
 
 class Round:

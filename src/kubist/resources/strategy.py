@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from kubist.meta import names, selectors
 from kubist.meta.fields import FieldError
+from kubist.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context
 
-Object = dict[str, Any]
 Undo = Callable[[], Awaitable[None]]
 Errors = list[FieldError]
 

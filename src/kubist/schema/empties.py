@@ -11,10 +11,10 @@ from copy import deepcopy
 from typing import Any
 
 from kubist.meta.fields import FieldError
+from kubist.meta.object import Object
 from kubist.schema.node import Field, Schema
 
 Path = tuple[str | int, ...]
-Object = dict[str, Any]
 
 _POD_SPEC = "io.k8s.api.core.v1.PodSpec"
 _TEMPLATE = ("metadata.ownerReferences", "metadata.finalizers", "metadata.managedFields")

@@ -15,7 +15,8 @@ from typing import Any
 
 import orjson
 
-Object = dict[str, Any]
+from kubist.meta.object import Object
+
 MOST_OBJECTS = 2000
 """Maximum number of objects in a value that is shown in its internal form."""
 LONGEST_DIFF = 1500

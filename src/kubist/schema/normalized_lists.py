@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from kubist.jsontext.json import Literal
+from kubist.meta.object import Object
 from kubist.meta.quantity import canonical_quantity
 from kubist.schema.empties import Path, may_be_empty, parent
 from kubist.schema.node import Schema
-
-Object = dict[str, Any]
 
 
 def rewritten(schema: Schema, value: Any, path: Path = ()) -> Iterator[Path]:

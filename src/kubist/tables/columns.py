@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from kubist.meta.object import Object
 from kubist.resources.resource import GROUP_ROOMS
 from kubist.tables.ages import Cell, age
-
-Object = dict[str, Any]
 
 
 @dataclass(slots=True, frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from kubist.meta.object import Object
 from kubist.tables.ages import Cell, age
-from kubist.tables.columns import AGE, NAME, Column, Object, Table, name_of
+from kubist.tables.columns import AGE, NAME, Column, Table, name_of
 
 
 def _runtime_class(obj: Object) -> list[Cell]:

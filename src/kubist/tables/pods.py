@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from kubist.meta.object import Object
 from kubist.meta.times import parse_time
 from kubist.tables.ages import Cell, age, since
-from kubist.tables.columns import AGE, NAME, Column, Object, Table, wide
+from kubist.tables.columns import AGE, NAME, Column, Table, wide
 from kubist.tables.shared import NONE, is_true, part
 
 COLUMNS = (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from kubist.meta.object import Object
 from kubist.tables.ages import Cell, age
-from kubist.tables.columns import AGE, NAME, Column, Object, Table, flag, name_of, number
+from kubist.tables.columns import AGE, NAME, Column, Table, flag, name_of, number
 
 
 def _priority_class(obj: Object) -> list[Cell]:

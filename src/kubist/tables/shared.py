@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubist.meta.object import Object
 from kubist.meta.selectors import format_label_selector
 from kubist.tables.columns import Column, wide
-
-Object = dict[str, Any]
 
 NONE = "<none>"
 UNSET = "<unset>"

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar, cast
 
 from kubist.hints import did_you_mean
 from kubist.inprocess import Server
+from kubist.meta.object import Object
 from kubist.offload import on_loop
 from kubist.resources.resource import Resource
 from kubist.testing import manifests as reading
@@ -24,7 +25,6 @@ from kubist.testing.waiting import Until
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True
 
-Object = dict[str, Any]
 Objects = list[Object]
 Call = TypeVar("Call", bound=Callable[..., Any])
 MANAGER = "kubist-testing"

@@ -10,11 +10,11 @@ from typing import Any
 import yaml
 
 from kubist.hints import did_you_mean
+from kubist.meta.object import Object
 from kubist.resources.resource import Resource, Resources
 
 __tracebackhide__ = True
 
-Object = dict[str, Any]
 SHOWN = 100
 """Maximum number of characters of a manifest in an error message."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kubist.hints import did_you_mean
+from kubist.meta.object import Object
 from kubist.resources.resource import Resource
 from kubist.server import Server
 from kubist.storage.cache import Change
@@ -16,7 +17,6 @@ from kubist.storage.cache import Change
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True
 
-Object = dict[str, Any]
 Until = str | Callable[[Object], bool]
 """Type of a condition (`Ready`), `delete`, or a function of the object."""
 

@@ -11,6 +11,7 @@ from kubist.jsontext.errors import DecodeError
 from kubist.jsontext.json import json_type
 from kubist.meta import objectmeta, status
 from kubist.meta.numerals import odd_number, rounded
+from kubist.meta.object import Object
 from kubist.offload import away
 from kubist.patch import apply as ssa
 from kubist.resources.strategy import Scale, Update
@@ -23,8 +24,6 @@ from kubist.verbs.call import Call
 from kubist.verbs.lending import Fresh
 from kubist.verbs.metadata import check_name, match_namespace
 from kubist.verbs.storage_version import is_converted, to_request_version, to_storage_version
-
-Object = dict[str, Any]
 
 
 async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:

@@ -14,6 +14,7 @@ from kubist.jsontext.complaints import Repeats
 from kubist.jsontext.errors import DecodeError
 from kubist.jsontext.json import json_type
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.resources.resource import Resource
 from kubist.schema.catalog import is_builtin, schema_for
 from kubist.schema.decode import Mistyped
@@ -28,7 +29,6 @@ from kubist.verbs.call import Call
 if TYPE_CHECKING:
     from kubist.codec.yaml import Document
 
-Object = dict[str, Any]
 NO_KIND = "couldn't get version/kind; json parse error"
 GLIMPSE = 30
 """Bytes of an unrecognized body that the error message shows."""

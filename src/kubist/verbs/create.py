@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.codec import negotiate
 from kubist.http.messages import Response
 from kubist.meta import objectmeta, status
+from kubist.meta.object import Object
 from kubist.offload import away, elsewhere
 from kubist.resources.strategy import Create
 from kubist.schema.catalog import schema_for
@@ -16,8 +15,6 @@ from kubist.verbs.metadata import (
     drop_system_fields,
     match_namespace,
 )
-
-Object = dict[str, Any]
 
 
 async def create(call: Call) -> Response:

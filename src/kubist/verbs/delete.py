@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kubist.http.messages import Response
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.storage.cache import Entry
 from kubist.verbs import deleteoptions
 from kubist.verbs.call import Call
@@ -14,8 +15,6 @@ from kubist.verbs.finalizers import set_propagation_finalizers
 from kubist.verbs.metadata import MODIFIED
 from kubist.verbs.options import DeleteOptions, delete_options
 from kubist.verbs.storage_version import to_request_version
-
-Object = dict[str, Any]
 
 
 async def delete(call: Call) -> Response:

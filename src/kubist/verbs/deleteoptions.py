@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.codec import negotiate, protobuf, yaml
 from kubist.jsontext import json
 from kubist.jsontext.errors import DecodeError
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.schema.catalog import schema_for
 from kubist.schema.mistakes import first_mistake
 from kubist.schema.node import Schema
@@ -15,8 +14,6 @@ from kubist.schema.strict import decode_body, decode_value
 from kubist.verbs import schemes
 from kubist.verbs.body import NO_KIND
 from kubist.verbs.call import Call
-
-Object = dict[str, Any]
 
 
 def read(call: Call) -> Object | None:

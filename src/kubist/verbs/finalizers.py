@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from kubist.meta.object import Object
 from kubist.verbs.call import Call
 from kubist.verbs.options import DeleteOptions
-
-Object = dict[str, Any]
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"

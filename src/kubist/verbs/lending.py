@@ -9,14 +9,13 @@ patch takes.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import orjson
 
+from kubist.meta.object import Object
 from kubist.storage.cache import Entry
 from kubist.verbs.call import Call
 
-Object = dict[str, Any]
 Fresh = Callable[[], Awaitable[Object]]
 """Gives the stored object, to build the new one from: a copy, or a lent object that must not be changed."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import orjson
 
 from kubist.caching import bounded_cache
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.offload import away, elsewhere
 from kubist.patch import apply as ssa
 from kubist.patch.apply import scale
@@ -20,7 +21,6 @@ from kubist.schema.node import Schema
 from kubist.schema.normalized_lists import as_sent
 from kubist.verbs.call import Call
 
-Object = dict[str, Any]
 Owned = TypeVar("Owned")
 SCALE = "autoscaling/v1"
 LONGEST_PRODUCT = 1024

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.meta import fields, status
 from kubist.meta.numerals import unsigned
+from kubist.meta.object import Object
 from kubist.meta.uids import new_uid
 from kubist.storage.cache import Entry
 from kubist.verbs.call import Call
-
-Object = dict[str, Any]
 
 SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"

@@ -3,14 +3,11 @@ name, bodies of custom objects are rejected after field validation by that versi
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.resources.resource import Resource
 from kubist.schema.older import SERVED_AS
 from kubist.verbs.call import Call
-
-Object = dict[str, Any]
 
 
 def named(call: Call, patched: Object) -> Resource | None:

@@ -12,6 +12,7 @@ from kubist.jsontext.errors import DecodeError
 from kubist.meta import fields, objectmeta, status
 from kubist.meta.fields import FieldError, quoted
 from kubist.meta.numerals import odd_number, rounded
+from kubist.meta.object import Object
 from kubist.offload import away
 from kubist.patch import jsonpatch, merge, strategic
 from kubist.patch.values import shown
@@ -29,8 +30,6 @@ from kubist.verbs.lending import Fresh
 from kubist.verbs.metadata import check_same_object
 from kubist.verbs.patchtext import PatchedText, beyond_range
 from kubist.verbs.storage_version import is_converted, to_request_version
-
-Object = dict[str, Any]
 
 JSON_PATCH = "application/json-patch+json"
 MERGE = "application/merge-patch+json"

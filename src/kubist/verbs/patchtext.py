@@ -8,9 +8,8 @@ from typing import Any
 from kubist.jsontext import json
 from kubist.jsontext.complaints import Repeats
 from kubist.meta.numerals import written
+from kubist.meta.object import Object
 from kubist.patch import jsonpatch, merge
-
-Object = dict[str, Any]
 
 
 class PatchedText:

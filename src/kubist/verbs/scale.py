@@ -6,13 +6,12 @@ from typing import Any
 
 from kubist.http.messages import Response
 from kubist.meta import fields, names, objectmeta, status
+from kubist.meta.object import Object
 from kubist.resources.strategy import Scale
 from kubist.schema.catalog import schema_for
 from kubist.verbs import body, managed, write_path
 from kubist.verbs.call import Call
 from kubist.verbs.lending import Fresh
-
-Object = dict[str, Any]
 
 UNSET = -(2**31)
 """Replicas that a patch sees in a custom object without replicas. A result with this value is rejected."""

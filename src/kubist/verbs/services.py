@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kubist.config import Config
 from kubist.filters.authentication import Authentication
 from kubist.filters.authorization import Authorization
+from kubist.meta.object import Object
 from kubist.objectstore.registry import Registry
 from kubist.resources.context import Context, Objects
 from kubist.resources.resource import Resources
@@ -15,8 +16,6 @@ from kubist.resources.resource import Resources
 if TYPE_CHECKING:
     from kubist.verbs.call import Call
     from kubist.verbs.watch import Watcher
-
-Object = dict[str, Any]
 
 
 class Admission(Protocol):

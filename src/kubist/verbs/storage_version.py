@@ -5,11 +5,8 @@ Custom objects are converted as their entries are decoded (`Call.decode_entry`, 
 
 from __future__ import annotations
 
-from typing import Any
-
+from kubist.meta.object import Object
 from kubist.verbs.call import Call
-
-Object = dict[str, Any]
 
 
 def is_converted(call: Call) -> bool:

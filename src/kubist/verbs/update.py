@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.codec import yaml
 from kubist.http.messages import Response
 from kubist.jsontext import json
 from kubist.jsontext.errors import DecodeError
 from kubist.meta import objectmeta, status
+from kubist.meta.object import Object
 from kubist.offload import away
 from kubist.resources.strategy import Scale
 from kubist.verbs import body, options, scale, schemes, write_path
 from kubist.verbs.call import Call
 from kubist.verbs.lending import Fresh
 from kubist.verbs.metadata import check_name, match_namespace
-
-Object = dict[str, Any]
 
 
 async def update(call: Call) -> Response:

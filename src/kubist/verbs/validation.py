@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.meta import names, objectmeta, status
 from kubist.meta.fields import FieldError
+from kubist.meta.object import Object
 from kubist.offload import Lengthy, away, elsewhere
 from kubist.resources.strategy import Update
 from kubist.verbs.call import Call
-
-Object = dict[str, Any]
 
 
 async def validate_new_object(call: Call, obj: Object) -> None:

@@ -22,12 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
 
 from kubist.codec.representation import Representation
 from kubist.filters.authorization_query import attributes
 from kubist.http.messages import Response
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.offload import LONG
 from kubist.patch.apply import restore_times
 from kubist.resources.strategy import Scale, Update
@@ -47,7 +47,6 @@ from kubist.verbs.metadata import (
 from kubist.verbs.storage_version import is_converted, to_request_version, to_storage_version
 from kubist.verbs.validation import validate_new_object, validate_update
 
-Object = dict[str, Any]
 Transform = Callable[[Object | None, Fresh], Awaitable[Object]]
 """Makes the new object from the stored one (None: absent), which it must not change. Both are in the stored version.
 The new object may share parts with the object that `Fresh` gives."""

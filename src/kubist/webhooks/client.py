@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import base64
 import ssl
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kubist.caching import bounded_cache
 from kubist.http.client import CallFailed, post
 from kubist.http.tls import client_context
+from kubist.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.resources.context import Objects
 
-Object = dict[str, Any]
 LONGEST_BUNDLE = 1 << 18
 """Maximum length in characters of a CA bundle whose SSL context is cached. All authorities of a system are shorter."""
 

@@ -6,7 +6,8 @@ import re
 from typing import NamedTuple
 
 from kubist.meta import fields, names
-from kubist.resources.strategy import Errors, Object
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors
 
 _FORM = "; desired format: https://host[/path]"
 _SCHEME = re.compile("([A-Za-z][A-Za-z0-9+.-]*):")

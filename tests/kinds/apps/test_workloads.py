@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-Object = dict[str, Any]
+from kubist.meta.object import Object
 
 
 def template(**pod: Any) -> Object:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kubist.kinds.autoscaling.v1conversion import from_v1, to_v1
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 METRICS = "autoscaling.alpha.kubernetes.io/metrics"
 
 

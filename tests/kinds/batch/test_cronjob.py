@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubist.kinds.batch.schedule import ScheduleError, check_schedule
-
-Object = dict[str, Any]
+from kubist.meta.object import Object
 
 
 @pytest.fixture

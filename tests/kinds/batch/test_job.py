@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-Object = dict[str, Any]
+from kubist.meta.object import Object
+
 START, END = "2024-01-01T00:00:00Z", "2024-01-01T01:00:00Z"
 
 

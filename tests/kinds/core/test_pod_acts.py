@@ -12,11 +12,11 @@ import pytest
 
 from kubist.config import Config
 from kubist.kinds.core.pod import strategy
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.objectclient import ObjectClient
 from kubist.server import Server
 
-Object = dict[str, Any]
 Scene = Callable[[ObjectClient], Awaitable[None]]
 NOW = "2030-01-01T00:00:00Z"
 

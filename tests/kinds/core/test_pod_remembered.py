@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import sys
-from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,8 +12,7 @@ from kubist.caching import ValidatedCache
 from kubist.kinds.core.pod import strategy
 from kubist.kinds.core.pod_validation import validate_new
 from kubist.kinds.core.podspec import qos
-
-Object = dict[str, Any]
+from kubist.meta.object import Object
 
 PORTS: list[list[Object]] = [
     [],

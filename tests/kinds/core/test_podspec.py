@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-Object = dict[str, Any]
+from kubist.meta.object import Object
+
 Causes = list[tuple[str, str]]
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-Object = dict[str, Any]
+from kubist.meta.object import Object
+
 TEMPLATE: Object = {
     "metadata": {"labels": {"app": "x"}},
     "spec": {"containers": [{"name": "a", "image": "i"}]},

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
-
-Object = dict[str, Any]
 
 
 @pytest.fixture

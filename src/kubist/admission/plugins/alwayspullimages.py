@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
+from kubist.admission.plugin import CREATE, UPDATE, Plugin, forbidden
 from kubist.meta import fields, status
+from kubist.meta.object import Object
 from kubist.resources.context import Context
 
 LISTS = ("initContainers", "containers", "ephemeralContainers")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 
-from kubist.admission.plugin import CREATE, Object, Plugin, forbidden
+from kubist.admission.plugin import CREATE, Plugin, forbidden
 from kubist.admission.plugins.certificateapproval import REQUESTS
+from kubist.meta.object import Object
 from kubist.resources.context import Context
 
 SIGNER = "kubernetes.io/kube-apiserver-client"

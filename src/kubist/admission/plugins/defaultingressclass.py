@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from kubist.admission.plugin import CREATE, Object, Plugin
+from kubist.admission.plugin import CREATE, Plugin
 from kubist.admission.plugins.defaultstorageclass import default_class
+from kubist.meta.object import Object
 from kubist.resources.context import Context
 
 ANNOTATION = "ingressclass.kubernetes.io/is-default-class"

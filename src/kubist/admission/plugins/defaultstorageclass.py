@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.admission.plugin import CREATE, Object, Plugin
+from kubist.admission.plugin import CREATE, Plugin
+from kubist.meta.object import Object
 from kubist.resources.context import Context
 
 ANNOTATIONS = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin
+from kubist.admission.plugin import CREATE, UPDATE, Plugin
+from kubist.meta.object import Object
 from kubist.resources.context import Context
 
 TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")

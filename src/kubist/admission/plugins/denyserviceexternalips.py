@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
+from kubist.admission.plugin import CREATE, UPDATE, Plugin, forbidden
+from kubist.meta.object import Object
 from kubist.resources.context import Context
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from kubist.admission import amounts
 from kubist.admission.amounts import Amounts
 from kubist.admission.followed import Followed
-from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
+from kubist.admission.plugin import CREATE, UPDATE, Plugin, forbidden
+from kubist.meta.object import Object
 from kubist.meta.quantity import NANO, ZERO, Quantity
 from kubist.resources.context import Context
 

@@ -9,7 +9,7 @@ import orjson
 from kubist.admission.admission_request import AdmissionRequest, Target
 from kubist.admission.managedfields import keep_valid
 from kubist.admission.matching import exempt
-from kubist.admission.plugin import CONNECT, CREATE, UPDATE, Object, Pending, Plugin, forbidden
+from kubist.admission.plugin import CONNECT, CREATE, UPDATE, Pending, Plugin, forbidden
 from kubist.admission.policies import params
 from kubist.admission.policies.authorizer import Decisions
 from kubist.admission.policies.definitions import Binding, Bound, Definitions
@@ -18,6 +18,7 @@ from kubist.admission.policies.mutating import MutatingPolicy
 from kubist.admission.policies.params import Misconfigured
 from kubist.jsontext.errors import DecodeError
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.reinvocation import Reinvocation
 

@@ -9,12 +9,13 @@ import orjson
 
 from kubist.admission.admission_request import AdmissionRequest, Target
 from kubist.admission.managedfields import keep_valid
-from kubist.admission.plugin import Object, Pending
+from kubist.admission.plugin import Pending
 from kubist.admission.webhooks.hooks import CallError, Hook
 from kubist.admission.webhooks.plugin import WebhookPlugin
 from kubist.admission.webhooks.review import Answer
 from kubist.jsontext.errors import DecodeError
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.patch import jsonpatch
 from kubist.patch.errors import PatchFailed
 from kubist.resources.context import Context

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from kubist.admission.plugin import Object, Plugin
+from kubist.admission.plugin import Plugin
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.resources.context import Context
 
 

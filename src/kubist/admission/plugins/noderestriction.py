@@ -8,8 +8,9 @@ from collections.abc import Callable
 from cryptography import x509
 
 from kubist.admission.noderules import api_references, forbidden_labels, references_audience
-from kubist.admission.plugin import CREATE, DELETE, UPDATE, Object, Pending, Plugin, forbidden
+from kubist.admission.plugin import CREATE, DELETE, UPDATE, Pending, Plugin, forbidden
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.resources.context import Context, User
 from kubist.resources.strategy import at
 

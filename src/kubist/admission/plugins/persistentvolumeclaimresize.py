@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from kubist.admission.plugin import UPDATE, Object, Plugin, forbidden
+from kubist.admission.plugin import UPDATE, Plugin, forbidden
 from kubist.admission.plugins.defaultstorageclass import CLASS_ANNOTATION
+from kubist.meta.object import Object
 from kubist.meta.quantity import Quantity, parse_quantity
 from kubist.resources.context import Context
 from kubist.resources.strategy import at

@@ -7,11 +7,12 @@ from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from kubist.admission.followed import Followed
-from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
+from kubist.admission.plugin import CREATE, UPDATE, Plugin, forbidden
 from kubist.admission.podsecurity.checks import details, reasons, violations
 from kubist.admission.podsecurity.levels import PREFIX, PRIVILEGED, Policy, Standard, policy_of
 from kubist.meta import status
 from kubist.meta.fields import FieldError
+from kubist.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import at
 

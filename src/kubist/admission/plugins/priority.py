@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kubist.admission.followed import Followed
-from kubist.admission.plugin import CREATE, UPDATE, Object, Plugin, forbidden
+from kubist.admission.plugin import CREATE, UPDATE, Plugin, forbidden
+from kubist.meta.object import Object
 from kubist.resources.context import Context
 
 if TYPE_CHECKING:

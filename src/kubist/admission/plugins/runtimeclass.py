@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from kubist.admission.plugin import CREATE, Object, Plugin, forbidden
+from kubist.admission.plugin import CREATE, Plugin, forbidden
 from kubist.admission.tolerations import merge
 from kubist.meta.fields import quoted
 from kubist.meta.names import path_segment
+from kubist.meta.object import Object
 from kubist.meta.quantity import parse_quantity
 from kubist.meta.status import plain_error
 from kubist.resources.context import Context

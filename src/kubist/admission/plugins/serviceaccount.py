@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from kubist.admission.plugin import CREATE, UPDATE, Object, Pending, Plugin, forbidden
+from kubist.admission.plugin import CREATE, UPDATE, Pending, Plugin, forbidden
 from kubist.meta import names
+from kubist.meta.object import Object
 from kubist.resources.context import Context
 
 DEFAULT = "default"

@@ -8,7 +8,7 @@ import orjson
 
 from kubist.admission.admission_request import AdmissionRequest, Target
 from kubist.admission.matching import exempt
-from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Object, Pending, Plugin, forbidden
+from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Pending, Plugin, forbidden
 from kubist.admission.policies import params
 from kubist.admission.policies.authorizer import Decisions
 from kubist.admission.policies.definitions import Binding, Bound, Definitions
@@ -16,6 +16,7 @@ from kubist.admission.policies.evaluation import Evaluation
 from kubist.admission.policies.params import Misconfigured
 from kubist.admission.policies.validating import Denial, ValidatingPolicy
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.resources.context import Context
 
 if TYPE_CHECKING:

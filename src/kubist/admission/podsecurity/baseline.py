@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from kubist.meta.fields import quoted
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 Violation = tuple[str, str]
 Check = Callable[[Object, Object], Violation | None]
 

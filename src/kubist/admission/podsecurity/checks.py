@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from kubist.admission.podsecurity import baseline, restricted
 from kubist.admission.podsecurity.baseline import Check, Violation
 from kubist.admission.podsecurity.levels import BASELINE, LATEST, PRIVILEGED, Standard
 from kubist.admission.podsecurity.restricted import unless_user_namespace, unless_windows
 from kubist.caching import bounded_cache
-
-Object = dict[str, Any]
+from kubist.meta.object import Object
 
 _SYSCTLS = (
     "kernel.shm_rmid_forced",

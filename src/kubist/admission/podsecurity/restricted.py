@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from kubist.admission.podsecurity.baseline import (
     Check,
-    Object,
     Violation,
     bad_seccomp,
     containers,
@@ -15,6 +14,7 @@ from kubist.admission.podsecurity.baseline import (
     setters,
     several,
 )
+from kubist.meta.object import Object
 
 VOLUMES = frozenset(
     (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kubist.admission.admission_request import AdmissionRequest, Target
 from kubist.admission.followed import Followed
@@ -11,11 +11,11 @@ from kubist.admission.matchconditions import Conditions
 from kubist.admission.matching import Criteria
 from kubist.admission.policies.evaluation import Expression
 from kubist.kinds.admissionregistration.expressions import Environment
+from kubist.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry
 
-Object = dict[str, Any]
 GROUP = "admissionregistration.k8s.io"
 
 

@@ -10,9 +10,9 @@ from kubist.admission.policies.authorizer import Authorizer, Decisions, Resource
 from kubist.cel import BUDGET, PER_CALL_LIMIT, CompileError, CostExceeded, EvaluationError, Program
 from kubist.kinds.admissionregistration import expressions
 from kubist.kinds.admissionregistration.expressions import Environment, Result
+from kubist.meta.object import Object
 from kubist.offload import SLICE, Lengthy, elsewhere
 
-Object = dict[str, Any]
 OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 _NAMESPACE_METADATA = (
     "name",

@@ -12,13 +12,12 @@ from kubist.cel.ast import Node, StructNode, children
 from kubist.kinds.admissionregistration import expressions
 from kubist.kinds.admissionregistration.expressions import Environment, Result
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.patch import jsonpatch
 from kubist.patch.apply import merge, validate
 from kubist.patch.apply.typed import Type, type_of
 from kubist.patch.errors import PatchFailed
 from kubist.schema.node import Schema
-
-Object = dict[str, Any]
 
 
 class Mutation:

@@ -6,10 +6,9 @@ from typing import Any
 
 import orjson
 
+from kubist.meta.object import Object
 from kubist.meta.selectors import label_selector
 from kubist.resources.context import Context
-
-Object = dict[str, Any]
 
 
 class Misconfigured(Exception):

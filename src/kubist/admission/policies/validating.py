@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from kubist.admission.policies.definitions import Policy
 from kubist.admission.policies.evaluation import Evaluation, Expression, Failed, OutOfBudget
 from kubist.kinds.admissionregistration.expressions import Environment
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 LONGEST_MESSAGE = 5 * 1024
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import Any
 
 from kubist.admission import amounts
 from kubist.admission.amounts import Amounts
@@ -15,12 +14,11 @@ from kubist.admission.plugin import CREATE, UPDATE
 from kubist.admission.quota import scopes
 from kubist.caching import bounded_cache
 from kubist.kinds.shared.resourcenames import is_extended, is_native
+from kubist.meta.object import Object
 from kubist.meta.quantity import ZERO, Quantity
 from kubist.meta.times import parse_time
 from kubist.resources.context import Context
 from kubist.resources.strategy import at
-
-Object = dict[str, Any]
 
 ONE = Quantity(10**9, text="1")
 DEVICE_CLASS_REQUESTS = "requests.deviceclass.resource.kubernetes.io/"

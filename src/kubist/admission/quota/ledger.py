@@ -15,6 +15,7 @@ from kubist.admission.amounts import Amounts
 from kubist.admission.plugin import forbidden
 from kubist.admission.quota.evaluators import Evaluator
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.meta.quantity import ZERO
 from kubist.patch import apply as ssa
 from kubist.resources.context import Context
@@ -23,7 +24,6 @@ from kubist.schema.catalog import schema_for
 if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry
 
-Object = dict[str, Any]
 RETRIES = 3
 MANAGER = "kube-apiserver"
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from kubist.meta.object import Object
 from kubist.resources.strategy import at
-
-Object = dict[str, Any]
 
 
 def of(quota: Object) -> Iterator[Object]:

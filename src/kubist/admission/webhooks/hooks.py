@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 
 from kubist.admission.admission_request import AdmissionRequest, Target
@@ -15,10 +13,10 @@ from kubist.admission.webhooks import review
 from kubist.http.client import CallFailed
 from kubist.kinds.admissionregistration.expressions import Environment
 from kubist.meta import status
+from kubist.meta.object import Object
 from kubist.resources.context import Context
 from kubist.webhooks.client import WebhookClient
 
-Object = dict[str, Any]
 USER_AGENT = "kube-apiserver-admission"
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 import uuid
-from typing import Any
 
 import orjson
 
 from kubist.admission.admission_request import AdmissionRequest, Target
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 GROUP = "admission.k8s.io"
 
 

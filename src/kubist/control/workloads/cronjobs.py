@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import datetime
-from typing import Any
 
 from kubist.control.loop import controller_of
 from kubist.control.workloads import cron
@@ -12,10 +11,10 @@ from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.pods import Managing
 from kubist.kinds.batch.jobstatus import is_finished, is_true
 from kubist.meta import times
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.storage.cache import Change
 
-Object = dict[str, Any]
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 

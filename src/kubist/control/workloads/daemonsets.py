@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 from kubist.control.values import pod_active, pod_ready, scaled
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads import revisions
 from kubist.control.workloads.node import tolerated
 from kubist.control.workloads.pods import Managing
+from kubist.meta.object import Object
 from kubist.storage.cache import Change
 
-Object = dict[str, Any]
 TOLERATED = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import time
-from typing import Any
 
 from kubist.control.loop import controller_of
 from kubist.control.values import scaled
@@ -12,10 +11,9 @@ from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.pods import Managing
 from kubist.meta import times
 from kubist.meta.conditions import find, set_condition
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.meta.times import parse_time
-
-Object = dict[str, Any]
 
 HASH = "pod-template-hash"
 PREFIX = "deployment.kubernetes.io/"

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 from kubist.control.loop import Loop, entry_of
 from kubist.control.values import pod_ready
 from kubist.control.workloads import pods as of_pods
+from kubist.meta.object import Object
 from kubist.meta.selectors import label_selector
 from kubist.meta.status import APIError
 from kubist.storage.cache import Change
 
-Object = dict[str, Any]
 SERVICE = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 MANAGER = "endpointslice-controller.k8s.io"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import time
-from typing import Any
 
 from kubist.control.values import pod_active, pod_ready
 from kubist.control.workloads import pods as of_pods
@@ -12,9 +11,9 @@ from kubist.control.workloads.pods import Managing
 from kubist.kinds.batch.jobstatus import is_finished, is_true
 from kubist.meta import times
 from kubist.meta.conditions import set_condition
+from kubist.meta.object import Object
 from kubist.meta.times import parse_time
 
-Object = dict[str, Any]
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 

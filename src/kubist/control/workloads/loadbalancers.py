@@ -4,12 +4,11 @@ listens there."""
 from __future__ import annotations
 
 import ipaddress
-from typing import Any
 
 from kubist.control.loop import Loop
+from kubist.meta.object import Object
 from kubist.storage.cache import Change
 
-Object = dict[str, Any]
 NETWORK = ipaddress.IPv4Network("198.51.100.0/24")
 """Addresses for documentation (TEST-NET-2, RFC 5737)."""
 

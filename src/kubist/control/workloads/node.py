@@ -18,11 +18,10 @@ from kubist.control.workloads import podstatus
 from kubist.control.workloads.podstatus import NODE_ADDRESS
 from kubist.meta import times
 from kubist.meta.conditions import find, set_condition
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.meta.times import now_micro, parse_time
 from kubist.storage.cache import Change
-
-Object = dict[str, Any]
 
 NAME = "kubist-node"
 CAPACITY = {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "10000"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import time
-from typing import Any
 
 import orjson
 
@@ -13,12 +12,12 @@ from kubist.control.client import Client
 from kubist.control.loop import Loop, controller_of, entry_of
 from kubist.control.values import pod_ready
 from kubist.meta.conditions import find
+from kubist.meta.object import Object
 from kubist.meta.selectors import label_selector
 from kubist.meta.status import APIError
 from kubist.meta.times import parse_time
 from kubist.storage.cache import Change
 
-Object = dict[str, Any]
 WANTED = ("generation", "deletionTimestamp", "finalizers", "annotations", "labels")
 """Metadata fields that trigger a reconcile. The generation stands for the spec."""
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.meta import times
 from kubist.meta.conditions import find, set_condition
-
-Object = dict[str, Any]
+from kubist.meta.object import Object
 
 NODE_ADDRESS = "192.0.2.1"
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from kubist.control.values import pod_active, pod_ready
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.pods import Managing
 from kubist.meta import times
 from kubist.meta.conditions import set_condition
+from kubist.meta.object import Object
 from kubist.meta.selectors import label_selector
 from kubist.meta.status import APIError
 
-Object = dict[str, Any]
 AT_ONCE = 100
 """Maximum number of pods created or deleted in one pass."""
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.control.client import Client
 from kubist.control.workloads import pods as of_pods
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
 
-Object = dict[str, Any]
 HASH_LABEL = "controller-revision-hash"
 RESOURCE = "controllerrevisions"
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 from kubist.control.values import pod_ready
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads import revisions
 from kubist.control.workloads.pods import Managing
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
 
-Object = dict[str, Any]
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
 

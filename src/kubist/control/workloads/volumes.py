@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.control.loop import Loop
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.storage.cache import Change
 
-Object = dict[str, Any]
 PROVISIONED = "pv.kubernetes.io/provisioned-by"
 PROVISIONER = "kubist.io/simulated"
 

@@ -7,8 +7,9 @@ from kubist.kinds.admissionregistration.expressions import Environment
 from kubist.kinds.shared.repeats import repeats
 from kubist.meta import fields, names
 from kubist.meta.labels import validate_selector
+from kubist.meta.object import Object
 from kubist.offload import leave_loop
-from kubist.resources.strategy import Errors, Object
+from kubist.resources.strategy import Errors
 
 FAILURE_POLICIES = ("Fail", "Ignore")
 MATCH_POLICIES = ("Equivalent", "Exact")

@@ -18,8 +18,9 @@ from kubist.kinds.admissionregistration.policies import (
     validate_variables,
 )
 from kubist.meta import fields
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object
+from kubist.resources.strategy import Errors
 
 _PATCHES: dict[str, tuple[Literal["ApplyConfiguration", "JSONPatch"], str, str]] = {
     "ApplyConfiguration": ("ApplyConfiguration", "applyConfiguration", "jsonPatch"),

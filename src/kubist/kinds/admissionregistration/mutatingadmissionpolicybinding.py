@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from kubist.kinds.admissionregistration.matching import validate_mutating_operations
 from kubist.kinds.admissionregistration.policies import BindingStrategy, validate_binding
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object
+from kubist.resources.strategy import Errors
 
 
 class MutatingAdmissionPolicyBindingStrategy(BindingStrategy):

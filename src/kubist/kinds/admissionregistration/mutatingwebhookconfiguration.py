@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.kinds.admissionregistration.webhooks import WebhookConfigurationStrategy
-from kubist.resources.strategy import Object
+from kubist.meta.object import Object
 
 
 class MutatingWebhookConfigurationStrategy(WebhookConfigurationStrategy):

@@ -18,9 +18,10 @@ from kubist.kinds.admissionregistration.matching import (
 )
 from kubist.meta import fields, names, objectmeta, status
 from kubist.meta.labels import validate_selector
+from kubist.meta.object import Object
 from kubist.offload import leave_loop
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object, Strategy, Undo
+from kubist.resources.strategy import Errors, Strategy, Undo
 
 _is_identifier = re.compile("[_a-zA-Z][_a-zA-Z0-9]*").fullmatch
 _is_reserved = re.compile(

@@ -17,8 +17,9 @@ from kubist.kinds.admissionregistration.policies import (
 )
 from kubist.kinds.shared.update import keep_metadata
 from kubist.meta import conditions, fields, names
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object, Update, keep
+from kubist.resources.strategy import Errors, Update, keep
 
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _MAX_ANNOTATIONS = 20

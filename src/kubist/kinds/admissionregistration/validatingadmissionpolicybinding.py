@@ -5,8 +5,9 @@ from __future__ import annotations
 from kubist.kinds.admissionregistration.policies import BindingStrategy, validate_binding
 from kubist.kinds.shared.repeats import repeats
 from kubist.meta import fields
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object
+from kubist.resources.strategy import Errors
 
 _ACTIONS = ("Audit", "Deny", "Warn")
 

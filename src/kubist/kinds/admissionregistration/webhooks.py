@@ -17,8 +17,9 @@ from kubist.kinds.admissionregistration.matching import (
 from kubist.kinds.shared.repeats import repeats
 from kubist.meta import fields, names, objectmeta
 from kubist.meta.labels import validate_selector
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.resources.strategy import Errors, Strategy
 from kubist.webhooks.clientconfig import validate_service, validate_url
 
 _NO_SIDE_EFFECTS = ("None", "NoneOnDryRun")

@@ -12,7 +12,8 @@ from kubist.crd import definition, v1beta1
 from kubist.crd.schemas import formats_warnings
 from kubist.crd.validate import validate_definition, validate_names
 from kubist.meta import names, objectmeta
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Strategy, Update, keep
+from kubist.meta.object import Object
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Strategy, Update, keep
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

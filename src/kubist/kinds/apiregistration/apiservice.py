@@ -6,8 +6,9 @@ import base64
 from typing import ClassVar
 
 from kubist.meta import fields, names, objectmeta
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object, Strategy, Update, keep
+from kubist.resources.strategy import Errors, Strategy, Update, keep
 
 _STATUSES = ("True", "False", "Unknown")
 

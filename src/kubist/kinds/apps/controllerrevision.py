@@ -8,7 +8,8 @@ from kubist.kinds.shared.numbers import nonnegative
 from kubist.kinds.shared.update import immutable
 from kubist.meta import objectmeta
 from kubist.meta.fields import required
-from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors, Strategy
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

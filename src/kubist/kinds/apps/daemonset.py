@@ -24,7 +24,8 @@ from kubist.kinds.shared.workload import Workload, validate_template
 from kubist.meta import objectmeta
 from kubist.meta.fields import invalid, not_supported, required
 from kubist.meta.labels import has_invalid_values, is_empty, validate_selector
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Update
+from kubist.meta.object import Object
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Update
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

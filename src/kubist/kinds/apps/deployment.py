@@ -25,7 +25,8 @@ from kubist.kinds.shared.update import immutable
 from kubist.kinds.shared.workload import name_warnings
 from kubist.meta import objectmeta
 from kubist.meta.fields import forbidden, invalid, not_supported, required
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Update, keep
+from kubist.meta.object import Object
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Update, keep
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubist.meta import status
 from kubist.meta.fields import quoted
 from kubist.meta.integers import parse_int64
-from kubist.resources.strategy import Object
+from kubist.meta.object import Object
 
 
 def integer_annotation(obj: Object, name: str, what: str = "") -> int | None:

@@ -16,7 +16,8 @@ from kubist.kinds.shared.numbers import nonnegative_fields
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.shared.workload import name_warnings
 from kubist.meta import objectmeta
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Update
+from kubist.meta.object import Object
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Update
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

@@ -32,7 +32,8 @@ from kubist.kinds.shared.workload import validate_template
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import forbidden, invalid, not_supported, required
 from kubist.meta.labels import validate_labels, validate_selector
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Update
+from kubist.meta.object import Object
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Update
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Create, Object, Strategy
+from kubist.resources.strategy import Create, Strategy
 
 
 class SelfSubjectReview(Create):

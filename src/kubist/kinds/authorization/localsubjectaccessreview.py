@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from kubist.kinds.authorization.reviews import AccessReview, local_metadata
 from kubist.meta import fields
-from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors, Strategy
 from kubist.schema.catalog import by_name
 from kubist.schema.internals import internal_form
 from kubist.schema.order import in_declared_order

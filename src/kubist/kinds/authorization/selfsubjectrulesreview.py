@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from kubist.meta.object import Object
 from kubist.meta.status import bad_request
 from kubist.resources.context import Context
-from kubist.resources.strategy import Create, Object, Strategy
+from kubist.resources.strategy import Create, Strategy
 
 
 class SelfSubjectRulesReview(Create):

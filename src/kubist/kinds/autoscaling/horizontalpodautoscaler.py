@@ -9,7 +9,8 @@ from kubist.kinds.autoscaling.metrics import api_version_error, validate_metrics
 from kubist.kinds.shared.numbers import nonnegative_fields
 from kubist.meta import objectmeta
 from kubist.meta.fields import invalid, not_supported, required
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
+from kubist.meta.object import Object
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

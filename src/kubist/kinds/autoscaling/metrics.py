@@ -7,7 +7,8 @@ from collections.abc import Callable
 from kubist.kinds.shared.resourcenames import validate_container_resource_name
 from kubist.meta import names
 from kubist.meta.fields import forbidden, invalid, not_supported, required
-from kubist.resources.strategy import Errors, Object
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors
 
 TYPES = ("ContainerResource", "External", "Object", "Pods", "Resource")
 TARGET_TYPES = ("Utilization", "Value", "AverageValue")

@@ -11,8 +11,9 @@ from typing import Any
 
 import orjson
 
+from kubist.meta.object import Object
 from kubist.meta.quantity import canonical_quantity
-from kubist.resources.strategy import Object, at
+from kubist.resources.strategy import at
 
 
 @dataclass(slots=True, frozen=True)

@@ -11,7 +11,8 @@ from kubist.kinds.shared.numbers import nonnegative, nonnegative_fields
 from kubist.kinds.shared.workload import Workload, name_warnings
 from kubist.meta import objectmeta
 from kubist.meta.fields import invalid, not_supported, required
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Update
+from kubist.meta.object import Object
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Update
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

@@ -13,7 +13,8 @@ from kubist.kinds.shared.workload import Workload, name_warnings, shown_labels, 
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import invalid, required
 from kubist.meta.labels import has_invalid_values, selector_matches, validate_selector
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Update
+from kubist.meta.object import Object
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Update
 from kubist.schema.catalog import by_name
 from kubist.schema.order import in_declared_order
 

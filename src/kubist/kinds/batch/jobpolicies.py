@@ -17,7 +17,8 @@ from kubist.meta.fields import (
     too_many,
 )
 from kubist.meta.labels import validate_label_name
-from kubist.resources.strategy import Errors, Object
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors
 from kubist.schema.internals import internal_form
 
 MAX_RULES = 20

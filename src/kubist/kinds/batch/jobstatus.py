@@ -14,7 +14,8 @@ from kubist.kinds.shared.numbers import nonnegative_fields
 from kubist.kinds.shared.workload import template_labels
 from kubist.meta import objectmeta
 from kubist.meta.fields import duplicate, invalid, required
-from kubist.resources.strategy import Errors, Object, Status
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors, Status
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

@@ -9,8 +9,9 @@ from kubist.kinds.certificates import pem
 from kubist.kinds.certificates.signers import validate_signer_name
 from kubist.kinds.shared.repeats import repeats
 from kubist.meta import fields, objectmeta
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object, Strategy, Update, keep
+from kubist.resources.strategy import Errors, Strategy, Update, keep
 
 LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
 USAGES = frozenset(

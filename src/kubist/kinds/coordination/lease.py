@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from kubist.meta import objectmeta
 from kubist.meta.fields import forbidden, invalid
-from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors, Strategy
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

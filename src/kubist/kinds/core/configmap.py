@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import forbidden, invalid, too_long
-from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors, Strategy
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

@@ -9,7 +9,8 @@ from kubist.kinds.shared.ip import ip_warnings, validate_endpoint_ip, validate_i
 from kubist.kinds.shared.ports import validate_port, validate_protocol
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import invalid, required
-from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors, Strategy
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

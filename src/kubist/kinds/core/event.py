@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kubist.meta import names
 from kubist.meta.fields import invalid, required
-from kubist.resources.strategy import Errors, Object, Strategy, text_at
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors, Strategy, text_at
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

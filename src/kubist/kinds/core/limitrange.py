@@ -13,8 +13,9 @@ from kubist.kinds.shared.resourcenames import (
 )
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import duplicate, forbidden, invalid, required
+from kubist.meta.object import Object
 from kubist.meta.quantity import Quantity, parse_quantity
-from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.resources.strategy import Errors, Strategy
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

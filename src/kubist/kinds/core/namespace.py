@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import invalid
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
+from kubist.meta.object import Object
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

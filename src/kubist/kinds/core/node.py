@@ -16,7 +16,8 @@ from kubist.kinds.shared.resourcenames import validate_quantity
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import duplicate, forbidden, internal, invalid, not_supported, quoted, required
 from kubist.meta.labels import validate_label_name
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
+from kubist.meta.object import Object
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
 from kubist.schema.internals import internal_form
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from kubist.kinds.shared.resourcenames import validate_positive_quantity
 from kubist.kinds.shared.update import immutable
 from kubist.meta import objectmeta
 from kubist.meta.fields import forbidden, invalid, not_supported, required
+from kubist.meta.object import Object
 from kubist.meta.quantity import parse_quantity
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
 from kubist.schema.internals import difference, internal_form
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from kubist.kinds.shared.update import immutable
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import forbidden, invalid, not_supported
 from kubist.meta.labels import validate_selector
+from kubist.meta.object import Object
 from kubist.meta.quantity import parse_quantity
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
 from kubist.schema.internals import difference
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ from kubist.kinds.core.podspec.resources import default_pod_resources, round_up_
 from kubist.kinds.core.podspec.warnings import pod_spec_warnings
 from kubist.kinds.shared.podconditions import set_pod_condition
 from kubist.meta import names
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Strategy, Update, keep
+from kubist.meta.object import Object
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Strategy, Update, keep
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

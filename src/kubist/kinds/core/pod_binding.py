@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from kubist.kinds.shared.podconditions import set_pod_condition
 from kubist.meta.fields import FieldError, not_supported, quoted, required, summary
+from kubist.meta.object import Object
 from kubist.meta.status import APIError, bad_request, conflict, not_found, plain_error, success
-from kubist.resources.strategy import Create, Object
+from kubist.resources.strategy import Create
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

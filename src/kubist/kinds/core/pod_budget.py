@@ -6,10 +6,10 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from kubist.meta.conditions import find, set_condition
+from kubist.meta.object import Object
 from kubist.meta.objectmeta import APISERVER_MANAGER
 from kubist.meta.status import APIError, forbidden, too_many_requests
 from kubist.patch import apply as ssa
-from kubist.resources.strategy import Object
 from kubist.schema.catalog import schema_for
 
 if TYPE_CHECKING:

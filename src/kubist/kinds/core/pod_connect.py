@@ -10,11 +10,12 @@ from kubist.kinds.core.podspec.visit import containers_of
 from kubist.kinds.core.service_proxy import split_name
 from kubist.kinds.shared.ip import parse_ip
 from kubist.meta.fields import forbidden, invalid, quoted
+from kubist.meta.object import Object
 from kubist.meta.status import APIError, bad_request, internal_error, not_found, plain_error
 from kubist.meta.status import forbidden as forbidden_status
 from kubist.meta.status import invalid as invalid_status
 from kubist.meta.times import parse_time
-from kubist.resources.strategy import Connect, Errors, Object
+from kubist.resources.strategy import Connect, Errors
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

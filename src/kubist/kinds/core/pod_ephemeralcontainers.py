@@ -12,7 +12,8 @@ from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.shared.update import keep_metadata
 from kubist.meta import objectmeta
 from kubist.meta.fields import forbidden, quoted
-from kubist.resources.strategy import Errors, Object, Update, keep
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors, Update, keep
 from kubist.schema.internals import difference
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from kubist.kinds.core.pod_budget import still_processed, take_disruption
 from kubist.kinds.shared.podconditions import is_ready, set_pod_condition
 from kubist.meta.fields import invalid, not_supported
 from kubist.meta.labels import selector_matches
+from kubist.meta.object import Object
 from kubist.meta.status import APIError, bad_request, conflict, not_found, plain_error, success
 from kubist.meta.status import invalid as invalid_status
-from kubist.resources.strategy import Create, Object
+from kubist.resources.strategy import Create
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

@@ -13,7 +13,8 @@ from kubist.kinds.core.podspec.visit import restarts_always
 from kubist.kinds.shared.update import keep_metadata
 from kubist.meta import objectmeta
 from kubist.meta.fields import FieldError, forbidden, invalid
-from kubist.resources.strategy import Errors, Object, Update, keep
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors, Update, keep
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

@@ -16,7 +16,8 @@ from kubist.kinds.shared.ip import ip_warnings, is_dual_stack, parse_ip, validat
 from kubist.kinds.shared.update import immutable
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import duplicate, forbidden, internal, invalid, not_supported, required, too_long
-from kubist.resources.strategy import Errors, Object, Update, keep
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors, Update, keep
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

@@ -14,7 +14,8 @@ from kubist.kinds.core.podspec.scheduling import validate_tolerations
 from kubist.kinds.core.podspec.security import is_privileged
 from kubist.meta import objectmeta
 from kubist.meta.fields import forbidden, invalid, required
-from kubist.resources.strategy import Errors, Object
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors
 from kubist.schema.internals import difference
 
 _MAX_INT32 = (1 << 31) - 1

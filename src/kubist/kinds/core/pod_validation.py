@@ -12,7 +12,8 @@ from kubist.kinds.core.podspec.spec import validate_pod_spec
 from kubist.kinds.core.podspec.tolerated import options_for_update
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import forbidden
-from kubist.resources.strategy import Errors, Object
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors
 
 
 def validate_new(pod: Object, *, allow_privileged: bool) -> Errors:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 from kubist.kinds.core.podspec import default_pod_template, drop_disabled_template_fields
 from kubist.kinds.shared.workload import Workload, validate_template
 from kubist.meta import objectmeta
-from kubist.resources.strategy import Errors, Object
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

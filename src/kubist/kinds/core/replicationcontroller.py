@@ -18,7 +18,8 @@ from kubist.kinds.shared.workload import (
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import invalid, required
 from kubist.meta.labels import selector_matches
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Update
+from kubist.meta.object import Object
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Update
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

@@ -13,7 +13,8 @@ from kubist.kinds.shared.resourcenames import (
 )
 from kubist.meta import objectmeta
 from kubist.meta.fields import FieldError, fitting, invalid, required
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
+from kubist.meta.object import Object
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

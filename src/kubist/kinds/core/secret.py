@@ -15,7 +15,8 @@ from kubist.kinds.core.configmap import SIZE_LIMIT, decoded_size, validate_immut
 from kubist.kinds.shared.update import immutable
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import invalid, required, too_long
-from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors, Strategy
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

@@ -15,8 +15,9 @@ from kubist.kinds.core.service_proxy import ServiceProxy
 from kubist.kinds.shared.ip import cidr_warnings, ip_warnings
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import quoted
+from kubist.meta.object import Object
 from kubist.meta.status import APIError, invalid
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Undo, Update
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Undo, Update
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

@@ -18,8 +18,9 @@ from kubist.meta.status import APIError, internal_error, invalid
 
 if TYPE_CHECKING:
     from kubist.config import Config
+    from kubist.meta.object import Object
     from kubist.resources.context import Context, Objects
-    from kubist.resources.strategy import Object, Undo
+    from kubist.resources.strategy import Undo
 
 GROUP = "networking.k8s.io"
 FAMILY_LABEL = "ipaddress.kubernetes.io/ip-family"

@@ -13,8 +13,9 @@ from kubist.meta.status import APIError, internal_error, invalid, plain_error
 
 if TYPE_CHECKING:
     from kubist.config import Config
+    from kubist.meta.object import Object
     from kubist.resources.context import Context, Objects
-    from kubist.resources.strategy import Object, Undo
+    from kubist.resources.strategy import Undo
 
 KEY = "/registry/ranges/servicenodeports"
 _DRY_RUN_PORT = 32769

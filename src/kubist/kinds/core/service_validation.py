@@ -15,7 +15,8 @@ from kubist.kinds.shared.ports import validate_port, validate_port_or_name, vali
 from kubist.meta import names
 from kubist.meta.fields import duplicate, forbidden, invalid, not_supported, required
 from kubist.meta.labels import validate_labels
-from kubist.resources.strategy import Errors, Object
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors
 
 TOPOLOGY_HINTS = "service.kubernetes.io/topology-aware-hints"
 TOPOLOGY_MODE = "service.kubernetes.io/topology-mode"

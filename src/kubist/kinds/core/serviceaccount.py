@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kubist.kinds.core.serviceaccount_token import ServiceAccountToken
 from kubist.meta import objectmeta
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Strategy, Update
+from kubist.meta.object import Object
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Strategy, Update
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from kubist.meta import fields
 from kubist.meta.fields import quoted
 from kubist.meta.names import path_segment
+from kubist.meta.object import Object
 from kubist.meta.status import bad_request, conflict, internal_error, invalid, not_found
 from kubist.meta.times import format_time
-from kubist.resources.strategy import Create, Object
+from kubist.resources.strategy import Create
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

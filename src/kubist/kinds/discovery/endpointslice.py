@@ -17,7 +17,8 @@ from kubist.kinds.shared.update import immutable
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import duplicate, invalid, not_supported, required, too_many
 from kubist.meta.labels import validate_labels
-from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors, Strategy
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

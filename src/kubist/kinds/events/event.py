@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from kubist.kinds.core.event import EventStrategy, validate_event
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import invalid, required
-from kubist.resources.strategy import Errors, Object
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors
 from kubist.schema.internals import internal_form
 
 if TYPE_CHECKING:

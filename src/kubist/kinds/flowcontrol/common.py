@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from kubist.kinds.shared.update import keep_metadata
 from kubist.meta import fields
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object, Strategy, Update, keep
+from kubist.resources.strategy import Errors, Strategy, Update, keep
 
 
 def validate_conditions(status: Object) -> Errors:

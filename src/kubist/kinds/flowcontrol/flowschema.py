@@ -7,8 +7,9 @@ from typing import ClassVar
 from kubist import bootstrap
 from kubist.kinds.flowcontrol.common import FlowControlStatus, FlowControlStrategy, validate_conditions
 from kubist.meta import fields, names, objectmeta
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object
+from kubist.resources.strategy import Errors
 from kubist.schema.internals import internal_form
 
 _DISTINGUISHERS = ("ByNamespace", "ByUser")

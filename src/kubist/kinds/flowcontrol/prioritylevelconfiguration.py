@@ -8,8 +8,9 @@ from typing import ClassVar
 from kubist import bootstrap
 from kubist.kinds.flowcontrol.common import FlowControlStatus, FlowControlStrategy, validate_conditions
 from kubist.meta import fields, objectmeta
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object
+from kubist.resources.strategy import Errors
 from kubist.schema.internals import internal_form
 
 _ROUND_TRIP = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares"

@@ -9,7 +9,8 @@ from kubist.kinds.shared.ip import ip_warnings, parse_ip, validate_ip
 from kubist.kinds.shared.ports import validate_port, validate_port_or_name
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import invalid, not_supported, quoted, required
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
+from kubist.meta.object import Object
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

@@ -10,7 +10,8 @@ from kubist.kinds.shared.ports import validate_port, validate_port_or_name
 from kubist.meta import objectmeta
 from kubist.meta.fields import forbidden, invalid, not_supported, required
 from kubist.meta.labels import validate_selector
-from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors, Strategy
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

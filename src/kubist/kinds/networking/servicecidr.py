@@ -8,7 +8,8 @@ from kubist.kinds.shared.ip import parse_cidr, validate_canonical_cidr
 from kubist.kinds.shared.update import keep_metadata
 from kubist.meta import objectmeta
 from kubist.meta.fields import invalid, required
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Strategy, Update, keep
+from kubist.meta.object import Object
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Strategy, Update, keep
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

@@ -13,7 +13,8 @@ from kubist.kinds.shared.update import immutable
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import duplicate, invalid, required
 from kubist.meta.labels import validate_labels
-from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors, Strategy
 from kubist.schema.internals import internal_form
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from kubist.kinds.shared.numbers import nonnegative_fields
 from kubist.meta.conditions import validate_conditions
 from kubist.meta.fields import invalid, not_supported
 from kubist.meta.labels import validate_selector
-from kubist.resources.strategy import Connect, Create, Errors, Object, Scale, Status, Strategy, Update, keep
+from kubist.meta.object import Object
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
 from kubist.schema.internals import internal_form
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from __future__ import annotations
 from kubist.kinds.rbac.common import RoleStrategy, validate_rules
 from kubist.meta import fields, objectmeta
 from kubist.meta.labels import validate_selector
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object
+from kubist.resources.strategy import Errors
 
 
 class ClusterRoleStrategy(RoleStrategy):

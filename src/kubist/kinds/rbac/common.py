@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from kubist.filters import escalation
 from kubist.meta import fields, names, objectmeta
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.resources.strategy import Errors, Strategy
 from kubist.schema.internals import internal_form
 
 GROUP = "rbac.authorization.k8s.io"

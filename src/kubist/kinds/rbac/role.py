@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from kubist.kinds.rbac.common import RoleStrategy, validate_rules
 from kubist.meta import objectmeta
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object
+from kubist.resources.strategy import Errors
 
 
 class NamespacedRoleStrategy(RoleStrategy):

@@ -18,8 +18,9 @@ from kubist.kinds.shared.update import immutable
 from kubist.kinds.storage.common import validate_driver_name
 from kubist.meta import fields, names
 from kubist.meta.conditions import validate_conditions
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object
+from kubist.resources.strategy import Errors
 
 DeviceID = tuple[str, str, str, str]
 _SOURCES = ("FromClaim", "FromClass")

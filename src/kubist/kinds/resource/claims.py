@@ -12,8 +12,9 @@ from kubist.kinds.resource.common import (
 )
 from kubist.kinds.resource.expressions import validate_selector
 from kubist.meta import fields
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object
+from kubist.resources.strategy import Errors
 
 MAX_REQUESTS = 32
 ADMIN_LABEL = "resource.kubernetes.io/admin-access"

@@ -12,7 +12,8 @@ from kubist.kinds.shared.repeats import repeats
 from kubist.kinds.storage.common import validate_driver_name
 from kubist.meta import fields, names
 from kubist.meta.labels import validate_label_name
-from kubist.resources.strategy import Errors, Object
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors
 
 T = TypeVar("T")
 PARAMETERS_LIMIT = 10 * 1024

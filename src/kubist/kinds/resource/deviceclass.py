@@ -6,8 +6,9 @@ from kubist.kinds.resource.common import each, validate_configuration
 from kubist.kinds.resource.expressions import validate_selector
 from kubist.kinds.shared.resourcenames import is_extended
 from kubist.meta import fields, names, objectmeta
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.resources.strategy import Errors, Strategy
 
 
 class DeviceClassStrategy(Strategy):

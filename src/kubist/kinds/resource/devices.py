@@ -15,7 +15,8 @@ from kubist.kinds.resource.common import (
     validate_taint,
 )
 from kubist.meta import fields
-from kubist.resources.strategy import Errors, Object
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors
 
 _MAX_KEY = 63 + 1 + 32
 _LISTS = ("bools", "ints", "strings", "versions")

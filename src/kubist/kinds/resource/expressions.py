@@ -8,7 +8,8 @@ from kubist import cel
 from kubist.cel import BOOL, DYN, STRING, map_of, object_type
 from kubist.cel.types import QUANTITY
 from kubist.meta import fields
-from kubist.resources.strategy import Errors, Object
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors
 
 _MAX_LENGTH = 10 * 1024
 _MAX_COST = 1_000_000

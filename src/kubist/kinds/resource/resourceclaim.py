@@ -15,8 +15,9 @@ from kubist.kinds.resource.claims import (
 )
 from kubist.kinds.shared.update import immutable, keep_metadata
 from kubist.meta import objectmeta, status
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object, Strategy, Undo, Update, keep
+from kubist.resources.strategy import Errors, Strategy, Undo, Update, keep
 
 
 class ResourceClaimStatus(Update):

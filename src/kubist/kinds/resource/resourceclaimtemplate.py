@@ -6,8 +6,9 @@ from kubist.kinds.resource.claims import default_claim, validate_admin_request, 
 from kubist.kinds.shared.template import validate_template_metadata
 from kubist.kinds.shared.update import immutable
 from kubist.meta import objectmeta
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.resources.strategy import Errors, Strategy
 
 
 class ResourceClaimTemplateStrategy(Strategy):

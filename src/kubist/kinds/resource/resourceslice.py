@@ -15,8 +15,9 @@ from kubist.kinds.resource.devices import (
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.storage.common import validate_driver_name
 from kubist.meta import fields, objectmeta, times
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.resources.strategy import Errors, Strategy
 
 _CHOICES = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
 

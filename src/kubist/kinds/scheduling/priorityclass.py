@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from kubist.kinds.shared.update import immutable
 from kubist.meta import objectmeta, status
 from kubist.meta.fields import forbidden, not_supported, required
-from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors, Strategy
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

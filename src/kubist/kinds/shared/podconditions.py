@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.meta.conditions import find
-
-Object = dict[str, Any]
+from kubist.meta.object import Object
 
 
 def set_pod_condition(status: Object, condition: Object, now: str) -> None:

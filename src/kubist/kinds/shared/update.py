@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.meta.fields import FieldError, invalid
+from kubist.meta.object import Object
 from kubist.resources.strategy import keep
 from kubist.schema.internals import internal_form
-
-Object = dict[str, Any]
 
 STATUS_METADATA = (
     "metadata.annotations",

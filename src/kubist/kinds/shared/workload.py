@@ -11,7 +11,8 @@ from kubist.kinds.core.podspec import (
     validate_pod_template,
 )
 from kubist.meta import names
-from kubist.resources.strategy import Errors, Object, Strategy, at, keep
+from kubist.meta.object import Object
+from kubist.resources.strategy import Errors, Strategy, at, keep
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

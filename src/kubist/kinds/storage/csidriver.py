@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from kubist.kinds.shared.update import immutable
 from kubist.meta import fields, objectmeta
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.resources.strategy import Errors, Strategy
 
 _FS_GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
 _LIFECYCLE_MODES = ("Persistent", "Ephemeral")

@@ -8,9 +8,10 @@ from kubist.kinds.shared.nodelabels import selector_warnings
 from kubist.kinds.shared.update import immutable
 from kubist.meta import fields, names, objectmeta
 from kubist.meta.labels import validate_selector
+from kubist.meta.object import Object
 from kubist.meta.quantity import parse_quantity
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.resources.strategy import Errors, Strategy
 
 
 class CSIStorageCapacityStrategy(Strategy):

@@ -11,8 +11,9 @@ from kubist.kinds.shared.update import immutable
 from kubist.kinds.storage.common import validate_parameters, validate_provisioner
 from kubist.meta import fields, objectmeta
 from kubist.meta.labels import validate_label_name
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.resources.strategy import Errors, Strategy
 
 _MOST_DUPLICATES = 64
 """Maximum number of duplicate errors for one term. Each earlier equal term causes one error."""

@@ -10,8 +10,9 @@ from kubist.kinds.core.podspec.resources import round_up_to_milli
 from kubist.kinds.shared.update import immutable, keep_metadata
 from kubist.kinds.storage.common import text_size, validate_driver_name
 from kubist.meta import fields, names, objectmeta
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object, Strategy, Update, keep
+from kubist.resources.strategy import Errors, Strategy, Update, keep
 
 _ONE_SOURCE = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
 

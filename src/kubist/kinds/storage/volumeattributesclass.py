@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from kubist.kinds.storage.common import validate_parameters, validate_provisioner
 from kubist.meta import fields, objectmeta
+from kubist.meta.object import Object
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Object, Strategy
+from kubist.resources.strategy import Errors, Strategy
 
 
 class VolumeAttributesClassStrategy(Strategy):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import orjson
 
 from kubist.caching import bounded_cache
+from kubist.meta.object import Object
 from kubist.patch.apply import managers, sets
 from kubist.patch.apply.conflicts import Conflicts
 from kubist.patch.apply.fields import claimed, reconciled, with_structs
@@ -16,7 +17,7 @@ from kubist.patch.apply.managers import Identity, Managed, Owned
 from kubist.patch.apply.merge import merge, remove
 from kubist.patch.apply.sets import Set
 from kubist.patch.apply.typed import Type
-from kubist.patch.apply.versions import Changes, Object, Versions
+from kubist.patch.apply.versions import Changes, Versions
 
 
 class Conflicting(Exception):

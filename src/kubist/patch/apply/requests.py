@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kubist.meta.object import Object
 from kubist.patch.apply import conflicts, lastapplied, managers, ownership
 from kubist.patch.apply.created import creator
 from kubist.patch.apply.empty import empty
@@ -13,7 +14,7 @@ from kubist.patch.apply.ownership import Conflicting
 from kubist.patch.apply.sets import dotted
 from kubist.patch.apply.typed import BadValue, type_of
 from kubist.patch.apply.validate import problems
-from kubist.patch.apply.versions import Convert, Object, Versions
+from kubist.patch.apply.versions import Convert, Versions
 from kubist.patch.errors import MalformedPatch, UnclassifiedError
 from kubist.schema.node import Schema
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
 
 from kubist.jsontext.errors import DecodeError
+from kubist.meta.object import Object
 from kubist.patch.apply.compare import Comparison, compare
 from kubist.patch.apply.sets import Set
 from kubist.patch.apply.typed import BadValue, Type, type_of
 from kubist.patch.apply.validate import problems
 from kubist.schema.decode import decode
 from kubist.schema.node import Schema
-
-Object = dict[str, Any]
 
 Convert = Callable[[Object, str], tuple[Object, Schema] | None]
 """Converts an object to another version and returns it with its schema. None if the version does not exist.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.spread import validate_label_keys
 from kubist.meta import names
 from kubist.meta.fields import FieldError, forbidden, invalid, required
 from kubist.meta.labels import validate_label_name, validate_selector
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 Errors = list[FieldError]
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

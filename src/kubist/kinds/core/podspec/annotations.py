@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import orjson
 
@@ -11,8 +10,8 @@ from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.profiles import APP_ARMOR_CONTAINER, PROFILES, validate_profile_annotations
 from kubist.kinds.core.podspec.scheduling import validate_tolerations
 from kubist.meta.fields import FieldError, forbidden, invalid
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 Errors = list[FieldError]
 Annotations = dict[str, str]
 

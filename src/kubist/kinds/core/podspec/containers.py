@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 from orjson import dumps
 
@@ -29,8 +28,8 @@ from kubist.meta.fields import (
     not_supported,
     required,
 )
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 Errors = list[FieldError]
 
 WINDOWS_OPTIONS = "windowsOptions"

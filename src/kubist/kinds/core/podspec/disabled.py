@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.kinds.core.podspec.visit import FIELDS, containers_of
-
-Object = dict[str, Any]
+from kubist.meta.object import Object
 
 _PROJECTIONS = ("clusterTrustBundle", "podCertificate")
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from kubist.kinds.shared.ip import validate_ip
 from kubist.meta import names
 from kubist.meta.fields import FieldError, forbidden, invalid, not_supported, required, too_long
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 Errors = list[FieldError]
 
 POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from kubist.caching import ValidatedCache
 from kubist.kinds.core.podspec import paths
 from kubist.meta import names
 from kubist.meta.fields import FieldError, invalid, not_supported, required
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 Errors = list[FieldError]
 
 ENV_FIELDS = (

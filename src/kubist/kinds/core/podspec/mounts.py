@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from kubist.kinds.core.podspec import paths
 from kubist.meta.fields import FieldError, forbidden, invalid, not_found, not_supported, required
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 Errors = list[FieldError]
 
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")

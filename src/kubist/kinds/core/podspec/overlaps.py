@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 from kubist.meta.fields import quoted
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 File = tuple[str, str]
 """A path and its source."""
 MOST = 128

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from kubist.kinds.shared.ports import validate_port_or_name
 from kubist.meta import names
 from kubist.meta.fields import FieldError, forbidden, invalid, not_supported, required
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 Errors = list[FieldError]
 
 NEGATIVE = "must be greater than or equal to 0"

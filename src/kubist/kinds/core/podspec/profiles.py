@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.kinds.core.podspec import paths
 from kubist.kinds.core.podspec.visit import with_paths
 from kubist.meta.fields import FieldError, forbidden, invalid, not_supported, quoted, required, too_long
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 Errors = list[FieldError]
 
 SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.kinds.core.podspec import paths
 from kubist.kinds.core.podspec.env import VOLUME_FIELDS, validate_field_ref, validate_resource_field_ref
 from kubist.kinds.core.podspec.options import Options
 from kubist.meta.fields import FieldError, forbidden, invalid, required
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 Errors = list[FieldError]
 
 _MODE = "must be a number between 0 and 0777 (octal), both inclusive"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from orjson import dumps
 
 from kubist.caching import BoundedCache
+from kubist.meta.object import Object
 from kubist.meta.quantity import Quantity, parse_quantity
-
-Object = dict[str, Any]
 
 _COMPUTE = ("cpu", "memory")
 _CLASSES: BoundedCache[bytes, str] = BoundedCache(entries=4096, key_length=1024)

@@ -29,10 +29,10 @@ from kubist.meta.fields import (
     quoted,
     required,
 )
+from kubist.meta.object import Object
 from kubist.meta.quantity import Quantity, parse_quantity
 from kubist.schema.internals import internal_form
 
-Object = dict[str, Any]
 Errors = list[FieldError]
 ResourceList = dict[str, str]
 

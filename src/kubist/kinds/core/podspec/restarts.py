@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.meta.fields import FieldError, duplicate, invalid, not_supported, required, too_many
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 Errors = list[FieldError]
 
 _POLICIES = ("Always", "Never", "OnFailure")

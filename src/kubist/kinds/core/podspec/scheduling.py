@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from orjson import dumps
 
 from kubist.caching import ValidatedCache
 from kubist.meta import names
 from kubist.meta.fields import FieldError, duplicate, invalid, not_supported
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 Errors = list[FieldError]
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.profiles import validate_app_armor_profile, validate_seccomp_profile
 from kubist.kinds.core.podspec.visit import containers_of
 from kubist.kinds.core.podspec.windows import validate_windows_options
 from kubist.meta.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
+from kubist.meta.object import Object
 from kubist.schema.internals import internal_form
 
-Object = dict[str, Any]
 Errors = list[FieldError]
 
 _MAX_ID = (1 << 31) - 1

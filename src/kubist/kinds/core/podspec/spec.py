@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from kubist.caching import bounded_cache
 from kubist.kinds.core.podspec.affinity import validate_affinity
@@ -47,8 +46,8 @@ from kubist.kinds.core.podspec.windows import (
 from kubist.meta import names
 from kubist.meta.fields import FieldError, forbidden, invalid, not_found, not_supported, required
 from kubist.meta.labels import validate_labels
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 Errors = list[FieldError]
 Rule = Callable[[Object, str, Surroundings], Errors]
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.kinds.core.podspec.options import Options
 from kubist.meta.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
 from kubist.meta.labels import validate_label_name, validate_selector
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 Errors = list[FieldError]
 
 _ACTIONS = ("DoNotSchedule", "ScheduleAnyway")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.kinds.core.podspec.annotations import validate_pod_annotations
 from kubist.kinds.core.podspec.disabled import drop_disabled_fields
 from kubist.kinds.core.podspec.options import Options, current_options
@@ -13,8 +11,8 @@ from kubist.kinds.core.podspec.tolerated import options_for_update
 from kubist.kinds.core.podspec.warnings import pod_spec_warnings
 from kubist.meta import objectmeta
 from kubist.meta.fields import FieldError, forbidden
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 Errors = list[FieldError]
 
 

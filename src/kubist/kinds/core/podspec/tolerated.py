@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.kinds.core.podspec import paths, resources, security, spread
 from kubist.kinds.core.podspec.annotations import has_invalid_deletion_cost
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.visit import containers_of
 from kubist.meta import labels
-
-Object = dict[str, Any]
+from kubist.meta.object import Object
 
 
 def options_for_update(old: Object, *, is_pod: bool, allow_privileged: bool) -> Options:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-Object = dict[str, Any]
+from kubist.meta.object import Object
 
 FIELDS = ("initContainers", "containers", "ephemeralContainers")
 

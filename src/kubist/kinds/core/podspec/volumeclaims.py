@@ -11,8 +11,9 @@ from kubist.kinds.shared.template import validate_template_metadata
 from kubist.meta import names
 from kubist.meta.fields import forbidden, invalid, not_supported, quoted, required
 from kubist.meta.labels import validate_selector
+from kubist.meta.object import Object
 from kubist.meta.quantity import parse_quantity
-from kubist.resources.strategy import Errors, Object
+from kubist.resources.strategy import Errors
 
 Spec = dict[str, Any]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.volumesources import SOURCES
 from kubist.meta import names
 from kubist.meta.fields import FieldError, duplicate, forbidden, invalid, quoted, required
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 Errors = list[FieldError]
 
 _PATHS = {"gcePersistentDisk": "persistentDisk"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 from kubist.kinds.core.podspec import paths
 from kubist.kinds.core.podspec.options import Options
@@ -18,9 +17,9 @@ from kubist.kinds.core.podspec.volumeclaims import validate_claim_template
 from kubist.kinds.storage.common import validate_driver_name
 from kubist.meta import names
 from kubist.meta.fields import FieldError, forbidden, invalid, not_supported, required
+from kubist.meta.object import Object
 from kubist.meta.quantity import parse_quantity
 
-Object = dict[str, Any]
 Errors = list[FieldError]
 Source = Callable[[Object, str, Options], Errors]
 

@@ -26,8 +26,8 @@ from kubist.kinds.shared.nodelabels import DEPRECATED
 from kubist.kinds.shared.resourcenames import is_whole
 from kubist.meta import names
 from kubist.meta.fields import quoted
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 Rule = Callable[[Any, str], Iterable[str]]
 """Rule that yields warnings about the value of a field, at its path."""
 Rules = list[tuple[str, Rule]]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.visit import containers_of, with_paths
 from kubist.meta import names
 from kubist.meta.fields import FieldError, forbidden, invalid
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 Errors = list[FieldError]
 
 _has_control = re.compile(r"[\x00-\x1f\x7f]").search
