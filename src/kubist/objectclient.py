@@ -20,7 +20,7 @@ from kubist.objectstore.rangeallocation import RangeAllocation
 from kubist.resources.context import Rules, Tokens, User
 from kubist.resources.resource import Resource
 from kubist.verbs import delete as delete_verb
-from kubist.verbs import managed, write_path
+from kubist.verbs import managed_fields, write_path
 from kubist.verbs.call import Call
 from kubist.verbs.options import delete_options
 from kubist.verbs.services import Services
@@ -70,7 +70,7 @@ class ObjectClient:
             obj["metadata"]["namespace"] = namespace
         call.resource.strategy.default(obj)
         call.context.field_manager = APISERVER_MANAGER
-        managed.track(call, obj, None, call.resource.strategy.reset_fields)
+        managed_fields.track(call, obj, None, call.resource.strategy.reset_fields)
         outcome = await write_path.insert_object(call, obj)
         assert outcome.entry is not None
         return outcome.entry.object()

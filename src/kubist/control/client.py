@@ -17,7 +17,7 @@ from kubist.resources.context import User
 from kubist.resources.resource import Resource
 from kubist.resources.strategy import Update
 from kubist.storage.cache import Collection, Entry
-from kubist.verbs import body, managed, write_path
+from kubist.verbs import body, managed_fields, write_path
 from kubist.verbs.call import Call
 from kubist.verbs.delete import remove
 from kubist.verbs.lending import Fresh
@@ -90,7 +90,7 @@ class Client(ObjectClient):
             obj["metadata"]["namespace"] = namespace
         found.strategy.default(obj)
         call.context.name = obj["metadata"].get("name", "")
-        managed.track(call, obj, None, found.strategy.reset_fields)
+        managed_fields.track(call, obj, None, found.strategy.reset_fields)
         await self._api.admission.admit(call.context, obj, None)
         outcome = await write_path.insert_object(call, obj)
         assert outcome.entry is not None
@@ -117,7 +117,7 @@ class Client(ObjectClient):
                 new = edit(await fresh())
                 if new is None or new == old:
                     raise Unchanged
-                managed.track(call, new, old, path.reset_fields)
+                managed_fields.track(call, new, old, path.reset_fields)
                 await self._api.admission.admit(call.context, new, old)
                 return new
 

@@ -18,7 +18,7 @@ from kubist.resources.strategy import Scale, Update
 from kubist.schema.catalog import schema_for
 from kubist.schema.decode import restored
 from kubist.schema.leaves import WRAP
-from kubist.verbs import body, managed, write_path
+from kubist.verbs import body, managed_fields, write_path
 from kubist.verbs import scale as scales
 from kubist.verbs.call import Call
 from kubist.verbs.lending import Fresh
@@ -104,7 +104,7 @@ async def _merge(
             convert=convert,
         )
 
-    return await managed.converting(call, merge)
+    return await managed_fields.converting(call, merge)
 
 
 def check_kind(configuration: Object, api_version: str, kind: str) -> None:
@@ -163,14 +163,14 @@ def _owned_here(obj: Object, api_version: str) -> Object:
 
 def _unscalable(what: str) -> status.APIError:
     """Error of an apply to the scale of a custom resource, which always fails in the reference unless it conflicts."""
-    why = f"request to convert CR to an invalid group/version: {managed.SCALE}"
+    why = f"request to convert CR to an invalid group/version: {managed_fields.SCALE}"
     return status.plain_error(f"{what} to proper version: {why}")
 
 
 async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Response:
     """Apply to the scale subresource, whose only owned field is spec.replicas."""
     configuration, complaints = await away(call.long, read, call)
-    check_kind(configuration, managed.SCALE, "Scale")
+    check_kind(configuration, managed_fields.SCALE, "Scale")
     schema = schema_for("autoscaling", "v1", "Scale")
     wanted = scales.expected_scale()
 
@@ -178,7 +178,7 @@ async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Respo
         live = scales.view(old, path)
         if call.resource.custom:
             old = _owned_here(old, call.resource.api_version)
-        owners = live["metadata"]["managedFields"] = managed.of_scale(call, old, path)
+        owners = live["metadata"]["managedFields"] = managed_fields.of_scale(call, old, path)
         if call.resource.custom and not owners:
             what = "failed to convert live object (/; autoscaling/v1, Kind=Scale)"
             raise _unscalable(f"failed to create manager for existing fields: {what}")
@@ -187,7 +187,7 @@ async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Respo
             live,
             configuration,
             manager=call.context.field_manager,
-            api_version=managed.SCALE,
+            api_version=managed_fields.SCALE,
             now=call.context.now,
             force=force,
             subresource="scale",

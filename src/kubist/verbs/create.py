@@ -9,7 +9,7 @@ from kubist.meta.object import Object
 from kubist.offload import away, elsewhere
 from kubist.resources.strategy import Create
 from kubist.schema.catalog import schema_for
-from kubist.verbs import body, managed, options, write_path
+from kubist.verbs import body, managed_fields, options, write_path
 from kubist.verbs.call import Call
 from kubist.verbs.metadata import (
     drop_system_fields,
@@ -62,7 +62,7 @@ async def _post(call: Call, poster: Create) -> Response:
             drop_system_fields(metadata)
         match_namespace(call, metadata)
         if poster.managed:
-            managed.track_answer(call, obj, schema, wanted.api_version)
+            managed_fields.track_answer(call, obj, schema, wanted.api_version)
         return obj
 
     obj = await away(call.long, sent)

@@ -24,7 +24,7 @@ from kubist.schema.mistakes import first_mistake
 from kubist.schema.node import Schema
 from kubist.schema.order import in_declared_order
 from kubist.verbs import apply as apply_verb
-from kubist.verbs import body, managed, options, otherversion, scale, schemes, write_path
+from kubist.verbs import body, managed_fields, options, otherversion, scale, schemes, write_path
 from kubist.verbs.call import Call
 from kubist.verbs.lending import Fresh
 from kubist.verbs.metadata import check_same_object
@@ -213,7 +213,7 @@ async def _patch_scale(call: Call, path: Scale, kind: str) -> Response:
         live = scale.view(old, path)
         if call.resource.custom and path.values(old)[0] is None:
             live["spec"]["replicas"] = scale.UNSET
-        owners = managed.of_scale(call, old, path)
+        owners = managed_fields.of_scale(call, old, path)
         change.owners = {"managedFields": owners} if owners else {}
         new = decode(change, wanted, change(live))
         check_same_object(call, new, old)

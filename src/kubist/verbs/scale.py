@@ -9,7 +9,7 @@ from kubist.meta import fields, names, objectmeta, status
 from kubist.meta.object import Object
 from kubist.resources.strategy import Scale
 from kubist.schema.catalog import schema_for
-from kubist.verbs import body, managed, write_path
+from kubist.verbs import body, managed_fields, write_path
 from kubist.verbs.call import Call
 from kubist.verbs.lending import Fresh
 
@@ -72,10 +72,10 @@ async def write(call: Call, path: Scale, transform: Any, shown: Any, uid: str | 
             new["metadata"].pop("resourceVersion", None)
         if call.info.subresource == "scale" and "managedFields" not in scale["metadata"]:
             live = {**seen, "metadata": {**seen["metadata"]}}
-            live["metadata"]["managedFields"] = managed.of_scale(call, old, path)
-            managed.track_scale(call, scale, live)
+            live["metadata"]["managedFields"] = managed_fields.of_scale(call, old, path)
+            managed_fields.track_scale(call, scale, live)
         await call.api.admission.admit(call.context, scale, seen)
-        managed.from_scale(call, new, scale, path)
+        managed_fields.from_scale(call, new, scale, path)
         return new
 
     outcome = await write_path.update_object(call, call.resource.strategy, rescaled, precondition_uid=uid)

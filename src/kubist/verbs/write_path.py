@@ -2,7 +2,7 @@
 
 Create (`create_object`), from the object of a POST:
 
-1. managed fields: `managed.tracked`
+1. managed fields: `managed_fields.tracked`
 2. conversion to the stored version: `to_storage_version`
 3. mutating admission: `admission.admit`
 4. `insert_object`: name, system fields, allocation, preparation, validation, validating admission, store
@@ -32,7 +32,7 @@ from kubist.offload import LONG
 from kubist.patch.apply import restore_times
 from kubist.resources.strategy import Scale, Update
 from kubist.storage.cache import Entry
-from kubist.verbs import managed
+from kubist.verbs import managed_fields
 from kubist.verbs.call import Call
 from kubist.verbs.finalizers import is_finalized
 from kubist.verbs.lending import Altered, Fresh, Loan, share_unchanged
@@ -73,7 +73,7 @@ async def respond(call: Call, outcome: Outcome, shown: Representation) -> Respon
 
 async def create_object(call: Call, obj: Object) -> Outcome:
     """Create an object of the request's version."""
-    if (pending := managed.tracked(call, obj, None, call.resource.strategy.reset_fields)) is not None:
+    if (pending := managed_fields.tracked(call, obj, None, call.resource.strategy.reset_fields)) is not None:
         await pending
     obj = to_storage_version(call, obj)
     await call.api.admission.admit(call.context, obj, None)
@@ -230,7 +230,7 @@ async def finish_transform(
 
     `live` is the stored object in the request's version. `cleared` says that the client sent an empty list of
     managedFields; without `owned` the fields get no owner."""
-    if (pending := managed.tracked(call, new, live, target.reset_fields, cleared=cleared)) is not None:
+    if (pending := managed_fields.tracked(call, new, live, target.reset_fields, cleared=cleared)) is not None:
         await pending
     if not owned:
         new["metadata"].pop("managedFields", None)
