@@ -318,5 +318,9 @@ def failure_page(uri: str, why: str) -> Response:
 def check_timeout(query: dict[str, str]) -> None:
     """Rejects an invalid `timeout` parameter."""
     text = query.get("timeout")
-    if text and (wrong := durations.wrong(text)):
-        raise status.bad_request(f"invalid timeout specified in the request URL - {wrong}")
+    if not text:
+        return
+    try:
+        durations.parse(text)
+    except ValueError as error:
+        raise status.bad_request(f"invalid timeout specified in the request URL - {error}") from None

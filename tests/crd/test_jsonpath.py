@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import Any
 
 import pytest
 
 from kubist.crd.columns import Column, age, cell, columns
 from kubist.crd.jsonpath import JsonPath, PathError
+from kubist.meta.times import parse_time
 from kubist.tables.custom import table
 
 OBJECT: dict[str, Any] = {
@@ -85,14 +85,18 @@ AGES = {
     "2023-01-01T00:00:00Z": "365d",
     "2020-01-01T00:00:00Z": "4y1d",
     "1990-01-01T00:00:00Z": "34y",
-    "0001-01-01T00:00:00Z": "292y",
+    "1700-01-01T00:00:00Z": "292y",
+    "0001-01-01T00:00:00Z": "<unknown>",
+    "": "<unknown>",
+    "null": "<unknown>",
+    "2024-01-01": "<invalid>",
     "yesterday": "<invalid>",
 }
 
 
 @pytest.mark.parametrize("when", AGES)
 def test_ages(when: str) -> None:
-    assert age(when, datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)) == AGES[when]
+    assert age(when, parse_time("2024-01-01T00:00:00Z")) == AGES[when]
 
 
 def test_date_column_past_the_end_of_a_list_is_null() -> None:

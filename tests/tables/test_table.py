@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kubist.codec.negotiate import JSON, YAML, MediaType
 from kubist.codec.representation import Representation
+from kubist.meta.durations import human_duration
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.resources.resource import Resource, builtin
@@ -50,7 +51,7 @@ def table(of: Resource, include: str = "", serializer: str = JSON) -> Representa
     ],
 )
 def test_table_durations_have_two_or_three_figures(seconds: float, shown: str) -> None:
-    assert ages.human_duration(seconds) == shown
+    assert human_duration(seconds) == shown
 
 
 @given(st.integers(0, 10**9), st.integers(0, 10**6))

@@ -7,7 +7,6 @@ clock.
 from __future__ import annotations
 
 import asyncio
-import datetime
 import logging
 import os
 import socket
@@ -16,6 +15,7 @@ import uuid
 from kubist.control.client import Client
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
+from kubist.meta.times import now_micro
 from kubist.storage.store import StoreError
 
 log = logging.getLogger("kubist.control")
@@ -75,7 +75,7 @@ class Leader:
 
     async def _try(self) -> bool:
         """Takes or renews the lease. Returns whether this candidate holds it."""
-        now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        now = now_micro()
         seconds = max(int(self.duration), 1)
         ours = {"holderIdentity": self.identity, "leaseDurationSeconds": seconds, "renewTime": now}
         taken = False

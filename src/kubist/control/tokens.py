@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kubist.control.client import Client
 from kubist.control.loop import Loop, entry_of
+from kubist.meta import times
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.storage.cache import Change, Entry
@@ -115,7 +116,7 @@ class LegacyTokenCleaner(Loop):
 
     async def reconcile(self, key: str) -> None:
         self.queue.add_after(key, DAY)
-        today = datetime.datetime.now(datetime.UTC).date()
+        today = _date(times.today())
         for entry in list(self.client.collection("secrets").entries.values()):
             if TYPE in entry.tail and self._made_automatically(entry):
                 await self._look_at(entry, today)

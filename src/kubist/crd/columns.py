@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-import datetime
+import time
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from kubist.crd.jsonpath import JsonPath, PathError
+from kubist.meta.durations import human_duration
 from kubist.meta.numerals import canonical, go_float, odd_number, written
 from kubist.meta.object import Object
+from kubist.meta.times import is_zero, parse_time
 
 
 @dataclass(slots=True, frozen=True)
@@ -71,7 +73,7 @@ def value_at(path: JsonPath, obj: Object) -> Any:
     return found[0] if found else NOTHING
 
 
-def cell(column: Column, obj: Object, now: datetime.datetime | None = None) -> Any:
+def cell(column: Column, obj: Object, now: float | None = None) -> Any:
     """Cell of a column for an object; None if the value is absent or does not fit the column's type."""
     value = value_at(column.path, obj)
     if value is NOTHING:
@@ -112,42 +114,16 @@ def printed(value: Any) -> str:
     return go_float(value) if isinstance(value, float) else str(value)
 
 
-def age(text: str, now: datetime.datetime | None = None) -> str:
-    """Age of an RFC 3339 time, as kubectl prints it; "<invalid>" if it cannot be parsed."""
+def age(text: str, now: float | None = None) -> str:
+    """Age of an RFC 3339 time, as kubectl prints it; "<invalid>" if it cannot be parsed. No time gives
+    "<unknown>"."""
     try:
-        when = datetime.datetime.fromisoformat(text)
+        when = parse_time(text) if text not in ("", "null") else None
     except ValueError:
         return "<invalid>"
-    if when.tzinfo is None or "T" not in text.upper():
-        return "<invalid>"
-    seconds = ((now or datetime.datetime.now(datetime.UTC)) - when).total_seconds()
-    return human_duration(seconds)
-
-
-def human_duration(seconds: float) -> str:
-    if seconds < -1:
-        return "<invalid>"
-    whole = max(int(seconds), 0)
-    whole = min(whole, 9_223_372_036)
-    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
-    if whole < 120:
-        return f"{whole}s"
-    if minutes < 10:
-        return f"{minutes}m{whole % 60}s" if whole % 60 else f"{minutes}m"
-    if minutes < 180:
-        return f"{minutes}m"
-    if hours < 8:
-        return f"{hours}h{minutes % 60}m" if minutes % 60 else f"{hours}h"
-    if hours < 48:
-        return f"{hours}h"
-    if hours < 24 * 8:
-        return f"{days}d{hours % 24}h" if hours % 24 else f"{days}d"
-    if hours < 24 * 365 * 2:
-        return f"{days}d"
-    years, rest = days // 365, days % 365
-    if hours < 24 * 365 * 8:
-        return f"{years}y{rest}d" if rest else f"{years}y"
-    return f"{years}y"
+    if when is None or is_zero(when):
+        return "<unknown>"
+    return human_duration((time.time() if now is None else now) - when)
 
 
 class FieldPath:

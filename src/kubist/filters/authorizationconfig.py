@@ -15,7 +15,7 @@ from kubist.filters import configfile
 from kubist.filters.configfile import DURATION
 from kubist.filters.filechanges import FileChanges
 from kubist.filters.matchconditions import compile_condition
-from kubist.meta import names
+from kubist.meta import durations, names
 from kubist.meta.fields import FieldError, duplicate, invalid, not_supported, required, summary, too_many
 from kubist.meta.object import Object
 
@@ -173,7 +173,9 @@ class _Reader:
         if not timeout:
             self._errors.append(required(f"{path}.timeout"))
         elif not 0 < timeout <= 30:
-            self._errors.append(invalid(f"{path}.timeout", shown(timeout), "must be > 0s and <= 30s"))
+            self._errors.append(
+                invalid(f"{path}.timeout", durations.written(timeout), "must be > 0s and <= 30s")
+            )
         allowed = self._ttl(spec, "authorizedTTL", 300.0, path)
         denied = self._ttl(spec, "unauthorizedTTL", 30.0, path)
         self._choice(spec, "subjectAccessReviewVersion", ("v1", "v1beta1"), path)
@@ -198,7 +200,7 @@ class _Reader:
     def _ttl(self, spec: Object, name: str, default: float, path: str) -> float:
         seconds: float = spec.get(name) or default
         if seconds < 0:
-            self._errors.append(invalid(f"{path}.{name}", shown(seconds), "must be > 0s"))
+            self._errors.append(invalid(f"{path}.{name}", durations.written(seconds), "must be > 0s"))
         return seconds
 
     def _choice(self, spec: Object, name: str, choices: tuple[str, ...], path: str) -> None:
@@ -251,14 +253,3 @@ class _Reader:
                 except CompileError as error:
                     self._errors.append(invalid(where, expression, error.message))
         return tuple(program for program in found.values() if program is not None)
-
-
-def shown(seconds: float) -> str:
-    """Duration in Go's format, for example 1m30s."""
-    sign, rest = ("-", -seconds) if seconds < 0 else ("", seconds)
-    if rest < 1:
-        return f"{sign}{rest * 1000:g}ms"
-    hours, rest = divmod(rest, 3600)
-    minutes, rest = divmod(rest, 60)
-    head = f"{hours:.0f}h{minutes:.0f}m" if hours else f"{minutes:.0f}m" if minutes else ""
-    return f"{sign}{head}{rest:g}s"

@@ -9,10 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kubist.cel import EvaluationError
-from kubist.cel.values import parse_duration
 from kubist.codec import yaml
 from kubist.jsontext.errors import DecodeError
+from kubist.meta import durations
 from kubist.meta.object import Object
 
 GROUP = "apiserver.config.k8s.io"
@@ -82,8 +81,8 @@ def _decode(value: Any, shape: Shape, path: str, problems: list[str]) -> Any:
 def _duration(value: Any, path: str, problems: list[str]) -> float:
     if isinstance(value, str):
         try:
-            return parse_duration(value).nanoseconds / 1e9
-        except EvaluationError as error:
+            return durations.parse(value) / durations.SECOND
+        except ValueError as error:
             problems.append(f"{path}: {error}")
     else:
         problems.append(f"{path} must be a duration such as 30s")

@@ -17,7 +17,7 @@ from kubist.filters.authentication import AUTHENTICATED, CREDENTIAL_ID, INVALID,
 from kubist.filters.tokens import LEEWAY, Claims, KeySet, check_dates, issuer_of
 from kubist.filters.usernames import account_groups, username
 from kubist.meta.fields import quoted
-from kubist.meta.times import parse_time
+from kubist.meta.times import parse_time, today
 from kubist.resources.context import User
 from kubist.storage.cache import Entry
 
@@ -193,13 +193,13 @@ class ServiceAccountTokens:
     async def _mark_used(self, namespace: str, secret: str, last: str) -> None:
         """Sets the last-used label of the secret, at most once a day, so that unused tokens can be found and
         deleted."""
-        today = time.strftime("%Y-%m-%d", time.gmtime())
-        if last >= today:
+        this_day = today()
+        if last >= this_day:
             return
 
         def mark(found: dict[str, Any]) -> dict[str, Any]:
             metadata = found["metadata"]
-            metadata["labels"] = {**(metadata.get("labels") or {}), LAST_USED: today}
+            metadata["labels"] = {**(metadata.get("labels") or {}), LAST_USED: this_day}
             return found
 
         await self._registry.mutate("secrets", secret, namespace, mark)

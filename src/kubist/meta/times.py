@@ -51,6 +51,11 @@ def now() -> str:
     return _stamp
 
 
+def today() -> str:
+    """Current date in UTC."""
+    return now()[:10]
+
+
 def now_micro() -> str:
     seconds, nanos = divmod(time.time_ns(), 10**9)
     return format_micro_time(seconds, nanos // 1000)

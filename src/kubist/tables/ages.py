@@ -7,13 +7,11 @@ from typing import Any
 import orjson
 
 from kubist.caching import bounded_cache
+from kubist.meta.durations import human_duration_and_step
 from kubist.meta.times import is_zero, parse_micro_time, parse_time
 
 UNKNOWN = "<unknown>"
 FOREVER = float("inf")
-LONGEST = 9223372036
-"""Maximum difference of two times in seconds. Longer differences count as this."""
-MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 class Since:
@@ -27,7 +25,7 @@ class Since:
 
     def text(self, now: float) -> tuple[str, float]:
         """Text of the cell now, and the time until which it is valid."""
-        shown, step = _human(now - self.when)
+        shown, step = human_duration_and_step(now - self.when)
         return self.template % shown, _until(now, self.when, step)
 
     def json(self, now: float) -> tuple[bytes, float]:
@@ -66,43 +64,7 @@ def since_micro(text: str | None) -> Cell:
     return Since(seconds + micros / 1e6) if not is_zero(seconds) else UNKNOWN
 
 
-def human_duration(seconds: float) -> str:
-    return _human(seconds)[0]
-
-
 def _until(now: float, when: float, step: int) -> float:
     """Time at which a text that changes every `step` seconds of age changes next."""
     passed = now - when
     return when + (passed // step + 1) * step if passed >= 0 else when - 1 if passed < -2 else now + 0.5
-
-
-def _human(seconds: float) -> tuple[str, int]:
-    """Text of a duration, and the seconds after which the text changes."""
-    passed = int(max(min(seconds, LONGEST), -LONGEST))
-    if passed < -1:
-        return "<invalid>", 1
-    if passed < 0:
-        return "0s", 1
-    if passed < 2 * MINUTE:
-        return f"{passed}s", 1
-    if passed < 10 * MINUTE:
-        return _two(passed, MINUTE, "m", 1, "s"), 1
-    if passed < 3 * HOUR:
-        return f"{passed // MINUTE}m", MINUTE
-    if passed < 8 * HOUR:
-        return _two(passed, HOUR, "h", MINUTE, "m"), MINUTE
-    if passed < 48 * HOUR:
-        return f"{passed // HOUR}h", HOUR
-    if passed < 8 * DAY:
-        return _two(passed, DAY, "d", HOUR, "h"), HOUR
-    if passed < 2 * 365 * DAY:
-        return f"{passed // DAY}d", DAY
-    if passed < 8 * 365 * DAY:
-        return _two(passed, 365 * DAY, "y", DAY, "d"), DAY
-    return f"{passed // (365 * DAY)}y", 365 * DAY
-
-
-def _two(passed: int, unit: int, name: str, part: int, part_name: str) -> str:
-    whole, rest = divmod(passed, unit)
-    parts = rest // part
-    return f"{whole}{name}{parts}{part_name}" if parts else f"{whole}{name}"

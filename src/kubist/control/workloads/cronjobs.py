@@ -85,7 +85,7 @@ class CronJobs(Managing):
                 "labels": kept.get("labels") or {},
                 "annotations": {
                     **(kept.get("annotations") or {}),
-                    SCHEDULED: due.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                    SCHEDULED: times.format_time(int(due.timestamp())),
                 },
                 "ownerReferences": [of_pods.owner_reference(cronjob)],
             },
@@ -96,7 +96,7 @@ class CronJobs(Managing):
         except APIError as error:
             if error.reason != "AlreadyExists":
                 raise
-        status["lastScheduleTime"] = due.strftime("%Y-%m-%dT%H:%M:%SZ")
+        status["lastScheduleTime"] = times.format_time(int(due.timestamp()))
 
     async def _clean(self, cronjob: Object, jobs: list[Object]) -> None:
         for kind, field, default in (
@@ -110,7 +110,7 @@ class CronJobs(Managing):
 
 
 def _time(text: str) -> datetime.datetime:
-    return datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.UTC)
+    return datetime.datetime.fromtimestamp(times.parse_time(text), datetime.UTC)
 
 
 def _reference(job: Object) -> Object:

@@ -6,6 +6,7 @@ import re
 import zoneinfo
 from dataclasses import dataclass, field
 
+from kubist.meta import durations
 from kubist.meta.fields import quoted
 from kubist.meta.integers import parse_int64
 
@@ -31,7 +32,6 @@ _FIELDS = (
     _Bounds(0, 6, {name: number for number, name in enumerate(_DAYS)}),
 )
 _WORDS = {"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"}
-_is_duration = re.compile(r"[+-]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)").fullmatch
 
 
 def check_schedule(text: str) -> None:
@@ -63,9 +63,10 @@ def _check_word(text: str) -> None:
     if not text.startswith("@every "):
         raise ScheduleError(f"unrecognized descriptor: {text}")
     duration = text.removeprefix("@every ")
-    if not _is_duration(duration):
-        why = f"time: invalid duration {quoted(duration)}"
-        raise ScheduleError(f"failed to parse duration {text}: {why}")
+    try:
+        durations.parse(duration)
+    except ValueError as error:
+        raise ScheduleError(f"failed to parse duration {text}: {error}") from None
 
 
 def _check_range(expression: str, bounds: _Bounds) -> None:
