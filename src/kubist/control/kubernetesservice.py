@@ -19,6 +19,7 @@ import orjson
 from kubist.bootstrap.objects import advertise_address, own_endpoints
 from kubist.codec import protobuf
 from kubist.meta import times
+from kubist.meta.generation import raise_generation
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.schema.catalog import schema_for
@@ -187,5 +188,5 @@ def _revise_slice(found: Object, wanted: Object) -> Object | None:
     if all((found.get(name) or None) == wanted[name] for name in ("endpoints", "ports")):
         return None
     found.update(endpoints=wanted["endpoints"], ports=wanted["ports"])
-    found["metadata"]["generation"] = found["metadata"].get("generation", 0) + 1
+    raise_generation(found, found)
     return found

@@ -13,6 +13,7 @@ from kubist.crd.validation.explain import OldValue
 from kubist.crd.version import Version
 from kubist.meta import objectmeta, status
 from kubist.meta.fields import FieldError
+from kubist.meta.generation import raise_generation
 from kubist.meta.object import Object
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Strategy, Update
 
@@ -153,7 +154,7 @@ class CustomStrategy(Strategy):
             else:
                 new.pop("status", None)
         if any(new.get(key) != old.get(key) for key in new.keys() | old.keys() if key != "metadata"):
-            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+            raise_generation(new, old)
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
         version = self.version

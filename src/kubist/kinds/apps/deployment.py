@@ -25,6 +25,7 @@ from kubist.kinds.shared.update import immutable
 from kubist.kinds.shared.workload import name_warnings
 from kubist.meta import objectmeta
 from kubist.meta.fields import forbidden, invalid, not_supported, required
+from kubist.meta.generation import raise_generation
 from kubist.meta.object import Object
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Update, keep
 
@@ -81,7 +82,7 @@ class DeploymentStrategy(Replicated):
     def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
         super().prepare_for_update(ctx, new, old)
         if self.raises_generation(new, old):
-            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+            raise_generation(new, old)
 
     def raises_generation(self, new: Object, old: Object) -> bool:
         """Annotations count as well, because the controller copies them to the ReplicaSets."""

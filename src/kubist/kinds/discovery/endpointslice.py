@@ -16,6 +16,7 @@ from kubist.kinds.shared.ports import PROTOCOLS
 from kubist.kinds.shared.update import immutable
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import duplicate, invalid, not_supported, required, too_many
+from kubist.meta.generation import raise_generation
 from kubist.meta.labels import validate_labels
 from kubist.meta.object import Object
 from kubist.resources.strategy import Errors, Strategy
@@ -50,7 +51,7 @@ class EndpointSliceStrategy(Strategy):
         changed."""
         changed = new.get("endpoints") != old.get("endpoints")
         if changed or new["metadata"].get("labels") != old["metadata"].get("labels"):
-            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+            raise_generation(new, old)
         if changed:
             _drop_topology(new, old)
 

@@ -15,6 +15,7 @@ from kubist.kinds.resource.devices import (
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.storage.common import validate_driver_name
 from kubist.meta import fields, objectmeta, times
+from kubist.meta.generation import raise_generation
 from kubist.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Strategy
@@ -40,7 +41,7 @@ class ResourceSliceStrategy(Strategy):
     def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
         """Raises the generation also if only dropped fields changed."""
         if new.get("spec") != old.get("spec"):
-            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+            raise_generation(new, old)
         drop_disabled(new.get("spec") or {}, old.get("spec") or {})
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from kubist.kinds.shared.update import immutable
 from kubist.meta import fields, objectmeta
+from kubist.meta.generation import raise_generation
 from kubist.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Strategy
@@ -45,7 +46,7 @@ class CSIDriverStrategy(Strategy):
             new["spec"].pop("preventPodSchedulingIfMissing", None)
         # Unlike other kinds, a CSIDriver has no generation until its spec first changes.
         if new["spec"] != old["spec"]:
-            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+            raise_generation(new, old)
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
         return _validate_spec(obj["spec"])
