@@ -13,6 +13,7 @@ from kubist.bootstrap.builtin import fixed_objects
 from kubist.bootstrap.ownership import owned
 from kubist.meta import times
 from kubist.meta.object import Object
+from kubist.meta.objectmeta import NAMESPACE_FINALIZER
 
 if TYPE_CHECKING:
     from kubist.config import Config
@@ -71,7 +72,7 @@ def _namespaces(now: str) -> Iterator[Object]:
             "apiVersion": "v1",
             "kind": "Namespace",
             "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
-            "spec": {"finalizers": ["kubernetes"]},
+            "spec": {"finalizers": [NAMESPACE_FINALIZER]},
             "status": {"phase": "Active"},
         }
         yield owned(namespace, now, skip=("spec",))

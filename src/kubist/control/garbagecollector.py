@@ -15,11 +15,12 @@ from kubist.control.client import Client
 from kubist.control.loop import Loop
 from kubist.control.owners import Owners, Ref
 from kubist.meta.object import Object
+from kubist.meta.objectmeta import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from kubist.meta.status import APIError
 from kubist.resources.resource import Resource
 from kubist.storage.cache import Change, Collection, Entry
-from kubist.verbs.finalizers import FOREGROUND, ORPHAN
 
+_FOREGROUND_JSON, _ORPHAN_JSON = (f'"{name}"'.encode() for name in (FOREGROUND_FINALIZER, ORPHAN_FINALIZER))
 REMEMBERED = 5000
 """Maximum number of remembered UIDs of deleted owners, for references to kinds that are no longer served."""
 
@@ -103,10 +104,10 @@ class GarbageCollector(Loop):
         tail = entry.tail
         if b'"deletionTimestamp":"' not in tail:
             return
-        if b'"foregroundDeletion"' in tail or b'"orphan"' in tail:
+        if _FOREGROUND_JSON in tail or _ORPHAN_JSON in tail:
             metadata = entry.object()["metadata"]
             ref = Ref(prefix, entry.key)
-            if FOREGROUND in (metadata.get("finalizers") or ()):
+            if FOREGROUND_FINALIZER in (metadata.get("finalizers") or ()):
                 self._foreground[metadata["uid"]] = ref
             self.queue.add(ref)
             for dependent in self.owners.dependents(metadata["uid"]):
@@ -125,9 +126,9 @@ class GarbageCollector(Loop):
         metadata = obj["metadata"]
         if "deletionTimestamp" in metadata:
             finalizers = metadata.get("finalizers") or ()
-            if ORPHAN in finalizers:
+            if ORPHAN_FINALIZER in finalizers:
                 await self._orphan(resource, obj)
-            elif FOREGROUND in finalizers:
+            elif FOREGROUND_FINALIZER in finalizers:
                 await self._wait_for_dependents(resource, obj)
             return
         if metadata.get("ownerReferences"):
@@ -146,9 +147,9 @@ class GarbageCollector(Loop):
         if links.waiting and self.owners.dependents(metadata["uid"]):
             policy = "Foreground"
             await self._break_cycle(metadata["uid"])
-        elif ORPHAN in finalizers:
+        elif ORPHAN_FINALIZER in finalizers:
             policy = "Orphan"
-        elif FOREGROUND in finalizers:
+        elif FOREGROUND_FINALIZER in finalizers:
             policy = "Foreground"
         conditions = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
         try:
@@ -181,7 +182,7 @@ class GarbageCollector(Loop):
             found = owner.object()["metadata"] if owner is not None else {}
             if found.get("uid") != uid:
                 links.dangling.append(uid)
-            elif "deletionTimestamp" in found and FOREGROUND in (found.get("finalizers") or ()):
+            elif "deletionTimestamp" in found and FOREGROUND_FINALIZER in (found.get("finalizers") or ()):
                 links.waiting.append(uid)
             else:
                 links.solid.append(uid)
@@ -212,7 +213,9 @@ class GarbageCollector(Loop):
                 continue
             resource, obj = found
             metadata = obj["metadata"]
-            if "deletionTimestamp" not in metadata or FOREGROUND not in (metadata.get("finalizers") or ()):
+            if "deletionTimestamp" not in metadata or FOREGROUND_FINALIZER not in (
+                metadata.get("finalizers") or ()
+            ):
                 continue
 
             def edit(new: Object) -> Object:
@@ -227,7 +230,7 @@ class GarbageCollector(Loop):
         uid = obj["metadata"]["uid"]
         blocking = self.owners.blocking(uid)
         if not blocking:
-            await self._release(resource, obj, FOREGROUND)
+            await self._release(resource, obj, FOREGROUND_FINALIZER)
             return
         for ref in blocking:
             found = self._object(ref)
@@ -240,7 +243,7 @@ class GarbageCollector(Loop):
             found = self._object(ref)
             if found is not None:
                 await self._unlink(*found, {uid})
-        await self._release(resource, obj, ORPHAN)
+        await self._release(resource, obj, ORPHAN_FINALIZER)
 
     async def _release(self, resource: Resource, obj: Object, finalizer: str) -> None:
         """Removes the finalizer from an owner after its dependents were handled."""

@@ -11,9 +11,9 @@ from collections import Counter
 
 from kubist.control.client import Client
 from kubist.control.loop import Loop
-from kubist.kinds.core.namespace import FINALIZER
 from kubist.meta import times
 from kubist.meta.object import Object
+from kubist.meta.objectmeta import NAMESPACE_FINALIZER
 from kubist.meta.status import APIError
 from kubist.objectstore.registry import stored
 from kubist.resources.resource import Resource
@@ -79,7 +79,7 @@ class Namespaces(Loop):
         namespace = self.client.get("namespaces", key)
         if namespace is None or "deletionTimestamp" not in namespace["metadata"]:
             return
-        if FINALIZER not in (namespace["spec"].get("finalizers") or ()):
+        if NAMESPACE_FINALIZER not in (namespace["spec"].get("finalizers") or ()):
             return
         left = Content()
         await self._delete(left, self.client.resource("pods"), key)
@@ -203,5 +203,5 @@ def _waits(entry: Entry) -> bool:
 
 def _finalize(namespace: Object) -> Object:
     finalizers = namespace["spec"].get("finalizers") or []
-    namespace["spec"]["finalizers"] = [name for name in finalizers if name != FINALIZER]
+    namespace["spec"]["finalizers"] = [name for name in finalizers if name != NAMESPACE_FINALIZER]
     return namespace

@@ -28,12 +28,13 @@ FIELD_MANAGER_LIMIT = 128
 APISERVER_MANAGER = "kube-apiserver"
 """Field manager of the API server's own writes."""
 SUBRESOURCE_LIMIT = 256
+NAMESPACE_FINALIZER = "kubernetes"
 ORPHAN_FINALIZER = "orphan"
 FOREGROUND_FINALIZER = "foregroundDeletion"
 SHOWN_OWNERS = 64
 """Maximum number of owners that every error shows. With more owners only one error shows them, because the
 response would grow with their square."""
-STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN_FINALIZER, FOREGROUND_FINALIZER})
+STANDARD_FINALIZERS = frozenset({NAMESPACE_FINALIZER, ORPHAN_FINALIZER, FOREGROUND_FINALIZER})
 IMMUTABLE = (
     "name",
     "namespace",

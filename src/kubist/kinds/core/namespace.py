@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import invalid
 from kubist.meta.object import Object
+from kubist.meta.objectmeta import NAMESPACE_FINALIZER
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context
 
 NAME_LABEL = "kubernetes.io/metadata.name"
-FINALIZER = "kubernetes"
 
 
 def _label(obj: Object) -> None:
@@ -77,8 +77,8 @@ class NamespaceStrategy(Strategy):
         _label(obj)
         obj["status"] = {"phase": "Active"}
         finalizers = obj["spec"].setdefault("finalizers", [])
-        if FINALIZER not in finalizers:
-            finalizers.append(FINALIZER)
+        if NAMESPACE_FINALIZER not in finalizers:
+            finalizers.append(NAMESPACE_FINALIZER)
 
     def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
         keep(new, old, "spec.finalizers", "status")
