@@ -139,3 +139,14 @@ class Config:
                 hint = did_you_mean(name, cls.__dataclass_fields__)
                 raise TypeError(f'kubist.Config has no setting "{name}"{hint}')
         return object.__new__(cls)
+
+
+SERVE_DEFAULTS = Config(
+    bind_address="127.0.0.1",
+    authorization_mode=("RBAC",),
+    service_cluster_ip_range="10.96.0.0/16",
+    service_account_issuer=("https://kubernetes.default.svc.cluster.local",),
+    allow_privileged=True,
+    controllers=("*",),
+)
+"""Defaults of `kubist serve`, and of servers inside other programs and tests."""

@@ -24,7 +24,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 from kubist import files
 from kubist import server as api_server
-from kubist.config import Config
+from kubist.config import SERVE_DEFAULTS, Config
 from kubist.offload import on_loop
 from kubist.runtime import kubeconfig
 from kubist.runtime.pki import prepare
@@ -38,15 +38,7 @@ __tracebackhide__ = True
 
 T = TypeVar("T")
 
-DEFAULTS = Config(
-    bind_address="127.0.0.1",
-    secure_port=0,
-    authorization_mode=("RBAC",),
-    service_cluster_ip_range="10.96.0.0/16",
-    service_account_issuer=("https://kubernetes.default.svc.cluster.local",),
-    allow_privileged=True,
-    controllers=("*",),
-)
+DEFAULTS = dataclasses.replace(SERVE_DEFAULTS, secure_port=0)
 """Defaults of `kubist serve`, on any free port."""
 
 

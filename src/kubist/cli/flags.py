@@ -36,6 +36,16 @@ class Flag(NamedTuple):
     help: str = ""
 
 
+def setting(name: str, kind: str, help_: str, defaults: Config) -> Flag:
+    """Flag of a Config field, with that field's value as the default."""
+    value = getattr(defaults, _field(name))
+    if kind == "duration":
+        return Flag(name, kind, durations.written(value), help_)
+    if isinstance(value, bool):
+        return Flag(name, kind, str(value).lower(), help_)
+    return Flag(name, kind, ",".join(value) if isinstance(value, tuple) else str(value), help_)
+
+
 WORKERS = Flag("workers", "int", "1", "Processes that serve the port together, on one store.")
 OWN = (
     Flag("data-dir", "string", "", "Directory of the embedded store, used without --etcd-servers."),
@@ -92,7 +102,7 @@ def parse(arguments: Iterable[str], flags: dict[str, Flag]) -> dict[str, list[st
 
 def has_effect(name: str) -> bool:
     """Whether a flag of kube-apiserver is implemented."""
-    return RENAMED.get(name, name.replace("-", "_")) in _FIELDS or name == "help"
+    return _field(name) in _FIELDS or name == "help"
 
 
 def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -> Config:
@@ -104,13 +114,18 @@ def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -
         if name in HARMLESS:
             log.info("--%s has no effect here: %s", name, HARMLESS[name])
         elif has_effect(name):
-            field = RENAMED.get(name, name.replace("-", "_"))
+            field = _field(name)
             value = convert(flags[name], given, getattr(base, field))
             changes[field] = not value if name == "disable-http2-serving" else value
     made = dataclasses.replace(base, **changes)
     if wrong := conflict(values, made):
         raise FlagError(wrong)
     return made
+
+
+def _field(name: str) -> str:
+    """Config field of a flag."""
+    return RENAMED.get(name, name.replace("-", "_"))
 
 
 def asks_for_version(values: dict[str, list[str]]) -> bool:

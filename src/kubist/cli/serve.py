@@ -13,53 +13,50 @@ from pathlib import Path
 from kubist import files, logs
 from kubist.cli import flags
 from kubist.cli.kubeconfig import default_data_dir
-from kubist.config import Config
+from kubist.config import SERVE_DEFAULTS, Config
 from kubist.runtime import kubeconfig
 from kubist.runtime.pki import credential, prepare
 from kubist.runtime.run import explain, fail, run
 from kubist.server import Server
 
-FLAGS = (
-    flags.Flag(
-        "data-dir", "string", "", "Directory of all data (default: kubist in the user's data directory)."
-    ),
+_SWITCHES = (
     flags.Flag("in-memory", "bool", "false", "Store nothing on disk: every start is a new, empty server."),
-    flags.Flag("bind-address", "ip", "127.0.0.1", "Address to listen on."),
-    flags.Flag("secure-port", "int", "6443", "Port to listen on; 0 takes any free one."),
     flags.Flag(
         "kubeconfig", "string", "", "Path of the kubeconfig to write (default: in the data directory)."
     ),
     flags.Flag(
         "kubeconfig-merge", "bool", "false", "Also add a context `kubist` to the user's own kubeconfig."
     ),
-    flags.Flag("service-cluster-ip-range", "string", "10.96.0.0/16", "Cluster IP range of services."),
-    flags.Flag("service-node-port-range", "portRange", "30000-32767", "Node ports of services."),
-    flags.Flag("enable-admission-plugins", "strings", "", "Admission plugins to enable."),
-    flags.Flag("disable-admission-plugins", "strings", "", "Admission plugins to disable."),
-    flags.Flag("controllers", "strings", "*", "Controllers to run: `*` for all, `-name` to exclude one."),
-    flags.Flag("workloads", "bool", "false", "Simulate a node, running pods and the workload controllers."),
-    flags.Flag("workload-delay", "duration", "0s", "Time that a simulated pod takes to become ready."),
-    flags.Flag(
-        "etcd-servers", "strings", "", "Store objects in this etcd instead. Several servers may share it."
-    ),
-    flags.Flag("etcd-cafile", "string", "", "CA file for the certificates of the etcd servers."),
-    flags.Flag("etcd-certfile", "string", "", "Client certificate file for etcd."),
-    flags.Flag("etcd-keyfile", "string", "", "Key file of the client certificate for etcd."),
-    flags.Flag(
+)
+"""Flags without a setting in Config."""
+_SETTINGS = (
+    ("data-dir", "string", "Directory of all data (default: kubist in the user's data directory)."),
+    ("bind-address", "ip", "Address to listen on."),
+    ("secure-port", "int", "Port to listen on; 0 takes any free one."),
+    ("service-cluster-ip-range", "string", "Cluster IP range of services."),
+    ("service-node-port-range", "portRange", "Node ports of services."),
+    ("enable-admission-plugins", "strings", "Admission plugins to enable."),
+    ("disable-admission-plugins", "strings", "Admission plugins to disable."),
+    ("controllers", "strings", "Controllers to run: `*` for all, `-name` to exclude one."),
+    ("workloads", "bool", "Simulate a node, running pods and the workload controllers."),
+    ("workload-delay", "duration", "Time that a simulated pod takes to become ready."),
+    ("etcd-servers", "strings", "Store objects in this etcd instead. Several servers may share it."),
+    ("etcd-cafile", "string", "CA file for the certificates of the etcd servers."),
+    ("etcd-certfile", "string", "Client certificate file for etcd."),
+    ("etcd-keyfile", "string", "Key file of the client certificate for etcd."),
+    (
         "encryption-provider-config",
         "string",
-        "",
         "Encryption configuration file: resources to encrypt, and providers.",
     ),
-    flags.Flag(
-        "encryption-provider-config-automatic-reload", "bool", "false", "Reload that file when it changes."
-    ),
-    flags.Flag("event-ttl", "duration", "1h0m0s", "Time to keep events."),
-    flags.WORKERS,
-    flags.Flag("v", "Level", "0", "Log level; from 3 on, every request is logged."),
-    flags.Flag("log-format", "string", "text", "Log format: text or json."),
-    flags.Flag("logging-format", "string", "text", "Same as --log-format, under kube-apiserver's name."),
+    ("encryption-provider-config-automatic-reload", "bool", "Reload that file when it changes."),
+    ("event-ttl", "duration", "Time to keep events."),
+    ("v", "Level", "Log level; from 3 on, every request is logged."),
+    ("log-format", "string", "Log format: text or json."),
+    ("logging-format", "string", "Same as --log-format, under kube-apiserver's name."),
 )
+"""Flags with a setting in Config, which has their defaults."""
+FLAGS = (*_SWITCHES, *(flags.setting(*words, SERVE_DEFAULTS) for words in _SETTINGS), flags.WORKERS)
 TITLE = "A small Kubernetes control plane on this machine.\n\nUsage:\n  kubist serve [flags]"
 
 
@@ -76,15 +73,7 @@ def main(arguments: list[str]) -> int:
             name: given for name, given in values.items() if name not in ("in-memory", "kubeconfig-merge")
         }
         target = values.pop("kubeconfig", [""])[-1]
-        base = Config(
-            bind_address="127.0.0.1",
-            authorization_mode=("RBAC",),
-            service_cluster_ip_range="10.96.0.0/16",
-            service_account_issuer=("https://kubernetes.default.svc.cluster.local",),
-            allow_privileged=True,
-            controllers=("*",),
-        )
-        config = flags.config(values, known, base)
+        config = flags.config(values, known, SERVE_DEFAULTS)
     except flags.FlagError as error:
         return fail(str(error))
     logs.setup(config.verbosity, config.logging_format)
