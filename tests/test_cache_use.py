@@ -30,7 +30,7 @@ FIXED = {
 
 STORED = {
     # The keys are stored objects, so what is stored bounds them.
-    "control/client.py:parsed",
+    "objectclient.py:parsed",
     "control/garbagecollector.py:_removed",
     "crd/stored.py:encode",
     # Empties one bounded cache together with another.

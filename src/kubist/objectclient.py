@@ -1,13 +1,14 @@
-"""Client of the server's own objects, for kinds, admission and CRDs: implements `resources.context.Objects`.
+"""Client of the server's own objects, for kinds, admission, CRDs and control loops: reads from the cache, writes
+through the verbs. Implements `resources.context.Objects`.
 
-Control loops use a subclass of it (`control/client.py`), which writes as a kube-controller-manager does.
+It writes as the API server itself, without admission. For control loops it writes as kube-controller-manager.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from kubist import request as requests
 from kubist.http.messages import Request
@@ -19,77 +20,192 @@ from kubist.meta.objectmeta import APISERVER_MANAGER
 from kubist.objectstore.rangeallocation import RangeAllocation
 from kubist.resources.context import Rules, Tokens, User
 from kubist.resources.resource import Resource
-from kubist.verbs import delete as delete_verb
-from kubist.verbs import managed_fields, write_path
+from kubist.resources.strategy import Update
+from kubist.storage.cache import Collection, Entry
+from kubist.verbs import body, managed_fields, write_path
 from kubist.verbs.call import Call
+from kubist.verbs.delete import remove
+from kubist.verbs.lending import Fresh
 from kubist.verbs.options import delete_options
 from kubist.verbs.services import Services
 
-LOOPBACK = User("system:apiserver", groups=("system:masters", "system:authenticated"))
+Edit = Callable[[Object], Object | None]
+"""Changes an object in place and returns it. None: no change."""
+EntryList = list[Entry]
+
+RETRIES = 10
+PARSED = 20_000
+"""Maximum number of parsed objects that are kept."""
+
+
+class Actor(NamedTuple):
+    """User and field manager of the client's writes, and whether they go through admission."""
+
+    user: User
+    field_manager: str
+    admission: bool
+
+
+_MASTERS = ("system:masters", "system:authenticated")
+APISERVER = Actor(User("system:apiserver", groups=_MASTERS), APISERVER_MANAGER, admission=False)
+CONTROLLER_MANAGER = Actor(
+    User("system:kube-controller-manager", groups=_MASTERS), "kube-controller-manager", admission=True
+)
+
+
+class Unchanged(Exception):
+    """The edit changed nothing."""
 
 
 class ObjectClient:
     """Client of all objects of a server, for code inside it."""
 
-    def __init__(self, api: Services) -> None:
+    def __init__(self, api: Services, actor: Actor = APISERVER) -> None:
         self._api = api
-        self._registry = api.registry
+        self._actor = actor
+        self._parsed: dict[str, tuple[int, Object]] = {}
+        self.config = api.config
+        self.registry = api.registry
+        self.resources = api.resources
         self.tokens: Tokens | None = None
         self.connections: Pool | None = None
 
     def get(self, resource: str, name: str, namespace: str = "", *, group: str = "") -> Object | None:
-        return self._registry.get(resource, name, namespace, group=group)
+        return self.registry.get(resource, name, namespace, group=group)
 
     def list(self, resource: str, namespace: str | None = "", *, group: str = "") -> Iterator[Object]:
-        return self._registry.list(resource, namespace, group=group)
+        return self.registry.list(resource, namespace, group=group)
 
     async def mutate(
         self,
         resource: str,
         name: str,
         namespace: str,
-        change: Callable[[Object], Object | None],
+        change: Edit,
         *,
         group: str = "",
     ) -> Object:
-        return await self._registry.mutate(resource, name, namespace, change, group=group)
+        return await self.registry.mutate(resource, name, namespace, change, group=group)
 
-    def _call(self, verb: str, resource: str, group: str, namespace: str, name: str) -> Call:
-        """Call for a request of the server itself."""
-        api = self._api
-        found = api.resources.stored(group, resource)
+    def resource(self, resource: str, group: str = "", name: str = "") -> Resource:
+        """A resource in its stored version. Raises 404 for the named object if the resource is not served."""
+        found = self.resources.stored(group, resource)
         if found is None:
             raise status.not_found(group, resource, name)
-        info = requests.RequestInfo("", verb, True, found.group, found.version, namespace, resource, "", name)
-        return Call(api, Request("", "", "", {}), info, found, LOOPBACK, {}, [], {})
+        return found
+
+    def collection(self, resource: str, *, group: str = "") -> Collection:
+        return self.registry.collection(self.resource(resource, group))
+
+    def labelled(self, resource: str, namespace: str, *, group: str = "") -> EntryList:
+        """Cache entries of a namespace. Callers can check labels before parsing."""
+        found = self.resource(resource, group)
+        return [*self.registry.collection(found).below(f"{found.prefix}{namespace}/")]
+
+    def parsed(self, entry: Entry) -> Object:
+        """Parsed object of an entry. It is shared and must not be changed."""
+        revision, obj = self._parsed.get(entry.key, (0, {}))
+        if revision != entry.revision:
+            # The keys are those of stored objects, so the store bounds the dictionary too.
+            if len(self._parsed) >= PARSED:
+                self._parsed.clear()
+            obj = entry.object()
+            self._parsed[entry.key] = (entry.revision, obj)
+        return obj
+
+    def call(self, verb: str, found: Resource, namespace: str, name: str, subresource: str = "") -> Call:
+        """Call for a request of the actor."""
+        info = requests.RequestInfo(
+            "", verb, True, found.group, found.version, namespace, found.resource, subresource, name
+        )
+        call = Call(self._api, Request("", "", "", {}), info, found, self._actor.user, {}, [], {})
+        call.context.field_manager = self._actor.field_manager
+        return call
 
     async def create(self, resource: str, obj: Object, namespace: str = "", *, group: str = "") -> Object:
-        call = self._call("create", resource, group, namespace, obj["metadata"].get("name", ""))
-        obj = {"kind": call.resource.kind, "apiVersion": call.resource.api_version, **obj}
-        if call.resource.namespaced:
+        name = obj["metadata"].get("name", "")
+        found = self.resource(resource, group, name)
+        call = self.call("create", found, namespace, name)
+        obj = body.decode_parsed(obj, [], body.expected(found)).object
+        if found.namespaced:
             obj["metadata"]["namespace"] = namespace
-        call.resource.strategy.default(obj)
-        call.context.field_manager = APISERVER_MANAGER
-        managed_fields.track(call, obj, None, call.resource.strategy.reset_fields)
+        found.strategy.default(obj)
+        managed_fields.track(call, obj, None, found.strategy.reset_fields)
+        if self._actor.admission:
+            await self._api.admission.admit(call.context, obj, None)
         outcome = await write_path.insert_object(call, obj)
         assert outcome.entry is not None
         return outcome.entry.object()
 
+    async def update(
+        self, resource: str, name: str, namespace: str, edit: Edit, *, group: str = "", subresource: str = ""
+    ) -> Object | None:
+        """Reads, edits and writes the object or subresource like PUT, with retries on conflicts. None if the
+        edit changes nothing or the object does not exist."""
+        found = self.resource(resource, group)
+        return await self.update_of(found, name, namespace, edit, subresource)
+
+    async def update_of(
+        self, found: Resource, name: str, namespace: str, edit: Edit, subresource: str = ""
+    ) -> Object | None:
+        path = found.strategy.subresources[subresource] if subresource else found.strategy
+        assert isinstance(path, Update)
+        for attempt in range(RETRIES):
+            call = self.call("update", found, namespace, name, subresource)
+
+            async def transform(old: Object | None, fresh: Fresh, call: Call = call) -> Object:
+                assert old is not None
+                new = edit(await fresh())
+                if new is None or new == old:
+                    raise Unchanged
+                managed_fields.track(call, new, old, path.reset_fields)
+                if self._actor.admission:
+                    await self._api.admission.admit(call.context, new, old)
+                return new
+
+            try:
+                outcome = await write_path.update_object(call, path, transform)
+            except Unchanged:
+                return None
+            except status.APIError as error:
+                if error.code == 404:
+                    return None
+                if error.code != 409 or attempt + 1 == RETRIES:
+                    raise
+            else:
+                return outcome.object
+        return None
+
     async def delete(
         self, resource: str, name: str, namespace: str = "", *, group: str = "", **options: Any
     ) -> Object | None:
-        call = self._call("delete", resource, group, namespace, name)
-        entry = await self._registry.read(call.resource, namespace, name)
+        call = self.call("delete", self.resource(resource, group, name), namespace, name)
+        entry = await self.registry.read(call.resource, namespace, name)
         if entry is None:
             raise call.not_found()
-        gone, held = await delete_verb.remove(call, entry, delete_options(options, {}), admitted=True)
+        gone, held = await self._remove(call, entry, options)
         return held.object() if held is not None else gone
+
+    async def delete_entry(self, found: Resource, entry: Entry, **options: Any) -> Entry | None:
+        """Deletes an object. Returns the entry that remains (finalizers or grace period), or None if it is deleted."""
+        call = self.call("delete", found, entry.namespace, entry.name)
+        try:
+            _, held = await self._remove(call, entry, options)
+        except status.APIError as error:
+            if error.code != 404:
+                raise
+            return None
+        return held
+
+    async def _remove(self, call: Call, entry: Entry, options: Object) -> tuple[Object, Entry | None]:
+        admitted = not self._actor.admission
+        return await remove(call, entry, delete_options(options, {}), admitted=admitted)
 
     @functools.cached_property
     def node_ports(self) -> RangeAllocation:
         ports = service_ports.port_range(self._api.config)
         return RangeAllocation(
-            self._registry.store,
+            self.registry.store,
             service_ports.KEY,
             ports,
             lambda: service_ports.in_use(self),
@@ -97,7 +213,7 @@ class ObjectClient:
         )
 
     async def catch_up(self) -> None:
-        await self._registry.cache.catch_up()
+        await self.registry.cache.catch_up()
 
     def find_kind(self, group: str, version: str, kind: str) -> Resource | None:
         served = self._api.resources.of(group, version)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import kubist
-from kubist.control.client import Client
 from kubist.control.leader import GROUP, NAME, NAMESPACE, Leader
 from kubist.inprocess import Identity
+from kubist.objectclient import CONTROLLER_MANAGER, ObjectClient
 from tests.storage.etcd_server import EtcdServer
 
 pytestmark = pytest.mark.etcd
@@ -37,7 +37,8 @@ def test_stale_lease_is_taken_over_and_its_holder_steps_down(
 ) -> None:
     async def work() -> None:
         async with servers(real_etcd, identity, controllers=()) as pair:
-            first, second = (Leader(Client(server.inner.api), duration=1.0, renewal=0.2) for server in pair)
+            clients = [ObjectClient(server.inner.api, CONTROLLER_MANAGER) for server in pair]
+            first, second = (Leader(client, duration=1.0, renewal=0.2) for client in clients)
             await asyncio.wait_for(first.acquire(), 5)
             holding = asyncio.ensure_future(first.hold())
             waiting = asyncio.ensure_future(second.acquire())
@@ -74,7 +75,7 @@ def test_only_the_leader_runs_controllers_and_another_takes_over(
             leader = next(s for s in pair if s.inner._loops is not None and s.inner._loops.loops)
             other = next(server for server in pair if server is not leader)
             await leader.stop_here()
-            cluster = Client(other.inner.api)
+            cluster = ObjectClient(other.inner.api, CONTROLLER_MANAGER)
             await cluster.create("namespaces", {"metadata": {"name": "taken-over"}})
             await until(lambda: cluster.get("serviceaccounts", "default", "taken-over"))
             await cluster.delete("namespaces", "taken-over")

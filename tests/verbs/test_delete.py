@@ -60,7 +60,7 @@ def test_removing_finalizers_by_policy_deletes_without_another_write(cluster: Cl
     seen: list[Any] = []
 
     async def follow() -> None:
-        collection = cluster.inner.api.cluster._registry.collection(
+        collection = cluster.inner.api.registry.collection(
             cluster.inner.resources.get("", "v1", "configmaps")  # type: ignore[arg-type]
         )
         collection.subscribe("test", seen.extend)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-from kubist.control.client import Client
 from kubist.control.loop import Loop, controller_of, entry_of
 from kubist.control.values import pod_ready, scaled
 from kubist.meta import times
@@ -12,6 +11,7 @@ from kubist.meta.conditions import set_condition
 from kubist.meta.object import Object
 from kubist.meta.selectors import label_selector
 from kubist.meta.times import parse_time
+from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change
 
 GROUP = "policy"
@@ -23,7 +23,7 @@ DELETION_TIMEOUT = 120
 class Disruption(Loop):
     name = "disruption"
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ObjectClient) -> None:
         super().__init__(client)
         self._budgets: dict[str, set[str]] = {}
 

@@ -11,12 +11,12 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from kubist.control import owners as ownership
-from kubist.control.client import Client
 from kubist.control.loop import Loop
 from kubist.control.owners import Owners, Ref
 from kubist.meta.object import Object
 from kubist.meta.objectmeta import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from kubist.meta.status import APIError
+from kubist.objectclient import ObjectClient
 from kubist.resources.resource import Resource
 from kubist.storage.cache import Change, Collection, Entry
 
@@ -37,7 +37,7 @@ class GarbageCollector(Loop):
     name = "garbagecollector"
     workers = 20
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ObjectClient) -> None:
         super().__init__(client)
         self.owners = Owners()
         self._gone: OrderedDict[str, None] = OrderedDict()

@@ -12,10 +12,10 @@ import os
 import socket
 import uuid
 
-from kubist.control.client import Client
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.meta.times import now_micro
+from kubist.objectclient import ObjectClient
 from kubist.storage.store import StoreError
 
 log = logging.getLogger("kubist.control")
@@ -28,7 +28,7 @@ RENEWAL = 5.0
 class Leader:
     """A candidate."""
 
-    def __init__(self, client: Client, *, duration: float = DURATION, renewal: float = RENEWAL) -> None:
+    def __init__(self, client: ObjectClient, *, duration: float = DURATION, renewal: float = RENEWAL) -> None:
         self.client = client
         self.duration = duration
         self.renewal = renewal

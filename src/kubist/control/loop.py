@@ -19,7 +19,7 @@ from kubist.storage.store import StoreError
 
 if TYPE_CHECKING:
     from kubist.config import Config
-    from kubist.control.client import Client
+    from kubist.objectclient import ObjectClient
 
 log = logging.getLogger("kubist.control")
 
@@ -31,7 +31,7 @@ class Loop:
     workers: ClassVar[int] = 1
     """Number of keys that are reconciled concurrently."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ObjectClient) -> None:
         self.client = client
         self.config: Config = client.config
         self.queue: Queue[Any] = Queue(self._arrived)

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Iterable
 
 from kubist.control.certificates import CertificateCleaner, CertificateSigning
-from kubist.control.client import Client
 from kubist.control.clusterroles import ClusterRoleAggregation
 from kubist.control.disruption import Disruption
 from kubist.control.garbagecollector import GarbageCollector
@@ -22,6 +21,7 @@ from kubist.control.rootca import RootCertificates
 from kubist.control.serviceaccounts import ServiceAccounts
 from kubist.control.tokens import LegacyTokenCleaner, ServiceAccountTokens
 from kubist.control.ttlafterfinished import TTLAfterFinished
+from kubist.objectclient import CONTROLLER_MANAGER, ObjectClient
 from kubist.verbs.services import Services
 
 log = logging.getLogger("kubist.control")
@@ -32,7 +32,8 @@ class Manager:
 
     def __init__(self, api: Services) -> None:
         self.api = api
-        self.client = Client(api)
+        self.client = ObjectClient(api, CONTROLLER_MANAGER)
+        self.client.tokens = api.cluster.tokens
         self.loops: list[Loop] = []
         self._kinds = chosen(api.config.controllers)
         if api.config.workloads:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from kubist.control.client import Client
 from kubist.control.loop import Loop
 from kubist.meta import times
 from kubist.meta.object import Object
 from kubist.meta.objectmeta import NAMESPACE_FINALIZER
 from kubist.meta.status import APIError
+from kubist.objectclient import ObjectClient
 from kubist.objectstore.registry import stored
 from kubist.resources.resource import Resource
 from kubist.storage.cache import Change, Collection, Entry
@@ -41,7 +41,7 @@ class Namespaces(Loop):
     name = "namespace"
     workers = 4
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ObjectClient) -> None:
         super().__init__(client)
         self._terminating: set[str] = set()
 

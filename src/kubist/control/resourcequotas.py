@@ -10,10 +10,10 @@ import time
 from kubist.admission import amounts
 from kubist.admission.amounts import Amounts
 from kubist.admission.quota.evaluators import Evaluator, evaluator_for
-from kubist.control.client import Client
 from kubist.control.loop import Loop
 from kubist.meta.object import Object
 from kubist.meta.quantity import ZERO
+from kubist.objectclient import ObjectClient
 from kubist.objectstore.registry import stored
 from kubist.resources.resource import Resource
 from kubist.storage.cache import Change, Collection
@@ -27,7 +27,7 @@ QUIET_SECONDS = 0.5
 class ResourceQuotas(Loop):
     name = "resourcequota"
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ObjectClient) -> None:
         super().__init__(client)
         self._namespaces: dict[str, set[str]] = {}
         """Names of the quotas by namespace."""

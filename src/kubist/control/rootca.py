@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kubist.control.client import Client
 from kubist.control.loop import Loop, entry_of
 from kubist.meta.status import APIError
+from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change
 
 NAME = "kube-root-ca.crt"
@@ -20,7 +20,7 @@ DESCRIPTION = (
 class RootCertificates(Loop):
     name = "root-ca-certificate-publisher"
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ObjectClient) -> None:
         super().__init__(client)
         path = self.config.root_ca_file
         self._bundle = Path(path).read_text() if path else ""

@@ -10,11 +10,11 @@ import base64
 import datetime
 from pathlib import Path
 
-from kubist.control.client import Client
 from kubist.control.loop import Loop, entry_of
 from kubist.meta import times
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
+from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change, Entry
 
 TYPE = b'"kubernetes.io/service-account-token"'
@@ -29,7 +29,7 @@ DAY = 86_400.0
 class ServiceAccountTokens(Loop):
     name = "serviceaccount-token"
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ObjectClient) -> None:
         super().__init__(client)
         path = self.config.root_ca_file
         self._ca = Path(path).read_bytes() if path else b""

@@ -148,7 +148,7 @@ def test_repair_records_used_and_releases_unused_allocations(tmp_path: Path) -> 
         assert await cluster.node_ports.allocate(32000)
         stray = {"metadata": {"name": "gone", "namespace": "default"}}
         await cluster.create("ipaddresses", ip_address("10.0.0.200", stray), group="networking.k8s.io")
-        allocations = Allocations(cluster, cluster._registry.store)
+        allocations = Allocations(cluster, cluster.registry.store)
         await allocations.repair()
         assert await allocated_ports(cluster) == {port, 32000}
         assert cluster.get("ipaddresses", ip, group="networking.k8s.io") is not None
@@ -164,7 +164,7 @@ def test_port_claims_of_earlier_versions_are_migrated(tmp_path: Path) -> None:
     async def scene(cluster: ObjectClient) -> None:
         service = await create(cluster, "s", type="NodePort")
         port = service["spec"]["ports"][0]["nodePort"]
-        store = cluster._registry.store
+        store = cluster.registry.store
         record = await store.get(KEY)
         assert record is not None
         await store.delete(KEY, record.mod_revision)
@@ -181,7 +181,7 @@ def test_port_claims_of_earlier_versions_are_migrated(tmp_path: Path) -> None:
 def test_repair_adopts_a_changed_range(tmp_path: Path) -> None:
     async def scene(cluster: ObjectClient) -> None:
         service = await create(cluster, "s", type="NodePort")
-        store = cluster._registry.store
+        store = cluster.registry.store
         record = await store.get(KEY)
         assert record is not None
         other = (

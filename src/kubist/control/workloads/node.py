@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubist.config import KUBERNETES_VERSION
-from kubist.control.client import Client
 from kubist.control.loop import Loop, controller_of, entry_of
 from kubist.control.workloads import podstatus
 from kubist.control.workloads.podstatus import NODE_ADDRESS
@@ -21,6 +20,7 @@ from kubist.meta.conditions import find, set_condition
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.meta.times import now_micro, parse_time
+from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change
 
 NAME = "kubist-node"
@@ -192,7 +192,7 @@ class Kubelet(Loop):
     name = "simulated-kubelet"
     workers = 8
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ObjectClient) -> None:
         super().__init__(client)
         self._taken: dict[str, str] = {}
         """Addresses given to pods, by namespace and name."""

@@ -8,7 +8,6 @@ import time
 
 import orjson
 
-from kubist.control.client import Client
 from kubist.control.loop import Loop, controller_of, entry_of
 from kubist.control.values import pod_ready
 from kubist.meta.conditions import find
@@ -16,6 +15,7 @@ from kubist.meta.object import Object
 from kubist.meta.selectors import label_selector
 from kubist.meta.status import APIError
 from kubist.meta.times import parse_time
+from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change
 
 WANTED = ("generation", "deletionTimestamp", "finalizers", "annotations", "labels")
@@ -61,7 +61,7 @@ def template_hash(template: Object) -> str:
     return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:10])
 
 
-async def claim(client: Client, resource: str, owner: Object, *, group: str = "") -> list[Object]:
+async def claim(client: ObjectClient, resource: str, owner: Object, *, group: str = "") -> list[Object]:
     """Objects that an owner controls and its selector matches. Orphans that match are adopted; controlled
     objects that no longer match are released."""
     namespace, uid = owner["metadata"]["namespace"], owner["metadata"]["uid"]
@@ -87,7 +87,9 @@ async def claim(client: Client, resource: str, owner: Object, *, group: str = ""
     return mine
 
 
-async def _adopt(client: Client, resource: str, group: str, obj: Object, owner: Object) -> Object | None:
+async def _adopt(
+    client: ObjectClient, resource: str, group: str, obj: Object, owner: Object
+) -> Object | None:
     def edit(held: Object) -> Object | None:
         if controller_of(held) is not None or "deletionTimestamp" in held["metadata"]:
             return None
@@ -98,7 +100,7 @@ async def _adopt(client: Client, resource: str, group: str, obj: Object, owner: 
     return await client.update(resource, metadata["name"], metadata["namespace"], edit, group=group)
 
 
-async def _let_go(client: Client, resource: str, group: str, obj: Object, uid: str) -> None:
+async def _let_go(client: ObjectClient, resource: str, group: str, obj: Object, uid: str) -> None:
     def edit(held: Object) -> Object:
         kept = [r for r in held["metadata"].get("ownerReferences") or () if r.get("uid") != uid]
         held["metadata"]["ownerReferences"] = kept
@@ -110,7 +112,7 @@ async def _let_go(client: Client, resource: str, group: str, obj: Object, uid: s
     await client.update(resource, metadata["name"], metadata["namespace"], edit, group=group)
 
 
-async def delete(client: Client, obj: Object, resource: str = "pods", *, group: str = "") -> None:
+async def delete(client: ObjectClient, obj: Object, resource: str = "pods", *, group: str = "") -> None:
     metadata = obj["metadata"]
     try:
         await client.delete(
@@ -146,7 +148,7 @@ class Managing(Loop):
     managed_group: str = ""
     workers = 4
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ObjectClient) -> None:
         super().__init__(client)
         self._written: dict[tuple[str, str], Object] = {}
         """Status that this controller wrote last, by namespace and name."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from kubist.control.client import Client
 from kubist.control.workloads import pods as of_pods
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
+from kubist.objectclient import ObjectClient
 
 HASH_LABEL = "controller-revision-hash"
 RESOURCE = "controllerrevisions"
 
 
-async def current(client: Client, owner: Object) -> tuple[Object, list[Object]]:
+async def current(client: ObjectClient, owner: Object) -> tuple[Object, list[Object]]:
     """Revision of the owner's present template, created if missing, and all its revisions, oldest first."""
     metadata, template = owner["metadata"], owner["spec"]["template"]
     held = [
@@ -48,7 +48,7 @@ async def current(client: Client, owner: Object) -> tuple[Object, list[Object]]:
     return made, [*held, made]
 
 
-async def _renumber(client: Client, revision: Object, number: int) -> Object:
+async def _renumber(client: ObjectClient, revision: Object, number: int) -> Object:
     """Makes the revision of a restored template the newest one."""
 
     def edit(held: Object) -> Object:
@@ -60,7 +60,7 @@ async def _renumber(client: Client, revision: Object, number: int) -> Object:
     return changed or revision
 
 
-async def forget(client: Client, revisions: list[Object], used: set[str], limit: int) -> None:
+async def forget(client: ObjectClient, revisions: list[Object], used: set[str], limit: int) -> None:
     """Deletes the oldest unused revisions above `limit`. `used` are names."""
     idle = [revision for revision in revisions if revision["metadata"]["name"] not in used]
     for revision in idle[: max(len(idle) - limit, 0)]:
