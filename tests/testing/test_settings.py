@@ -21,8 +21,8 @@ def test_settings_are_the_fields_of_config() -> None:
 def test_type_checker_rejects_a_setting_of_the_wrong_type() -> None:
     # `make check` fails on an ignore comment that is not needed, so mypy must reject both calls.
     server = kubist.Server(secure_port="abc")  # type: ignore[arg-type]
-    cluster = Cluster(workloads="yes")  # type: ignore[arg-type]
-    assert (str(server.config.secure_port), str(cluster.config.workloads)) == ("abc", "yes")
+    cluster = Cluster(secure_port="abc")  # type: ignore[arg-type]
+    assert (str(server.config.secure_port), str(cluster.config.secure_port)) == ("abc", "abc")
 
 
 def test_unknown_setting_is_rejected_with_a_hint() -> None:
