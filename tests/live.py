@@ -57,7 +57,6 @@ class Pki:
             disable_admission_plugins=("ServiceAccount",),
             service_account_issuer=("https://kubernetes.default.svc",),
             service_account_signing_key_file=str(self.path("tls.key")),
-            service_account_key_file=(str(self.path("tls.key")),),
         )
         return dataclasses.replace(base, **changes)
 

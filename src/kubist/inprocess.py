@@ -86,7 +86,6 @@ class Identity:
                 "cluster_signing_cert_file",
                 "cluster_signing_key_file",
                 "service_account_signing_key_file",
-                "service_account_key_file",
             )
         } | {"token_auth_file": str(tokens)}
         self.ca = directory / "pki" / "ca.crt"

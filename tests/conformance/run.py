@@ -63,7 +63,6 @@ def server(workers: int = 1) -> Iterator[str]:
             allow_privileged=True,
             service_account_issuer=("https://kubernetes.default.svc",),
             service_account_signing_key_file=_signing_key(directory),
-            service_account_key_file=(str(directory / "sa.key"),),
             workers=workers,
         )
         with one_process(config) if workers == 1 else several_processes(config) as port:

@@ -258,10 +258,18 @@ def test_private_keys_and_other_blocks_in_a_client_authority_file_are_ignored(
 
 
 def test_leaf_in_a_bundle_is_trusted(serving: Serving, pki: Pki) -> None:
-    context = client_context(cadata=pki.server.cert_pem.decode())
+    context = client_context(pki.server.cert_pem)
     assert b"200 OK" in ask(serving, context)
     assert context.verify_flags & ssl.VERIFY_X509_PARTIAL_CHAIN
     assert not context.verify_flags & ssl.VERIFY_X509_STRICT
+
+
+def test_other_blocks_and_unreadable_certificates_in_a_bundle_are_ignored(serving: Serving, pki: Pki) -> None:
+    broken = b"-----BEGIN CERTIFICATE-----\nbm90ZQ==\n-----END CERTIFICATE-----\n"
+    context = client_context("Größe\n".encode() + broken + pki.server.key_pem + pki.server.cert_pem)
+    assert b"200 OK" in ask(serving, context)
+    with pytest.raises(ValueError, match="no certificate"):
+        client_context(broken + pki.server.key_pem)
 
 
 def test_saved_authority_can_be_loaded(tmp_path: Path, pki: Pki) -> None:

@@ -71,8 +71,7 @@ def backend_of(obj: Object) -> Backend | None:
 
 @bounded_cache(entries=32, key_length=LONGEST_BUNDLE)
 def _context(bundle: str, insecure: bool, certificate: str, key: str) -> ssl.SSLContext:
-    authorities = base64.b64decode(bundle, validate=True).decode("ascii") if bundle else None
-    context = client_context(cadata=authorities)
+    context = client_context(base64.b64decode(bundle, validate=True))
     if insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

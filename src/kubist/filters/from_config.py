@@ -145,13 +145,16 @@ def _tokens(
 
 def service_account_keys(config: Config) -> KeySet | None:
     """Keys that verify service-account tokens; by default the public part of the signing key."""
-    files = config.service_account_key_file or (config.service_account_signing_key_file,)
-    if not any(files):
+    files, signing = config.service_account_key_file, config.service_account_signing_key_file
+    if not files and not signing:
         return None
     # Saves start-up time: tokens load `cryptography`.
-    from kubist.filters.tokens import key_set, read_public_keys
+    from kubist.filters.keyfiles import read_private_key, read_public_keys
+    from kubist.filters.tokens import key_set
 
-    return key_set(key for file in files if file for key in read_public_keys(file))
+    if not files:
+        return key_set([read_private_key(signing).public_key()])
+    return key_set(key for file in files for key in read_public_keys(file))
 
 
 def token_signer(config: Config) -> TokenSigner | None:

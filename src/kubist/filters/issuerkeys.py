@@ -12,7 +12,8 @@ from typing import Any
 import orjson
 
 from kubist.filters.authentication import TokenError
-from kubist.filters.tokens import Claims, KeySet, PublicKey, UnknownSigner, read_jwk
+from kubist.filters.keyfiles import PublicKey
+from kubist.filters.tokens import Claims, KeySet, UnknownSigner, read_jwk
 from kubist.http.client import CallFailed, get
 
 log = logging.getLogger("kubist.filters")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from kubist import cel
 from kubist.cel import BOOL, DYN, STRING, CompileError, Program, list_of, map_of, object_type
 from kubist.filters.claims import ClaimMapping, Rule, Source
 from kubist.filters.oidc import ALGORITHMS, Issuer
+from kubist.http.tls import client_context
 from kubist.meta.fields import FieldError, duplicate, invalid, required, summary
 from kubist.meta.object import Object
 from kubist.meta.paths import validate_domain_prefixed_path
@@ -133,8 +133,8 @@ class JWTReader:
         self._audiences(issuer, path)
         if issuer.get("certificateAuthority"):
             try:
-                ssl.create_default_context(cadata=issuer["certificateAuthority"])
-            except (ssl.SSLError, ValueError):
+                client_context(issuer["certificateAuthority"].encode())
+            except ValueError:
                 why = "data does not contain any valid RSA or ECDSA certificates"
                 self.errors.append(invalid(f"{path}.certificateAuthority", "<omitted>", why))
         if selector := issuer.get("egressSelectorType"):

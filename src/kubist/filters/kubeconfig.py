@@ -75,8 +75,7 @@ class RemoteReview:
         return self._path(section[field]).read_bytes() if section.get(field) else b""
 
     def _trust(self, cluster: Object, user: Object) -> ssl.SSLContext:
-        authorities = self._data(cluster, "certificate-authority")
-        context = client_context(cadata=authorities.decode() if authorities else None)
+        context = client_context(self._data(cluster, "certificate-authority"))
         if cluster.get("insecure-skip-tls-verify"):
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE

@@ -41,7 +41,7 @@ class OIDC:
     def __init__(self, issuer: Issuer, audiences: Audiences) -> None:
         self._issuer = issuer
         self._audiences = audiences
-        context = client_context(cadata=issuer.certificate_authority or None)
+        context = client_context(issuer.certificate_authority.encode())
         self.keys = IssuerKeys(issuer.url, context, issuer.algorithms, issuer.discovery_url)
 
     async def authenticate(self, token: str, audiences: Audiences) -> Known | None:

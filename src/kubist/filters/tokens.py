@@ -7,7 +7,6 @@ import hashlib
 import json
 import time
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -17,12 +16,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
 from kubist.filters.authentication import TokenError
+from kubist.filters.keyfiles import PrivateKey, PublicKey, read_private_key, read_public_keys
 
 if TYPE_CHECKING:
     from kubist.config import Config
 
-PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
-PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
 Claims = dict[str, Any]
 
 LEEWAY = 60
@@ -115,12 +113,9 @@ class TokenSigner:
         path = config.service_account_signing_key_file
         if not path:
             return None
-        try:
-            key = serialization.load_pem_private_key(Path(path).read_bytes(), None)
-        except (ValueError, TypeError):
-            raise ValueError(f"{path} is not a private key in PEM form") from None
-        if not isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey):
-            raise ValueError(f"{path} is neither an RSA nor an ECDSA key")
+        key = read_private_key(path)
+        if not _has_algorithm(key.public_key()):
+            raise ValueError(f"{path} is a key on the curve P-224, which no algorithm of tokens uses")
         public_keys = [
             public for file in config.service_account_key_file for public in read_public_keys(file)
         ]
@@ -179,21 +174,12 @@ def issuer_of(token: str) -> str:
 
 
 def key_set(keys: Iterable[PublicKey]) -> KeySet:
-    return KeySet({key_id(key): key for key in keys})
+    """Keys by their IDs. No JWT algorithm uses P-224, so such keys verify nothing."""
+    return KeySet({key_id(key): key for key in keys if _has_algorithm(key)})
 
 
-def read_public_keys(path: str) -> list[PublicKey]:
-    """All keys of a PEM file: public keys, and the public parts of private keys."""
-    keys: list[PublicKey] = []
-    for block in Path(path).read_bytes().split(b"-----BEGIN ")[1:]:
-        pem = b"-----BEGIN " + block
-        if b"PRIVATE KEY" in pem.splitlines()[0]:
-            key: Any = serialization.load_pem_private_key(pem, None).public_key()
-        else:
-            key = serialization.load_pem_public_key(pem)
-        if isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey):
-            keys.append(key)
-    return keys
+def _has_algorithm(key: PublicKey) -> bool:
+    return isinstance(key, rsa.RSAPublicKey) or key.curve.name in _CURVES
 
 
 def algorithm(key: PublicKey) -> str:

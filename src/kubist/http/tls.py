@@ -5,11 +5,9 @@ Uses only the standard library, so that a server starts without importing `crypt
 
 from __future__ import annotations
 
-import base64
-import binascii
+import contextlib
 import logging
 import os
-import re
 import ssl
 import sys
 import time
@@ -17,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kubist.http import openssl
+from kubist.http import openssl, pem
 
 if sys.version_info < (3, 13):
     from _ssl import ENCODING_DER
@@ -31,8 +29,6 @@ CHECK_INTERVAL = 1.0
 """Seconds between two checks whether files were replaced."""
 
 PathLike = str | Path
-
-_BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----\r?\n(.*?)-----END CERTIFICATE-----", re.DOTALL)
 
 
 class ServerContext(ssl.SSLContext):
@@ -146,30 +142,37 @@ def peer_certificates(connection: ssl.SSLObject) -> tuple[bytes, ...]:
     return tuple(certificate.public_bytes(ENCODING_DER) for certificate in chain)
 
 
-def client_context(*, cafile: PathLike | None = None, cadata: str | None = None) -> ssl.SSLContext:
-    """Client context that trusts the given authorities, or the system's if none are given."""
-    context = ssl.create_default_context(cafile=cafile, cadata=cadata)
+def client_context(authorities: bytes = b"") -> ssl.SSLContext:
+    """Client context that trusts the certificates of a PEM text, or the system's authorities if it is empty.
+
+    Other blocks and unreadable certificates are ignored. Raises ValueError if no certificate is left.
+    """
+    if not authorities:
+        context = ssl.create_default_context()
+        trust_any_anchor(context)
+        return context
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trust_any_anchor(context)
+    loaded = 0
+    for certificate in pem.certificates(authorities):
+        with contextlib.suppress(ssl.SSLError):
+            context.load_verify_locations(cadata=certificate)
+            loaded += 1
+    if not loaded:
+        raise ValueError("there is no certificate in PEM form")
     return context
 
 
 def trust_any_anchor(context: ssl.SSLContext) -> None:
     """Trusts every certificate in the store, even a leaf, as Go does. Python 3.13 changed the defaults of both
-    flags."""
+    flags. All contexts that verify certificates use this function."""
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
 
 
 def read_certificates(file: PathLike) -> list[bytes]:
     """Certificates (DER) of a PEM file. Other blocks are ignored. Raises ValueError if there are none."""
-    found = []
-    for block in _BLOCK.findall(Path(file).read_bytes()):
-        try:  # A block with headers is not valid base64.
-            der = base64.b64decode(b"".join(block.split()), validate=True)
-        except binascii.Error:
-            continue
-        if der:
-            found.append(der)
+    found = pem.certificates(Path(file).read_bytes())
     if not found:
         raise ValueError(f"{file} contains no certificate in PEM form")
     return found

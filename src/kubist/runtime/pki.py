@@ -49,7 +49,6 @@ def prepare(config: Config, directory: Path, *, in_memory: bool) -> Config:
         cluster_signing_cert_file=str(pki / "ca.crt"),
         cluster_signing_key_file=str(pki / "ca.key"),
         service_account_signing_key_file=str(signing_key),
-        service_account_key_file=(str(signing_key),),
     )
 
 

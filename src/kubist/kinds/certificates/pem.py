@@ -7,39 +7,21 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-_BLOCK = re.compile(
-    rb"^-----BEGIN (?P<label>[^\r\n]*?)-----[ \t]*\r?\n(?P<body>.*?)^-----END (?P=label)-----[ \t]*\r?$",
-    re.MULTILINE | re.DOTALL,
-)
-_HEADER = re.compile(rb"^[^\r\n]*:[^\r\n]*\r?$", re.MULTILINE)
-
-
-def blocks(text: bytes) -> list[tuple[str, bytes, bool]]:
-    """(label, content, has headers) of each well-formed block. Other text is skipped."""
-    found = []
-    for match in _BLOCK.finditer(text):
-        headers, body = bool(_HEADER.search(match["body"])), _HEADER.sub(b"", match["body"])
-        try:
-            content = base64.b64decode(b"".join(body.split()), validate=True)
-        except binascii.Error:
-            continue
-        found.append((match["label"].decode(errors="replace"), content, headers))
-    return found
+from kubist.http.pem import blocks
 
 
 def request_error(encoded: str) -> str | None:
     """Error message for `spec.request` (base64 of PEM) if its form or its signature is invalid."""
-    found = blocks(_decode(encoded))
-    if not found or found[0][0] != "CERTIFICATE REQUEST":
+    first = next(blocks(_decode(encoded)), None)
+    if first is None or first.label != "CERTIFICATE REQUEST":
         return "PEM block type must be CERTIFICATE REQUEST"
     try:
-        request = x509.load_der_x509_csr(found[0][1])
+        request = x509.load_der_x509_csr(first.content)
         valid = request.is_signature_valid
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return "x509: malformed certificate request"
@@ -61,7 +43,7 @@ def certificates_error(encoded: str) -> str | None:
     """Error message for `status.certificate` (base64 of PEM). Empty is valid."""
     if not encoded:
         return None
-    found = blocks(_decode(encoded))
+    found = list(blocks(_decode(encoded)))
     if not found:
         return "must contain at least one CERTIFICATE PEM block"
     for label, content, headers in found:

@@ -1,0 +1,127 @@
+"""Key files accept and reject the blocks that client-go's keyutil accepts and rejects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
+
+from kubist.filters.keyfiles import PrivateKey, PublicKey, read_private_key, read_public_keys
+from kubist.filters.tokens import key_id
+from kubist.http.certificates import new_authority
+
+PEM = serialization.Encoding.PEM
+PLAIN = serialization.NoEncryption()
+RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+EC = ec.generate_private_key(ec.SECP256R1())
+P224 = ec.generate_private_key(ec.SECP224R1())
+UNNAMED = ec.generate_private_key(ec.SECP256K1())
+ED = ed25519.Ed25519PrivateKey.generate()
+DSA = dsa.generate_private_key(1024)
+PARAMETERS = b"-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n"
+OTHER = b"-----BEGIN NOTE-----\nbm90ZQ==\n-----END NOTE-----\n"
+
+
+def private(key: PrivateKey | ed25519.Ed25519PrivateKey | dsa.DSAPrivateKey, *, pkcs8: bool) -> bytes:
+    form = serialization.PrivateFormat
+    return key.private_bytes(PEM, form.PKCS8 if pkcs8 else form.TraditionalOpenSSL, PLAIN)
+
+
+def public(key: PrivateKey | ed25519.Ed25519PrivateKey, *, pkcs1: bool = False) -> bytes:
+    form = serialization.PublicFormat
+    return key.public_key().public_bytes(PEM, form.PKCS1 if pkcs1 else form.SubjectPublicKeyInfo)
+
+
+def certificate() -> tuple[bytes, str]:
+    """Certificate, and the ID of its key."""
+    pair = new_authority("ca").issue_server(["localhost"])
+    key = serialization.load_pem_private_key(pair.key_pem, None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    return pair.cert_pem, key_id(key.public_key())
+
+
+def ids(*keys: PublicKey | PrivateKey) -> list[str]:
+    return [key_id(key if isinstance(key, PublicKey) else key.public_key()) for key in keys]
+
+
+def found(tmp_path: Path, content: bytes) -> list[str]:
+    (tmp_path / "keys.pem").write_bytes(content)
+    return ids(*read_public_keys(str(tmp_path / "keys.pem")))
+
+
+@pytest.mark.parametrize(
+    ("content", "keys"),
+    [
+        (public(RSA), [RSA]),
+        (public(EC), [EC]),
+        (public(P224), [P224]),
+        (private(RSA, pkcs8=False), [RSA]),
+        (private(RSA, pkcs8=True), [RSA]),
+        (private(EC, pkcs8=False), [EC]),
+        (PARAMETERS + private(EC, pkcs8=False), [EC]),
+        (public(RSA) + OTHER + public(EC), [RSA, EC]),
+        (public(RSA).replace(b"PUBLIC KEY", b"SOMETHING ELSE"), [RSA]),
+        (b"first line\n" + public(RSA) + b"last line", [RSA]),
+        (public(RSA).replace(b"\n", b"\r\n"), [RSA]),
+        (public(RSA).replace(b"KEY-----\n", b"KEY-----\nNote: text\n\n", 1), [RSA]),
+        (b"-----BEGIN PUBLIC KEY-----\n" + public(RSA), [RSA]),
+        (private(EC, pkcs8=True) + public(RSA), [RSA]),
+        (private(ED, pkcs8=True) + public(ED) + public(EC), [EC]),
+        (public(RSA, pkcs1=True) + private(DSA, pkcs8=False) + public(UNNAMED) + public(EC), [EC]),
+        (public(RSA)[:-20] + b"\n" + public(EC), [EC]),
+    ],
+)
+def test_keys_of_all_usable_blocks_are_read(tmp_path: Path, content: bytes, keys: list[PrivateKey]) -> None:
+    assert found(tmp_path, content) == ids(*keys)
+
+
+def test_certificate_gives_its_public_key(tmp_path: Path) -> None:
+    text, identity = certificate()
+    assert found(tmp_path, text + public(RSA)) == [identity, *ids(RSA)]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no key at all",
+        OTHER,
+        private(EC, pkcs8=True),
+        public(RSA, pkcs1=True),
+        public(ED),
+        public(UNNAMED),
+        private(UNNAMED, pkcs8=False),
+        b"text before " + public(RSA),
+        public(RSA).replace(b"END PUBLIC", b"END PRIVATE"),
+        public(RSA).replace(b"MII", b"!!!"),
+    ],
+)
+def test_file_without_a_usable_key_is_an_error(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(ValueError, match=r"keys\.pem contains no valid RSA or ECDSA public key"):
+        found(tmp_path, content)
+
+
+@pytest.mark.parametrize(
+    ("content", "key"),
+    [
+        (private(RSA, pkcs8=False), RSA),
+        (private(RSA, pkcs8=True), RSA),
+        (private(EC, pkcs8=True), EC),
+        (PARAMETERS + private(EC, pkcs8=False), EC),
+        (public(EC) + private(RSA, pkcs8=True) + private(EC, pkcs8=True), RSA),
+        (private(RSA, pkcs8=True).replace(b"PRIVATE KEY", b"RSA PRIVATE KEY") + private(EC, pkcs8=True), EC),
+    ],
+)
+def test_first_private_key_of_a_signing_key_file_is_used(
+    tmp_path: Path, content: bytes, key: PrivateKey
+) -> None:
+    (tmp_path / "signing.pem").write_bytes(content)
+    assert ids(read_private_key(str(tmp_path / "signing.pem"))) == ids(key)
+
+
+def test_signing_key_file_without_a_private_key_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "signing.pem").write_bytes(public(RSA))
+    with pytest.raises(ValueError, match=r"signing\.pem contains no valid RSA or ECDSA private key"):
+        read_private_key(str(tmp_path / "signing.pem"))
