@@ -119,10 +119,37 @@ class WebhookServer:
         self.paths: list[str] = []
         self.respond: Callable[[Object], Object] = lambda request: {"allowed": True}
         self.raw: bytes | None = None
+        self.redirects: dict[str, tuple[int, str]] = {}
+        """Path → status and Location of the response."""
+        self.seen: list[tuple[str, str, Any]] = []
+        """Method, path without query, and headers of all requests."""
         hooks = self
 
         class Handler(BaseHTTPRequestHandler):
+            def redirected(self) -> bool:
+                path = self.path.partition("?")[0]
+                hooks.seen.append((self.command, path, self.headers))
+                if path not in hooks.redirects:
+                    return False
+                self.rfile.read(int(self.headers["Content-Length"] or 0))
+                status, location = hooks.redirects[path]
+                self.send_response(status)
+                if location:
+                    self.send_header("Location", location)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return True
+
+            def do_GET(self) -> None:
+                if not self.redirected():
+                    self.send_response(200)
+                    self.send_header("Content-Length", "2")
+                    self.end_headers()
+                    self.wfile.write(b"{}")
+
             def do_POST(self) -> None:
+                if self.redirected():
+                    return
                 review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 hooks.paths.append(self.path)
                 hooks.reviews.append(review)

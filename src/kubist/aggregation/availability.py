@@ -53,6 +53,7 @@ async def look(backend: Backend, objects: Objects, config: Config) -> Finding:
             server_hostname=backend.server_name,
             headers=dict(identity_headers(CHECKER)),
             pool=objects.connections,
+            follows=False,
         )
     except (CallFailed, ValueError, OSError) as error:
         return _failed(url, str(error))

@@ -14,6 +14,7 @@ from kubist.http.client import CallFailed, post
 from kubist.http.pool import Pool
 from kubist.http.tls import client_context
 from kubist.meta.object import Object
+from kubist.webhooks.urls import clean_url
 
 
 class RemoteReview:
@@ -28,7 +29,7 @@ class RemoteReview:
             context = _named(config, "context", config.get("current-context", ""))
             cluster = _named(config, "cluster", context.get("cluster", ""))
             user = _named(config, "user", context.get("user", ""))
-            self._url: str = cluster.get("server", "")
+            self._url = clean_url(cluster["server"]) if cluster.get("server") else ""
             self._server_name: str = cluster.get("tls-server-name", "")
             self._context = self._trust(cluster, user)
             self._headers = {}

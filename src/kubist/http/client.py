@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from kubist.eager_task import in_task
 from kubist.http.answers import Head, pieces, read_head
 from kubist.http.pool import LIMIT, Connection, Pool, Where, begin, may_be_kept
+from kubist.http.redirects import Outgoing, RedirectFailed, address, next_request
 
 
 class CallFailed(Exception):
@@ -17,6 +19,20 @@ class CallFailed(Exception):
     def __init__(self, why: str, *, passing: bool = False) -> None:
         super().__init__(why)
         self.passing = passing
+
+
+class Calling(NamedTuple):
+    """Settings of a call that hold for all its requests.
+
+    `host` and `port` override the address in the URL. `server_hostname` is the name that certificates must
+    have. `pool` keeps connections open.
+    """
+
+    context: ssl.SSLContext
+    host: str = ""
+    port: int | None = None
+    server_hostname: str = ""
+    pool: Pool | None = None
 
 
 async def post(
@@ -31,13 +47,13 @@ async def post(
     headers: dict[str, str] | None = None,
     pool: Pool | None = None,
 ) -> tuple[int, bytes]:
-    """POSTs a JSON body and returns status and body of the response.
+    """POSTs a JSON body and returns status and body of the response. Follows redirects.
 
-    `host` and `port` override the address in the URL. `server_hostname` is the name that the certificate must
-    have. `pool` keeps the connection open.
+    `Calling` describes the other arguments.
     """
     told = {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers or {})}
-    return await _call("POST", url, body, context, timeout, host, port, server_hostname, told, pool)
+    calling = Calling(context, host, port, server_hostname, pool)
+    return await _call(calling, Outgoing("POST", url, told, body), timeout, follows=True)
 
 
 async def get(
@@ -48,47 +64,61 @@ async def get(
     server_hostname: str = "",
     headers: dict[str, str] | None = None,
     pool: Pool | None = None,
+    follows: bool = True,
 ) -> tuple[int, bytes]:
-    """GETs a URL and returns status and body of the response. `pool` keeps the connection open."""
-    return await _call("GET", url, b"", context, timeout, "", None, server_hostname, headers or {}, pool)
+    """GETs a URL and returns status and body of the response. `follows`: redirects are followed."""
+    calling = Calling(context, server_hostname=server_hostname, pool=pool)
+    return await _call(calling, Outgoing("GET", url, headers or {}, b""), timeout, follows=follows)
 
 
-async def _call(
-    method: str,
-    url: str,
-    body: bytes,
-    context: ssl.SSLContext,
-    timeout: float,
-    host: str,
-    port: int | None,
-    server_hostname: str,
-    headers: dict[str, str],
-    pool: Pool | None,
-) -> tuple[int, bytes]:
-    called = method.capitalize()
-    parts = urlsplit(url)
-    target = parts.path or "/"
-    if parts.query:
-        target += f"?{parts.query}"
-    where, at = host or parts.hostname or "", port or parts.port or 443
-    lines = [
-        f"{method} {target} HTTP/1.1",
-        f"Host: {parts.netloc}",
-        "Accept: application/json, */*",
-        *(f"{name}: {value}" for name, value in headers.items()),
-    ]
-    head = "\r\n".join(lines).encode() + b"\r\n\r\n"
+async def _call(calling: Calling, request: Outgoing, timeout: float, *, follows: bool) -> tuple[int, bytes]:
+    called = request.method.capitalize()
+    sent: list[Outgoing] = []
     try:
         await in_task()
         async with asyncio.timeout(timeout):
-            server = server_hostname or parts.hostname or ""
-            there = Where(where, at, context, server)
-            connection, line = await begin(pool, there, head + body, replayable=method == "GET")
-            return await _answer(connection, line, pool)
+            while True:
+                sent.append(request)
+                head, body = await _exchange(calling, request, sent[0])
+                following = next_request(sent, head) if follows else None
+                if following is None:
+                    return head.status, body
+                request = following
+    except RedirectFailed as error:
+        raise CallFailed(f'{called} "{error.url}": {error}') from None
     except (OSError, EOFError, ValueError) as error:
-        why = explain(error, f"{where}:{at}")
+        host, port = _where(calling, request, sent[:1])
+        why = explain(error, f"{host}:{port}")
         passing = isinstance(error, ConnectionResetError)
-        raise CallFailed(f'{called} "{url}": {why}', passing=passing) from None
+        raise CallFailed(f'{called} "{request.url}": {why}', passing=passing) from None
+
+
+async def _exchange(calling: Calling, request: Outgoing, first: Outgoing) -> tuple[Head, bytes]:
+    """Sends one request and reads the response."""
+    parts = urlsplit(request.url)
+    target = parts.path or "/"
+    if parts.query:
+        target += f"?{parts.query}"
+    lines = [
+        f"{request.method} {target} HTTP/1.1",
+        f"Host: {parts.netloc.rpartition('@')[2]}",
+        "Accept: application/json, */*",
+        *(f"{name}: {value}" for name, value in request.headers.items()),
+    ]
+    message = "\r\n".join(lines).encode() + b"\r\n\r\n" + request.body
+    host, port = _where(calling, request, [first])
+    context = None if parts.scheme == "http" else calling.context
+    there = Where(host, port, context, calling.server_hostname or parts.hostname or "")
+    connection, line = await begin(calling.pool, there, message, replayable=request.method == "GET")
+    return await _answer(connection, line, calling.pool)
+
+
+def _where(calling: Calling, request: Outgoing, first: list[Outgoing]) -> tuple[str, int]:
+    """Address to connect to: the given one for the server of the first request, else the one in the URL."""
+    host, port = address(urlsplit(request.url))
+    if all(address(urlsplit(other.url)) == (host, port) for other in first):
+        return calling.host or host, calling.port or port
+    return host, port
 
 
 def explain(error: Exception, where: str) -> str:
@@ -117,7 +147,7 @@ def _distrust(error: ssl.SSLCertVerificationError) -> str:
     return error.verify_message
 
 
-async def _answer(connection: Connection, line: bytes, pool: Pool | None) -> tuple[int, bytes]:
+async def _answer(connection: Connection, line: bytes, pool: Pool | None) -> tuple[Head, bytes]:
     try:
         head = await read_head(connection.reader, line)
         body = await _body(connection.reader, head)
@@ -128,7 +158,7 @@ async def _answer(connection: Connection, line: bytes, pool: Pool | None) -> tup
         pool.give(connection)
     else:
         connection.writer.close()
-    return head.status, body
+    return head, body
 
 
 async def _body(reader: asyncio.StreamReader, head: Head) -> bytes:

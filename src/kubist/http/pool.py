@@ -20,11 +20,12 @@ LIMIT = 16 << 20
 
 
 class Where(NamedTuple):
-    """Key of the pool: a server. Connections are shared only under the same TLS context object."""
+    """Key of the pool: a server. Connections are shared only under the same TLS context object. Without a
+    context the connection is not encrypted."""
 
     host: str
     port: int
-    context: ssl.SSLContext
+    context: ssl.SSLContext | None
     server_hostname: str
 
 
@@ -120,7 +121,11 @@ class Pool:
 async def connect(where: Where) -> Connection:
     """Opens a new connection."""
     reader, writer = await asyncio.open_connection(
-        where.host, where.port, ssl=where.context, server_hostname=where.server_hostname, limit=LIMIT
+        where.host,
+        where.port,
+        ssl=where.context,
+        server_hostname=where.server_hostname if where.context is not None else None,
+        limit=LIMIT,
     )
     return Connection(where, reader, writer)
 

@@ -11,6 +11,7 @@ from kubist.caching import bounded_cache
 from kubist.http.client import CallFailed, post
 from kubist.http.tls import client_context
 from kubist.meta.object import Object
+from kubist.webhooks.urls import clean_path, clean_url
 
 if TYPE_CHECKING:
     from kubist.resources.context import Objects
@@ -23,7 +24,7 @@ class WebhookClient:
     """Client of one webhook's server."""
 
     def __init__(self, config: Object) -> None:
-        self._url: str = config.get("url") or ""
+        self._url = clean_url(config["url"]) if config.get("url") else ""
         self._service: Object = config.get("service") or {}
         self._bundle: str = config.get("caBundle") or ""
 
@@ -60,9 +61,8 @@ class WebhookClient:
 
     def _service_url(self) -> str:
         service = self._service
-        path = service.get("path") or "/"
         where = f"{service['name']}.{service['namespace']}.svc:{service.get('port', 443)}"
-        return f"https://{where}{path if path.startswith('/') else '/' + path}"
+        return f"https://{where}{clean_path(service.get('path', '').encode())}"
 
 
 @bounded_cache(entries=32, key_length=LONGEST_BUNDLE)
