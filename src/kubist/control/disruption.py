@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from kubist.control.loop import Loop, controller_of, entry_of
+from kubist.control.names import NamesByNamespace
 from kubist.control.values import pod_ready, scaled
 from kubist.meta import times
 from kubist.meta.conditions import set_condition
@@ -25,7 +26,7 @@ class Disruption(Loop):
 
     def __init__(self, client: ObjectClient) -> None:
         super().__init__(client)
-        self._budgets: dict[str, set[str]] = {}
+        self._budgets = NamesByNamespace()
 
     def follow(self) -> None:
         self.watch("poddisruptionbudgets", self._budget_changed, group=GROUP)
@@ -34,18 +35,13 @@ class Disruption(Loop):
             self.watch(resource, self._content_changed, group=group)
 
     def _budget_changed(self, change: Change) -> None:
-        entry = entry_of(change)
-        names = self._budgets.setdefault(entry.namespace, set())
+        self._budgets.apply(change)
         if change.new is not None:
-            names.add(entry.name)
-            self.queue.add((entry.namespace, entry.name))
-        else:
-            names.discard(entry.name)
+            self.enqueue(change)
 
     def _content_changed(self, change: Change) -> None:
-        entry = entry_of(change)
-        for name in self._budgets.get(entry.namespace, ()):
-            self.enqueue_soon((entry.namespace, name), self.client.collection("pods"))
+        for key in self._budgets.keys(entry_of(change).namespace):
+            self.enqueue_soon(key, self.client.collection("pods"))
 
     async def reconcile(self, key: tuple[str, str]) -> None:
         namespace, name = key

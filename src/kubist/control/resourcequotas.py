@@ -10,7 +10,8 @@ import time
 from kubist.admission import amounts
 from kubist.admission.amounts import Amounts
 from kubist.admission.quota.evaluators import Evaluator, evaluator_for
-from kubist.control.loop import Loop
+from kubist.control.loop import Loop, entry_of
+from kubist.control.names import NamesByNamespace
 from kubist.meta.object import Object
 from kubist.meta.quantity import ZERO
 from kubist.objectclient import ObjectClient
@@ -29,8 +30,7 @@ class ResourceQuotas(Loop):
 
     def __init__(self, client: ObjectClient) -> None:
         super().__init__(client)
-        self._namespaces: dict[str, set[str]] = {}
-        """Names of the quotas by namespace."""
+        self._quotas = NamesByNamespace()
         self._charged: dict[tuple[str, str], float] = {}
         """Monotonic time of the last change of a quota, by namespace and name."""
 
@@ -43,31 +43,24 @@ class ResourceQuotas(Loop):
         await super().stop()
 
     def _quota_changed(self, change: Change) -> None:
-        entry = change.new or change.old
-        assert entry is not None
-        names = self._namespaces.setdefault(entry.namespace, set())
+        self._quotas.apply(change)
+        entry = entry_of(change)
         key = (entry.namespace, entry.name)
         if change.new is not None:
-            names.add(entry.name)
             self._charged[key] = time.monotonic()
             self.queue.add(key)
-            return
-        self._charged.pop(key, None)
-        names.discard(entry.name)
-        if not names:
-            del self._namespaces[entry.namespace]
+        else:
+            self._charged.pop(key, None)
 
     def filled(self, collection: Collection) -> None:
         """Does nothing: objects of a newly loaded collection are counted with the next change."""
 
     def changed(self, collection: Collection, changes: list[Change]) -> None:
-        if not self._namespaces or collection.kind.prefix == "/registry/resourcequotas/":
+        if not self._quotas or collection.kind.prefix == "/registry/resourcequotas/":
             return
         for change in changes:
-            entry = change.new or change.old
-            if entry is not None and entry.namespace in self._namespaces:
-                for name in self._namespaces[entry.namespace]:
-                    self.queue.add_after((entry.namespace, name), SETTLE_SECONDS)
+            for key in self._quotas.keys(entry_of(change).namespace):
+                self.queue.add_after(key, SETTLE_SECONDS)
 
     async def reconcile(self, key: tuple[str, str]) -> None:
         namespace, name = key

@@ -98,10 +98,7 @@ def _resource(resource: Resource) -> Object:
         "singularResource": resource.singular,
         "verbs": list(resource.verbs),
     }
-    if resource.short_names:
-        entry["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        entry["categories"] = list(resource.categories)
+    documents.add_optional_names(entry, resource)
     if resource.subresources:
         entry["subresources"] = [
             {

@@ -74,6 +74,14 @@ def api_resource_list(name: str, version: str, served: dict[str, Resource]) -> O
     return {**document, "groupVersion": group_version, "resources": resources}
 
 
+def add_optional_names(entry: Object, resource: Resource) -> None:
+    """Add the short names and categories of a resource to its discovery entry."""
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+
+
 def _entry(resource: Resource) -> Object:
     entry: Object = {
         "name": resource.resource,
@@ -82,10 +90,7 @@ def _entry(resource: Resource) -> Object:
         "kind": resource.kind,
         "verbs": list(resource.verbs),
     }
-    if resource.short_names:
-        entry["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        entry["categories"] = list(resource.categories)
+    add_optional_names(entry, resource)
     if "get" in resource.verbs and ("create" in resource.verbs or resource.custom):
         entry["storageVersionHash"] = resource.storage_version_hash or _stored(resource)
     return entry

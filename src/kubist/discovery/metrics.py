@@ -120,36 +120,15 @@ class Metrics:
 
     def _request_total(self, counters: Counters) -> Iterator[str]:
         yield "# TYPE apiserver_request_total counter"
-        for (verb, group, version, plural, sub, scope, code, dry_run), count in sorted(
-            counters.requests.items()
-        ):
-            labels = (
-                ("code", code),
-                ("component", "apiserver"),
-                ("dry_run", dry_run),
-                ("group", group),
-                ("resource", plural),
-                ("scope", scope),
-                ("subresource", sub),
-                ("verb", verb),
-                ("version", version),
-            )
+        for (*where, code, dry_run), count in sorted(counters.requests.items()):
+            labels = (("code", code), *_request_labels(dry_run, *where))
             yield _sample("apiserver_request_total", labels, count)
 
     def _request_duration(self, counters: Counters) -> Iterator[str]:
         name = "apiserver_request_duration_seconds"
         yield f"# TYPE {name} histogram"
-        for (verb, group, version, plural, sub, scope), found in sorted(counters.durations.items()):
-            labels = (
-                ("component", "apiserver"),
-                ("dry_run", ""),
-                ("group", group),
-                ("resource", plural),
-                ("scope", scope),
-                ("subresource", sub),
-                ("verb", verb),
-                ("version", version),
-            )
+        for where, found in sorted(counters.durations.items()):
+            labels = _request_labels("", *where)
             reached = 0
             for bound, count in zip((*BUCKETS, None), found.buckets, strict=True):
                 reached += count
@@ -202,6 +181,21 @@ class Metrics:
         yield _sample("process_start_time_seconds", (), self._started)
         yield "# TYPE process_resident_memory_bytes gauge"
         yield _sample("process_resident_memory_bytes", (), counters.memory)
+
+
+def _request_labels(
+    dry_run: str, verb: str, group: str, version: str, plural: str, subresource: str, scope: str
+) -> tuple[tuple[str, str], ...]:
+    return (
+        ("component", "apiserver"),
+        ("dry_run", dry_run),
+        ("group", group),
+        ("resource", plural),
+        ("scope", scope),
+        ("subresource", subresource),
+        ("verb", verb),
+        ("version", version),
+    )
 
 
 def _sample(name: str, labels: Labels, value: float) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from kubist.discovery.openapi_parameters import SHARED, name_of, place, type_of
 from kubist.discovery.openapi_paths import META, TEXT, Operation, Path
-from kubist.discovery.openapi_v3 import INFO, SECURITY, Definition, extensions, referred, shared_parameters
+from kubist.discovery.openapi_v3 import INFO, SECURITY, Definition, extensions, path_item, referred
 from kubist.meta.object import Object
 
 REF = "#/definitions/"
@@ -16,7 +16,7 @@ _MEANING = {"200": "OK", "201": "Created", "202": "Accepted", "401": "Unauthoriz
 
 
 def document(paths: Iterable[Path], definition: Definition) -> Object:
-    shown = {path.path: path_item(path) for path in paths}
+    shown = {path.path: path_item(path, _operation, _reference) for path in paths}
     bodies = {shared: _body(type, type.endswith("Patch")) for type, shared in _BODIES.items()}
     parameters = {f"{name_of(name)}-{ending}": parameter(name) for name, ending in SHARED.items()} | bodies
     definitions: Object = {}
@@ -34,14 +34,6 @@ def document(paths: Iterable[Path], definition: Definition) -> Object:
         "securityDefinitions": SECURITY,
         "security": [{"BearerToken": []}],
     }
-
-
-def path_item(path: Path) -> Object:
-    common = shared_parameters(path)
-    item: Object = {operation.method: _operation(operation, set(common)) for operation in path.operations}
-    if common:
-        item["parameters"] = [_reference(name) for name in common]
-    return item
 
 
 def parameter(name: str) -> Object:

@@ -26,7 +26,7 @@ SECURITY = {
 
 def document(paths: Iterable[Path], definition: Definition, info: Object = INFO) -> Object:
     """Document of these paths. `definition` returns the schema of a type by name."""
-    shown = {path.path: path_item(path) for path in paths}
+    shown = {path.path: path_item(path, _operation, parameter) for path in paths}
     schemas: Object = {}
     wanted = sorted(referred(shown))
     while wanted:
@@ -61,11 +61,17 @@ def shared_parameters(path: Path) -> tuple[str, ...]:
     return tuple(sorted({*path.parameters, *common}))
 
 
-def path_item(path: Path) -> Object:
+def path_item(
+    path: Path,
+    describe_operation: Callable[[Operation, set[str]], Object],
+    describe_parameter: Callable[[str], Object],
+) -> Object:
     common = shared_parameters(path)
-    item: Object = {operation.method: _operation(operation, set(common)) for operation in path.operations}
+    item: Object = {
+        operation.method: describe_operation(operation, set(common)) for operation in path.operations
+    }
     if common:
-        item["parameters"] = [parameter(name) for name in common]
+        item["parameters"] = [describe_parameter(name) for name in common]
     return item
 
 

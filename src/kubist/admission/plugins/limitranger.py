@@ -107,25 +107,13 @@ def _violations(ctx: Context, obj: Object, limits: list[Object]) -> Iterator[str
 def _claim_violations(limit: Object, claim: Object) -> Iterator[str]:
     requests = amounts.read((claim["spec"].get("resources") or {}).get("requests"))
     yield from _minimum(limit, requests, {})
-    for name, bound in sorted(amounts.read(limit.get("max")).items()):
-        usage = f"maximum {name} usage per PersistentVolumeClaim is {bound}"
-        if name not in requests:
-            yield f"{usage}.  No request is specified"
-        elif _greater(requests[name], bound):
-            yield f"{usage}, but request is {requests[name]}"
+    yield from _maximum(limit, "request", requests, {})
 
 
 def _bounds(limit: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
     yield from _minimum(limit, requests, limits)
+    yield from _maximum(limit, "limit", limits, requests)
     kind = limit["type"]
-    for name, bound in sorted(amounts.read(limit.get("max")).items()):
-        usage = f"maximum {name} usage per {kind} is {bound}"
-        if name not in limits:
-            yield f"{usage}.  No limit is specified"
-        elif _greater(limits[name], bound):
-            yield f"{usage}, but limit is {limits[name]}"
-        elif name in requests and _greater(requests[name], bound):
-            yield f"{usage}, but request is {requests[name]}"
     for name, bound in sorted(amounts.read(limit.get("maxLimitRequestRatio")).items()):
         usage = f"{name} max limit to request ratio per {kind} is {bound}"
         request, ceiling = requests.get(name, ZERO), limits.get(name, ZERO)
@@ -135,6 +123,18 @@ def _bounds(limit: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
             yield f"{usage}, but no limit is specified or limit is 0"
         elif ceiling.nanos * NANO > bound.nanos * request.nanos:
             yield f"{usage}, but provided ratio is {ceiling.nanos / request.nanos:f}"
+
+
+def _maximum(limit: Object, word: str, required: Amounts, requests: Amounts) -> Iterator[str]:
+    """Violations of `max`: the amounts in `required` must be given and within it, and the requests too if given."""
+    for name, bound in sorted(amounts.read(limit.get("max")).items()):
+        usage = f"maximum {name} usage per {limit['type']} is {bound}"
+        if name not in required:
+            yield f"{usage}.  No {word} is specified"
+        elif _greater(required[name], bound):
+            yield f"{usage}, but {word} is {required[name]}"
+        elif name in requests and _greater(requests[name], bound):
+            yield f"{usage}, but request is {requests[name]}"
 
 
 def _minimum(limit: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:

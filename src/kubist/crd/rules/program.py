@@ -50,13 +50,8 @@ class CompiledRule:
                 self.field = ""
 
     def _compile(self, rule: Props, environment: cel.Environment, schema: SchemaType) -> None:
-        try:
-            program = cel.compile(rule.get("rule") or "", environment)
-        except cel.CompileError as error:
-            self.error = f"compilation failed: {error.located(rule['rule'])}"
-            return
-        if program.type.kind != "bool":
-            self.error = "cel expression must evaluate to a bool"
+        program, self.error = _compiled(rule.get("rule") or "", environment, "bool", "", "cel expression")
+        if program is None:
             return
         self.program = program
         self.uses_old = "oldSelf" in program.uses
@@ -64,18 +59,26 @@ class CompiledRule:
         expression = rule.get("messageExpression")
         if not expression:
             return
-        try:
-            message = cel.compile(expression, environment)
-        except cel.CompileError as error:
-            self.message_error = f"messageExpression compilation failed: {error.located(expression)}"
-            return
-        if message.type.kind != "string":
-            self.message_error = "messageExpression must evaluate to a string"
-            return
-        self.message_program = message
-        self.message_cost = message.cost(schema.size_of).most
+        field = "messageExpression"
+        message, self.message_error = _compiled(expression, environment, "string", f"{field} ", field)
+        if message is not None:
+            self.message_program = message
+            self.message_cost = message.cost(schema.size_of).most
 
     @property
     def shown(self) -> str:
         """The rule as error messages name it: `message` if set, else the expression."""
         return ((self.rule.get("message") or "") or (self.rule.get("rule") or "")).strip()
+
+
+def _compiled(
+    expression: str, environment: cel.Environment, result: str, prefix: str, subject: str
+) -> tuple[cel.Program | None, str]:
+    """The program of an expression, or None and the error if it is invalid or has another type of result."""
+    try:
+        program = cel.compile(expression, environment)
+    except cel.CompileError as error:
+        return None, f"{prefix}compilation failed: {error.located(expression)}"
+    if program.type.kind != result:
+        return None, f"{subject} must evaluate to a {result}"
+    return program, ""

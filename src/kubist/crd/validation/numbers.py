@@ -91,22 +91,16 @@ def problems(
         exact = ranged(factor, "MultipleOf") and isinstance(value, int)
         if not _multiple(value, factor, exact):
             found.append(("multipleOf", f"{path} in body should be a multiple of {shown(factor, exact)}"))
-    least = props.get("minimum")
-    if least is not None:
-        native_limit = ranged(least, "Minimum boundary") and isinstance(value, int)
-        limit = int(least) if native_limit else float(least)
-        exclusive = bool(props.get("exclusiveMinimum"))
-        if value < limit or (exclusive and value == limit):
-            word = "greater than" if exclusive else "greater than or equal to"
-            found.append(("minimum", f"{path} in body should be {word} {shown(limit, native_limit)}"))
-    most = props.get("maximum")
-    if most is not None:
-        native_limit = ranged(most, "Maximum boundary") and isinstance(value, int)
-        limit = int(most) if native_limit else float(most)
-        exclusive = bool(props.get("exclusiveMaximum"))
-        if value > limit or (exclusive and value == limit):
-            word = "less than" if exclusive else "less than or equal to"
-            found.append(("maximum", f"{path} in body should be {word} {shown(limit, native_limit)}"))
+    for field, below in (("minimum", True), ("maximum", False)):
+        bound = props.get(field)
+        if bound is None:
+            continue
+        native_limit = ranged(bound, f"{field.capitalize()} boundary") and isinstance(value, int)
+        limit = int(bound) if native_limit else float(bound)
+        exclusive = bool(props.get(f"exclusive{field.capitalize()}"))
+        if (value < limit if below else value > limit) or (exclusive and value == limit):
+            word = ("greater than" if below else "less than") + ("" if exclusive else " or equal to")
+            found.append((field, f"{path} in body should be {word} {shown(limit, native_limit)}"))
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from kubist.kinds.apps.deployment import shown_strategy
+from kubist.kinds.apps.deployment import shown_strategy, validate_rolling_bounds
 from kubist.kinds.apps.deprecated import integer_annotation, set_integer_annotation
 from kubist.kinds.apps.replicated import (
     validate_collision_count,
@@ -16,7 +16,6 @@ from kubist.kinds.core.podspec import default_pod_template
 from kubist.kinds.shared.intstr import (
     int_or_percent_value,
     validate_at_most_100_percent,
-    validate_int_or_percent,
 )
 from kubist.kinds.shared.numbers import nonnegative, nonnegative_fields
 from kubist.kinds.shared.update import immutable
@@ -144,10 +143,7 @@ def _validate_update_strategy(strategy: Object, path: str) -> Errors:
 
 def _validate_rolling_update(rolling_update: Object, path: str) -> Errors:
     """Validates maxUnavailable and maxSurge: exactly one of them must be non-zero."""
-    unavailable = rolling_update.get("maxUnavailable", 0)
-    surge = rolling_update.get("maxSurge", 0)
-    errors = validate_int_or_percent(unavailable, f"{path}.maxUnavailable")
-    errors += validate_int_or_percent(surge, f"{path}.maxSurge")
+    unavailable, surge, errors = validate_rolling_bounds(rolling_update, path)
     errors += validate_at_most_100_percent(unavailable, f"{path}.maxUnavailable")
     errors += validate_at_most_100_percent(surge, f"{path}.maxSurge")
     has_unavailable = int_or_percent_value(unavailable) != 0

@@ -16,6 +16,7 @@ from kubist.kinds.apps.replicated import (
 )
 from kubist.kinds.core.podspec import default_pod_template
 from kubist.kinds.shared.intstr import (
+    IntOrString,
     int_or_percent_value,
     validate_at_most_100_percent,
     validate_int_or_percent,
@@ -155,13 +156,18 @@ def _validate_strategy(strategy: Object, path: str) -> Errors:
 
 
 def _validate_rolling_update(rolling_update: Object, path: str) -> Errors:
-    unavailable = rolling_update.get("maxUnavailable", 0)
-    surge = rolling_update.get("maxSurge", 0)
-    errors = validate_int_or_percent(unavailable, f"{path}.maxUnavailable")
-    errors += validate_int_or_percent(surge, f"{path}.maxSurge")
+    unavailable, surge, errors = validate_rolling_bounds(rolling_update, path)
     if int_or_percent_value(unavailable) == 0 and int_or_percent_value(surge) == 0:
         errors.append(invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
     return errors + validate_at_most_100_percent(unavailable, f"{path}.maxUnavailable")
+
+
+def validate_rolling_bounds(rolling_update: Object, path: str) -> tuple[IntOrString, IntOrString, Errors]:
+    """maxUnavailable and maxSurge, which must be non-negative integers or percentages, and their errors."""
+    unavailable = rolling_update.get("maxUnavailable", 0)
+    surge = rolling_update.get("maxSurge", 0)
+    errors = validate_int_or_percent(unavailable, f"{path}.maxUnavailable")
+    return unavailable, surge, errors + validate_int_or_percent(surge, f"{path}.maxSurge")
 
 
 def shown_strategy(strategy: Object, **rolling_update: int | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kubist.meta import fields, names, selectors
@@ -137,44 +138,43 @@ def _validate_selector(selector: Object, path: str, kind: str) -> Errors:
 def _ignored_selectors(resource: Object) -> list[str]:
     """Evaluation errors for selectors that do not parse. The check ignores such a selector and is then broader."""
     told = []
-    for name, understood in (("fieldSelector", _field_requirements), ("labelSelector", _label_requirements)):
+    for name, is_valid, parse in _SELECTORS:
         selector = resource.get(name)
         if selector is None:
             continue
-        good, all_of_them = understood(selector)
-        if good < all_of_them:
+        good, total = _count_valid(selector, is_valid, parse)
+        if good < total:
             partly = "partially " if good else ""
             told.append(f"spec.resourceAttributes.{name} {partly}ignored due to parse error")
     return told
 
 
-def _field_requirements(selector: Object) -> tuple[int, int]:
-    """Number of requirements that parse, and number of all requirements."""
-    requirements = selector.get("requirements") or []
-    if requirements:
-        good = sum(
-            requirement.get("operator") in ("In", "NotIn") and len(requirement.get("values") or ()) == 1
-            for requirement in requirements
-        )
-        return good, len(requirements)
-    try:
-        selectors.parse_field_selector(selector.get("rawSelector", ""))
-    except ValueError:
-        return 0, 1
-    return 1, 1
+def _is_field_requirement(requirement: Object) -> bool:
+    return requirement.get("operator") in ("In", "NotIn") and len(requirement.get("values") or ()) == 1
 
 
-def _label_requirements(selector: Object) -> tuple[int, int]:
+def _is_label_requirement(requirement: Object) -> bool:
+    if requirement.get("operator") not in ("In", "NotIn", "Exists", "DoesNotExist"):
+        return False
+    return not any(names.label_value(value) for value in requirement.get("values") or ())
+
+
+_SELECTORS: tuple[tuple[str, Callable[[Object], bool], Callable[[str], object]], ...] = (
+    ("fieldSelector", _is_field_requirement, selectors.parse_field_selector),
+    ("labelSelector", _is_label_requirement, selectors.parse_label_selector),
+)
+"""Selectors of a review: the field, the test of one requirement, and the parser of rawSelector."""
+
+
+def _count_valid(
+    selector: Object, is_valid: Callable[[Object], bool], parse: Callable[[str], object]
+) -> tuple[int, int]:
+    """Number of requirements that are valid, and number of all requirements."""
     requirements = selector.get("requirements") or []
     if requirements:
-        good = sum(
-            requirement.get("operator") in ("In", "NotIn", "Exists", "DoesNotExist")
-            and not any(names.label_value(value) for value in requirement.get("values") or ())
-            for requirement in requirements
-        )
-        return good, len(requirements)
+        return sum(map(is_valid, requirements)), len(requirements)
     try:
-        selectors.parse_label_selector(selector.get("rawSelector", ""))
+        parse(selector.get("rawSelector", ""))
     except ValueError:
         return 0, 1
     return 1, 1

@@ -60,23 +60,25 @@ def _validate_metric(metric: Object, path: str, any_api_version: bool) -> Errors
     return errors
 
 
-def _validate_object(source: Object, path: str) -> Errors:
+def _validate_source(source: Object, path: str, one_of: tuple[str, ...], why: str) -> Errors:
+    """Validates the metric and the target, which must have one of the fields `one_of`."""
     target = source.get("target") or {}
     errors = _validate_identifier(source.get("metric") or {}, f"{path}.metric")
     errors += _validate_target(target, f"{path}.target")
-    if "value" not in target and "averageValue" not in target:
-        why = "must set either a target value or averageValue"
+    if not any(field in target for field in one_of):
         errors.append(required(f"{path}.target.averageValue", why))
     return errors
 
 
+def _validate_object(source: Object, path: str) -> Errors:
+    why = "must set either a target value or averageValue"
+    return _validate_source(source, path, ("value", "averageValue"), why)
+
+
 def _validate_external(source: Object, path: str) -> Errors:
+    why = "must set either a target value for metric or a per-pod target"
+    errors = _validate_source(source, path, ("value", "averageValue"), why)
     target = source.get("target") or {}
-    errors = _validate_identifier(source.get("metric") or {}, f"{path}.metric")
-    errors += _validate_target(target, f"{path}.target")
-    if "value" not in target and "averageValue" not in target:
-        why = "must set either a target value for metric or a per-pod target"
-        errors.append(required(f"{path}.target.averageValue", why))
     if "value" in target and "averageValue" in target:
         why = "may not set both a target value for metric and a per-pod target"
         errors.append(forbidden(f"{path}.target.value", why))
@@ -84,13 +86,7 @@ def _validate_external(source: Object, path: str) -> Errors:
 
 
 def _validate_pods(source: Object, path: str) -> Errors:
-    target = source.get("target") or {}
-    errors = _validate_identifier(source.get("metric") or {}, f"{path}.metric")
-    errors += _validate_target(target, f"{path}.target")
-    if "averageValue" not in target:
-        why = "must specify a positive target averageValue"
-        errors.append(required(f"{path}.target.averageValue", why))
-    return errors
+    return _validate_source(source, path, ("averageValue",), "must specify a positive target averageValue")
 
 
 def _validate_resource(source: Object, path: str) -> Errors:
