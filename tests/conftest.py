@@ -6,12 +6,15 @@ import gc
 import os
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
 
+from kubist.http import openssl
 from tests.live import Client, Live, Pki
-from tests.storage.etcd_server import EtcdServer
+from tests.storage.cluster import EtcdCluster
+from tests.storage.etcd_server import EtcdServer, running_etcd
 
 # An example has no time limit: on a busy machine the default of 200 ms fails tests at random.
 hypothesis.settings.register_profile("kubist", deadline=None)
@@ -62,10 +65,32 @@ def namespace(client: Client) -> str:
 
 @pytest.fixture(scope="session")
 def real_etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
+    with running_etcd(tmp_path_factory.mktemp("real-etcd")) as server:
+        yield server
+
+
+@pytest.fixture
+def etcd_directory(tmp_path: Path) -> Path:
+    """Directory for an etcd of the test. Skips the test without etcd."""
     if (reason := EtcdServer.missing()) is not None:
         pytest.skip(reason)
-    server = EtcdServer(tmp_path_factory.mktemp("real-etcd"))
-    server.start()
-    server.wait()
-    yield server
-    server.stop()
+    return tmp_path
+
+
+@pytest.fixture
+def etcd_cluster(etcd_directory: Path) -> Iterator[EtcdCluster]:
+    """An etcd with three members."""
+    cluster = EtcdCluster(etcd_directory)
+    cluster.start()
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture(params=["openssl", "fallback"])
+def uses_openssl(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether OpenSSL is reached through ctypes in this Python. The fallback is tested everywhere."""
+    if request.param == "fallback":
+        monkeypatch.setattr(openssl, "library", lambda: None)
+    elif openssl.library() is None:
+        pytest.skip("this Python's OpenSSL cannot be reached")
+    return bool(request.param == "openssl")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.live import Client, Pki, configmap, version
+from tests.waiting import wait_for
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 READERS = 2
@@ -49,10 +50,7 @@ class Work:
         self._over.set()
         for thread in self._threads[WATCHERS:]:
             thread.join(60)
-        deadline = time.monotonic() + 60
-        while self._client.ask("POST", MAPS, configmap("end")).status not in (201, 409):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        wait_for(lambda: self._client.ask("POST", MAPS, configmap("end")).status in (201, 409), 60, pause=0.1)
         for thread in self._threads:
             thread.join(60)
             assert not thread.is_alive(), "somebody is still at work"
@@ -136,12 +134,13 @@ class Work:
                 self.problems.append("watch: ended by the server")
                 return
 
-    def refused(self, *methods: str, within: float = 60.0) -> None:
+    def wait_for_503(self, *methods: str, within: float = 60.0) -> None:
         """Waits until each of these requests got a 503."""
-        deadline = time.monotonic() + within
-        while not all(self.answers[method, 503] for method in methods):
-            assert time.monotonic() < deadline, dict(self.answers)
-            time.sleep(0.01)
+        wait_for(
+            lambda: all(self.answers[method, 503] for method in methods),
+            within,
+            explain=lambda: dict(self.answers),
+        )
 
     def recovered(self, within: float) -> float:
         """Seconds until writes succeed again."""

@@ -5,6 +5,7 @@ Every writer has its own objects, so their state and events follow from its ackn
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import http.client
@@ -14,11 +15,13 @@ import signal
 import ssl
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tests.cli.processes import Running, running
 from tests.live import TOKENS
+from tests.waiting import wait_for
 
 WRITERS = 16
 NAMES = 4
@@ -71,6 +74,20 @@ class Connection:
         self._http.close()
 
 
+@contextlib.contextmanager
+def connected(worker: Writer | Follower, home: Path, port: int) -> Iterator[Connection]:
+    """A connection that ends with the server. A failed assertion becomes the problem of the worker."""
+    connection = Connection(home, port)
+    try:
+        yield connection
+    except AssertionError as problem:
+        worker.problem = str(problem)
+    except (OSError, http.client.HTTPException, ValueError):
+        return
+    finally:
+        connection.close()
+
+
 class Writer:
     """Creates, updates, patches and deletes until the server is killed."""
 
@@ -86,16 +103,9 @@ class Writer:
         self._dice = random.Random()
 
     def write(self, home: Path, port: int) -> None:
-        connection = Connection(home, port)
-        try:
+        with connected(self, home, port) as connection:
             while True:
                 self._step(connection)
-        except (OSError, http.client.HTTPException, ValueError):
-            return
-        except AssertionError as problem:
-            self.problem = str(problem)
-        finally:
-            connection.close()
 
     def _step(self, connection: Connection) -> None:
         dice = self._dice
@@ -142,18 +152,11 @@ class Follower:
         self.problem: str | None = None
 
     def follow(self, home: Path, port: int) -> None:
-        connection = Connection(home, port)
-        try:
+        with connected(self, home, port) as connection:
             query = f"watch=1&allowWatchBookmarks=true&resourceVersion={self.version}"
             response = connection.send("GET", f"{MAPS}?{query}")
             while line := response.readline():
                 self._take(json.loads(line))
-        except (OSError, http.client.HTTPException, ValueError):
-            return
-        except AssertionError as problem:
-            self.problem = str(problem)
-        finally:
-            connection.close()
 
     def _take(self, event: dict[str, Any]) -> None:
         kind, obj = event["type"], event["object"]
@@ -277,12 +280,13 @@ class Survival:
             writer.versions = []
 
     def _catch_up(self, held: dict[str, Told]) -> None:
-        deadline = time.monotonic() + PATIENCE
         follower = self.follower
-        while {name: told for name, told in follower.held.items() if told[0] is not None} != held:
+
+        def is_level() -> bool:
             assert follower.problem is None, follower.problem
-            assert time.monotonic() < deadline, (held, follower.held)
-            time.sleep(0.005)
+            return {name: told for name, told in follower.held.items() if told[0] is not None} == held
+
+        wait_for(is_level, PATIENCE, explain=lambda: (held, follower.held))
 
     def _check_writer(self, writer: Writer, held: dict[str, Told], told: dict[str, list[str | None]]) -> None:
         answered = sorted_by_name(writer.answered)

@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from kubist.http.messages import Request, Response
-from tests.crd.defining import define
+from tests.crd.defining import define, definition, version
 from tests.live import MERGE, TOKEN, Client, Live
 
 SCENARIOS = Path(__file__).parent / "conformance" / "scenarios"
@@ -122,35 +122,22 @@ SPEC = {
     },
     "x-kubernetes-validations": [{"rule": "!has(self.replicas) || self.replicas < 100"}],
 }
-CRD = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "gadgets.fuzz.example.com"},
-    "spec": {
-        "group": "fuzz.example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "gadgets", "kind": "Gadget"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "properties": {"spec": SPEC, "status": SPEC}}
-                },
-                "subresources": {
-                    "status": {},
-                    "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"},
-                },
-                "additionalPrinterColumns": [
-                    {"name": kind, "type": kind, "jsonPath": path}
-                    for kind in ("integer", "number", "string", "boolean", "date")
-                    for path in (".spec.n", ".spec.free.x")
-                ],
-            }
+CRD = definition(
+    "Gadget",
+    "fuzz.example.com",
+    version(
+        schema={"type": "object", "properties": {"spec": SPEC, "status": SPEC}},
+        subresources={
+            "status": {},
+            "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"},
+        },
+        additionalPrinterColumns=[
+            {"name": kind, "type": kind, "jsonPath": path}
+            for kind in ("integer", "number", "string", "boolean", "date")
+            for path in (".spec.n", ".spec.free.x")
         ],
-    },
-}
+    ),
+)
 GADGET = {
     "apiVersion": "fuzz.example.com/v1",
     "kind": "Gadget",

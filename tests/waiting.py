@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 20) -> None:
-    """Returns as soon as `condition` is true. Fails after `seconds`."""
+def wait_for(
+    condition: Callable[[], T],
+    seconds: float = 20,
+    *,
+    pause: float = 0.005,
+    explain: Callable[[], object] = lambda: "the condition is still false",
+) -> T:
+    """Returns the result of `condition` as soon as it is true. Fails after `seconds`, with the text of `explain`."""
     deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"still not true after {seconds} seconds"
-        time.sleep(0.005)
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"after {seconds} seconds: {explain()}"
+        time.sleep(pause)
+    return found

@@ -9,8 +9,6 @@ import queue
 import socket
 import ssl
 import threading
-import time
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -170,10 +168,3 @@ def condition(client: Client) -> Object:
     conditions = client.get(f"{APISERVICES}/{NAME}").get("status", {}).get("conditions") or [{}]
     found: Object = conditions[0]
     return found
-
-
-def until(check: Callable[[], Any], seconds: float = 8.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.02)

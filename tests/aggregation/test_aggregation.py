@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,19 +18,12 @@ from tests.aggregation.backends import (
     condition,
     register,
     service,
-    until,
 )
 from tests.live import Client, Live, Pki
+from tests.waiting import wait_for
 
 FLAVOURS = f"{PATH}/namespaces/default/flavours"
 ALL = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-
-
-@pytest.fixture
-def backend(server_pki: Pki, tmp_path: Path) -> Iterator[Backend]:
-    running = Backend(server_pki, tmp_path)
-    yield running
-    running.stop()
 
 
 @pytest.fixture
@@ -39,7 +31,7 @@ def registered(live: Live, backend: Backend) -> Client:
     """Client of a server that aggregates the backend."""
     service(live.client)
     register(live.client, backend.port, caBundle=backend.bundle)
-    until(lambda: condition(live.client).get("status") == "True")
+    wait_for(lambda: condition(live.client).get("status") == "True")
     return live.client
 
 
@@ -100,7 +92,7 @@ def test_client_disconnect_ends_the_watch_at_the_backend(registered: Client, bac
         backend.events.put({"type": "ADDED", "object": {}})
         return backend.left.wait(0.05)
 
-    until(noticed)
+    wait_for(noticed)
 
 
 @pytest.mark.parametrize("protocol", ["websocket", "SPDY/3.1"])
@@ -156,7 +148,7 @@ def test_server_presents_its_proxy_client_certificate(server_pki: Pki, backend: 
     with Live(server_pki, **shown) as live:
         service(live.client)
         register(live.client, backend.port, caBundle=backend.bundle)
-        until(lambda: condition(live.client).get("status") == "True")
+        wait_for(lambda: condition(live.client).get("status") == "True")
     assert (("commonName", "admin"),) in backend.certificates[-1]["subject"]
 
 
@@ -189,10 +181,10 @@ def test_stopped_backend_becomes_unavailable(registered: Client, backend: Backen
     assert answer.status == 503
     assert b"error trying to reach service: dial tcp" in answer.body
     registered.delete("/api/v1/namespaces/backends/services/scoops")
-    until(lambda: condition(registered).get("reason") == "ServiceNotFound")
+    wait_for(lambda: condition(registered).get("reason") == "ServiceNotFound")
     assert condition(registered)["message"] == 'service/scoops in "backends" is not present'
     service(registered)
-    until(lambda: condition(registered).get("reason") == "FailedDiscoveryCheck")
+    wait_for(lambda: condition(registered).get("reason") == "FailedDiscoveryCheck")
     assert condition(registered)["status"] == "False"
     answer = registered.ask("GET", FLAVOURS)
     assert (answer.status, answer.body) == (503, b"service unavailable\n")
@@ -202,11 +194,11 @@ def test_stopped_backend_becomes_unavailable(registered: Client, backend: Backen
 def test_backend_of_an_unknown_ca_is_not_trusted(live: Live, backend: Backend) -> None:
     service(live.client)
     register(live.client, backend.port)
-    until(lambda: condition(live.client).get("reason") == "FailedDiscoveryCheck")
+    wait_for(lambda: condition(live.client).get("reason") == "FailedDiscoveryCheck")
     assert "x509: certificate signed by unknown authority" in condition(live.client)["message"]
     assert live.client.ask("GET", FLAVOURS).status == 503
     live.client.patch(f"{APISERVICES}/{NAME}", {"spec": {"insecureSkipTLSVerify": True}})
-    until(lambda: condition(live.client).get("reason") == "Passed")
+    wait_for(lambda: condition(live.client).get("reason") == "Passed")
     assert live.client.ask("GET", FLAVOURS).status == 200
 
 
@@ -214,7 +206,7 @@ def test_backend_certificate_must_name_the_service(live: Live, server_pki: Pki, 
     backend = Backend(server_pki, tmp_path, "other.backends.svc")
     service(live.client)
     register(live.client, backend.port, caBundle=backend.bundle)
-    until(lambda: condition(live.client).get("reason") == "FailedDiscoveryCheck")
+    wait_for(lambda: condition(live.client).get("reason") == "FailedDiscoveryCheck")
     backend.stop()
     assert live.client.ask("GET", FLAVOURS).status == 503
 
@@ -223,9 +215,9 @@ def test_service_needs_its_port_and_ready_endpoints(live: Live) -> None:
     client = live.client
     service(client, ports=[{"name": "https", "port": 8443}])
     register(client, 443)
-    until(lambda: condition(client).get("reason") == "ServicePortError")
+    wait_for(lambda: condition(client).get("reason") == "ServicePortError")
     client.patch(f"{APISERVICES}/{NAME}", {"spec": {"service": {"port": 8443}}})
-    until(lambda: condition(client).get("reason") == "EndpointsNotFound")
+    wait_for(lambda: condition(client).get("reason") == "EndpointsNotFound")
     slices = "/apis/discovery.k8s.io/v1/namespaces/backends/endpointslices"
     piece = {
         "metadata": {"name": "scoops-1", "labels": {"kubernetes.io/service-name": "scoops"}},
@@ -234,7 +226,7 @@ def test_service_needs_its_port_and_ready_endpoints(live: Live) -> None:
         "endpoints": [{"addresses": ["10.1.2.3"], "conditions": {"ready": False}}],
     }
     client.post(slices, piece)
-    until(lambda: condition(client).get("reason") == "MissingEndpoints")
+    wait_for(lambda: condition(client).get("reason") == "MissingEndpoints")
     told = condition(client)["message"]
     assert told == 'endpointslices for service/scoops in "backends" have no addresses with port name "https"'
 
@@ -257,7 +249,7 @@ def test_ready_endpoint_is_preferred_to_the_cluster_ip(live: Live) -> None:
 
 def test_deleted_api_service_is_no_longer_proxied(registered: Client) -> None:
     registered.delete(f"{APISERVICES}/{NAME}")
-    until(lambda: registered.ask("GET", PATH).status == 404)
+    wait_for(lambda: registered.ask("GET", PATH).status == 404)
     assert registered.ask("GET", f"/apis/{GROUP}").status == 404
     assert GROUP not in [group["name"] for group in registered.get("/apis")["groups"]]
 
@@ -266,5 +258,5 @@ def test_local_api_services_are_served_locally(registered: Client) -> None:
     found = registered.get(f"{APISERVICES}/v1.apps")["status"]["conditions"][0]
     assert (found["status"], found["reason"]) == ("True", "Local")
     registered.patch(f"{APISERVICES}/{NAME}", {"spec": {"service": None, "caBundle": None}})
-    until(lambda: condition(registered).get("reason") == "Local")
+    wait_for(lambda: condition(registered).get("reason") == "Local")
     assert registered.ask("GET", PATH).status == 404

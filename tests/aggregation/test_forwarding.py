@@ -17,8 +17,9 @@ from kubist.http.certificates import load_authority, save
 from kubist.http.client import CallFailed, get, post
 from kubist.http.pool import Pool
 from kubist.server import Server
-from tests.aggregation.backends import PATH, Backend, condition, register, service, until
+from tests.aggregation.backends import PATH, Backend, condition, register, service
 from tests.live import TOKEN, Client, Live, Pki
+from tests.waiting import wait_for
 
 FLAVOURS = f"{PATH}/namespaces/default/flavours"
 SECRET = base64.urlsafe_b64encode(TOKEN.encode()).decode().rstrip("=")
@@ -79,13 +80,6 @@ ALLOWED_UPGRADE = ALLOWED | {
 
 
 @pytest.fixture
-def backend(server_pki: Pki, tmp_path: Path) -> Iterator[Backend]:
-    running = Backend(server_pki, tmp_path)
-    yield running
-    running.stop()
-
-
-@pytest.fixture
 def live(server_pki: Pki) -> Iterator[Live]:
     with Live(server_pki, **FRONT_PROXY) as server:
         yield server
@@ -94,7 +88,7 @@ def live(server_pki: Pki) -> Iterator[Live]:
 def aggregate(client: Client, backend: Backend) -> None:
     service(client)
     register(client, backend.port, caBundle=backend.bundle)
-    until(lambda: condition(client).get("status") == "True")
+    wait_for(lambda: condition(client).get("status") == "True")
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 
 from kubist.cli import flags
 from kubist.config import KUBERNETES_VERSION, Config
-from tests.cli.processes import Running, kubist, running
+from tests.cli.processes import Running, check_one_line_error, kubist, running
 from tests.live import TOKENS
 from tests.storage.etcd_server import EtcdServer
 
@@ -141,12 +141,7 @@ def test_version_flag_rejects_another_version(value: str) -> None:
 )
 def test_invalid_flags_print_one_line_error(home: Path, arguments: list[str], words: str) -> None:
     (home / "junk").write_text("junk")
-    common = ("--cert-dir=certs", "--secure-port=0", "--bind-address=127.0.0.1")
-    result = kubist("apiserver", *common, *arguments, home=home)
-    assert result.returncode == 1
-    lines = [line for line in result.stderr.splitlines() if line.startswith("kubist: ")]
-    assert len(lines) == 1 and words in lines[0]
-    assert "Traceback" not in result.stderr
+    check_one_line_error(home, arguments, words)
 
 
 def test_certificate_is_created_once_and_ignored_flags_are_logged(home: Path) -> None:

@@ -44,13 +44,17 @@ def check_private(directory: Path) -> None:
     assert wrong == {}
 
 
+@pytest.fixture
+def temporary(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Directory for temporary files."""
+    directory = home / "tmp"
+    directory.mkdir()
+    monkeypatch.setenv("TMPDIR", str(directory))
+    return directory
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_data_directory_of_serve_is_private(
-    home: Path, workers: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    temporary = home / "tmp"
-    temporary.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temporary))
+def test_data_directory_of_serve_is_private(home: Path, workers: str, temporary: Path) -> None:
     data = home / "new" / "deep" / "data"
     arguments = ("--data-dir", str(data), "--secure-port", "0", "--workers", workers)
     with running(home, "serve", *arguments, "--kubeconfig", str(home / "made" / "config")) as server:
@@ -68,12 +72,7 @@ def test_data_directory_of_serve_is_private(
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_temporary_files_of_a_server_in_memory_are_private(
-    home: Path, workers: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    temporary = home / "tmp"
-    temporary.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temporary))
+def test_temporary_files_of_a_server_in_memory_are_private(home: Path, workers: str, temporary: Path) -> None:
     with running(home, "serve", "--in-memory", "--secure-port=0", "--workers", workers) as server:
         server.wait_for(r"serves Kubernetes .* on (\S+)")
         made = list(temporary.iterdir())

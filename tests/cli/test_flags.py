@@ -13,7 +13,7 @@ import kubist as package
 from kubist.cli import flags, serve
 from kubist.cli.unsupported import HARMLESS, REJECTED
 from kubist.config import Config
-from tests.cli.processes import kubist
+from tests.cli.processes import check_one_line_error
 
 ALL = flags.of_kube_apiserver()
 IMPLEMENTED = sorted(
@@ -197,9 +197,4 @@ def test_start_fails_with_one_line(home: Path, arguments: list[str], words: str)
         "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n"
         "- {name: ResourceQuota, configuration: {limitedResources: [{resource: pods}]}}\n"
     )
-    common = ("--cert-dir=certs", "--secure-port=0", "--bind-address=127.0.0.1")
-    result = kubist("apiserver", *common, *arguments, home=home)
-    assert result.returncode == 1
-    lines = [line for line in result.stderr.splitlines() if line.startswith("kubist: ")]
-    assert len(lines) == 1 and words in lines[0]
-    assert "Traceback" not in result.stderr
+    check_one_line_error(home, arguments, words)

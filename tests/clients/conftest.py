@@ -7,35 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.crd.defining import definition, version
 from tests.live import Client, Live
 
-CRD = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "widgets.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wd"]},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
-                            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-                        },
-                    }
-                },
-            }
-        ],
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
+        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     },
 }
+_NAMES = {"plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wd"]}
+CRD = definition("Widget", "example.com", version(schema=_SCHEMA, subresources={"status": {}}), names=_NAMES)
 
 
 @pytest.fixture(scope="session")

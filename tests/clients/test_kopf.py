@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.live import Client
+from tests.waiting import wait_for
 
 pytest.importorskip("kopf")
 OPERATOR = Path(__file__).with_name("operator_process.py")
@@ -28,10 +28,7 @@ def operator(namespace: str, widgets: str, tmp_path: Path) -> Iterator[Path]:
 
 
 def eventually(read: Callable[[], Any], wanted: Any, log: Path, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while (found := read()) != wanted:
-        assert time.monotonic() < deadline, (found, log.read_text())
-        time.sleep(0.05)
+    wait_for(lambda: read() == wanted, seconds, pause=0.05, explain=lambda: (read(), log.read_text()))
 
 
 def test_handlers_fire_and_finalizers_hold(

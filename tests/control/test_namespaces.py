@@ -8,7 +8,6 @@ import signal
 import ssl
 import subprocess
 import sys
-import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -17,27 +16,10 @@ import pytest
 
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
+from tests.crd.defining import definition
+from tests.waiting import wait_for
 
-CRD = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "widgets.example.com"},
-    "spec": {
-        "group": "example.com",
-        "names": {"kind": "Widget", "plural": "widgets"},
-        "scope": "Namespaced",
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-                },
-            }
-        ],
-    },
-}
+CRD = definition("Widget", "example.com")
 POD = {"containers": [{"name": "c", "image": "i"}]}
 LABELS = {"matchLabels": {"a": "b"}}
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": POD}
@@ -187,10 +169,7 @@ def test_namespace_deletion_continues_after_kill_and_restart(tmp_path: Path) -> 
         assert ask(url, tmp_path, "GET", path)[1]["status"]["phase"] == "Terminating"
         held["metadata"]["finalizers"] = []
         assert ask(url, tmp_path, "PUT", f"{path}/secrets/held", held)[0] == 200
-        deadline = time.monotonic() + 10
-        while ask(url, tmp_path, "GET", path)[0] != 404:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_for(lambda: ask(url, tmp_path, "GET", path)[0] == 404, pause=0.02)
     finally:
         process.terminate()
         process.communicate()

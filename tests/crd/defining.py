@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from kubist.meta.object import Object
 from tests.live import Client
+from tests.waiting import wait_for
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -49,10 +49,14 @@ def define(client: Client, crd: Object) -> str:
 
 
 def await_status(client: Client, path: str, wanted: int, seconds: float = 10) -> Any:
-    end = time.monotonic() + seconds
-    while (answer := client.ask("GET", path)).status != wanted:
-        assert time.monotonic() < end, answer
-        time.sleep(0.01)
+    answer = None
+
+    def has_status() -> bool:
+        nonlocal answer
+        answer = client.ask("GET", path)
+        return answer.status == wanted
+
+    wait_for(has_status, seconds, explain=lambda: answer)
     return answer
 
 

@@ -20,6 +20,7 @@ from kubist.filters.tokens import TokenSigner
 from kubist.meta.object import Object
 from tests.filters.askers import Person, Remote, ask
 from tests.live import Live, Pki
+from tests.waiting import wait_for
 
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 KEY = rsa.generate_private_key(65537, 2048)
@@ -393,13 +394,6 @@ def test_anonymous_requests_are_allowed_by_path(server_pki: Pki, tmp_path: Path)
         live.client.close()
 
 
-def wait_until(done: Any) -> None:
-    deadline = time.monotonic() + 20
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_file_changes_are_loaded(
     server_pki: Pki, provider: Provider, tmp_path: Path, monkeypatch: Any, caplog: Any
 ) -> None:
@@ -414,7 +408,7 @@ def test_file_changes_are_loaded(
 
         assert status() == 401
         file.write_text(document(provider.jwt()))
-        wait_until(lambda: status() == 201)
+        wait_for(lambda: status() == 201)
         for wrong in (
             document(provider.jwt({"url": "http://a"})),
             document(provider.jwt(), anonymous={"enabled": True}),
@@ -423,16 +417,16 @@ def test_file_changes_are_loaded(
         ):
             caplog.clear()
             file.write_text(wrong)
-            wait_until(lambda: "keeping the old authentication configuration" in caplog.text)
+            wait_for(lambda: "keeping the old authentication configuration" in caplog.text)
             assert status() == 201
         file.unlink()
-        wait_until(lambda: "cannot be read" in caplog.text)
+        wait_for(lambda: "cannot be read" in caplog.text)
         assert status() == 201
         username = {"claim": "sub", "prefix": "new:"}
         file.write_text(document(provider.jwt(claimMappings={"username": username})))
-        wait_until(lambda: Person(live, provider.token()).whoami()["username"] == "new:7")
+        wait_for(lambda: Person(live, provider.token()).whoami()["username"] == "new:7")
         file.write_text(document())
-        wait_until(lambda: status() == 401)
+        wait_for(lambda: status() == 401)
         live.client.close()
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from kubist.filters import authorizationconfig, filechanges
 from kubist.meta.object import Object
 from tests.filters.askers import Remote, ask
 from tests.live import Live, Pki
+from tests.waiting import wait_for
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 RBAC = {"type": "RBAC", "name": "rbac"}
@@ -266,11 +267,8 @@ def test_abac_authorizer_needs_a_policy_file(server_pki: Pki, service: Service) 
         live.client.close()
 
 
-def wait_until(done: Any) -> None:
-    deadline = time.monotonic() + 20
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+def is_logged(caplog: pytest.LogCaptureFixture, text: str) -> bool:
+    return text in caplog.text
 
 
 def test_file_changes_are_loaded(server_pki: Pki, service: Service, monkeypatch: Any, caplog: Any) -> None:
@@ -278,7 +276,7 @@ def test_file_changes_are_loaded(server_pki: Pki, service: Service, monkeypatch:
     with service.live(server_pki, RBAC) as live:
         assert get(live, MAPS) == 403
         service.file.write_text(document(service.webhook(), RBAC))
-        wait_until(lambda: get(live, MAPS) == 200)
+        wait_for(lambda: get(live, MAPS) == 200)
         node = {"type": "Node", "name": "node"}
         for wrong, why in (
             (document(service.webhook()), "missing required types: [RBAC]"),
@@ -287,10 +285,10 @@ def test_file_changes_are_loaded(server_pki: Pki, service: Service, monkeypatch:
             (document(RBAC, service.webhook(timeout="1h")), "must be > 0s and <= 30s"),
         ):
             service.file.write_text(wrong)
-            wait_until(lambda why=why: why in caplog.text)
+            wait_for(functools.partial(is_logged, caplog, why))
             assert get(live, MAPS) == 200
         service.file.write_text(document(RBAC))
-        wait_until(lambda: get(live, MAPS) == 403)
+        wait_for(lambda: get(live, MAPS) == 403)
         live.client.close()
 
 

@@ -61,17 +61,8 @@ class Site:
         return context
 
 
-@pytest.fixture(params=["openssl", "fallback"])
-def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "fallback":
-        monkeypatch.setattr(openssl, "library", lambda: None)
-    elif openssl.library() is None:
-        pytest.skip("this Python's OpenSSL cannot be reached")
-    return str(request.param)
-
-
 @pytest.fixture
-def site(mode: str, server_pki: Pki, tmp_path: Path) -> Iterator[Site]:
+def site(uses_openssl: bool, server_pki: Pki, tmp_path: Path) -> Iterator[Site]:
     made = Site(server_pki, tmp_path)
     with made.live:
         yield made
@@ -227,7 +218,7 @@ def test_subject_has_at_most_one_uid(site: Site, connect: Connect, uids: list[st
 
 
 @REACHED
-@pytest.mark.parametrize("mode", ["openssl"], indirect=True)
+@pytest.mark.parametrize("uses_openssl", ["openssl"], indirect=True)
 def test_certificate_of_an_unknown_ca_gets_401(site: Site, connect: Connect) -> None:
     stranger = connect(make(MASTERS, authority("users")))
     assert stranger.whoami()[0] == 401
@@ -237,7 +228,7 @@ def test_certificate_of_an_unknown_ca_gets_401(site: Site, connect: Connect) -> 
 
 
 @REACHED
-@pytest.mark.parametrize("mode", ["openssl"], indirect=True)
+@pytest.mark.parametrize("uses_openssl", ["openssl"], indirect=True)
 def test_expired_certificate_gets_401(site: Site, connect: Connect) -> None:
     assert connect(make(MASTERS, site.users, ends=-1)).whoami()[0] == 401
 

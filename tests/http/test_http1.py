@@ -10,6 +10,7 @@ from email.utils import parsedate_to_datetime
 import pytest
 
 from tests.http.serving import Pki, Serving, Site, read_all, read_until
+from tests.waiting import wait_for
 
 HOST = b"Host: localhost\r\n"
 
@@ -162,13 +163,9 @@ def test_unsupported_upgrade_is_ignored(serving: Serving) -> None:
 def test_request_of_a_disconnected_client_is_finished(serving: Serving, site: Site) -> None:
     client = serving.socket()
     client.sendall(b"GET /slow HTTP/1.1\r\n" + HOST + b"\r\n")
-    while not site.requests:
-        time.sleep(0.005)
+    wait_for(lambda: site.requests)
     client.close()
-    deadline = time.monotonic() + 5
-    while not site.finished and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert site.finished == 1
+    wait_for(lambda: site.finished == 1)
 
 
 def test_half_closed_plain_client_gets_its_response(site: Site) -> None:

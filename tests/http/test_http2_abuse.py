@@ -15,6 +15,7 @@ from kubist.http.frames import PREFACE, Error, Flag, Kind, frame, reset, setting
 from kubist.http.messages import Answer, Request
 from tests.http.h2client import H2Client, RawFrame, frames_in
 from tests.http.serving import SHORT, Pki, Serving, Site
+from tests.waiting import wait_for
 
 REQUEST = [(":method", "GET"), (":path", "/hello"), (":scheme", "https"), (":authority", "a")]
 OPEN = PREFACE + settings({})
@@ -257,10 +258,7 @@ def test_client_that_never_reads_is_cut(site: Site, pki: Pki) -> None:
     with Serving(site, pki, limits=SHORT) as serving, serving.socket(pki.client(alpn=("h2",))) as client:
         large = frame(Kind.HEADERS, END, 1, block(REQUEST[0], (":path", "/solid?90000000"), *REQUEST[2:]))
         client.sendall(PREFACE + settings({4: 2**31 - 1}) + window_update(0, 2**30) + large)
-        deadline = time.monotonic() + 20
-        while not site.requests or serving.server.connections:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_for(lambda: site.requests and not serving.server.connections)
 
 
 def test_random_frames_do_not_break_the_server(shared: Serving, caplog: pytest.LogCaptureFixture) -> None:

@@ -34,16 +34,6 @@ def answered(serving: Serving, context: ssl.SSLContext) -> bool:
         return False
 
 
-@pytest.fixture(params=["openssl", "fallback"])
-def tuned(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether OpenSSL is reached through ctypes in this Python. The fallback is tested everywhere."""
-    if request.param == "fallback":
-        monkeypatch.setattr(openssl, "library", lambda: None)
-    elif openssl.library() is None:
-        pytest.skip("this Python's OpenSSL cannot be reached")
-    return bool(request.param == "openssl")
-
-
 def der(pair: Pair) -> bytes:
     return ssl.PEM_cert_to_DER_cert(pair.cert_pem.decode())
 
@@ -54,7 +44,7 @@ def test_application_gets_the_client_certificate(either: Serving, site: Site, pk
     assert site.requests[0].peer_certificates[0] == der(pair)
 
 
-def test_application_gets_intermediate_certificates(tuned: bool, site: Site, pki: Pki) -> None:
+def test_application_gets_intermediate_certificates(uses_openssl: bool, site: Site, pki: Pki) -> None:
     pair = pki.authority.issue_client("jane")
     with_issuer = pair._replace(cert_pem=pair.cert_pem + pki.authority.cert_pem)
     with Serving(site, pki) as serving:
@@ -63,22 +53,24 @@ def test_application_gets_intermediate_certificates(tuned: bool, site: Site, pki
     assert site.requests[0].peer_certificates == (der(pair), issuer)
 
 
-def test_client_certificate_is_optional(tuned: bool, site: Site, pki: Pki) -> None:
+def test_client_certificate_is_optional(uses_openssl: bool, site: Site, pki: Pki) -> None:
     with Serving(site, pki) as serving:
         ask(serving, pki.client())
     assert site.requests[0].peer_certificates == ()
 
 
 def test_certificate_of_an_unknown_authority_reaches_the_application_unverified(
-    tuned: bool, site: Site, pki: Pki
+    uses_openssl: bool, site: Site, pki: Pki
 ) -> None:
     stranger = new_authority("stranger").issue_client("jane", ["system:masters"])
     with Serving(site, pki) as serving:
-        assert answered(serving, pki.client(certificate=stranger)) is tuned
-    assert [request.peer_certificates for request in site.requests] == ([(der(stranger),)] if tuned else [])
+        assert answered(serving, pki.client(certificate=stranger)) is uses_openssl
+    assert [request.peer_certificates for request in site.requests] == (
+        [(der(stranger),)] if uses_openssl else []
+    )
 
 
-def test_client_must_hold_the_key_of_its_certificate(tuned: bool, pki: Pki) -> None:
+def test_client_must_hold_the_key_of_its_certificate(uses_openssl: bool, pki: Pki) -> None:
     """A stolen certificate is useless without its key, even if the handshake accepts any issuer."""
     own = pki.authority.issue_client("thief")
     stolen = next(
@@ -241,7 +233,7 @@ def test_rotated_client_authority_replaces_the_old_in_the_handshake(
     ],
 )
 def test_client_authority_file_without_certificates_is_an_error(
-    tuned: bool, pki: Pki, tmp_path: Path, content: bytes, problem: str
+    uses_openssl: bool, pki: Pki, tmp_path: Path, content: bytes, problem: str
 ) -> None:
     (tmp_path / "ca.crt").write_bytes(content)
     with pytest.raises(ValueError, match=problem):

@@ -35,6 +35,13 @@ def pod(**spec: Any) -> dict[str, Any]:
 
 CONTAINER = {"name": "", "resources": {}}
 
+
+def _versions(**schema: Any) -> list[dict[str, Any]]:
+    """The versions of a CRD that has one, with this schema."""
+    schema = {"openAPIV3Schema": {"type": "object", **schema}}
+    return [{"name": "v1", "served": True, "storage": True, "schema": schema}]
+
+
 CANONICAL: list[tuple[str, str, Any, Any]] = [
     (
         "fields take their declared order, maps their sorted order",
@@ -131,24 +138,14 @@ CANONICAL: list[tuple[str, str, Any, Any]] = [
         "CustomResourceDefinition",
         {
             "spec": {
-                "versions": [
-                    {
-                        "name": "v1",
-                        "served": True,
-                        "storage": True,
-                        "schema": {
-                            "openAPIV3Schema": {
-                                "type": "object",
-                                "maximum": 3.0,
-                                "default": {"b": 1, "a": 2},
-                                "properties": {
-                                    "a": {"items": {"type": "string", "unknown": 1}},
-                                    "b": {"additionalProperties": True},
-                                },
-                            }
-                        },
-                    }
-                ]
+                "versions": _versions(
+                    maximum=3.0,
+                    default={"b": 1, "a": 2},
+                    properties={
+                        "a": {"items": {"type": "string", "unknown": 1}},
+                        "b": {"additionalProperties": True},
+                    },
+                )
             }
         },
         {
@@ -157,24 +154,11 @@ CANONICAL: list[tuple[str, str, Any, Any]] = [
                 "group": "",
                 "names": {"plural": "", "kind": ""},
                 "scope": "",
-                "versions": [
-                    {
-                        "name": "v1",
-                        "served": True,
-                        "storage": True,
-                        "schema": {
-                            "openAPIV3Schema": {
-                                "type": "object",
-                                "default": {"b": 1, "a": 2},
-                                "maximum": 3,
-                                "properties": {
-                                    "a": {"items": {"type": "string"}},
-                                    "b": {"additionalProperties": True},
-                                },
-                            }
-                        },
-                    }
-                ],
+                "versions": _versions(
+                    default={"b": 1, "a": 2},
+                    maximum=3,
+                    properties={"a": {"items": {"type": "string"}}, "b": {"additionalProperties": True}},
+                ),
             },
             "status": {
                 "conditions": None,

@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -18,6 +17,7 @@ from kubist.storage.etcd import EtcdStore
 from kubist.storage.store import KeyValue
 from tests.live import Client, Live
 from tests.storage.etcd_server import EtcdServer
+from tests.waiting import wait_for
 
 from . import reference
 from .reference import Reference, SharedPki
@@ -69,10 +69,10 @@ class Shared:
 
     def gone(self, path: str, seconds: float = 20) -> None:
         """Wait until neither has an object or a path."""
-        until(lambda: [client.ask("GET", path).status for client in self.both] == [404, 404], seconds)
+        wait_for(lambda: [client.ask("GET", path).status for client in self.both] == [404, 404], seconds)
 
     def served(self, path: str, seconds: float = 20) -> None:
-        until(lambda: [client.ask("GET", path).status for client in self.both] == [200, 200], seconds)
+        wait_for(lambda: [client.ask("GET", path).status for client in self.both] == [200, 200], seconds)
 
     def keys(self, prefix: str = "") -> dict[str, KeyValue]:
         """What etcd has below a prefix."""
@@ -87,13 +87,6 @@ class Shared:
             if key not in before or before[key].mod_revision != held.mod_revision
         }
         return new | (before.keys() - now.keys())
-
-
-def until(condition: Any, seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.1)
 
 
 def encryption() -> Object:

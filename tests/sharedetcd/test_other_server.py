@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import os
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -22,6 +21,7 @@ from kubist.storage.etcd_client import EtcdClient, credentials
 from kubist.storage.etcd_compact import Compactor
 from tests.live import Live, Pki, version
 from tests.storage.etcd_server import EtcdServer
+from tests.waiting import wait_for
 
 from .test_rangeallocation import as_protobuf
 
@@ -72,10 +72,7 @@ def stored(api_version: str, kind: str, body: Object) -> bytes:
 
 
 def until_status(live: Live, path: str, status: int) -> None:
-    deadline = time.monotonic() + 10
-    while live.client.ask("GET", path).status != status:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: live.client.ask("GET", path).status == status, pause=0.05)
 
 
 def crd() -> Object:

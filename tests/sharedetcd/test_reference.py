@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import os
 import time
@@ -13,9 +14,10 @@ import pytest
 from kubist.kinds.core.service_ports import KEY, held
 from kubist.meta.object import Object
 from tests.live import Client, concurrently, configmap, seen, version
+from tests.waiting import wait_for
 
 from . import reference
-from .conftest import COMPACTION_SECONDS, ENCRYPTED, EVENT_SECONDS, KUBIST_ADDRESS, Shared, until
+from .conftest import COMPACTION_SECONDS, ENCRYPTED, EVENT_SECONDS, KUBIST_ADDRESS, Shared
 from .samples import NAMESPACE, Sample, samples
 
 pytestmark = [
@@ -117,6 +119,10 @@ def test_encrypted_objects_are_equal_on_both(shared: Shared, namespace: str, res
 # Custom resources
 
 
+def stores_both_versions(shared: Shared, crd: str) -> bool:
+    return bool(shared.equal(f"{CRDS}/{crd}")["status"]["storedVersions"] == ["v1", "v2"])
+
+
 def test_crd_of_one_is_served_by_the_other(shared: Shared, namespace: str) -> None:
     for number, (_, writer, other) in enumerate(shared.turns()):
         plural = ("sealeds", "opens")[number]
@@ -141,7 +147,7 @@ def test_crd_of_one_is_served_by_the_other(shared: Shared, namespace: str) -> No
         changed = other.get(f"{CRDS}/{name}")
         changed["spec"] = crd(plural, storage="v2")["spec"]
         other.put(f"{CRDS}/{name}", changed)
-        until(lambda name=name: shared.equal(f"{CRDS}/{name}")["status"]["storedVersions"] == ["v1", "v2"])
+        wait_for(functools.partial(stores_both_versions, shared, name))
         other.patch(f"{paths[0]}/a1/status", {"status": {"ok": True}})
         for path in paths:
             shown = [shared.equal(f"{path}/{each}") for each in ("a1", "a2", "b1", "b2")]
@@ -203,7 +209,7 @@ def test_one_of_them_compacts_in_an_interval(shared: Shared, namespace: str) -> 
     turns = [at()]
     while len(turns) < 4:
         shared.kubist.post(f"{NAMESPACES}/{namespace}/configmaps", {"metadata": {"generateName": "c-"}})
-        until(lambda: at()[1] > turns[-1][1], 4 * COMPACTION_SECONDS)
+        wait_for(lambda: at()[1] > turns[-1][1], 4 * COMPACTION_SECONDS)
         turns.append(at())
     assert turns[3][0] - turns[1][0] > 1.2 * COMPACTION_SECONDS
     assert turns[1][2] < turns[2][2] < turns[3][2]
@@ -250,7 +256,7 @@ def test_node_ports_and_addresses_are_unique(shared: Shared, namespace: str) -> 
 def test_quota_holds_for_both_together(shared: Shared, namespace: str) -> None:
     quotas = f"{NAMESPACES}/{namespace}/resourcequotas"
     shared.reference.post(quotas, {"metadata": {"name": "q"}, "spec": {"hard": {"count/secrets": "7"}}})
-    until(lambda: "used" in shared.equal(f"{quotas}/q").get("status", {}))
+    wait_for(lambda: "used" in shared.equal(f"{quotas}/q").get("status", {}))
 
     def fill(client: Client, mark: str) -> Counter[int]:
         secrets = f"{NAMESPACES}/{namespace}/secrets"
@@ -299,7 +305,7 @@ def test_endpoints_name_both_servers(shared: Shared) -> None:
         [subset] = shared.equal(path)["subsets"]
         return [each["ip"] for each in subset["addresses"]]
 
-    until(lambda: addresses() == [reference.ADDRESS, KUBIST_ADDRESS], 30)
+    wait_for(lambda: addresses() == [reference.ADDRESS, KUBIST_ADDRESS], 30)
     shared.equal("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")
 
 

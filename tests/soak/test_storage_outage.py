@@ -25,7 +25,6 @@ from tests.outages import Work
 from tests.soak.sizes import Note, size
 from tests.storage import faults
 from tests.storage.cluster import EtcdCluster
-from tests.storage.etcd_server import EtcdServer
 
 AWAY = size("AWAY", 30, 8)
 MEMBERS = size("MEMBERS", 300, 60)
@@ -34,24 +33,9 @@ FLUSHES = size("FLUSHES", 60, 20)
 RECOVERY = 60.0
 
 
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    if (reason := EtcdServer.missing()) is not None:
-        pytest.skip(reason)
-    return tmp_path
-
-
-@pytest.fixture
-def three(directory: Path) -> Iterator[EtcdCluster]:
-    cluster = EtcdCluster(directory)
-    cluster.start()
-    yield cluster
-    cluster.stop()
-
-
 @pytest.mark.parametrize("how", ["killed", "stopped"])
-def test_long_etcd_outage_loses_no_write(directory: Path, server_pki: Pki, how: str, note: Note) -> None:
-    cluster = EtcdCluster(directory, 1)
+def test_long_etcd_outage_loses_no_write(etcd_directory: Path, server_pki: Pki, how: str, note: Note) -> None:
+    cluster = EtcdCluster(etcd_directory, 1)
     cluster.start()
     (member,) = cluster.members
     try:
@@ -69,12 +53,12 @@ def test_long_etcd_outage_loses_no_write(directory: Path, server_pki: Pki, how: 
         cluster.stop()
 
 
-def test_members_are_killed_in_turn(three: EtcdCluster, server_pki: Pki, note: Note) -> None:
-    with Live(server_pki, etcd_servers=three.endpoints) as live:
+def test_members_are_killed_in_turn(etcd_cluster: EtcdCluster, server_pki: Pki, note: Note) -> None:
+    with Live(server_pki, etcd_servers=etcd_cluster.endpoints) as live:
         with Work(live.server.port, server_pki) as work:
             end = time.monotonic() + MEMBERS
             while time.monotonic() < end:
-                member = random.choice([three.leader(), *three.members])
+                member = random.choice([etcd_cluster.leader(), *etcd_cluster.members])
                 hard = random.random() < 0.5
                 member.stop() if hard else member.pause()
                 work.recovered(RECOVERY)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
 import urllib.request
 from pathlib import Path
+
+from tests.waiting import wait_for
 
 from .etcd_server import EtcdServer
 
@@ -32,13 +33,9 @@ class EtcdCluster:
 
     def leader(self) -> EtcdServer:
         """Member that is the raft leader."""
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            for member in self.members:
-                if _is_leader(member):
-                    return member
-            time.sleep(0.1)
-        raise AssertionError("there is no leader")
+        leader = wait_for(lambda: next(filter(_is_leader, self.members), None), 30, pause=0.1)
+        assert leader is not None
+        return leader
 
 
 def _is_leader(member: EtcdServer) -> bool:

@@ -19,7 +19,7 @@ from kubist.storage.etcd import EtcdStore
 from kubist.storage.sqlite import SqliteStore
 from kubist.storage.store import Store
 
-from .etcd_server import EtcdServer
+from .etcd_server import EtcdServer, running_etcd
 from .owner import OwnedStore
 
 
@@ -47,13 +47,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.fixture(scope="session")
 def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
-    if (reason := EtcdServer.missing()) is not None:
-        pytest.skip(reason)
-    server = EtcdServer(tmp_path_factory.mktemp("etcd"))
-    server.start()
-    server.wait()
-    yield server
-    server.stop()
+    with running_etcd(tmp_path_factory.mktemp("etcd")) as server:
+        yield server
 
 
 @pytest.fixture(params=["memory", "sqlite", "remote", pytest.param("etcd", marks=pytest.mark.etcd)])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 
 def free_port() -> int:
@@ -68,3 +72,17 @@ class EtcdServer:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+
+@contextlib.contextmanager
+def running_etcd(directory: Path) -> Iterator[EtcdServer]:
+    """An etcd with one member. Skips the test without etcd."""
+    if (reason := EtcdServer.missing()) is not None:
+        pytest.skip(reason)
+    server = EtcdServer(directory)
+    server.start()
+    server.wait()
+    try:
+        yield server
+    finally:
+        server.stop()

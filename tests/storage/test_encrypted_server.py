@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from kubist.cli import main
 from kubist.storage.encryption import store as encrypted
 from kubist.storage.encryption.store import EncryptedStore
 from tests.live import Client, Live, Pki, configmap, seen
+from tests.waiting import wait_for
 
 SECRETS = "/api/v1/namespaces/default/secrets"
 BAD = b"k8s:enc:aescbc:v1:lost:" + bytes(32)
@@ -63,13 +63,6 @@ def put(live: Live, path: str, value: bytes) -> None:
             await store.inner.update(f"/registry/{path}", value, held.mod_revision)
 
     live.run(change())
-
-
-def until(check: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not check():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -122,7 +115,7 @@ def test_undecryptable_value_fails_alone(sealed: Live) -> None:
     client.post("/api/v1/namespaces", {"metadata": {"name": "other"}})
     client.post("/api/v1/namespaces/other/secrets", secret("there"))
     put(sealed, "secrets/default/bad", BAD)
-    until(lambda: client.ask("GET", f"{SECRETS}/bad").status != 404)
+    wait_for(lambda: client.ask("GET", f"{SECRETS}/bad").status != 404)
     for method, path, body in (
         ("GET", f"{SECRETS}/bad", None),
         ("DELETE", f"{SECRETS}/bad", None),
@@ -151,7 +144,7 @@ def test_unreadable_object_sends_no_deleted_event(sealed: Live) -> None:
     plain = stored(sealed, "secrets/default/a")
     with client.watch(f"{SECRETS}?resourceVersion={began['metadata']['resourceVersion']}") as watch:
         put(sealed, "secrets/default/a", BAD)
-        until(lambda: client.ask("GET", f"{SECRETS}/a").status == 500)
+        wait_for(lambda: client.ask("GET", f"{SECRETS}/a").status == 500)
         put(sealed, "secrets/default/a", plain)
         assert [event[:2] for event in map(seen, watch.take(1))] == [("MODIFIED", "a")]
         client.delete(f"{SECRETS}/a")
@@ -167,17 +160,17 @@ def test_changed_encryption_configuration_is_reloaded(
         client = live.client
         client.post(SECRETS, secret("a"))
         file.write_text("nonsense: [")
-        until(lambda: 'reloads_total{status="failure"}' in metrics(client))
+        wait_for(lambda: 'reloads_total{status="failure"}' in metrics(client))
         client.post(SECRETS, secret("b"))
         assert stored(live, "secrets/default/b").startswith(b"k8s:enc:aescbc:v1:one:")
         write(file, key("two", "secretbox"))
-        until(lambda: 'reloads_total{status="success"} 1' in metrics(client))
+        wait_for(lambda: 'reloads_total{status="success"} 1' in metrics(client))
         client.post(SECRETS, secret("c"))
         assert stored(live, "secrets/default/c").startswith(b"k8s:enc:secretbox:v1:two:")
         put(live, "secrets/default/a", stored(live, "secrets/default/a"))
-        until(lambda: client.ask("GET", f"{SECRETS}/a").status == 500)
+        wait_for(lambda: client.ask("GET", f"{SECRETS}/a").status == 500)
         write(file, key("two", "secretbox"), key("one"))
-        until(lambda: client.ask("GET", f"{SECRETS}/a").status == 200)
+        wait_for(lambda: client.ask("GET", f"{SECRETS}/a").status == 200)
         names = [item["metadata"]["name"] for item in client.get(SECRETS)["items"]]
         assert names == ["a", "b", "c"]
         assert "[+]kms-providers ok" in client.ask("GET", "/readyz?verbose").body.decode()
@@ -247,5 +240,5 @@ def test_namespace_deletion_waits_for_unreadable_content(server_pki: Pki, file: 
             found = client.get("/api/v1/namespaces/doomed")["status"].get("conditions") or []
             return any(WHY in condition.get("message", "") for condition in found)
 
-        until(told)
+        wait_for(told)
         assert stored(live, "secrets/doomed/lost") == BAD

@@ -16,43 +16,25 @@ from kubist import server
 from kubist.storage import etcd_client
 from tests.live import Live, Pki
 from tests.outages import Work
+from tests.waiting import wait_for
 
 from . import faults
 from .cluster import EtcdCluster
-from .etcd_server import EtcdServer
 
 RECOVERY = 30.0
 """Maximum seconds until writes succeed again. On an idle machine it takes one or two."""
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    if (reason := EtcdServer.missing()) is not None:
-        pytest.skip(reason)
-    return tmp_path
-
-
-@pytest.fixture
-def one(directory: Path) -> Iterator[EtcdCluster]:
-    cluster = EtcdCluster(directory, 1)
-    cluster.start()
-    yield cluster
-    cluster.stop()
-
-
-@pytest.fixture
-def three(directory: Path) -> Iterator[EtcdCluster]:
-    cluster = EtcdCluster(directory)
+def one(etcd_directory: Path) -> Iterator[EtcdCluster]:
+    cluster = EtcdCluster(etcd_directory, 1)
     cluster.start()
     yield cluster
     cluster.stop()
 
 
 def ready(live: Live, expected: int) -> None:
-    deadline = time.monotonic() + 60
-    while live.client.ask("GET", "/readyz/etcd").status != expected:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: live.client.ask("GET", "/readyz/etcd").status == expected, 60, pause=0.05)
 
 
 @pytest.mark.etcd
@@ -70,7 +52,7 @@ def test_etcd_outage_is_503_and_then_recovers(
             member.stop() if how == "killed" else member.pause()
             ready(live, 500)
             assert live.client.ask("GET", "/livez/ping").status == 200
-            work.refused("GET", "POST")
+            work.wait_for_503("GET", "POST")
             if how == "killed":
                 member.start()
             else:
@@ -83,19 +65,19 @@ def test_etcd_outage_is_503_and_then_recovers(
 
 @pytest.mark.etcd
 def test_two_of_three_members_are_enough(
-    three: EtcdCluster, server_pki: Pki, monkeypatch: pytest.MonkeyPatch
+    etcd_cluster: EtcdCluster, server_pki: Pki, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Live(server_pki, etcd_servers=three.endpoints) as live:
+    with Live(server_pki, etcd_servers=etcd_cluster.endpoints) as live:
         monkeypatch.setattr(etcd_client, "CALL_SECONDS", 2.0)
         with Work(live.server.port, server_pki) as work:
             time.sleep(0.5)
-            for member in (three.leader(), three.members[0]):
+            for member in (etcd_cluster.leader(), etcd_cluster.members[0]):
                 member.stop()
                 work.recovered(RECOVERY)
                 time.sleep(0.5)
                 member.start()
                 member.wait()
-                three.leader()
+                etcd_cluster.leader()
             work.recovered(RECOVERY)
         work.check()
 
@@ -108,7 +90,7 @@ def test_intermittent_disk_errors_lose_no_write(server_pki: Pki, tmp_path: Path)
                 time.sleep(0.3)
                 with faults.failing_writes(number):
                     work.answers.clear()
-                    work.refused("POST")
+                    work.wait_for_503("POST")
                     assert not work.answers["GET", 503], "reads go on"
                 work.recovered(RECOVERY)
         work.check()

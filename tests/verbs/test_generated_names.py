@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.crd.defining import definition
 from tests.live import Client
 
 
@@ -23,16 +24,7 @@ def test_job_with_a_generated_name_gets_no_generated_labels(client: Client, name
 
 
 def test_generate_name_of_a_crd_is_held_to_the_rule_of_its_name(client: Client) -> None:
-    schema = {"openAPIV3Schema": {"type": "object"}}
-    crd = {
-        "metadata": {"generateName": "Foo-"},
-        "spec": {
-            "group": "generated.example.com",
-            "scope": "Namespaced",
-            "names": {"plural": "foos", "kind": "Foo"},
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
-        },
-    }
+    crd = {**definition("Foo", "generated.example.com"), "metadata": {"generateName": "Foo-"}}
     answer = client.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
     assert answer.status == 422
     causes = [(cause["field"], cause["message"][-45:]) for cause in answer.json["details"]["causes"]]

@@ -9,6 +9,7 @@ import pytest
 from kubist.meta.object import Object
 from kubist.verbs.watch import BUFFER_LIMIT, STATE_BYTES, Watcher
 from tests.live import Live, configmap, seen
+from tests.waiting import wait_for
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 COUNT = 160
@@ -21,14 +22,13 @@ def fill(live: Live) -> None:
 
 
 def watcher(live: Live) -> Watcher:
-    deadline = time.monotonic() + 20
-    while True:
-        for found in live.server.api.watchers.values():
-            for one in found:
-                if one.collection.kind.prefix == "/registry/configmaps/":
-                    return one
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    def found() -> Watcher | None:
+        everyone = (one for watchers in list(live.server.api.watchers.values()) for one in list(watchers))
+        return next((one for one in everyone if one.collection.kind.prefix == "/registry/configmaps/"), None)
+
+    one = wait_for(found)
+    assert one is not None
+    return one
 
 
 @pytest.mark.parametrize("query", ["", "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"])

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from kubist.meta.object import Object
+from tests.crd.defining import await_status, define, definition
 from tests.live import Client, Live, Pki, concurrently, configmap, seen, version
 from tests.storage.etcd_server import EtcdServer
 
@@ -115,24 +116,9 @@ def test_services_of_both_servers_get_addresses_of_their_own(pair: tuple[Client,
 
 
 def test_custom_resource_defined_on_one_is_served_by_the_other(pair: tuple[Client, Client]) -> None:
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    crd = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.example.com"},
-        "spec": {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": {"plural": "things", "kind": "Thing"},
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
-        },
-    }
-    pair[0].post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
+    define(pair[0], definition("Thing", "example.com"))
     path = "/apis/example.com/v1/namespaces/default/things"
-    for client in pair:
-        for _ in range(200):
-            if client.ask("GET", path).status == 200:
-                break
+    await_status(pair[1], path, 200)
     thing = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "one"}, "spec": {"a": 1}}
     made = pair[0].post(path, thing)
     assert pair[1].get(f"{path}/one") == made

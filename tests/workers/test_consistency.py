@@ -8,32 +8,16 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from tests.crd.defining import definition
+from tests.crd.defining import version as crd_version
+
 from .crew import MERGE, Connection, Crew
 
 WRITERS = 16
-DEFINITION = {
-    "metadata": {"name": "gears.crew.example.com"},
-    "spec": {
-        "group": "crew.example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "gears", "singular": "gear", "kind": "Gear"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-                        },
-                    }
-                },
-            }
-        ],
-    },
-}
+_FREE_FORM = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+DEFINITION = definition(
+    "Gear", "crew.example.com", crd_version(schema={"type": "object", "properties": {"spec": _FREE_FORM}})
+)
 
 
 def version(obj: Any) -> int:

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from tests.cli.processes import running
-from tests.storage.etcd_server import EtcdServer
+from tests.storage.etcd_server import EtcdServer, running_etcd
+from tests.waiting import wait_for
 
 from .crew import MERGE, PATIENCE, Crew, alive, children, crew
 
@@ -27,20 +28,8 @@ KILLS = int(os.environ.get("KUBIST_WORKER_KILLS", "4"))
 @pytest.fixture
 def own_etcd(tmp_path: Path) -> Iterator[EtcdServer]:
     """An etcd for one test, because `serve` has no prefix flag."""
-    if (reason := EtcdServer.missing()) is not None:
-        pytest.skip(reason)
-    server = EtcdServer(tmp_path)
-    server.start()
-    server.wait()
-    yield server
-    server.stop()
-
-
-def until(true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    with running_etcd(tmp_path) as server:
+        yield server
 
 
 class Writer(threading.Thread):
@@ -91,9 +80,9 @@ def kill_under_writes(crew: Crew, victim: Callable[[], int]) -> None:
     def kill() -> None:
         killed = victim()
         os.kill(killed, signal.SIGKILL)
-        until(lambda: killed not in crew.pids and len(crew.pids) == count)
+        wait_for(lambda: killed not in crew.pids and len(crew.pids) == count, PATIENCE)
         before = [writer.answered for writer in writers]
-        until(lambda: all(w.answered > b for w, b in zip(writers, before, strict=True)))
+        wait_for(lambda: all(w.answered > b for w, b in zip(writers, before, strict=True)), PATIENCE)
 
     for _ in range(KILLS):
         time.sleep(0.2 + random.random() * 0.3)
@@ -166,7 +155,7 @@ def test_children_end_when_their_parent_is_killed(tmp_path: Path, monkeypatch: p
         pids = running.pids
         assert list(tmp_path.glob("kubist-*"))
         running.process.stop(signal.SIGKILL)
-        until(lambda: not alive(pids))
+        wait_for(lambda: not alive(pids), PATIENCE)
         assert not list(tmp_path.glob("kubist-*"))
     with crew(tmp_path, 2) as again:
         assert again.connect().ask("GET", "/readyz")[0] == 200

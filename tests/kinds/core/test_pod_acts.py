@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kubist.config import Config
 from kubist.kinds.core.pod import strategy
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.objectclient import ObjectClient
-from kubist.server import Server
+from tests.kinds.core.scenes import play
 
-Scene = Callable[[ObjectClient], Awaitable[None]]
 NOW = "2030-01-01T00:00:00Z"
-
-
-def play(directory: Path, scene: Scene) -> None:
-    """Runs a scene on a new server with an in-memory store."""
-
-    async def run() -> None:
-        config = Config(
-            bind_address="127.0.0.1",
-            secure_port=0,
-            cert_dir=str(directory),
-            disable_admission_plugins=("ServiceAccount",),
-        )
-        server = Server(config)
-        await server.start()
-        try:
-            await scene(server.api.cluster)
-        finally:
-            await server.stop(0)
-
-    asyncio.run(run())
 
 
 async def pod(
@@ -104,7 +81,7 @@ def test_binding_schedules_a_pod_once(tmp_path: Path) -> None:
         assert conditions == [("PodScheduled", "True")]
         assert await refusal(act(cluster, "binding", target={"name": "n2"})) == (409, "Conflict")
 
-    play(tmp_path, scene)
+    play(tmp_path, scene, disable_admission_plugins=("ServiceAccount",))
 
 
 def test_invalid_bindings_are_rejected(tmp_path: Path) -> None:
@@ -118,7 +95,7 @@ def test_invalid_bindings_are_rejected(tmp_path: Path) -> None:
         other: Object = {"metadata": {"name": "p", "uid": "another"}, "target": {"name": "n"}}
         assert await refusal(act(cluster, "binding", **other)) == (409, "Conflict")
 
-    play(tmp_path, scene)
+    play(tmp_path, scene, disable_admission_plugins=("ServiceAccount",))
 
 
 def test_eviction_without_budget_deletes_the_pod(tmp_path: Path) -> None:
@@ -129,7 +106,7 @@ def test_eviction_without_budget_deletes_the_pod(tmp_path: Path) -> None:
         assert leaving["metadata"]["deletionGracePeriodSeconds"] == 30
         assert leaving["status"]["conditions"][-1]["type"] == "DisruptionTarget"
 
-    play(tmp_path, scene)
+    play(tmp_path, scene, disable_admission_plugins=("ServiceAccount",))
 
 
 def test_evictions_use_up_the_budget(tmp_path: Path) -> None:
@@ -148,7 +125,7 @@ def test_evictions_use_up_the_budget(tmp_path: Path) -> None:
         assert await refusal(act(cluster, "eviction", "q")) == (429, "TooManyRequests")
         assert "deletionTimestamp" not in found(cluster, "pods", "q")["metadata"]
 
-    play(tmp_path, scene)
+    play(tmp_path, scene, disable_admission_plugins=("ServiceAccount",))
 
 
 BUDGETS: list[tuple[str, bool, Object, bool]] = [
@@ -172,7 +149,7 @@ def test_budgets_protect_healthy_pods(
         else:
             assert await refusal(act(cluster, "eviction")) == (429, "TooManyRequests")
 
-    play(tmp_path, scene)
+    play(tmp_path, scene, disable_admission_plugins=("ServiceAccount",))
 
 
 def test_eviction_with_two_budgets_fails(tmp_path: Path) -> None:
@@ -182,7 +159,7 @@ def test_eviction_with_two_budgets_fails(tmp_path: Path) -> None:
         await budget(cluster, "two", disruptionsAllowed=1)
         assert (await refusal(act(cluster, "eviction")))[0] == 500
 
-    play(tmp_path, scene)
+    play(tmp_path, scene, disable_admission_plugins=("ServiceAccount",))
 
 
 LOGS: list[tuple[Object, int]] = [
@@ -206,4 +183,4 @@ def test_log_options_of_unscheduled_pod(tmp_path: Path) -> None:
             answer = await attempt if code == 204 else await refusal(attempt)
             assert answer[0] == code
 
-    play(tmp_path, scene)
+    play(tmp_path, scene, disable_admission_plugins=("ServiceAccount",))

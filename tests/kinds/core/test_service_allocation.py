@@ -1,36 +1,18 @@
 """Allocation of cluster IPs and node ports on the parts of a real server: unique, released, reused."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kubist.config import Config
 from kubist.control.allocations import Allocations
 from kubist.kinds.core.service_addresses import ip_address
 from kubist.kinds.core.service_ports import KEY
 from kubist.meta.status import APIError
 from kubist.objectclient import ObjectClient
-from kubist.server import Server
-
-Scene = Callable[[ObjectClient], Awaitable[None]]
-
-
-def play(directory: Path, scene: Scene, **settings: Any) -> None:
-    """Runs a scene on a new server with an in-memory store."""
-
-    async def run() -> None:
-        config = Config(bind_address="127.0.0.1", secure_port=0, cert_dir=str(directory), **settings)
-        server = Server(config)
-        await server.start()
-        try:
-            await scene(server.api.cluster)
-        finally:
-            await server.stop(0)
-
-    asyncio.run(run())
+from tests.kinds.core.scenes import play
 
 
 async def create(cluster: ObjectClient, name: str, **spec: Any) -> dict[str, Any]:

@@ -1,0 +1,31 @@
+"""Scenes on the parts of a real server, without HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Unpack
+
+from kubist.config import Config
+from kubist.objectclient import ObjectClient
+from kubist.server import Server
+from kubist.settings import Settings
+
+Scene = Callable[[ObjectClient], Awaitable[None]]
+
+
+def play(directory: Path, scene: Scene, **settings: Unpack[Settings]) -> None:
+    """Runs a scene on a new server with an in-memory store."""
+
+    async def run() -> None:
+        base = Config(bind_address="127.0.0.1", secure_port=0, cert_dir=str(directory))
+        server = Server(dataclasses.replace(base, **settings))
+        await server.start()
+        try:
+            await scene(server.api.cluster)
+        finally:
+            await server.stop(0)
+
+    asyncio.run(run())
