@@ -1,4 +1,4 @@
-"""The layers of docs/architecture.md: kept by the source, and every kind of upward import is found."""
+"""The layers of docs/architecture.md: kept by the source, and every kind of upward import is found. Files are short."""
 
 from __future__ import annotations
 
@@ -123,3 +123,14 @@ def test_import_in_a_function_without_a_reason_is_found(source: Path, body: str,
     (source / "kubist/low/other.py").write_text(f"def f():\n{body}\n")
     (found,) = check.unexplained(source)
     assert found.startswith(f"kubist/low/other.py:{line}: import in a function")
+
+
+def test_no_python_file_has_more_than_400_lines() -> None:
+    folders = ("src", "tests", "tools", "benchmarks")
+    lengths = {
+        str(path.relative_to(ROOT)): len(path.read_text("utf-8").splitlines())
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    assert len(lengths) > 500
+    assert {path: lines for path, lines in lengths.items() if lines > 400} == {}

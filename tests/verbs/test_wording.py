@@ -233,18 +233,6 @@ def test_strategic_merge_of_raw_json(client: Client, namespace: str) -> None:
     assert (answer.status, answer.json["message"]) == (500, message)
 
 
-def test_eviction_with_an_unknown_dry_run(client: Client, namespace: str) -> None:
-    pods = f"/api/v1/namespaces/{namespace}/pods"
-    client.post(pods, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
-    body = {"metadata": {"name": "p"}, "deleteOptions": {"dryRun": ["x"]}}
-    answer = client.ask("POST", f"{pods}/p/eviction", body)
-    message = (
-        'DeleteOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["x"]: supported values: "All"'
-    )
-    assert (answer.status, answer.json["message"]) == (422, message)
-    assert client.ask("GET", f"{pods}/p").status == 200
-
-
 @pytest.mark.parametrize(
     ("resource", "obj", "shown"),
     [
@@ -295,71 +283,6 @@ def test_reviews_show_metadata_in_declared_order(client: Client, namespace: str)
 
 
 @pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (
-            b'{"metadata":{"generation":1e400}}',
-            "json: cannot unmarshal number 1e400 into Go struct field ObjectMeta.metadata.generation of type int64",
-        ),
-        (
-            b'{"data":{"a":1},"metadata":{"generation":1e400}}',
-            "json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
-        ),
-    ],
-)
-def test_number_beyond_every_float(client: Client, body: bytes, message: str) -> None:
-    answer = client.ask("POST", HERE, body)
-    why = f'ConfigMap in version "v1" cannot be handled as a ConfigMap: {message}'
-    assert (answer.status, answer.json["message"]) == (400, why)
-
-
-@pytest.mark.parametrize(
-    ("body", "kind", "message"),
-    [
-        (
-            b'{"a":1e400}',
-            "application/merge-patch+json",
-            "json: cannot unmarshal number 1e400 into Go value of type float64",
-        ),
-        (
-            b'[{"op":"add","path":"/a","value":1e400}]',
-            "application/json-patch+json",
-            "json: cannot unmarshal number 1e400 into Go struct field jsonPatchOp.value of type float64",
-        ),
-        (
-            b'[{"op":1,"path":"/a","value":1e400}]',
-            "application/json-patch+json",
-            "json: cannot unmarshal number into Go struct field jsonPatchOp.op of type string",
-        ),
-    ],
-)
-def test_patch_with_a_number_beyond_every_float(
-    client: Client, namespace: str, body: bytes, kind: str, message: str
-) -> None:
-    maps = f"/api/v1/namespaces/{namespace}/configmaps"
-    client.post(maps, {"metadata": {"name": "m"}})
-    answer = client.ask("PATCH", f"{maps}/m", body, kind)
-    assert (answer.status, answer.json["message"]) == (400, f"error decoding patch: {message}")
-
-
-def test_lost_number_beyond_every_float_does_not_matter(client: Client, namespace: str) -> None:
-    maps = f"/api/v1/namespaces/{namespace}/configmaps"
-    client.post(maps, {"metadata": {"name": "m"}})
-    patch = b'{"metadata":{"generation":1e400,"labels":{"a":"b"},"generation":1}}'
-    where = f"{maps}/m?fieldValidation=Ignore"
-    answer = client.ask("PATCH", where, patch, "application/merge-patch+json")
-    assert (answer.status, answer.json["metadata"].get("labels")) == (200, {"a": "b"})
-    patch = b'{"metadata":{"generation":1e400}}'
-    answer = client.ask("PATCH", where, patch, "application/merge-patch+json")
-    assert answer.status == 422
-    assert '"generation\\":1e400,' in answer.json["message"]
-    assert (
-        "number 1e400 into Go struct field ObjectMeta.metadata.generation of type int64"
-        in answer.json["message"]
-    )
-
-
-@pytest.mark.parametrize(
     ("raw", "why"),
     [
         (b"\x12\x00", "converting (v1.Pod) to (core.ConfigMap): unknown conversion"),
@@ -382,35 +305,6 @@ def test_selectors_are_shown_without_empty_parts(client: Client, namespace: str)
     assert (
         "spec.selector: Invalid value: {}: empty selector is invalid for deployment" in answer.json["message"]
     )
-
-
-@pytest.mark.parametrize(
-    ("options", "code", "message"),
-    [
-        (
-            {"propagationPolicy": "X"},
-            422,
-            'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "X": '
-            'supported values: "Foreground", "Background", "Orphan", "nil"',
-        ),
-        (
-            {"preconditions": {"uid": "x"}},
-            409,
-            'Operation cannot be fulfilled on Pod "p": the UID in the precondition (x)',
-        ),
-        ({"dryRun": ["x"]}, 500, "Non-matching dry-run options in request and content: [All] and [x]"),
-    ],
-)
-def test_dry_run_of_an_eviction_checks_its_options(
-    client: Client, namespace: str, options: dict[str, object], code: int, message: str
-) -> None:
-    pods = f"/api/v1/namespaces/{namespace}/pods"
-    client.post(pods, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
-    answer = client.ask(
-        "POST", f"{pods}/p/eviction?dryRun=All", {"metadata": {"name": "p"}, "deleteOptions": options}
-    )
-    assert answer.status == code, answer
-    assert answer.json["message"].startswith(message)
 
 
 def test_precondition_of_an_event_names_no_group(client: Client, namespace: str) -> None:
@@ -440,25 +334,6 @@ def test_dry_run_shows_keys_without_prefix(client: Client) -> None:
         assert answer.status == 409
         assert f"Code: 4, Key: {key}," in answer.json["message"]
     client.delete(f"{roles}/worded")
-
-
-def test_eviction_marks_the_pod_before_its_options_are_checked(client: Client, namespace: str) -> None:
-    pods = f"/api/v1/namespaces/{namespace}/pods"
-    client.post(pods, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
-    body = {"metadata": {"name": "p"}, "deleteOptions": {"propagationPolicy": "X"}}
-    assert client.ask("POST", f"{pods}/p/eviction", body).status == 422
-    (condition,) = client.get(f"{pods}/p")["status"]["conditions"]
-    assert (condition["type"], condition["reason"]) == ("DisruptionTarget", "EvictionByEvictionAPI")
-
-
-def test_strategic_merge_of_a_number_beyond_64_bits(client: Client, namespace: str) -> None:
-    pods = f"/api/v1/namespaces/{namespace}/pods"
-    client.post(pods, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
-    patch = b'{"spec":{"subdomain":12345678901234567890}}'
-    answer = client.ask("PATCH", f"{pods}/p", patch, "application/strategic-merge-patch+json")
-    why = "map[spec:map[subdomain:1.2345678901234567e+19]]"
-    message = f' "" is invalid: patch: Invalid value: "{why}": unrecognized type: string'
-    assert (answer.status, answer.json["message"]) == (422, message)
 
 
 def test_empty_certificate_request_is_shown_as_text(client: Client) -> None:
