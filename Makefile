@@ -14,7 +14,9 @@ VENV := .venv-$(shell $(INTERPRETER) -c 'import sys; print("%d.%d" % sys.version
 endif
 BIN := $(VENV)/bin
 
-.PHONY: serve test soak soak-short check format bench clean
+ECOSYSTEM := $(BIN)/python -m pytest -m ecosystem tests/ecosystem
+
+.PHONY: serve test soak soak-short ecosystem ecosystem-docs check format bench clean
 
 $(VENV)/.installed: pyproject.toml
 	$$(tools/find-python $(PYTHON)) -m venv $(VENV)
@@ -32,6 +34,13 @@ soak: $(VENV)/.installed
 
 soak-short: $(VENV)/.installed
 	KUBIST_SOAK=short $(BIN)/python -m pytest -m soak tests/soak $(ARGS)
+
+# Software of other projects, installed from package registries; docs/ecosystem.md shows the table.
+ecosystem: $(VENV)/.installed
+	$(ECOSYSTEM) $(ARGS)
+
+ecosystem-docs: $(VENV)/.installed
+	KUBIST_ECOSYSTEM_DOCS=1 $(ECOSYSTEM) $(ARGS)
 
 check: $(VENV)/.installed
 	$(BIN)/ruff check src tests tools benchmarks

@@ -1,0 +1,1 @@
+"""Software of other projects against a real Kubist server. `make ecosystem` runs these tests."""
