@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,9 +25,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Notes the result of a test with a row."""
-    report: pytest.TestReport = yield  # type: ignore[misc, assignment]
+    report = yield
     if (mark := item.get_closest_marker("exercises")) is not None:
         rows = item.config.stash.setdefault(ROWS, {})
         if report.failed:
@@ -37,7 +37,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
             rows[item.nodeid] = replace(mark.args[0], result=reason.replace("Skipped", "skipped"))
         elif report.when == "call":
             rows[item.nodeid] = replace(mark.args[0], result="passes")
-    return report  # type: ignore[return-value]
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
