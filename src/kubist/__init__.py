@@ -13,12 +13,13 @@ Start a server inside a program and talk to it with any Kubernetes client:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from kubist.version import __version__
 
+TYPE_CHECKING = False  # Saves start-up time: executables of envtest do without `typing`.
 if TYPE_CHECKING:
     # Saves start-up time: `import kubist` loads no server.
+    from typing import Any
+
     from kubist.config import Config
     from kubist.inprocess import Server
 

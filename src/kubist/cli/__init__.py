@@ -13,6 +13,7 @@ Kubist: the Kubernetes API server as a Python package.
 Usage:
   kubist serve [flags]        a small control plane on an embedded store, nothing to configure
   kubist apiserver [flags]    only the API server, with kube-apiserver's own flags
+  kubist envtest [DIR]        make kube-apiserver and etcd executables for envtest
   kubist kubeconfig [flags]   print the kubeconfig of a data directory of `serve`
   kubist backup [flags]       copy the embedded store to a file, even while the server runs
   kubist restore [flags]      replace the store by such a file
@@ -46,6 +47,11 @@ def _run(command: str, rest: list[str]) -> int:
         from kubist.cli import apiserver
 
         return apiserver.main(rest)
+    if command == "envtest":
+        # Saves start-up time: a command loads only its own module.
+        from kubist.cli import envtest
+
+        return envtest.main(rest)
     if command == "kubeconfig":
         # Saves start-up time: a command loads only its own module.
         from kubist.cli import kubeconfig

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from kubist import logs
 from kubist.cli import flags
@@ -19,7 +20,8 @@ Usage:
   kubist apiserver [flags]"""
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str], adapt: Callable[[Config], Config] | None = None) -> int:
+    """Runs a server with the given flags. `adapt` changes their Config; its ValueError is reported."""
     known = flags.of_kube_apiserver()
     try:
         values = flags.parse(arguments, known)
@@ -34,7 +36,9 @@ def main(arguments: list[str]) -> int:
         logs.setup(verbosity or 1, form[-1])
         flags.check_combinations(values)
         config = flags.config(values, known, Config(cert_dir="/var/run/kubernetes"))
-    except flags.FlagError as error:
+        if adapt is not None:
+            config = adapt(config)
+    except (flags.FlagError, ValueError) as error:
         return fail(str(error))
 
     # Saves start-up time: `--help` and wrong flags need no server.
