@@ -136,7 +136,7 @@ def test_version_flag_rejects_another_version(value: str) -> None:
         (["--token-auth-file=absent"], "absent: No such file"),
         (["--client-ca-file=absent"], "absent: No such file"),
         (["--tls-cert-file=junk", "--tls-private-key-file=junk"], "junk are not a certificate and its key"),
-        (["--service-account-signing-key-file=junk"], "junk is not a private key"),
+        (["--service-account-signing-key-file=junk"], "junk contains no valid RSA or ECDSA private key"),
     ],
 )
 def test_invalid_flags_print_one_line_error(home: Path, arguments: list[str], words: str) -> None:
