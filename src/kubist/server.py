@@ -304,12 +304,12 @@ def serving_context(config: Config) -> ssl.SSLContext:
     missing."""
     cert, key = config.tls_cert_file, config.tls_private_key_file
     if not cert:
-        # Saves start-up time: `cryptography` is loaded only to make a certificate.
-        from kubist.http import certificates
-
         where = Path(config.cert_dir or "kubist-certificates")
         cert, key = str(where / "apiserver.crt"), str(where / "apiserver.key")
         if not Path(cert).exists():
+            # Saves start-up time: `cryptography` is loaded only to make a certificate.
+            from kubist.http import certificates
+
             authority = certificates.new_authority("kubist")
             made = authority.issue_server(serving_names(config))
             # The file includes the CA, so that clients can use it to verify the server.

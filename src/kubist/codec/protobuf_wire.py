@@ -30,7 +30,11 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-SMALL = tuple(_varint(value) for value in range(16384))
+SMALL = (
+    *(bytes((value,)) for value in range(128)),
+    *(bytes((low, high)) for high in range(1, 128) for low in range(128, 256)),
+)
+"""Varints of the integers from 0 to 16383."""
 
 
 def tag(number: int, wire_type: int) -> bytes:

@@ -1,4 +1,4 @@
-"""YAML 1.1 bodies and responses, as the reference reads and writes them through JSON values.
+"""Parser of YAML 1.1 bodies, which reads them through JSON values as the reference does.
 
 The parser uses libyaml's events, so neither depth nor aliases can exhaust memory. `yaml_scalars.py` resolves
 scalars.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from copy import deepcopy
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 import yaml
@@ -23,28 +23,16 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-from kubist.codec.yaml_emit import dumps
+from kubist.codec.yaml import Document
 from kubist.codec.yaml_scalars import Scalar, key_text, resolve
 from kubist.jsontext.errors import DecodeError
 from kubist.jsontext.json import MAX_DEPTH, check_depth, may_repeat
 from kubist.meta.fields import quoted
 from kubist.meta.numerals import canonical, odd_number
 
-__all__ = ["Document", "dumps", "parse"]
-
-
-class Document(NamedTuple):
-    value: Any
-    complaints: list[str]
-    """`line 6: key "a" already set in map`, for every duplicate key."""
-
 
 def parse(body: bytes) -> Document:
-    """First document of a body as a JSON value or null, with sorted keys, as the reference's YAML-to-JSON
-    conversion.
-
-    The last of duplicate keys wins.
-    """
+    """See `yaml.parse`."""
     if body.lstrip()[:1] == b"{" and b"\\/" not in body:
         try:
             value = orjson.loads(body)

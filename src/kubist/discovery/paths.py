@@ -5,7 +5,8 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -17,12 +18,15 @@ from kubist.config import KUBERNETES_VERSION, Config
 from kubist.discovery import documents
 from kubist.discovery.aggregated import SUFFIX, Aggregated, asked_for
 from kubist.discovery.health import Health
-from kubist.discovery.openapi import OpenAPI
 from kubist.http.messages import Answer, Request, Response
 from kubist.meta import status
 from kubist.request import RequestInfo, split
 from kubist.resources.context import User
 from kubist.resources.resource import Resources
+
+if TYPE_CHECKING:
+    # Saves start-up time: loaded when a client asks for a document.
+    from kubist.discovery.openapi import OpenAPI
 
 VERSION = {
     "major": "1",
@@ -58,12 +62,18 @@ class Paths:
         self.health = health
         self.others: dict[str, Callable[[Request], Answer | Awaitable[Answer]]] = {}
         """Handlers of further paths, which other modules register."""
-        self.openapi = OpenAPI(resources)
         self._aggregation: Aggregation | None = None
         self._aggregated = {
             "api": Aggregated(resources, core=True),
             "apis": Aggregated(resources, core=False),
         }
+
+    @cached_property
+    def openapi(self) -> OpenAPI:
+        # Saves start-up time: loaded when a client asks for a document.
+        from kubist.discovery.openapi import OpenAPI
+
+        return OpenAPI(self.resources)
 
     def merge(self, aggregation: Aggregation) -> None:
         """Adds the groups of aggregated API servers to discovery."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.meta.object import Object
 
@@ -44,6 +42,9 @@ class AuditPolicy:
 
     @classmethod
     def read(cls, path: str) -> AuditPolicy:
+        # Saves start-up time: only --audit-policy-file needs it.
+        import yaml
+
         policy = yaml.safe_load(Path(path).read_bytes()) or {}
         if policy.get("kind") != "Policy" or not str(policy.get("apiVersion", "")).startswith(
             "audit.k8s.io/"

@@ -8,7 +8,6 @@ import tempfile
 from pathlib import Path
 
 import orjson
-import yaml
 
 from kubist.http.client import CallFailed, post
 from kubist.http.pool import Pool
@@ -24,6 +23,9 @@ class RemoteReview:
         self._connections = connections
         self._where = Path(path)
         self._timeout = timeout
+        # Saves start-up time: only servers with such webhooks need it.
+        import yaml
+
         try:
             config = yaml.safe_load(self._where.read_bytes()) or {}
             context = _named(config, "context", config.get("current-context", ""))
