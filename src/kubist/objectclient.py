@@ -130,7 +130,7 @@ class ObjectClient:
         if found.namespaced:
             obj["metadata"]["namespace"] = namespace
         found.strategy.default(obj)
-        managed_fields.track(call, obj, None, found.strategy.reset_fields)
+        obj = managed_fields.track(call, obj, None, found.strategy.reset_fields)
         if self._actor.admission:
             await self._api.admission.admit(call.context, obj, None)
         outcome = await write_path.insert_object(call, obj)
@@ -158,7 +158,7 @@ class ObjectClient:
                 new = edit(await fresh())
                 if new is None or new == old:
                     raise Unchanged
-                managed_fields.track(call, new, old, path.reset_fields)
+                new = managed_fields.track(call, new, old, path.reset_fields)
                 if self._actor.admission:
                     await self._api.admission.admit(call.context, new, old)
                 return new

@@ -8,7 +8,7 @@ import pytest
 
 from kubist.meta.object import Object
 from kubist.schema.catalog import schema_for
-from kubist.schema.empties import Empties, dropped
+from kubist.schema.empties import dropped
 from kubist.schema.strict import decode_body
 from tests.live import MERGE, Client
 
@@ -29,25 +29,6 @@ def test_dropped_empty_values_have_paths() -> None:
     value = {"metadata": {"labels": {}}, "spec": {"containers": [{"args": [], "env": [{}]}], "overhead": {}}}
     found = {".".join(map(str, path)) for path in dropped(POD, value)}
     assert found == {"metadata.labels", "spec.containers.0.args", "spec.overhead"}
-
-
-@pytest.mark.parametrize(("new", "kept"), [(True, {"overhead": {}, "nodeSelector": None}), (False, {})])
-def test_only_validated_empty_values_are_put_back(new: bool, kept: Object) -> None:
-    sent = pod(overhead={}, nodeSelector={})
-    obj = pod()
-    empties = Empties(POD, sent, new=new)
-    empties.put(obj)
-    assert {name: obj["spec"].get(name) for name in kept} == kept
-    empties.take(obj)
-    assert obj == pod()
-
-
-def test_filled_in_values_are_not_replaced_by_empty_ones() -> None:
-    obj = pod(overhead={"cpu": "1"})
-    empties = Empties(POD, pod(overhead={}), new=True)
-    empties.put(obj)
-    empties.take(obj)
-    assert obj == pod(overhead={"cpu": "1"})
 
 
 def test_empty_overhead_counts_as_set(client: Client, namespace: str) -> None:

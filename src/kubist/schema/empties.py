@@ -1,20 +1,16 @@
 """Empty lists and maps that a client sent in fields that are omitted when empty.
 
 Decoding drops them, as storing would. The reference drops them later, and a few of its validation rules see
-them.
+them. `verbs/sent_object.py` keeps them for these rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from copy import deepcopy
+from collections.abc import Iterator
 from typing import Any
 
-from kubist.meta.fields import FieldError
-from kubist.meta.object import Object
 from kubist.schema.node import Field, Schema
-
-Path = tuple[str | int, ...]
+from kubist.schema.object_paths import Path
 
 _POD_SPEC = "io.k8s.api.core.v1.PodSpec"
 _TEMPLATE = ("metadata.ownerReferences", "metadata.finalizers", "metadata.managedFields")
@@ -77,69 +73,6 @@ def meant(schema: Schema, value: Any, fields: dict[str, tuple[str, ...]], path: 
     else:
         for step, items, item in _items(schema, value):
             yield from meant(items, item, fields, (*path, step))
-
-
-class Empties:
-    """Empty values that a client sent. They are put back for validation rules, until the object is stored."""
-
-    def __init__(self, schema: Schema, value: Object, *, new: bool) -> None:
-        self.schema = schema
-        self.value = value
-        self.paths = list(meant(schema, value, MEANT_OF_NEW if new else MEANT))
-
-    def within(self, fields: tuple[str, ...], obj: Object) -> bool:
-        """Whether the client sent an empty value in these fields that has not been filled in since."""
-        for path in dropped(self.schema, self.value):
-            if path[0] in fields:
-                inner = parent(obj, path)
-                if isinstance(inner, dict) and not inner.get(str(path[-1])):
-                    return True
-        return False
-
-    def put(self, obj: Object) -> None:
-        """Puts the empty values back into the object, if their parents still exist."""
-        for path in self.paths:
-            inner, sent = parent(obj, path), parent(self.value, path)
-            if isinstance(inner, dict) and isinstance(sent, dict):
-                inner.setdefault(str(path[-1]), sent[path[-1]])
-
-    def reworded(
-        self, errors: list[FieldError], obj: Object, validate: Callable[[Object], list[FieldError]]
-    ) -> list[FieldError]:
-        """Errors with the messages of a validation that sees all empty values.
-
-        The new messages are used only if reasons and fields are the same, so rules about sent fields give the
-        same result.
-        """
-        sent = deepcopy(obj)
-        for path in dropped(self.schema, self.value, in_messages=True):
-            inner, given = parent(sent, path), parent(self.value, path)
-            if isinstance(inner, dict):
-                inner.setdefault(str(path[-1]), given[path[-1]])
-        again = validate(sent)
-        same = [(error.reason, error.field) for error in again] == [
-            (error.reason, error.field) for error in errors
-        ]
-        return again if same else errors
-
-    def take(self, obj: Object) -> None:
-        """Removes the values that are still empty."""
-        for path in self.paths:
-            inner = parent(obj, path)
-            if isinstance(inner, dict) and not inner.get(str(path[-1]), True):
-                del inner[str(path[-1])]
-
-
-def parent(value: Any, path: Path) -> Any:
-    """Container of the last step of a path. None if the path does not exist."""
-    for step in path[:-1]:
-        if isinstance(value, dict):
-            value = value.get(step)
-        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
-            value = value[step]
-        else:
-            return None
-    return value
 
 
 def _items(schema: Schema, value: Any) -> Iterator[tuple[str | int, Schema, Any]]:

@@ -6,14 +6,14 @@ The reference compares such lists as the client sent them, so the client that se
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 from kubist.jsontext.json import Literal
 from kubist.meta.object import Object
 from kubist.meta.quantity import canonical_quantity
-from kubist.schema.empties import Path, may_be_empty, parent
+from kubist.schema.empties import may_be_empty
 from kubist.schema.node import Schema
+from kubist.schema.object_paths import Path, parent
 
 
 def rewritten(schema: Schema, value: Any, path: Path = ()) -> Iterator[Path]:
@@ -51,23 +51,19 @@ def _changes(schema: Schema, value: Any) -> bool:
     return False
 
 
-@contextmanager
-def as_sent(schema: Schema, sent: Any, obj: Object) -> Iterator[None]:
-    """Makes the changed lists of `obj` differ from every stored list, inside the `with` block."""
-    held: list[tuple[Any, Any, list[Any]]] = []
+def marked(schema: Schema, sent: Any, obj: Object) -> dict[Path, list[Any]]:
+    """Changed lists of `obj` by path, each with an item more, so that it differs from every stored list."""
+    found: dict[Path, list[Any]] = {}
     for path in rewritten(schema, sent):
-        inner, last = parent(obj, path), cast("Any", path[-1])
-        if isinstance(inner, (dict, list)) and isinstance(value := _at(inner, last), list):
-            held.append((inner, last, value))
-            inner[last] = [*value, None]
-    try:
-        yield
-    finally:
-        for inner, last, value in held:
-            inner[last] = value
+        value = _at(parent(obj, path), path[-1])
+        if isinstance(value, list):
+            found[path] = [*value, None]
+    return found
 
 
 def _at(inner: Any, step: str | int) -> Any:
     if isinstance(inner, dict):
         return inner.get(step)
-    return inner[step] if isinstance(step, int) and step < len(inner) else None
+    if isinstance(inner, list) and isinstance(step, int) and step < len(inner):
+        return inner[step]
+    return None

@@ -149,9 +149,7 @@ def _decoded(
         raise status.plain_error(
             f"failed to convert new object ({_identity(configuration)}) to proper version: {why}"
         ) from None
-    body.note_empty(call, wanted, decoded, new=new)
-    obj: Object = decoded.object
-    return obj
+    return body.as_sent(call, wanted, decoded, new=new)
 
 
 def _owned_here(obj: Object, api_version: str) -> Object:

@@ -18,13 +18,13 @@ from kubist.meta.object import Object
 from kubist.resources.resource import Resource
 from kubist.schema.catalog import is_builtin, schema_for
 from kubist.schema.decode import Mistyped
-from kubist.schema.empties import Empties
 from kubist.schema.leaves import KEEP_EMPTY
 from kubist.schema.mistakes import first_mistake
 from kubist.schema.node import Schema
 from kubist.schema.strict import Decoded, decode_body, decode_value, resolve
 from kubist.verbs import otherversion, schemes
 from kubist.verbs.call import Call
+from kubist.verbs.sent_object import PLAIN, SentObject
 
 if TYPE_CHECKING:
     from kubist.codec.yaml import Document
@@ -83,20 +83,18 @@ def read(call: Call, wanted: Expected, *, offered: tuple[str, ...] = negotiate.A
         raise _unreadable(call, wanted, error, serializer) from None
     if decoded.complaints:
         complain(call, wanted, decoded.complaints)
-    call.empties = decoded.empties
-    if decoded.rewritten is not None:
-        note_empty(call, wanted, decoded, new=call.info.verb == "create")
+    return as_sent(call, wanted, decoded, new=call.info.verb == "create")
+
+
+def as_sent(call: Call, wanted: Expected, decoded: Decoded, *, new: bool) -> Object:
+    """The decoded object with the empty lists and maps of the body that a rule asks for. They are recorded in
+    `call.sent`, and the object keeps them until it is stored."""
     obj: Object = decoded.object
-    return obj
-
-
-def note_empty(call: Call, wanted: Expected, decoded: Decoded, *, new: bool) -> None:
-    """Record the empty lists and maps of the body. The object keeps them until it is stored, because a few rules ask
-    for them."""
-    call.sent_empty, call.rewritten = None, decoded.rewritten
-    if decoded.dropped is not None:
-        call.sent_empty = Empties(wanted.schema, decoded.dropped, new=new)
-        call.sent_empty.put(decoded.object)
+    if decoded.rewritten is None and not decoded.empties:
+        call.sent = PLAIN
+        return obj
+    call.sent = SentObject(wanted.schema, decoded, new=new)
+    return call.sent.as_sent(obj)
 
 
 def parse_yaml(call: Call) -> Document:

@@ -15,9 +15,10 @@ from kubist.meta import status
 from kubist.request import RequestInfo
 from kubist.resources.context import Context, User
 from kubist.resources.resource import Resource
-from kubist.schema.empties import Empties
 from kubist.storage.cache import Entry
 from kubist.verbs.representations import endpoint, representation
+from kubist.verbs.sent_object import PLAIN as PLAIN_BODY
+from kubist.verbs.sent_object import SentObject
 from kubist.verbs.services import Services
 
 PLAIN = MediaType(negotiate.JSON)
@@ -36,12 +37,8 @@ class Call:
     warnings: list[str]
     audit_annotations: dict[str, str]
     media: MediaType = PLAIN
-    empties: bool = False
-    """Whether the decoded body holds empty lists that become null once managedFields are computed."""
-    sent_empty: Empties | None = None
-    """Empty lists and maps of the body that a rule asks for."""
-    rewritten: Any = None
-    """Body as the client sent it, if decoding normalized a list in it."""
+    sent: SentObject = PLAIN_BODY
+    """Empty lists and maps of the body, which the stored object does not have."""
     long: bool = False
     """Whether the body or the stored object is long, so that work on it leaves the event loop."""
     _context: Context | None = None

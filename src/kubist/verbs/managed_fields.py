@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
@@ -16,9 +16,7 @@ from kubist.patch import apply as ssa
 from kubist.patch.apply import scale
 from kubist.resources.strategy import Scale
 from kubist.schema.catalog import schema_for
-from kubist.schema.decode import decode
 from kubist.schema.node import Schema
-from kubist.schema.normalized_lists import as_sent
 from kubist.verbs.call import Call
 
 Owned = TypeVar("Owned")
@@ -93,17 +91,17 @@ async def converting(call: Call, own: Callable[[ssa.Convert], Owned]) -> Owned:
             known[key] = await conversion.converted(copied(wanted.obj), wanted.api_version)
 
 
-def tracked(
+async def tracked(
     call: Call, new: Object, live: Object | None, reset: tuple[str, ...], *, cleared: bool = False
-) -> Awaitable[None] | None:
-    """Run `track`. Returns an awaitable only if a conversion webhook may be called or the object is long."""
+) -> Object:
+    """Result of `track`. A conversion webhook may be called, and long work leaves the event loop."""
     conversion = call.resource.strategy.conversion
     if conversion is not None and conversion.webhook is not None:
-        return _tracked(call, new, live, reset, cleared=cleared)
+        await _tracked(call, new, live, reset, cleared=cleared)
+        return new
     if call.long:
-        return elsewhere(partial(track, call, new, live, reset, cleared=cleared))
-    track(call, new, live, reset, cleared=cleared)
-    return None
+        return await elsewhere(partial(track, call, new, live, reset, cleared=cleared))
+    return track(call, new, live, reset, cleared=cleared)
 
 
 async def _tracked(
@@ -131,21 +129,12 @@ def copied(obj: Object) -> Object:
 
 def track(
     call: Call, new: Object, live: Object | None, reset: tuple[str, ...], *, cleared: bool = False
-) -> None:
+) -> Object:
     """Update the managedFields of `new` after a create (`live` is None), update or patch. Both objects are in the
-    request's version."""
-    sent_empty = call.sent_empty
-    if sent_empty is not None:
-        sent_empty.take(new)
-    if call.rewritten is not None and live is not None:
-        with as_sent(call.resource.schema, call.rewritten, new):
-            _track(call, new, live, reset, cleared=cleared, convert=converter(call))
-    else:
-        _track(call, new, live, reset, cleared=cleared, convert=converter(call))
-    if call.empties:
-        new.update(decode(call.resource.schema, new))
-    if sent_empty is not None:
-        sent_empty.put(new)
+    request's version. Returns the object with which the write goes on."""
+    owned = call.sent.as_owned(new, new=live is None)
+    _track(call, owned, live, reset, cleared=cleared, convert=converter(call))
+    return call.sent.with_null_lists(call.resource.schema, new)
 
 
 def _track(

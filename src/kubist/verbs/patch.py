@@ -278,10 +278,7 @@ def decode(change: Change, wanted: body.Expected, patched: Object, stored: Objec
             raise change.invalid(restored(error)) from None
         raise change.invalid(_reason(change, wanted, error)) from None
     change.complain(sorted(decoded.complaints) if kind == STRATEGIC else decoded.complaints)
-    call.empties = decoded.empties
-    body.note_empty(call, wanted, decoded, new=False)
-    obj: Object = decoded.object
-    return obj
+    return body.as_sent(call, wanted, decoded, new=False)
 
 
 def _reason(change: Change, wanted: body.Expected, error: Exception) -> object:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kubist.meta import names, objectmeta, status
 from kubist.meta.fields import FieldError
 from kubist.meta.object import Object
@@ -29,8 +31,7 @@ async def validate_update(call: Call, target: Update, new: Object, old: Object) 
 def _check_new(call: Call, obj: Object) -> None:
     errors = _errors_of_new(call, obj)
     if errors:
-        if call.sent_empty is not None:
-            errors = call.sent_empty.reworded(errors, obj, lambda sent: _errors_of_new(call, sent))
+        errors = _as_shown(call, errors, obj, lambda shown: _errors_of_new(call, shown))
         name = obj["metadata"].get("name", "")
         raise status.invalid(call.resource.stored_group, call.resource.kind, name, errors)
     context = call.context
@@ -65,8 +66,24 @@ def _check_update(call: Call, target: Update, new: Object, old: Object) -> None:
 
     errors = validated(new)
     if errors:
-        if call.sent_empty is not None:
-            errors = call.sent_empty.reworded(errors, new, validated)
+        errors = _as_shown(call, errors, new, validated)
         raise status.invalid(resource.stored_group, resource.kind, call.info.name, errors)
     for warning in target.warnings_on_update(context, new, old):
         context.warn(warning)
+
+
+def _as_shown(
+    call: Call, errors: list[FieldError], obj: Object, validate: Callable[[Object], list[FieldError]]
+) -> list[FieldError]:
+    """Errors whose messages show the empty values that the client sent.
+
+    They come from a second validation, of the object with these values. They are used only if it finds the same
+    errors, because a rule may ask whether a field was sent."""
+    shown = call.sent.as_shown(obj)
+    if shown is obj:
+        return errors
+    again = validate(shown)
+    same = [(error.reason, error.field) for error in again] == [
+        (error.reason, error.field) for error in errors
+    ]
+    return again if same else errors

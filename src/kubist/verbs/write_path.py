@@ -73,8 +73,7 @@ async def respond(call: Call, outcome: Outcome, shown: Representation) -> Respon
 
 async def create_object(call: Call, obj: Object) -> Outcome:
     """Create an object of the request's version."""
-    if (pending := managed_fields.tracked(call, obj, None, call.resource.strategy.reset_fields)) is not None:
-        await pending
+    obj = await managed_fields.tracked(call, obj, None, call.resource.strategy.reset_fields)
     obj = to_storage_version(call, obj)
     await call.api.admission.admit(call.context, obj, None)
     return await insert_object(call, obj)
@@ -92,7 +91,7 @@ async def insert_object(call: Call, obj: Object) -> Outcome:
         prepare_for_create(call, obj)
         await validate_new_object(call, obj)
         await call.api.admission.validate(context, obj, None)
-        drop_sent_empty(call, obj)
+        obj = as_stored(call, obj)
         check_no_resource_version(call, metadata)
         await check_absent(call, metadata["name"], generated)
         if not context.dry_run:
@@ -114,12 +113,13 @@ def prepare_for_create(call: Call, obj: Object) -> None:
     strategy.prepare_for_create(call.context, obj)
 
 
-def drop_sent_empty(call: Call, obj: Object) -> None:
-    """Drop the empty lists and maps that only validation had to see. Defaults may apply in their place."""
-    sent_empty = call.sent_empty
-    if sent_empty is not None and sent_empty.paths:
-        sent_empty.take(obj)
-        call.resource.strategy.default(obj)
+def as_stored(call: Call, obj: Object) -> Object:
+    """The object without the empty lists and maps that only validation had to see. Defaults may apply in their
+    place."""
+    stored = call.sent.as_stored(obj)
+    if stored is not obj:
+        call.resource.strategy.default(stored)
+    return stored
 
 
 def check_no_resource_version(call: Call, metadata: Object) -> None:
@@ -230,8 +230,7 @@ async def finish_transform(
 
     `live` is the stored object in the request's version. `cleared` says that the client sent an empty list of
     managedFields; without `owned` the fields get no owner."""
-    if (pending := managed_fields.tracked(call, new, live, target.reset_fields, cleared=cleared)) is not None:
-        await pending
+    new = await managed_fields.tracked(call, new, live, target.reset_fields, cleared=cleared)
     if not owned:
         new["metadata"].pop("managedFields", None)
     new = to_storage_version(call, new)
@@ -295,7 +294,7 @@ async def _replace_object(call: Call, target: Update, loan: Loan, new: Object, o
         raise_generation(call, new, old)
         await validate_update(call, target, new, old)
         await call.api.admission.validate(context, new, old)
-        drop_sent_empty(call, new)
+        new = as_stored(call, new)
         if call.info.subresource == "scale":  # replicas were set without regard to the schema
             call.resource.strategy.prune(new)
         if is_finalized(call, new, old):
@@ -332,20 +331,16 @@ async def _replace(call: Call, entry: Entry, new: Object, old: Object) -> Entry 
 
 def raise_generation(call: Call, new: Object, old: Object) -> None:
     """Increment metadata.generation if a field that counts for it changed (spec, for most kinds)."""
-    strategy, sent_empty = call.resource.strategy, call.sent_empty
+    strategy = call.resource.strategy
     watched = strategy.generation_fields
     if not watched:
         return
-    if sent_empty is not None:
-        sent_empty.take(new)
+    stored = call.sent.as_stored(new)
     changed = False
     for field in watched:
-        if (value := new.get(field)) is not (held := old.get(field)) and value != held:
+        if (value := stored.get(field)) is not (held := old.get(field)) and value != held:
             changed = True
-    if sent_empty is not None:
-        changed = changed or (strategy.empty_is_change and sent_empty.within(watched, new))
-        sent_empty.put(new)
-    if changed:
+    if changed or (strategy.empty_is_change and call.sent.is_empty_within(watched, new)):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 
