@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
-from kubist import logs
+from kubist import featuregates, logs
 from kubist import request as requests
 from kubist.admission.chain import Admission
 from kubist.aggregation.aggregation import Aggregation
@@ -91,7 +91,11 @@ class API:
         self.authentication = authentication
         self.authorization = authorization
         self.gate = Gate(
-            authentication, authorization, from_config.limits(config, registry), from_config.audit(config)
+            authentication,
+            authorization,
+            from_config.limits(config, registry),
+            from_config.audit(config),
+            constrained_impersonation=featuregates.enabled(config.feature_gates, "ConstrainedImpersonation"),
         )
         self.admission = admission
         self.paths = paths

@@ -99,10 +99,16 @@ class Config:
     api_audiences: tuple[str, ...] = ()
     allow_privileged: bool = False
 
+    admission_control: tuple[str, ...] = ()
+    """Admission plugins to run, and no others. Empty: the default plugins."""
     enable_admission_plugins: tuple[str, ...] = ()
     disable_admission_plugins: tuple[str, ...] = ()
     admission_control_config_file: str = ""
+    default_not_ready_toleration_seconds: int = 300
+    default_unreachable_toleration_seconds: int = 300
     runtime_config: dict[str, str] = field(default_factory=dict)
+    feature_gates: dict[str, bool] = field(default_factory=dict)
+    """Feature gates that differ from their defaults."""
 
     enable_priority_and_fairness: bool = True
     max_requests_inflight: int = 400

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kubist import bootstrap, files
+from kubist import bootstrap, featuregates, files
 from kubist.admission.chain import Admission
 from kubist.admission.order import build
 from kubist.application import API
@@ -23,7 +23,7 @@ from kubist.control.kubernetesservice import KubernetesService, leased_addresses
 from kubist.crd.controller import Definitions
 from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
-from kubist.filters.browsers import with_browser_headers
+from kubist.filters.browsers import with_browser_headers, without_compression
 from kubist.filters.from_config import authentication, authorization, openid, token_signer
 from kubist.http.ciphers import minimum_version, openssl_ciphers
 from kubist.http.limits import Limits
@@ -33,7 +33,7 @@ from kubist.http.server import HttpServer
 from kubist.http.tls import HTTP1, HTTP2, server_context
 from kubist.objectstore.registry import Registry
 from kubist.resources.resource import Resources
-from kubist.resources.runtimeconfig import check_runtime_config
+from kubist.resources.runtimeconfig import served_resources
 from kubist.storage.cache import ROOT
 from kubist.storage.store import Store, StoreError
 
@@ -54,8 +54,8 @@ class Server:
 
     def __init__(self, config: Config, *, store: Store | None = None, chores: bool = True) -> None:
         self.config = config
-        self.resources = Resources()
-        check_runtime_config(config.runtime_config, self.resources)
+        self.resources = served_resources(config.runtime_config, fairness=config.enable_priority_and_fairness)
+        featuregates.check(config.feature_gates)
         self.store = store or make_store(config)
         self._encrypted = encrypted(config, self.store, self.resources)
         self.store = self._encrypted or self.store
@@ -185,6 +185,8 @@ class Server:
         application = with_browser_headers(
             self._application(), config.cors_allowed_origins, config.strict_transport_security_directives
         )
+        if not featuregates.enabled(config.feature_gates, "APIResponseCompression"):
+            application = without_compression(application)
         streams = config.http2_max_streams_per_connection
         limits = Limits(streams=streams) if streams else Limits()
         self._http = HttpServer(application, ssl_context=await self._ssl_context(), limits=limits)

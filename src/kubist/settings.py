@@ -81,10 +81,14 @@ class Settings(TypedDict, total=False):
     service_account_extend_token_expiration: bool
     api_audiences: tuple[str, ...]
     allow_privileged: bool
+    admission_control: tuple[str, ...]
     enable_admission_plugins: tuple[str, ...]
     disable_admission_plugins: tuple[str, ...]
     admission_control_config_file: str
+    default_not_ready_toleration_seconds: int
+    default_unreachable_toleration_seconds: int
     runtime_config: dict[str, str]
+    feature_gates: dict[str, bool]
     enable_priority_and_fairness: bool
     max_requests_inflight: int
     max_mutating_requests_inflight: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from kubist import featuregates
 from kubist.admission import configuration
 from kubist.admission.plugin import Plugin
 from kubist.config import Config
@@ -90,8 +91,17 @@ MISSING = {
 """Plugins that restrict clients and are not implemented, with the recommended replacement."""
 
 
+GATES = {
+    "MutatingAdmissionPolicy": "MutatingAdmissionPolicy",
+    "PodTopologyLabelsAdmission": "PodTopologyLabels",
+}
+"""Feature gate → plugin that is on by default only with the gate."""
+
+
 def enabled(config: Config) -> list[str]:
     """Names of the enabled plugins, in order. Raises ValueError for unknown or contradictory names."""
+    if config.admission_control:
+        return _exactly(config)
     on, off = set(config.enable_admission_plugins), set(config.disable_admission_plugins)
     for flag, names in (("enable", on), ("disable", off)):
         for name in sorted(names - set(ORDER)):
@@ -101,7 +111,23 @@ def enabled(config: Config) -> list[str]:
         raise ValueError(f"[{listed}] in enable-admission-plugins and disable-admission-plugins overlapped")
     for name in sorted(on & MISSING.keys()):
         raise ValueError(f'--enable-admission-plugins: "{name}" is not supported: {MISSING[name]}')
-    return [name for name in ORDER if name in on or (name not in off and name not in OFF_BY_DEFAULT)]
+    gated = {plugin for gate, plugin in GATES.items() if not featuregates.enabled(config.feature_gates, gate)}
+    off_by_default = OFF_BY_DEFAULT | gated
+    return [name for name in ORDER if name in on or (name not in off and name not in off_by_default)]
+
+
+def _exactly(config: Config) -> list[str]:
+    """Plugins of the deprecated flag `--admission-control`, in order."""
+    if config.enable_admission_plugins or config.disable_admission_plugins:
+        raise ValueError(
+            "admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive"
+        )
+    for name in config.admission_control:
+        if name not in ORDER:
+            raise ValueError(f'admission-control plugin "{name}" is unknown')
+        if name in MISSING:
+            raise ValueError(f'--admission-control: "{name}" is not supported: {MISSING[name]}')
+    return [name for name in ORDER if name in config.admission_control]
 
 
 def build(config: Config) -> list[Plugin]:

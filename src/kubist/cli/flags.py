@@ -1,8 +1,9 @@
 """Command-line flags in kube-apiserver's syntax: `--a=b`, `--a b`, `--switch`. A flag sets the Config field
 of its name.
 
-The flags of kube-apiserver are data (`flags.json`: name, type, default). Those without a field in Config are
-either harmless and accepted with a log line, or rejected (`unsupported.py`). Unknown flags are an error.
+The flags of kube-apiserver are data (`flags.json`: group → name, type, default, help). Those without a field in
+Config are either harmless and accepted with a log line, or rejected (`unsupported.py`). Unknown flags are an error.
+docs/flags.md lists all of them; `tools/make_flags.py` makes it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kubist import featuregates
 from kubist.cli.conflicts import conflict
 from kubist.cli.unsupported import HARMLESS, REJECTED, rejection
 from kubist.config import KUBERNETES_VERSION, Config
@@ -34,6 +36,7 @@ class Flag(NamedTuple):
     type: str
     default: str
     help: str = ""
+    group: str = ""
 
 
 def setting(name: str, kind: str, help_: str, defaults: Config) -> Flag:
@@ -69,8 +72,13 @@ _LISTS = ("strings", "stringArray")
 
 
 def of_kube_apiserver() -> dict[str, Flag]:
-    rows = json.loads(Path(__file__).with_name("flags.json").read_bytes())
-    return {row[0]: Flag(*row) for row in rows} | {flag.name: flag for flag in OWN}
+    groups = json.loads(Path(__file__).with_name("flags.json").read_bytes())
+    found = {
+        name: Flag(name, type_, default, help_[0] if help_ else "", group)
+        for group, rows in groups.items()
+        for name, type_, default, *help_ in rows
+    }
+    return found | {flag.name: flag for flag in OWN}
 
 
 def parse(arguments: Iterable[str], flags: dict[str, Flag]) -> dict[str, list[str]]:
@@ -118,6 +126,10 @@ def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -
             value = convert(flags[name], given, getattr(base, field))
             changes[field] = not value if name == "disable-http2-serving" else value
     made = dataclasses.replace(base, **changes)
+    try:
+        featuregates.check(made.feature_gates)
+    except ValueError as error:
+        raise FlagError(str(error)) from None
     if wrong := conflict(values, made):
         raise FlagError(wrong)
     return made
@@ -161,6 +173,11 @@ def check_combinations(values: dict[str, list[str]]) -> None:
 def convert(flag: Flag, given: list[str], current: Any) -> Any:
     """Values of a flag converted to the type of its Config field."""
     last = given[-1]
+    if flag.name == "feature-gates":
+        try:
+            return featuregates.parse(given)
+        except ValueError as error:
+            raise FlagError(str(error)) from None
     try:
         for value in given:
             _check(flag, value)

@@ -1,13 +1,15 @@
 """Flags of kube-apiserver without a counterpart. Harmless ones are accepted with a log line; others stop the
 start.
 
-A flag is harmless if Kubist has nothing that the flag could restrict, protect or expose. docs/operations.md
-has both tables.
+A flag is harmless if Kubist has nothing that the flag could restrict, protect or expose. docs/flags.md
+lists all of them.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+from kubist.cli import egress, versions
 
 _METRICS = "metrics have fixed names and labels"
 _AUDIT_WEBHOOK = "it tunes --audit-webhook-config-file, which is not supported"
@@ -18,7 +20,6 @@ _KUBELET = "this server never connects to kubelets"
 _LEADERSHIP = "coordinated leader election is not part of this server"
 _LOGS = "log lines are written at once, to standard error"
 _PEER = "requests are never passed on to other API servers"
-_VERSION = "the server always behaves as Kubernetes v1.36"
 _STOP = "a stop ends watches and answers all accepted requests at once"
 
 HARMLESS = {
@@ -53,23 +54,17 @@ HARMLESS = {
     "debug-socket-path": "there are no profiling endpoints, so no socket is opened for them",
     "delete-collection-workers": "collections are deleted one object after the other",
     "disabled-metrics": _METRICS,
-    "emulated-version": _VERSION,
-    "emulation-forward-compatible": _VERSION,
     "enable-aggregator-routing": "aggregated API servers are always reached at their endpoints",
-    "enable-garbage-collector": "the garbage collector runs in `kubist serve`, or elsewhere",
-    "enable-logs-handler": "there is no /logs endpoint",
     "etcd-count-metric-poll-period": _ETCD,
     "etcd-db-metric-poll-interval": _ETCD,
     "etcd-healthcheck-timeout": _ETCD,
     "etcd-readycheck-timeout": _ETCD,
-    "feature-gates": f"{_VERSION}, with its default feature gates",
     "goaway-chance": "connections are never closed in order to spread the load",
     "kubelet-certificate-authority": _KUBELET,
     "kubelet-client-certificate": _KUBELET,
     "kubelet-client-key": _KUBELET,
     "kubelet-preferred-address-types": _KUBELET,
     "kubelet-timeout": _KUBELET,
-    "kubernetes-service-node-port": "the Service kubernetes always has the type ClusterIP",
     "lease-reuse-duration-seconds": _ETCD,
     "livez-grace-period": "/livez answers as soon as the server listens",
     "log-flush-frequency": _LOGS,
@@ -77,13 +72,11 @@ HARMLESS = {
     "log-json-split-stream": _LOGS,
     "log-text-info-buffer-size": _LOGS,
     "log-text-split-stream": _LOGS,
-    "min-compatibility-version": _VERSION,
     "peer-advertise-ip": _PEER,
     "peer-advertise-port": _PEER,
     "peer-ca-file": _PEER,
     "permit-address-sharing": "SO_REUSEADDR is always set",
     "profiling": "there are no profiling endpoints",
-    "runtime-config-emulation-forward-compatible": _VERSION,
     "service-account-lookup": "the objects that a service account token is bound to are always looked up",
     "show-hidden-metrics-for-version": _METRICS,
     "shutdown-delay-duration": _STOP,
@@ -105,10 +98,9 @@ class Rejection(NamedTuple):
     accepted: tuple[str, ...] = ()
 
 
-_SECONDS = "pods get 300 seconds; leave the flag out, and set tolerations in the pods or by a mutating policy"
+_SAME_VERSION = "it cannot be set to true if the emulation version is the same as the binary version"
 
 REJECTED = {
-    "admission-control": Rejection("use --enable-admission-plugins and --disable-admission-plugins"),
     "audit-log-format": Rejection("audit logs have the format json; leave the flag out"),
     "audit-log-mode": Rejection(
         "audit events are written in the background and requests never wait for them; "
@@ -119,17 +111,30 @@ REJECTED = {
     "audit-webhook-config-file": Rejection(
         "audit events only go to a file; use --audit-log-path, and have a log collector send the file on"
     ),
-    "default-not-ready-toleration-seconds": Rejection(_SECONDS),
-    "default-unreachable-toleration-seconds": Rejection(_SECONDS),
     "egress-selector-config-file": Rejection(
-        "connections to webhooks and aggregated API servers are direct; leave the flag out, and let the "
-        "network restrict where this server may connect to"
+        "connections to webhooks and aggregated API servers are direct; leave the flag out or use the protocol "
+        "Direct for all selections, and let the network restrict where this server may connect to"
     ),
+    "emulated-version": Rejection(
+        "the server always behaves as Kubernetes v1.36; use 1.36, or leave the flag out",
+        ("1.36", "kube=1.36"),
+    ),
+    "emulation-forward-compatible": Rejection(_SAME_VERSION),
+    "enable-garbage-collector": Rejection("deletion always follows propagationPolicy; leave the flag out"),
+    "enable-logs-handler": Rejection("there is no /logs endpoint; read the log from standard error"),
     "etcd-servers-overrides": Rejection("all resources are kept in the etcd of --etcd-servers"),
+    "kubernetes-service-node-port": Rejection(
+        "the Service kubernetes always has the type ClusterIP; create another Service of type NodePort"
+    ),
     "max-connection-bytes-per-sec": Rejection(
         "connections have no rate limit; leave the flag out, and limit the rate in a proxy in front"
     ),
+    "min-compatibility-version": Rejection(
+        "the server is always compatible with Kubernetes v1.35; use 1.35, or leave the flag out",
+        ("1.35", "kube=1.35"),
+    ),
     "permit-port-sharing": Rejection("a port is only shared among the processes of --workers"),
+    "runtime-config-emulation-forward-compatible": Rejection(_SAME_VERSION),
     "service-account-signing-endpoint": Rejection(
         "service account tokens are signed with a key in a file; use --service-account-signing-key-file"
     ),
@@ -154,4 +159,10 @@ def rejection(name: str, default: str, values: list[str]) -> str:
         neutral.add("")
     if all(value in neutral for value in values):
         return ""
+    if name in versions.FLAGS and (wrong := versions.mistake(name, values)):
+        return wrong
+    if name == "egress-selector-config-file" and not (wrong := egress.mistake(values[-1])):
+        return ""
+    if name == "egress-selector-config-file" and wrong != egress.PROXIED:
+        return f"--{name}: {wrong}"
     return f"--{name} is not supported: {found.advice}"

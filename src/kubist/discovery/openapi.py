@@ -21,7 +21,7 @@ from kubist.discovery.openapi_paths import Path
 from kubist.http.compression import compress
 from kubist.http.messages import Headers, Request, Response
 from kubist.meta.object import Object
-from kubist.resources.resource import Resource, Resources, builtin
+from kubist.resources.resource import Resource, Resources
 from kubist.version import __version__
 
 JSON = "application/json"
@@ -96,7 +96,8 @@ class OpenAPI:
             if custom:
                 seeds[name] = orjson.dumps([descriptions.version(), *map(_described, custom)])
                 continue
-            seeds[name] = _release(name)
+            plurals = ",".join(self.resources.of(group, version) or ())
+            seeds[name] = _release(f"{name} {plurals}")
             if group:
                 seeds[f"apis/{group}"] = _release(f"apis/{group}")
         return dict(sorted(seeds.items()))
@@ -135,7 +136,7 @@ class OpenAPI:
     def _write_v3(self, name: str) -> bytes:
         custom = self._custom_of(name)
         if not custom:
-            return _built_in_v3(name)
+            return _built_in_v3(name, self.resources.built_in)
         types: dict[str, Object] = {}
         for resource in custom:
             types |= openapi_types.custom(resource)
@@ -167,7 +168,7 @@ class OpenAPI:
         return conditional(request, headers, body, document.tag, document.made)
 
     def _write_v2(self) -> bytes:
-        paths = list(_built_in_paths())
+        paths = list(_built_in_paths(self.resources.built_in))
         types: dict[str, Object] = {}
         for resource in self.resources:
             if resource.custom:
@@ -203,8 +204,9 @@ def _release(name: str) -> bytes:
 
 
 @cache
-def _built_in_v3(name: str) -> bytes:
-    """Document of a built-in group, the same for every server of the process. Only served names are passed."""
+def _built_in_v3(name: str, resources: tuple[Resource, ...]) -> bytes:
+    """Document of a built-in group, the same for all servers of the process with the same resources. Only served names
+    are passed."""
     kind, _, rest = name.partition("/")
     roots = openapi_paths.root_paths()
     group, _, version = rest.rpartition("/") if kind == "apis" and "/" in rest else ("", "", rest)
@@ -213,7 +215,7 @@ def _built_in_v3(name: str) -> bytes:
     elif kind == "apis" and "/" not in rest:
         paths = [openapi_paths.group_path(rest)]
     else:
-        served = [r for r in builtin() if (r.group, r.version) == (group, version)]
+        served = [r for r in resources if (r.group, r.version) == (group, version)]
         paths = [openapi_paths.group_version_path(group, version)]
         paths += [path for resource in served for path in openapi_paths.resource_paths(resource)]
 
@@ -223,14 +225,14 @@ def _built_in_v3(name: str) -> bytes:
     return orjson.dumps(openapi_v3.document(paths, definition))
 
 
-def _built_in_paths() -> Iterable[Path]:
+def _built_in_paths(resources: tuple[Resource, ...]) -> Iterable[Path]:
     yield from openapi_paths.root_paths().values()
-    versions = dict.fromkeys((resource.group, resource.version) for resource in builtin())
+    versions = dict.fromkeys((resource.group, resource.version) for resource in resources)
     for group in dict.fromkeys(group for group, _ in versions if group):
         yield openapi_paths.group_path(group)
     for group, version in versions:
         yield openapi_paths.group_version_path(group, version)
-    for resource in builtin():
+    for resource in resources:
         yield from openapi_paths.resource_paths(resource)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from kubist import featuregates
 from kubist.aggregation.aggregation import Aggregation
 from kubist.codec import negotiate, yaml
 from kubist.codec.representation import indented
@@ -63,6 +64,7 @@ class Paths:
         self.others: dict[str, Callable[[Request], Answer | Awaitable[Answer]]] = {}
         """Handlers of further paths, which other modules register."""
         self._aggregation: Aggregation | None = None
+        self._hashes = featuregates.enabled(config.feature_gates, "StorageVersionHash")
         self._aggregated = {
             "api": Aggregated(resources, core=True),
             "apis": Aggregated(resources, core=False),
@@ -153,7 +155,11 @@ class Paths:
         if request.method != "GET":
             raise status.method_not_allowed()
         endpoint = negotiate.ERRORS if group and documents.is_custom(group, resources) else ROUTED
-        return self._document(request, query, documents.api_resource_list(group, version, served), endpoint)
+        document = documents.api_resource_list(group, version, served)
+        if not self._hashes:
+            for each in document["resources"]:
+                each.pop("storageVersionHash", None)
+        return self._document(request, query, document, endpoint)
 
     def _groups(self) -> dict[str, Any]:
         document = documents.api_group_list(self.resources)

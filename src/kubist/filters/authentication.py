@@ -177,8 +177,10 @@ def websocket_token(headers: dict[str, str]) -> str:
 class ClientCertificates:
     """Client certificates of `--client-ca-file`: the common name is the user, the organizations are the groups."""
 
-    def __init__(self, authorities: ClientCA) -> None:
+    def __init__(self, authorities: ClientCA, *, uid: bool = True) -> None:
+        """`uid`: whether a UID in the subject is the user's uid."""
         self._authorities = authorities
+        self._uid = uid
 
     def user(self, request: Request) -> User | Rejected | None:
         verdict = self._authorities.verify(request)
@@ -186,13 +188,15 @@ class ClientCertificates:
             return verdict
         known = request.connection.get("user")
         if known is None or known[0] is not verdict:  # type: ignore[index]
-            known = request.connection["user"] = (verdict, certificate_user(verdict))
+            known = request.connection["user"] = (verdict, certificate_user(verdict, uid=self._uid))
         return known[1]  # type: ignore[no-any-return,index]
 
 
-def certificate_user(verified: Verified) -> User | Rejected | None:
+def certificate_user(verified: Verified, *, uid: bool = True) -> User | Rejected | None:
     if not verified.common_name:
         return None
+    if not uid:
+        verified = verified._replace(uid="", problem="")
     if verified.problem:
         return Rejected(verified.problem)
     extra = ((CREDENTIAL_ID, (f"X509SHA256={verified.digest}",)),)

@@ -1,5 +1,5 @@
 """Response headers for browsers: CORS (`--cors-allowed-origins`) and HSTS
-(`--strict-transport-security-directives`). They wrap the whole application."""
+(`--strict-transport-security-directives`), and responses without compression. They wrap the whole application."""
 
 from __future__ import annotations
 
@@ -39,6 +39,18 @@ def with_browser_headers(
         if request.method == "OPTIONS":
             return Response(204, [*allowed, *always])
         return _with_headers(await application(request), [*allowed, *always])
+
+    return answer
+
+
+def without_compression(application: Application) -> Application:
+    """The application for clients that accept no encoding, so that no response is compressed."""
+
+    async def answer(request: Request) -> Answer:
+        request.headers = {
+            name: value for name, value in request.headers.items() if name != "accept-encoding"
+        }
+        return await application(request)
 
     return answer
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kubist import featuregates
 from kubist.filters.audit import Audit, AuditLog
 from kubist.filters.auditpolicy import AuditPolicy
 from kubist.filters.authentication import (
@@ -93,12 +94,21 @@ def _requests(config: Config) -> list[RequestAuthenticator]:
             config.requestheader_username_headers,
             config.requestheader_group_headers,
             config.requestheader_extra_headers_prefix,
-            config.requestheader_uid_headers,
+            _uid_headers(config),
         )
         found.append(proxies)
     if config.client_ca_file:
-        found.append(ClientCertificates(ClientCA(config.client_ca_file)))
+        uid = featuregates.enabled(config.feature_gates, "AllowParsingUserUIDFromCertAuth")
+        found.append(ClientCertificates(ClientCA(config.client_ca_file), uid=uid))
     return found
+
+
+def _uid_headers(config: Config) -> tuple[str, ...]:
+    if featuregates.enabled(config.feature_gates, "RemoteRequestHeaderUID"):
+        return config.requestheader_uid_headers
+    if config.requestheader_uid_headers:
+        raise ValueError("--requestheader-uid-headers requires the feature gate RemoteRequestHeaderUID")
+    return ()
 
 
 def _check_overlap(clients: str, proxies: str) -> None:

@@ -79,10 +79,12 @@ class Gate:
         authorization: Authorization,
         limits: Limits | None = None,
         audit: Audit | None = None,
+        *,
+        constrained_impersonation: bool = True,
     ) -> None:
         self._authentication = authentication
         self._authorization = authorization
-        self._impersonation = Impersonation(authorization.authorize)
+        self._impersonation = Impersonation(authorization.authorize, constrained=constrained_impersonation)
         self._limits = limits
         self.audit = audit
 

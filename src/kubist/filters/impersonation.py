@@ -225,8 +225,9 @@ class AssociatedNode(ArbitraryNode):
 class Impersonation:
     """All modes. The mode that last worked for a requester is tried first. If all fail, the first error is returned."""
 
-    def __init__(self, authorize: Authorize) -> None:
-        modes = (AssociatedNode, ArbitraryNode, ServiceAccount, UserInfo, Mode)
+    def __init__(self, authorize: Authorize, *, constrained: bool = True) -> None:
+        """`constrained`: whether the constrained modes exist besides the legacy mode."""
+        modes = (AssociatedNode, ArbitraryNode, ServiceAccount, UserInfo, Mode) if constrained else (Mode,)
         self._modes = [mode(authorize) for mode in modes]
         self._last: BoundedCache[str, Mode] = BoundedCache(entries=10_000, key_length=256)
 

@@ -10,7 +10,7 @@ import functools
 import importlib
 import importlib.util
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -83,7 +83,7 @@ class Resource:
         return f"{self.prefix}{namespace}/{name}" if self.namespaced else self.prefix + name
 
 
-class _Unread(Resource):
+class Unread(Resource):
     """Built-in resource whose strategy or schema is not loaded yet. It becomes a plain `Resource` once both are
     loaded, so that attribute access is direct."""
 
@@ -91,7 +91,7 @@ class _Unread(Resource):
 
     def __getattr__(self, name: str) -> Any:
         if name == "strategy":
-            self.strategy = _load_strategy(self.group, self.kind)
+            self.strategy = load_strategy(self.group, self.kind)
         elif name == "schema":
             self.schema = schema_for(self.group, self.version, self.kind)
         else:
@@ -111,7 +111,7 @@ GROUP_ROOMS = {
 """Group → folder of its kinds, if that is not the first part of the group's name."""
 
 
-def _load_strategy(group: str, kind: str) -> Strategy:
+def load_strategy(group: str, kind: str) -> Strategy:
     room = GROUP_ROOMS.get(group, group.split(".")[0])
     name = f"kubist.kinds.{room}.{kind.lower()}"
     try:
@@ -155,7 +155,7 @@ def _builtin(row: list[Any]) -> Resource:
     api_version = f"{group}/{version}" if group else version
     where = f"/registry/{KEY_NAMES.get((group, plural), plural)}/"
     storage_version, prefix = STORED_ELSEWHERE.get((group, plural), (api_version, where))
-    return _Unread(
+    return Unread(
         group=group,
         version=version,
         resource=plural,
@@ -173,23 +173,30 @@ def _builtin(row: list[Any]) -> Resource:
     )
 
 
-@functools.cache
-def _builtin_versions() -> frozenset[tuple[str, str]]:
-    return frozenset((resource.group, resource.version) for resource in builtin())
-
-
 class Resources:
-    """Resources of one server: the built-in resources, and custom resources that are added and removed."""
+    """Resources of one server: built-in resources, and custom resources that are added and removed.
 
-    def __init__(self) -> None:
-        self._served: dict[tuple[str, str], dict[str, Resource]] = {}
+    `resources` are the built-in resources of the server in discovery order, by default `builtin()`. Those in
+    `hidden` exist for the server itself, which stores objects of them, but clients cannot see them.
+    """
+
+    def __init__(
+        self, resources: Iterable[Resource] | None = None, hidden: Collection[Resource] = frozenset()
+    ) -> None:
         self.generation = 0
         """Counter of changes. Discovery and OpenAPI compare it to see whether to rebuild their documents."""
-        for resource in builtin():
-            self._served.setdefault((resource.group, resource.version), {})[resource.resource] = resource
+        self.built_in = tuple(builtin() if resources is None else resources)
+        """Built-in resources that clients see."""
+        self._hidden: dict[tuple[str, str], dict[str, Resource]] = {}
+        self._served: dict[tuple[str, str], dict[str, Resource]] = {}
+        for resource in self.built_in:
+            where = self._hidden if resource in hidden else self._served
+            where.setdefault((resource.group, resource.version), {})[resource.resource] = resource
+        self.built_in = tuple(each for each in self.built_in if each not in hidden)
+        self._fixed = frozenset(self._served)
 
     def __iter__(self) -> Iterator[Resource]:
-        for resources in self._served.values():
+        for resources in (*self._served.values(), *self._hidden.values()):
             yield from resources.values()
 
     def group_versions(self) -> Iterable[tuple[str, str]]:
@@ -204,21 +211,24 @@ class Resources:
 
     def is_custom(self, group: str, version: str) -> bool:
         """Whether the group-version has only custom resources."""
-        return (group, version) not in _builtin_versions()
+        return (group, version) not in self._fixed
 
     def get(self, group: str, version: str, resource: str) -> Resource | None:
-        found = self._served.get((group, version))
-        return found.get(resource) if found is not None else None
+        for found in (self._served.get((group, version)), self._hidden.get((group, version))):
+            if found is not None and resource in found:
+                return found[resource]
+        return None
 
     def stored(self, group: str, resource: str) -> Resource | None:
         """Resource in its stored version, else in any served version; None if it is not served."""
         fallback = None
-        for known, version in self._served:
-            if known == group:
-                found = self._served[known, version].get(resource)
-                if found is not None and found.storage_version == found.api_version:
-                    return found
-                fallback = fallback or found
+        for known in (self._served, self._hidden):
+            for (other, _), resources in known.items():
+                if other == group:
+                    found = resources.get(resource)
+                    if found is not None and found.storage_version == found.api_version:
+                        return found
+                    fallback = fallback or found
         return fallback
 
     def add(self, resource: Resource) -> None:
@@ -228,7 +238,7 @@ class Resources:
 
     def _arrange(self) -> None:
         """Orders groups: built-in groups first, then custom groups by name, with the versions of each by priority."""
-        fixed = {key: found for key, found in self._served.items() if key in _builtin_versions()}
+        fixed = {key: found for key, found in self._served.items() if key in self._fixed}
         added = {key: found for key, found in self._served.items() if key not in fixed}
         for key in sorted(added, key=lambda key: (key[0], priority(key[1]))):
             fixed[key] = dict(sorted(added[key].items()))

@@ -28,6 +28,15 @@ _SCALARS: dict[str, tuple[Any, str]] = {
 _ALIASES = {("policy", "v1beta1", "Eviction"): ("policy", "v1", "Eviction")}
 """Kinds accepted in request bodies in a version that is not served."""
 
+_DERIVED = {
+    "io.k8s.api.admissionregistration.v1alpha1.": "io.k8s.api.admissionregistration.v1.",
+    "io.k8s.api.admissionregistration.v1beta1.": "io.k8s.api.admissionregistration.v1.",
+    "io.k8s.api.networking.v1beta1.": "io.k8s.api.networking.v1.",
+    "io.k8s.api.resource.v1beta2.": "io.k8s.api.resource.v1.",
+    "io.k8s.api.storage.v1beta1.": "io.k8s.api.storage.v1.",
+}
+"""Prefixes of types that have the same fields as those of another version."""
+
 _EVERYWHERE = ("DeleteOptions", "WatchEvent")
 """Kinds that exist in every group and version."""
 
@@ -43,7 +52,24 @@ def schema_for(group: str, version: str, kind: str) -> Schema:
     group, version, kind = _ALIASES.get((group, version, kind), (group, version, kind))
     if kind in _EVERYWHERE:
         group, version = "", "v1"
-    return by_name(_data()["kinds"][f"{group}/{version}/{kind}"])
+    name = _data()["kinds"].get(f"{group}/{version}/{kind}") or _derived_kind(group, version, kind)
+    return by_name(name)
+
+
+def _derived_kind(group: str, version: str, kind: str) -> str:
+    """Type of a kind in a version of `_DERIVED`. KeyError if there is none."""
+    name = f"io.k8s.api.{group.partition('.')[0]}.{version}.{kind}"
+    base, own = _base(name)
+    if own != name or f"{group}/{base.rpartition('.')[0].rpartition('.')[2]}/{kind}" not in _data()["kinds"]:
+        raise KeyError(f"{group}/{version}/{kind}")
+    return name
+
+
+def _base(name: str) -> tuple[str, str]:
+    """Name of the type with the fields of a derived type, and the derived name; twice the same name for other types."""
+    prefix, _, kind = name.rpartition(".")
+    base = _DERIVED.get(f"{prefix}.")
+    return (f"{base}{kind}", name) if base else (name, "")
 
 
 def kinds() -> Iterable[str]:
@@ -74,7 +100,7 @@ def by_name(name: str) -> Schema:
     data = _data()
     if leaf := data["leaves"].get(name):
         return Schema(leaf[0], name=name, format=leaf[1], extras=leaf[2])
-    record = data["types"].get(name) or data["embedded"][name]
+    record = data["types"].get(name) or data["embedded"].get(name) or _derived(name)
     message, _, embeds, extras = record
     return Schema(
         "struct",
@@ -85,6 +111,20 @@ def by_name(name: str) -> Schema:
         embeds=tuple(Field(go, by_name(inner), number=number) for go, number, inner in embeds),
         extras=extras,
     )
+
+
+def _derived(name: str) -> list[Any]:
+    """Record of a type in a version of `_DERIVED`, with references to types of the same version."""
+    base, own = _base(name)
+    if not own:
+        raise KeyError(name)
+    data = _data()
+    record = data["types"].get(base) or data["embedded"][base]
+    old, new = base[: base.rindex(".") + 1], own[: own.rindex(".") + 1]
+    text = orjson.dumps(record).decode().replace(f"#{old}", f"#{new}").replace(f'"{old}', f'"{new}')
+    message = old.replace("io.k8s.", "k8s.io.", 1)
+    made: list[Any] = orjson.loads(text.replace(message, new.replace("io.k8s.", "k8s.io.", 1)))
+    return made
 
 
 def _fields(records: list[list[Any]]) -> dict[str, Field]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from kubist import featuregates
 from kubist.meta import fields, selectors, status
 from kubist.meta.fields import FieldError, quoted
 from kubist.meta.objectmeta import validate_field_manager
@@ -127,6 +128,13 @@ async def list_options(query: dict[str, str]) -> ListOptions:
     if errors:
         raise _invalid("ListOptions", errors)
     return options
+
+
+def check_initial_events(gates: Mapping[str, bool]) -> None:
+    """Rejects sendInitialEvents without the feature gate WatchList."""
+    if not featuregates.enabled(gates, "WatchList"):
+        why = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
+        raise _invalid("ListOptions", [fields.forbidden("sendInitialEvents", why)])
 
 
 def _check_list(options: ListOptions) -> list[FieldError]:

@@ -17,7 +17,7 @@ from kubist.storage.cache import Change, Collection, Entry
 from kubist.storage.store import Compacted, Unavailable
 from kubist.verbs import removedversions, versions
 from kubist.verbs.call import Call
-from kubist.verbs.options import ListOptions, list_options
+from kubist.verbs.options import ListOptions, check_initial_events, list_options
 from kubist.verbs.selection import Selection
 
 BOOKMARK_SECONDS = 60.0
@@ -35,6 +35,8 @@ EXPIRED = "The resourceVersion for the provided watch is too old."
 
 async def watch(call: Call) -> Stream:
     shown = call.negotiate("list", stream=True)
+    if call.api.config.feature_gates and "sendInitialEvents" in call.query:
+        check_initial_events(call.api.config.feature_gates)
     options = await list_options(call.query)
     selection = Selection(call, options)
     if "watch" not in call.resource.verbs:

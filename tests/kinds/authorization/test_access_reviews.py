@@ -9,7 +9,7 @@ import pytest
 from kubist.config import Config
 from kubist.meta.status import APIError
 from kubist.resources.context import Rules, User
-from kubist.resources.resource import _load_strategy
+from kubist.resources.resource import load_strategy
 from kubist.resources.strategy import Create
 
 JO = User("jo", groups=("devs",))
@@ -37,7 +37,7 @@ def review(kind: str, spec: dict[str, Any], group: str = "authorization.k8s.io",
         now="2030-01-01T00:00:00Z",
         request=None,
     )
-    virtual = _load_strategy(group, kind).virtual
+    virtual = load_strategy(group, kind).virtual
     assert isinstance(virtual, Create)
     answer = asyncio.run(virtual.create(context, {"metadata": dict(metadata), "spec": spec}))
     return answer["status"], asked

@@ -1,0 +1,202 @@
+"""--feature-gates and the versions that a server emulates, in the words of kube-apiserver."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubist import featuregates
+from kubist.cli import flags
+from kubist.config import Config
+from tests.cli.processes import kubist
+from tests.live import Live, Pki, configmap
+
+ALL = flags.of_kube_apiserver()
+
+
+def parsed(*arguments: str) -> Config:
+    return flags.config(flags.parse(arguments, ALL), ALL, Config())
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("Foo=true", "unrecognized feature gate: Foo"),
+        ("kube:Foo=true", "unrecognized feature gate: Foo"),
+        ("wardle:Foo=true", "component not registered: wardle"),
+        ("a:b:c=true", "component not registered: a"),
+        ("WatchList", "missing bool value for WatchList"),
+        (
+            "WatchList=maybe",
+            'invalid value of WatchList=maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax',
+        ),
+        ("WatchList=", 'invalid value of WatchList=, err: strconv.ParseBool: parsing "": invalid syntax'),
+        (
+            "kube:WatchList=true,WatchList=false",
+            "set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use",
+        ),
+        (
+            "APIServerTracing=false",
+            "cannot set feature gate APIServerTracing to false, feature is locked to true",
+        ),
+        (
+            "APIServerIdentity=false",
+            "UnknownVersionInteroperabilityProxy is enabled, but depends on features that are disabled: "
+            "[APIServerIdentity]",
+        ),
+        (
+            "WorkloadWithJob=true",
+            "WorkloadWithJob is enabled, but depends on features that are disabled: [GenericWorkload]",
+        ),
+        (
+            "AllowServiceExternalIPs=false",
+            "--feature-gates=AllowServiceExternalIPs=false is not supported: "
+            "use --enable-admission-plugins=DenyServiceExternalIPs to forbid external IPs",
+        ),
+    ],
+)
+def test_wrong_gates_are_rejected_in_the_words_of_the_reference(value: str, message: str) -> None:
+    with pytest.raises(flags.FlagError) as error:
+        parsed(f"--feature-gates={value}")
+    assert str(error.value) == message
+
+
+def test_gates_of_several_flags_are_merged() -> None:
+    config = parsed(
+        "--feature-gates=kube:WatchList=false, kube:ComponentFlagz=T", "--feature-gates=kube:WatchList=1"
+    )
+    assert config.feature_gates == {"WatchList": True, "ComponentFlagz": True}
+
+
+def test_stage_switches_set_gates_that_are_not_named() -> None:
+    values = featuregates.resolved({"AllBeta": False, "WatchList": True})
+    assert values["WatchList"] and values["APIServerTracing"] and not values["ComponentFlagz"]
+    values = featuregates.resolved({"AllAlpha": True, "HPAScaleToZero": False})
+    assert values["CBORServingAndStorage"] and not values["HPAScaleToZero"] and values["WatchList"]
+
+
+def test_gate_without_effect_is_logged(caplog: Any) -> None:
+    with caplog.at_level(logging.WARNING):
+        parsed("--feature-gates=HPAScaleToZero=true,WatchList=false,ComponentFlagz=true")
+    assert "--feature-gates=HPAScaleToZero=true has no effect here" in caplog.text
+    assert "WatchList" not in caplog.text and "ComponentFlagz" not in caplog.text
+
+
+def test_table_has_the_gates_that_the_server_acts_on() -> None:
+    known = featuregates.known()
+    assert len(known) == 242 and list(known) == sorted(known)
+    for name, default in featuregates.EFFECTIVE.items():
+        assert known[name].default == default and not known[name].locked
+    assert featuregates.REJECTED.keys() <= known.keys()
+
+
+def test_wrong_gate_stops_the_command(home: Path) -> None:
+    result = kubist("apiserver", "--feature-gates=Foo=true", home=home)
+    assert result.returncode != 0 and "unrecognized feature gate: Foo" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--emulated-version=1.37", "emulation version 1.37 is not between [1.33, 1.36.0]"),
+        ("--emulated-version=1.36.1", "patch version not allowed, got: kube=1.36.1"),
+        ("--emulated-version=abc", 'could not parse "abc" as version'),
+        ("--emulated-version=wardle=1.2", "component not registered: wardle"),
+        ("--emulated-version=1.36,1.35", "duplicate version flag, kube=1.36 and kube=1.35"),
+        (
+            "--min-compatibility-version=1.30",
+            "minCompatibilityVersion version 1.30 is not between [1.33, 1.36]",
+        ),
+        (
+            "--emulated-version=1.35",
+            "--emulated-version is not supported: the server always behaves as Kubernetes v1.36; use 1.36, or "
+            "leave the flag out",
+        ),
+        (
+            "--emulation-forward-compatible",
+            "--emulation-forward-compatible is not supported: it cannot be set to true if the emulation version "
+            "is the same as the binary version",
+        ),
+    ],
+)
+def test_other_versions_are_rejected(flag: str, message: str) -> None:
+    with pytest.raises(flags.FlagError) as error:
+        parsed(flag)
+    assert str(error.value) == message
+
+
+def test_own_versions_are_accepted() -> None:
+    config = parsed(
+        "--emulated-version=1.36",
+        "--min-compatibility-version=kube=1.35",
+        "--emulation-forward-compatible=false",
+    )
+    assert config == Config()
+
+
+@pytest.mark.parametrize(
+    ("selections", "message"),
+    [
+        ("[]", ""),
+        ("[{name: cluster, connection: {proxyProtocol: Direct}}]", ""),
+        ("[{name: cluster, connection: {proxyProtocol: HTTPConnect}}]", "is not supported: connections to"),
+        ("3", "egressSelections must be a list"),
+    ],
+)
+def test_only_direct_egress_is_accepted(tmp_path: Path, selections: str, message: str) -> None:
+    file = tmp_path / "egress.yaml"
+    file.write_text(
+        "apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\n"
+        f"egressSelections: {selections}\n"
+    )
+    flag = f"--egress-selector-config-file={file}"
+    if not message:
+        assert parsed(flag) == Config()
+        return
+    with pytest.raises(flags.FlagError, match=message):
+        parsed(flag)
+
+
+def test_gates_take_effect(server_pki: Pki) -> None:
+    off = dict.fromkeys(
+        ("WatchList", "StorageVersionHash", "APIResponseCompression", "PodTopologyLabelsAdmission"), False
+    )
+    with Live(server_pki, feature_gates=off) as live:
+        refused = live.client.ask(
+            "GET", "/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+        )
+        assert refused.status == 422
+        assert refused.json["message"].endswith(
+            "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature "
+            "gate is enabled"
+        )
+        listed = live.client.get("/apis/apps/v1")["resources"]
+        assert listed and not any("storageVersionHash" in each for each in listed)
+        live.client.post("/api/v1/namespaces/default/configmaps", configmap("big", text="x" * 300_000))
+        connection = live.client.connect()
+        connection.request(
+            "GET",
+            "/api/v1/namespaces/default/configmaps/big",
+            headers=live.client.headers(**{"Accept-Encoding": "gzip"}),
+        )
+        answer = connection.getresponse()
+        assert answer.headers["Content-Encoding"] is None and len(answer.read()) > 300_000
+        connection.close()
+
+
+def test_toleration_seconds_and_plugins_of_flags_are_used(server_pki: Pki) -> None:
+    settings = {
+        "admission_control": ("NamespaceLifecycle", "DefaultTolerationSeconds"),
+        "disable_admission_plugins": (),
+        "default_not_ready_toleration_seconds": 7,
+        "default_unreachable_toleration_seconds": 9,
+    }
+    with Live(server_pki, **settings) as live:
+        spec = {"containers": [{"name": "a", "image": "b"}]}
+        pod = live.client.post("/api/v1/namespaces/default/pods", {"metadata": {"name": "p"}, "spec": spec})
+    tolerated = [(each["key"], each["tolerationSeconds"]) for each in pod["spec"]["tolerations"]]
+    assert tolerated == [("node.kubernetes.io/not-ready", 7), ("node.kubernetes.io/unreachable", 9)]
+    assert "priority" not in pod["spec"]

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Make `docs/flags.md`, the list of kube-apiserver's flags and feature gates, from the code.
+
+    python tools/make_flags.py
+
+`tests/cli/test_flags.py` compares the file with the code.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kubist import featuregates
+from kubist.cli import flags
+from kubist.cli.unsupported import HARMLESS, REJECTED
+from kubist.resources.optional import versions
+
+TARGET = Path(__file__).parent.parent / "docs" / "flags.md"
+
+HEAD = """\
+# Flags of kube-apiserver
+
+```sh
+kubist apiserver --etcd-servers=http://127.0.0.1:2379 --runtime-config=api/beta=true --feature-gates=WatchList=false
+```
+
+`kubist apiserver` takes all flags of kube-apiserver v1.36. `tools/make_flags.py` makes this page from the code. Each
+flag has one of three classes:
+
+- **works**: the flag has the effect that it has in kube-apiserver.
+- **harmless**: the flag is accepted, and the log says that it has no effect. Such a flag only tunes something that
+  works differently here.
+- **rejected**: every value but the default, or the values that the reason names, stops the start with a message. Such
+  a flag would restrict access, protect data or change what clients see.
+
+Unknown flags stop the start, too.
+"""
+
+GATES = """\
+## Feature gates
+
+`--feature-gates` knows the gates of kube-apiserver v1.36 with their defaults, locks and dependencies, and rejects wrong
+values in the same words. Kubist acts on these gates:
+
+{effective}
+
+These gates change access control or validation, and only their defaults are accepted:
+
+| gate | reason |
+|---|---|
+{rejected}
+
+All other gates belong to other components, to the inside of kube-apiserver, or to features that Kubist does not have.
+A value other than the default is accepted, and the log says that it has no effect.
+
+## API versions
+
+`--runtime-config` takes the keys of kube-apiserver: `api/all`, `api/ga`, `api/beta`, `api/alpha`, `GROUP/VERSION` and
+`GROUP/VERSION/RESOURCE`. Every version of the catalog can be switched off. These versions are off by default and can be
+switched on:
+
+{versions}
+
+Other alpha and beta versions of kube-apiserver v1.36 are rejected by name. With `api/beta=true`, `api/alpha=true` or
+`api/all=true`, the versions above are served, and the log names the ones that are left out.
+"""
+
+
+def page() -> str:
+    """Text of docs/flags.md."""
+    known = flags.of_kube_apiserver()
+    parts = [HEAD]
+    for group in dict.fromkeys(flag.group for flag in known.values() if flag.group):
+        rows = [_row(flag) for flag in known.values() if flag.group == group]
+        parts.append(
+            f"## {group}\n\n| flag | class | meaning or reason |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+        )
+    effective = "\n".join(
+        f"- `{name}` (default {str(default).lower()})" for name, default in featuregates.EFFECTIVE.items()
+    )
+    rejected = "\n".join(f"| `{name}` | {why} |" for name, why in featuregates.REJECTED.items())
+    parts.append(GATES.format(effective=effective, rejected=rejected, versions=_versions()))
+    return "\n".join(parts)
+
+
+def _row(flag: flags.Flag) -> str:
+    if flag.name in REJECTED:
+        return f"| `--{flag.name}` | rejected | {REJECTED[flag.name].advice} |"
+    if flag.name in HARMLESS:
+        return f"| `--{flag.name}` | harmless | {HARMLESS[flag.name]} |"
+    return f"| `--{flag.name}` | works | {flag.help or 'Print all flags and stop.'} |"
+
+
+def _versions() -> str:
+    return "\n".join(
+        f"- `{group}/{version}`: {', '.join(plurals)}" for (group, version), plurals in versions().items()
+    )
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page())
