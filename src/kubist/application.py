@@ -17,8 +17,8 @@ from kubist.aggregation.aggregation import Aggregation
 from kubist.codec.status import render_status
 from kubist.config import Config
 from kubist.crd import routes as custom_routes
-from kubist.discovery import documents
-from kubist.discovery.metrics import Metrics
+from kubist.discovery import documents, zpages
+from kubist.discovery.metrics import Metrics, metrics_page
 from kubist.discovery.paths import Paths
 from kubist.filters import from_config
 from kubist.filters.authentication import Authentication
@@ -110,7 +110,12 @@ class API:
         self._logs_all = logs.access.isEnabledFor(logging.INFO)
         self._seldom = logs.Seldom()
         self.metrics = Metrics(registry, self.watchers)
-        paths.others["/metrics"] = lambda request: self.metrics.answer(request.headers.get("accept", ""))
+        paths.others["/metrics"] = self.metrics.respond
+        paths.others["/metrics/slis"] = lambda request: metrics_page(
+            request, paths.health.samples(), self.metrics.started
+        )
+        paths.others |= zpages.pages(config)
+        paths.set_verbosity = self._set_verbosity
         registry.cache.on_reset = self._end_watches
 
     async def __call__(self, request: Request) -> Answer:
@@ -155,6 +160,10 @@ class API:
             stopped()
 
         answer.stopped = ended
+
+    def _set_verbosity(self, verbosity: int) -> None:
+        logs.set_verbosity(verbosity)
+        self._logs_all = verbosity >= logs.ACCESS_VERBOSITY
 
     def _end_watches(self) -> None:
         """Ends all watches because changes were missed, so that clients list again."""

@@ -120,8 +120,12 @@ class Config:
     audit_log_maxbackup: int = 100
     audit_log_maxage: int = 366
     audit_policy_file: str = ""
+    profiling: bool = True
+    """Whether /debug/pprof and /debug/flags are served."""
     verbosity: int = 0
     logging_format: str = "text"
+    flagz: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """Flags of the command line without a setting here, as /flagz shows them."""
 
     controllers: tuple[str, ...] = ()
     """Control loops that `serve` runs. Empty for a bare API server."""

@@ -36,10 +36,16 @@ def setup(verbosity: int, form: str = "text") -> None:
 
     Verbosity 0: warnings; 1: information; 3: every request; 4: everything.
     """
-    level = logging.DEBUG if verbosity >= 4 else logging.INFO if verbosity >= 1 else logging.WARNING
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
-    logging.basicConfig(level=level, handlers=[handler])
+    logging.basicConfig(handlers=[handler])
+    set_verbosity(verbosity)
+
+
+def set_verbosity(verbosity: int) -> None:
+    """Changes the verbosity of the log."""
+    level = logging.DEBUG if verbosity >= 4 else logging.INFO if verbosity >= 1 else logging.WARNING
+    logging.getLogger().setLevel(level)
     access.setLevel(logging.INFO if verbosity >= ACCESS_VERBOSITY else logging.WARNING)
 
 

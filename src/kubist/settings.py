@@ -99,8 +99,10 @@ class Settings(TypedDict, total=False):
     audit_log_maxbackup: int
     audit_log_maxage: int
     audit_policy_file: str
+    profiling: bool
     verbosity: int
     logging_format: str
+    flagz: dict[str, str]
     controllers: tuple[str, ...]
     root_ca_file: str
     cluster_signing_cert_file: str

@@ -125,7 +125,8 @@ def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -
             field = _field(name)
             value = convert(flags[name], given, getattr(base, field))
             changes[field] = not value if name == "disable-http2-serving" else value
-    made = dataclasses.replace(base, **changes)
+    rest = {name: _shown(flag, values.get(name)) for name, flag in flags.items() if not has_effect(name)}
+    made = dataclasses.replace(base, **changes, flagz=rest)
     try:
         featuregates.check(made.feature_gates)
     except ValueError as error:
@@ -138,6 +139,27 @@ def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -
 def _field(name: str) -> str:
     """Config field of a flag."""
     return RENAMED.get(name, name.replace("-", "_"))
+
+
+_ZEROS = {
+    "bool": "false",
+    "int": "0",
+    "float": "0",
+    "float32": "0",
+    "duration": "0s",
+    "quantity": "0",
+    "strings": "[]",
+    "Level": "0",
+}
+
+
+def _shown(flag: Flag, given: list[str] | None) -> str:
+    """Value of a flag without a field in Config, as /flagz shows it."""
+    if given is None:
+        return flag.default or _ZEROS.get(flag.type, "")
+    if flag.type in _LISTS:
+        return f"[{','.join(given)}]"
+    return given[-1]
 
 
 def asks_for_version(values: dict[str, list[str]]) -> bool:

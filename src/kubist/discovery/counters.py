@@ -48,6 +48,11 @@ class Counters:
         self.cpu = 0.0
         self.memory = 0
 
+    def reset(self) -> None:
+        """Sets all request counters to zero."""
+        self.requests.clear()
+        self.durations.clear()
+
     def measure(self) -> None:
         """Records the CPU time and memory of this process."""
         usage = resource.getrusage(resource.RUSAGE_SELF)

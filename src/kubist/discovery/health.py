@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from kubist.http.messages import Response
 
@@ -21,6 +21,33 @@ class Health:
         for endpoint in self._checks:
             self.add("ping", lambda: "", endpoint)
             self.add("log", lambda: "", endpoint)
+        self._results: dict[tuple[str, str], list[int]] = {}
+        """(check, endpoint) → last result (1 passed, 0 failed), number of failures, number of passes."""
+
+    def _run(self, endpoint: str, name: str, check: Check) -> str:
+        problem = check()
+        result = self._results.setdefault((name, endpoint), [0, 0, 0])
+        passed = 0 if problem else 1
+        result[0] = passed
+        result[1 + passed] += 1
+        return problem
+
+    def samples(self) -> Iterator[str]:
+        """Lines of /metrics/slis."""
+        if not self._results:
+            return
+        results = sorted(self._results.items())
+        yield "# HELP kubernetes_healthcheck [STABLE] Last result of a health check: 1 if it passed."
+        yield "# TYPE kubernetes_healthcheck gauge"
+        for (name, endpoint), (passed, _, _) in results:
+            yield f'kubernetes_healthcheck{{name="{name}",type="{endpoint}"}} {passed}'
+        yield "# HELP kubernetes_healthchecks_total [STABLE] Number of results of a health check."
+        yield "# TYPE kubernetes_healthchecks_total counter"
+        for (name, endpoint), (_, failures, passes) in results:
+            for status, count in (("error", failures), ("success", passes)):
+                if count:
+                    labels = f'name="{name}",status="{status}",type="{endpoint}"'
+                    yield f"kubernetes_healthchecks_total{{{labels}}} {count}"
 
     def add(self, name: str, check: Check, *endpoints: str) -> None:
         for endpoint in endpoints or ("healthz", "livez", "readyz"):
@@ -40,7 +67,7 @@ class Health:
             check = checks.get(name)
             if check is None:
                 return None
-            problem = check()
+            problem = self._run(endpoint, name, check)
             if problem:
                 return _text(500, f"internal server error: {problem}\n")
             return Response(200, [_PLAIN], b"ok")
@@ -50,7 +77,7 @@ class Health:
             if known in excluded:
                 lines.append(f"[+]{known} excluded: ok")
                 continue
-            problem = check()
+            problem = self._run(endpoint, known, check)
             if problem:
                 failed.append(known)
                 lines.append(f"[-]{known} failed: reason withheld")

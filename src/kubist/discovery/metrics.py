@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubist.codec import negotiate
 from kubist.discovery.counters import BUCKETS, Counters, Histogram
-from kubist.http.messages import Response
+from kubist.http.messages import Request, Response
 
 if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry
@@ -57,7 +57,7 @@ class Metrics:
         self._watchers = watchers
         self._counters = Counters()
         self._requests, self._durations = self._counters.requests, self._counters.durations
-        self._started = time.time()
+        self.started = time.time()
         self.others: Callable[[], Awaitable[list[bytes]]] | None = None
         """Returns the counters of the other processes of this server."""
 
@@ -99,6 +99,13 @@ class Metrics:
         counters.measure()
         return counters
 
+    async def respond(self, request: Request) -> Response:
+        """Response of /metrics. DELETE sets the counters of this process to zero."""
+        if request.method == "DELETE":
+            self._counters.reset()
+            return Response(200, [(b"Content-Type", b"text/plain; charset=utf-8")], b"metrics reset\n")
+        return await self.answer(request.headers.get("accept", ""))
+
     async def answer(self, accept: str = "") -> Response:
         counters = self.own()
         if self.others is not None:
@@ -107,7 +114,7 @@ class Metrics:
                 total.add(part)
             counters = total
         lines = [line for family in self._families(counters) for line in family]
-        return Response(200, [(b"Content-Type", content_type(accept))], ("\n".join(lines) + "\n").encode())
+        return _page(accept, lines, self.started)
 
     def _families(self, counters: Counters) -> Iterator[Iterable[str]]:
         yield self._request_total(counters)
@@ -178,7 +185,7 @@ class Metrics:
         yield "# TYPE process_cpu_seconds_total counter"
         yield _sample("process_cpu_seconds_total", (), counters.cpu)
         yield "# TYPE process_start_time_seconds gauge"
-        yield _sample("process_start_time_seconds", (), self._started)
+        yield _sample("process_start_time_seconds", (), self.started)
         yield "# TYPE process_resident_memory_bytes gauge"
         yield _sample("process_resident_memory_bytes", (), counters.memory)
 
@@ -196,6 +203,19 @@ def _request_labels(
         ("verb", verb),
         ("version", version),
     )
+
+
+def metrics_page(request: Request, lines: Iterable[str], started: float) -> Response:
+    """Response with metrics in the format that the client accepts."""
+    return _page(request.headers.get("accept", ""), lines, started)
+
+
+def _page(accept: str, lines: Iterable[str], started: float) -> Response:
+    headers = [
+        (b"Content-Type", content_type(accept)),
+        (b"Process-Start-Time-Unix", str(int(started)).encode()),
+    ]
+    return Response(200, headers, "".join(f"{line}\n" for line in lines).encode())
 
 
 def _sample(name: str, labels: Labels, value: float) -> str:

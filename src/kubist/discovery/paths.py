@@ -28,6 +28,7 @@ from kubist.resources.resource import Resources
 if TYPE_CHECKING:
     # Saves start-up time: loaded when a client asks for a document.
     from kubist.discovery.openapi import OpenAPI
+    from kubist.discovery.profiling import Profiling
 
 VERSION = {
     "major": "1",
@@ -63,6 +64,9 @@ class Paths:
         self.health = health
         self.others: dict[str, Callable[[Request], Answer | Awaitable[Answer]]] = {}
         """Handlers of further paths, which other modules register."""
+        self.set_verbosity: Callable[[int], None] = lambda _: None
+        """Changes the log level of the application."""
+        self._profiling: Profiling | None = None
         self._aggregation: Aggregation | None = None
         self._hashes = featuregates.enabled(config.feature_gates, "StorageVersionHash")
         self._aggregated = {
@@ -102,7 +106,17 @@ class Paths:
             return self._discovery(request, parts, query)
         if parts[0] == "openapi":
             return await self.openapi.answer(request, path, query) or plain_not_found()
+        if parts[0] == "debug" and self.config.profiling:
+            return await self._debug(request, path) or plain_not_found()
         return plain_not_found()
+
+    async def _debug(self, request: Request, path: str) -> Response | None:
+        # Saves start-up time: loaded with the first request for a profile.
+        from kubist.discovery.profiling import Profiling
+
+        if self._profiling is None:
+            self._profiling = Profiling(self.set_verbosity)
+        return await self._profiling.answer(request, path)
 
     def _index(self) -> list[str]:
         found = ["/api", "/api/v1", "/apis", "/apis/", *OTHERS, *self.others]
