@@ -256,12 +256,12 @@ class API:
         path: str = "",
         field_selector: str = "",
         label_selector: str = "",
-        told: list[Verdict] | None = None,
+        verdicts: list[Verdict] | None = None,
     ) -> tuple[bool, str]:
         what = (group, version, resource, subresource, namespace, name, field_selector, label_selector)
         verdict = await self.authorization.verdict(AuthorizationQuery(user, verb, path, not path, *what))
-        if told is not None:
-            told.append(verdict)
+        if verdicts is not None:
+            verdicts.append(verdict)
         return verdict.allowed, verdict.reason
 
     async def _failure(self, request: Request, error: status.APIError) -> Response:

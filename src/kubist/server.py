@@ -18,9 +18,9 @@ from kubist.admission.order import build
 from kubist.application import API
 from kubist.config import Config
 from kubist.control.allocations import repair_allocations
-from kubist.control.flowschemas import keep_flow_schemas_informed
+from kubist.control.flowschemas import keep_dangling_conditions
 from kubist.control.kubernetesservice import KubernetesService, leased_addresses, leases_address
-from kubist.crd.controller import Definitions
+from kubist.crd.controller import CRDController
 from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
 from kubist.filters.browsers import with_browser_headers, without_compression
@@ -84,7 +84,7 @@ class Server:
         self.api.cluster.connections = self._connections
         self.api.cluster.tokens = token_signer(config)
         self.api.paths.others.update(openid(config))
-        self.definitions = Definitions(self.registry, self.api.cluster, self.api.watchers, chores=chores)
+        self.definitions = CRDController(self.registry, self.api.cluster, self.api.watchers, chores=chores)
         self._http: HttpServer | None = None
         self._chores: list[asyncio.Task[None]] = []
         self._loops: Manager | None = None
@@ -137,7 +137,7 @@ class Server:
             if self.api.chores:
                 self._chores = [
                     asyncio.create_task(repair_allocations(self.api.cluster, self.store)),
-                    asyncio.create_task(keep_flow_schemas_informed(self.registry)),
+                    asyncio.create_task(keep_dangling_conditions(self.registry)),
                 ]
             self._chores += [asyncio.create_task(follow()) for follow in following(self.api)]
             if not self.store.local:

@@ -224,12 +224,12 @@ def test_unused_seats_are_borrowed() -> None:
     )
     busy = control._levels["busy"]
     busy.executing = busy.nominal
-    assert control._room(busy)
+    assert control._has_free_seat(busy)
     busy.executing = busy.nominal + 3
-    assert not control._room(busy)
+    assert not control._has_free_seat(busy)
     control._levels["lender"].executing = 10
     busy.executing = busy.nominal
-    assert not control._room(busy)
+    assert not control._has_free_seat(busy)
 
 
 def test_one_user_starts_few_requests_per_turn() -> None:

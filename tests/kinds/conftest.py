@@ -52,7 +52,7 @@ class Kind:
         self.strategy.prepare_for_create(self.context, obj)
         return obj
 
-    def refused(self, given: str | Object) -> Causes:
+    def create_errors(self, given: str | Object) -> Causes:
         """Causes with which a create is rejected."""
         return causes(self.strategy.validate_create(self.context, self.create(given)))
 
@@ -65,7 +65,7 @@ class Kind:
         self._way(subresource).prepare_for_update(self.context, after, before)
         return after
 
-    def refused_update(self, old: str | Object, new: str | Object, subresource: str = "") -> Causes:
+    def update_errors(self, old: str | Object, new: str | Object, subresource: str = "") -> Causes:
         before = self.decode(old)
         after = self.update(old, new, subresource)
         return causes(self._way(subresource).validate_update(self.context, after, before))
@@ -80,8 +80,8 @@ class Kind:
         """Stored object after a client's change in place."""
         return self.update(old, _edited(old, how), subresource)
 
-    def refused_change(self, old: Object, how: Callable[[Object], Any], subresource: str = "") -> Causes:
-        return self.refused_update(old, _edited(old, how), subresource)
+    def change_errors(self, old: Object, how: Callable[[Object], Any], subresource: str = "") -> Causes:
+        return self.update_errors(old, _edited(old, how), subresource)
 
     def _way(self, subresource: str) -> Update:
         way = self.strategy.subresources[subresource] if subresource else self.strategy

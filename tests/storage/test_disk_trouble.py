@@ -43,7 +43,7 @@ def create(client: Client, name: str) -> Answer:
     return client.ask("POST", MAPS, configmap(name))
 
 
-def refused(answer: Answer, why: str) -> None:
+def check_rejected(answer: Answer, why: str) -> None:
     assert answer.status == 503, answer
     assert answer.headers["Retry-After"] == "1"
     assert answer.json["reason"] == "ServiceUnavailable"
@@ -59,11 +59,11 @@ def goes_through(live: Live, trouble: AbstractContextManager[object], why: str) 
     first = client.post(MAPS, configmap("a"))
     with client.watch(f"{MAPS}?resourceVersion={first['metadata']['resourceVersion']}") as watch:
         with trouble:
-            refused(create(client, "b"), why)
-            refused(
+            check_rejected(create(client, "b"), why)
+            check_rejected(
                 client.ask("PATCH", f"{MAPS}/a", {"data": {"x": "y"}}, "application/merge-patch+json"), why
             )
-            refused(client.ask("DELETE", f"{MAPS}/a"), why)
+            check_rejected(client.ask("DELETE", f"{MAPS}/a"), why)
             assert client.get(f"{MAPS}/a") == first
             assert names(client) == ["a"]
             assert client.ask("GET", "/livez").status == 200
@@ -130,7 +130,7 @@ def test_change_that_took_effect_despite_a_failed_commit_is_visible(
     first = client.post(MAPS, configmap("a"))
     with client.watch(f"{MAPS}?resourceVersion={first['metadata']['resourceVersion']}") as watch:
         with commits_that_fail(disk, monkeypatch, in_fact=False):
-            refused(create(client, "b"), "disk I/O error")
+            check_rejected(create(client, "b"), "disk I/O error")
         client.post(MAPS, configmap("c"))
         assert [event[:2] for event in map(seen, watch.take(2))] == [("ADDED", "b"), ("ADDED", "c")]
         assert names(client) == ["a", "b", "c"]
@@ -219,7 +219,7 @@ def goes_through_when_full(live: Live, where: Path) -> None:
             if answer.status != 201:
                 break
             made.append(f"b{number}")
-        refused(answer, "is not available")
+        check_rejected(answer, "is not available")
         assert sorted(names(client)) == sorted(made)
     assert create(client, "c").status == 201
     assert sorted(names(client)) == sorted([*made, "c"])

@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "kubist.db")
 
 
-async def refusal(path: str) -> str:
+async def error_of_opening(path: str) -> str:
     with pytest.raises(OpenFailed) as caught:
         await SqliteStore(path).open()
     message = str(caught.value)
@@ -47,7 +47,7 @@ async def open_and_close(path: str) -> None:
 async def test_file_in_use_cannot_be_opened(path: str) -> None:
     store = SqliteStore(path)
     await store.open()
-    assert await refusal(path) == IN_USE.format(path)
+    assert await error_of_opening(path) == IN_USE.format(path)
     await store.close()
     await store.open()
     await store.close()
@@ -67,7 +67,7 @@ def test_file_in_use_by_another_process_cannot_be_opened(path: str) -> None:
     with owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == b"open\n"
-        assert asyncio.run(refusal(path)) == IN_USE.format(path)
+        assert asyncio.run(error_of_opening(path)) == IN_USE.format(path)
         owner.kill()
     asyncio.run(open_and_close(path))
 
@@ -114,16 +114,16 @@ def newer(path: Path) -> None:
 )
 async def test_foreign_file_is_rejected(path: str, spoil: Callable[[Path], None], reason: str) -> None:
     spoil(Path(path))
-    assert await refusal(path) == f"{path} cannot be opened: {reason.format(Path(path).parent)}"
+    assert await error_of_opening(path) == f"{path} cannot be opened: {reason.format(Path(path).parent)}"
 
 
 async def test_missing_directory_is_rejected(tmp_path: Path) -> None:
     path = str(tmp_path / "missing" / "kubist.db")
-    assert await refusal(path) == f"{path} cannot be opened: No such file or directory"
+    assert await error_of_opening(path) == f"{path} cannot be opened: No such file or directory"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_unwritable_directory_is_rejected(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     path = str(tmp_path / "kubist.db")
-    assert asyncio.run(refusal(path)) == f"{path} cannot be opened: Permission denied"
+    assert asyncio.run(error_of_opening(path)) == f"{path} cannot be opened: Permission denied"

@@ -9,7 +9,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kubist.aggregation import discovery
-from kubist.aggregation.availability import LOCAL, SERVICE_NAME, Finding, condition, look, with_condition
+from kubist.aggregation.availability import (
+    LOCAL,
+    SERVICE_NAME,
+    Finding,
+    check_availability,
+    condition,
+    with_condition,
+)
 from kubist.aggregation.backend import Backend, backend_of
 from kubist.aggregation.identity import Credentials
 from kubist.aggregation.proxy import proxy
@@ -71,7 +78,7 @@ class Aggregation:
         for group, name in FOLLOWED:
             followed = self._registry.resources.stored(group, name)
             assert followed is not None
-            self._registry.collection(followed).subscribe(self, self._surroundings_changed)
+            self._registry.collection(followed).subscribe(self, self._service_changed)
 
     async def stop(self) -> None:
         self._registry.collection(self._resource).unsubscribe(self)
@@ -113,7 +120,7 @@ class Aggregation:
             self._drop(known.backend)
             self._available[name] = available
         wake = asyncio.Event()
-        task = asyncio.ensure_future(self._keep_looking(backend, wake))
+        task = asyncio.ensure_future(self._keep_checking(backend, wake))
         self.backends[backend.group, backend.version] = Watched(backend, wake, task)
         self.generation += 1
 
@@ -131,7 +138,7 @@ class Aggregation:
         self._documents.pop(backend.name, None)
         self.generation += 1
 
-    def _surroundings_changed(self, changes: list[Change]) -> None:
+    def _service_changed(self, changes: list[Change]) -> None:
         if not self.backends:
             return
         for change in changes:
@@ -148,11 +155,11 @@ class Aggregation:
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)
 
-    async def _keep_looking(self, backend: Backend, wake: asyncio.Event) -> None:
+    async def _keep_checking(self, backend: Backend, wake: asyncio.Event) -> None:
         retry = FIRST_RETRY_SECONDS
         while True:
             wake.clear()
-            found = await look(backend, self._objects, self._config)
+            found = await check_availability(backend, self._objects, self._config)
             if found.document is not None and found.document != self._documents.get(backend.name):
                 self._documents[backend.name] = found.document
                 self.generation += 1

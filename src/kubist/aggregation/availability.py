@@ -35,7 +35,7 @@ class Finding(NamedTuple):
 LOCAL = Finding("True", "Local", "Local APIServices are always available")
 
 
-async def look(backend: Backend, objects: Objects, config: Config) -> Finding:
+async def check_availability(backend: Backend, objects: Objects, config: Config) -> Finding:
     """Checks that the service exists, has ready endpoints and responds."""
     missing = _missing(backend, objects)
     if missing is not None:
@@ -88,25 +88,26 @@ def _missing(backend: Backend, objects: Objects) -> Finding | None:
     if port is None:
         return Finding("False", "ServicePortError", f"{where} is not listening on port {backend.port}")
     slices = [
-        piece
-        for piece in objects.list("endpointslices", namespace, group="discovery.k8s.io")
-        if (piece["metadata"].get("labels") or {}).get(SERVICE_NAME) == name
+        endpoint_slice
+        for endpoint_slice in objects.list("endpointslices", namespace, group="discovery.k8s.io")
+        if (endpoint_slice["metadata"].get("labels") or {}).get(SERVICE_NAME) == name
     ]
     if not slices:
         return Finding("False", "EndpointsNotFound", f"cannot find endpointslices for {where}")
     port_name = port.get("name", "")
-    if not any(_reachable(piece, port_name) for piece in slices):
+    if not any(_reachable(endpoint_slice, port_name) for endpoint_slice in slices):
         why = f'endpointslices for {where} have no addresses with port name "{port_name}"'
         return Finding("False", "MissingEndpoints", why)
     return None
 
 
-def _reachable(piece: Object, port_name: str) -> bool:
+def _reachable(endpoint_slice: Object, port_name: str) -> bool:
     ready = any(
-        (endpoint.get("conditions") or {}).get("ready", True) for endpoint in piece.get("endpoints") or ()
+        (endpoint.get("conditions") or {}).get("ready", True)
+        for endpoint in endpoint_slice.get("endpoints") or ()
     )
     return ready and any(
-        port.get("name", "") == port_name and port.get("port") for port in piece.get("ports") or ()
+        port.get("name", "") == port_name and port.get("port") for port in endpoint_slice.get("ports") or ()
     )
 
 

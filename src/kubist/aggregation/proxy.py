@@ -65,7 +65,7 @@ async def proxy(
     except (ValueError, OSError) as error:
         return plain(500, str(error))
     upgrade = wants_upgrade(request)
-    message = _message(request, netloc(host, port), user, credentials, upgrade)
+    message = _request_bytes(request, netloc(host, port), user, credentials, upgrade)
     replayable = request.method in REPLAYABLE and not request.body and not upgrade
     pool = objects.connections
     where = Where(host, port, context, backend.server_name)
@@ -97,7 +97,7 @@ async def _answer(
     if 300 <= head.status <= 399 and head.get("location") and not redirects:
         connection.abort()
         return plain(502, "the backend attempted to redirect this request, which is not permitted")
-    headers = _passed_back(head)
+    headers = _response_headers(head)
     if head.status == SWITCHING:
         if not upgrade:
             raise ValueError("the backend switched protocols without being asked to")
@@ -116,7 +116,7 @@ async def _answer(
     return Response(head.status, headers, body)
 
 
-def _message(request: Request, host: str, user: User, credentials: Credentials, upgrade: bool) -> bytes:
+def _request_bytes(request: Request, host: str, user: User, credentials: Credentials, upgrade: bool) -> bytes:
     target = f"{request.path}?{request.query}" if request.query else request.path
     # No `Connection: close` is sent, because data that a backend sends just before it closes may be lost in
     # TLS.
@@ -126,19 +126,20 @@ def _message(request: Request, host: str, user: User, credentials: Credentials, 
     if request.body or request.method in ("POST", "PUT", "PATCH"):
         own.append(("Content-Length", str(len(request.body))))
     lines = [f"{request.method} {quote(target, safe=punctuation)} HTTP/1.1".encode()]
-    lines += [_line(name, value).encode() for name, value in own]
+    lines += [_header_line(name, value).encode() for name, value in own]
     lines += [
-        _line(name, value).encode("latin-1", "replace") for name, value in _passed_on(request, credentials)
+        _header_line(name, value).encode("latin-1", "replace")
+        for name, value in _request_fields(request, credentials)
     ]
     return b"\r\n".join(lines) + b"\r\n\r\n" + request.body
 
 
-def _line(name: str, value: str) -> str:
+def _header_line(name: str, value: str) -> str:
     """A header line. Line breaks in the value are replaced, so that it cannot start another header."""
     return f"{name}: {value}".replace("\r", " ").replace("\n", " ")
 
 
-def _passed_on(request: Request, credentials: Credentials) -> Fields:
+def _request_fields(request: Request, credentials: Credentials) -> Fields:
     """The client's headers without hop-by-hop headers and credentials."""
     named = {name.strip().lower() for name in request.headers.get("connection", "").split(",")}
     fields = [
@@ -156,7 +157,7 @@ def _passed_on(request: Request, credentials: Credentials) -> Fields:
     return [*fields, ("X-Forwarded-For", ", ".join(came_from))] if came_from else fields
 
 
-def _passed_back(head: Head) -> Headers:
+def _response_headers(head: Head) -> Headers:
     return [
         (name.title().encode("latin-1"), value.encode("latin-1"))
         for name, value in head.headers

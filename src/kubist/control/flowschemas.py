@@ -18,7 +18,7 @@ log = logging.getLogger("kubist.control")
 GROUP = "flowcontrol.apiserver.k8s.io"
 
 
-async def keep_flow_schemas_informed(registry: Registry) -> None:
+async def keep_dangling_conditions(registry: Registry) -> None:
     """Checks all FlowSchemas after every change of a FlowSchema or priority level, as long as the server runs."""
     changed = asyncio.Event()
     changed.set()
@@ -34,25 +34,27 @@ async def keep_flow_schemas_informed(registry: Registry) -> None:
         await changed.wait()
         changed.clear()
         try:
-            await _inform(registry)
+            await _update_dangling_conditions(registry)
         except status.APIError as error:
             log.warning("cannot update the Dangling condition of flow schemas: %s", error.message)
 
 
-async def _inform(registry: Registry) -> None:
+async def _update_dangling_conditions(registry: Registry) -> None:
     levels = {obj["metadata"]["name"] for obj in registry.list("prioritylevelconfigurations", group=GROUP)}
     for schema in list(registry.list("flowschemas", group=GROUP)):
-        if _told(schema, levels) is None:
+        if _with_dangling_condition(schema, levels) is None:
             continue
         try:
             name = schema["metadata"]["name"]
-            await registry.mutate("flowschemas", name, "", lambda found: _told(found, levels), group=GROUP)
+            await registry.mutate(
+                "flowschemas", name, "", lambda found: _with_dangling_condition(found, levels), group=GROUP
+            )
         except status.APIError as error:
             if error.code != 404:
                 raise
 
 
-def _told(schema: Object, levels: set[str]) -> Object | None:
+def _with_dangling_condition(schema: Object, levels: set[str]) -> Object | None:
     """The FlowSchema with the correct condition; None if it has it already."""
     level = (schema["spec"].get("priorityLevelConfiguration") or {}).get("name", "")
     return schema if dangling.apply(schema, level_exists=level in levels, now=times.now()) else None

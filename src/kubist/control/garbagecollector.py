@@ -77,7 +77,7 @@ class GarbageCollector(Loop):
 
     def _written(self, prefix: str, change: Change, entry: Entry) -> None:
         before = self.owners.owned_by(prefix, entry.key)
-        if self.owners.note(prefix, entry) and self.owners.owned_by(prefix, entry.key) != before:
+        if self.owners.add(prefix, entry) and self.owners.owned_by(prefix, entry.key) != before:
             self.queue.add(Ref(prefix, entry.key))
         for uid in before:
             if uid in self._foreground:
@@ -88,7 +88,7 @@ class GarbageCollector(Loop):
         for uid in self.owners.owned_by(prefix, entry.key):
             if uid in self._foreground:
                 self.queue.add(self._foreground[uid])
-        self.owners.forget(prefix, entry.key)
+        self.owners.remove(prefix, entry.key)
         if not self.owners.may_own(entry):
             return
         uid = ownership.uid_of(change)

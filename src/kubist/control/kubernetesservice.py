@@ -117,10 +117,12 @@ class KubernetesService:
         alone = addresses == {self._address} and not self._shared
         endpoints, endpoint_slice = own_endpoints(ordered, self._port, times.now())
         revise = _replace_endpoints if alone else _revise_endpoints
-        found = await self._bring("endpoints", "", endpoints, revise)
-        await self._bring("endpointslices", _DISCOVERY, _slice_of(found, endpoint_slice), _revise_slice)
+        found = await self._create_or_update("endpoints", "", endpoints, revise)
+        await self._create_or_update(
+            "endpointslices", _DISCOVERY, _slice_of(found, endpoint_slice), _revise_slice
+        )
 
-    async def _bring(
+    async def _create_or_update(
         self, resource: str, group: str, wanted: Object, revise: Callable[[Object, Object], Object | None]
     ) -> Object:
         """Creates or updates an object. Returns its new state."""

@@ -34,7 +34,7 @@ class Loop:
     def __init__(self, client: ObjectClient) -> None:
         self.client = client
         self.config: Config = client.config
-        self.queue: Queue[Any] = Queue(self._arrived)
+        self.queue: Queue[Any] = Queue(self._start_worker)
         self._followed: list[tuple[Collection, object]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._running = False
@@ -50,7 +50,7 @@ class Loop:
         self._running = True
         self.follow()
 
-    def _arrived(self) -> None:
+    def _start_worker(self) -> None:
         """Starts a worker if there is a free one. A controller without work has no running task."""
         if self._running and self._busy < self.workers:
             self._busy += 1
@@ -97,12 +97,12 @@ class Loop:
     async def _work(self) -> None:
         try:
             while (key := self.queue.next()) is not None:
-                await self._attend(key)
+                await self._reconcile_key(key)
                 await asyncio.sleep(0)
         finally:
             self._busy -= 1
 
-    async def _attend(self, key: Any) -> None:
+    async def _reconcile_key(self, key: Any) -> None:
         failed = True
         try:
             # The cache must contain the controller's own writes; otherwise it would repeat them.

@@ -47,7 +47,7 @@ class Manager:
     async def start(self) -> None:
         if not self.api.registry.store.local:
             self._leader = Leader(self.client)
-        self._task = asyncio.ensure_future(self._stay())
+        self._task = asyncio.ensure_future(self._run_while_leader())
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -59,7 +59,7 @@ class Manager:
         if self._leader is not None and leads:
             await self._leader.release()
 
-    async def _stay(self) -> None:
+    async def _run_while_leader(self) -> None:
         """Runs the controllers: at once on a local store, else whenever this server is the leader."""
         if self._leader is None:
             await self._run_loops()

@@ -87,7 +87,7 @@ class Namespaces(Loop):
             others = [resource for resource in self._kinds() if resource.resource != "pods" or resource.group]
             for resource in others:
                 await self._delete(left, resource, key)
-        await self._tell(key, left)
+        await self._write_conditions(key, left)
         if left.errors:
             raise left.errors[0]
         if not left.resources:
@@ -116,7 +116,7 @@ class Namespaces(Loop):
 
         async def work() -> None:
             for entry in entries:
-                if _waits(entry):
+                if _has_finalizers(entry):
                     left.count(resource, entry)
                     continue
                 try:
@@ -129,7 +129,7 @@ class Namespaces(Loop):
 
         await asyncio.gather(*(work() for _ in range(TOGETHER)))
 
-    async def _tell(self, name: str, left: Content) -> None:
+    async def _write_conditions(self, name: str, left: Content) -> None:
         conditions = left.conditions()
         now = times.now()
 
@@ -146,10 +146,10 @@ class Namespaces(Loop):
                 condition.update(wanted)
             return namespace
 
-        if left.resources or left.errors or self._told(name):
+        if left.resources or left.errors or self._has_conditions(name):
             await self.client.update("namespaces", name, "", edit, subresource="status")
 
-    def _told(self, name: str) -> bool:
+    def _has_conditions(self, name: str) -> bool:
         """Whether the conditions were ever written. A namespace that is deleted in one pass needs none."""
         namespace = self.client.get("namespaces", name)
         return namespace is not None and bool(namespace["status"].get("conditions"))
@@ -193,7 +193,7 @@ class Content:
         return conditions
 
 
-def _waits(entry: Entry) -> bool:
+def _has_finalizers(entry: Entry) -> bool:
     """Whether only finalizers keep an object, so that another deletion would change nothing."""
     if b'"deletionTimestamp":"' not in entry.tail or b'"finalizers":[' not in entry.tail:
         return False

@@ -26,14 +26,14 @@ class Owners:
         """By the owner's UID. The value is whether the dependent blocks the owner's foreground deletion."""
         self._owners: dict[Ref, tuple[str, ...]] = {}
 
-    def note(self, prefix: str, entry: Entry) -> bool:
+    def add(self, prefix: str, entry: Entry) -> bool:
         """Records a version of an object. Returns whether it has owners."""
         ref = Ref(prefix, entry.key)
         if OWNERS not in entry.tail:
-            self._drop(ref)
+            self._remove(ref)
             return False
         references = entry.object()["metadata"].get("ownerReferences") or ()
-        self._drop(ref)
+        self._remove(ref)
         if not references:
             return False
         self._owners[ref] = tuple(reference.get("uid", "") for reference in references)
@@ -42,14 +42,14 @@ class Owners:
             self._dependents.setdefault(reference.get("uid", ""), {})[ref] = blocks
         return True
 
-    def forget(self, prefix: str, key: str) -> None:
-        self._drop(Ref(prefix, key))
+    def remove(self, prefix: str, key: str) -> None:
+        self._remove(Ref(prefix, key))
 
-    def forget_all(self, prefix: str) -> None:
+    def remove_all(self, prefix: str) -> None:
         for ref in [ref for ref in self._owners if ref.prefix == prefix]:
-            self._drop(ref)
+            self._remove(ref)
 
-    def _drop(self, ref: Ref) -> None:
+    def _remove(self, ref: Ref) -> None:
         for uid in self._owners.pop(ref, ()):
             dependents = self._dependents.get(uid)
             if dependents is not None:
@@ -75,8 +75,8 @@ class Owners:
 def load(owners: Owners, collection: Collection) -> list[Ref]:
     """Records all objects of a collection. Returns those with owners."""
     prefix = collection.kind.prefix
-    owners.forget_all(prefix)
-    return [Ref(prefix, entry.key) for entry in collection.entries.values() if owners.note(prefix, entry)]
+    owners.remove_all(prefix)
+    return [Ref(prefix, entry.key) for entry in collection.entries.values() if owners.add(prefix, entry)]
 
 
 def uid_of(change: Change) -> str:

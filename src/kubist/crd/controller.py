@@ -49,7 +49,7 @@ class Summary:
         self.versions: set[str] = served if definition.established(crd) else set()
 
 
-class Definitions:
+class CRDController:
     """Controller of all CRDs that this server serves."""
 
     def __init__(

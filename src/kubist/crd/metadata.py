@@ -22,7 +22,7 @@ def typed_metadata(value: Any, *, lenient: bool = False) -> tuple[Object, list[s
     except DecodeError:
         if not lenient or not isinstance(value, dict):
             raise
-        return _fitting(value), []
+        return _decodable_fields(value), []
     return decoded.object, [_path(complaint) for complaint in decoded.complaints]
 
 
@@ -30,7 +30,7 @@ def _path(complaint: str) -> str:
     return "metadata." + complaint.partition('"')[2][:-1]
 
 
-def _fitting(value: Object) -> Object:
+def _decodable_fields(value: Object) -> Object:
     """The metadata fields that decode without error."""
     kept: Object = {}
     for name, field in value.items():

@@ -105,16 +105,18 @@ class Version:
             raise status.invalid(self.group, kind, name if isinstance(name, str) else "", [error])
         value = dict(_exact(value))  # a patch without changes passes the live object itself
         unknown = self.coerce(value)
-        return self.framed(value, value.get("metadata")), [f'unknown field "{path}"' for path in unknown]
+        return self.with_type_first(value, value.get("metadata")), [
+            f'unknown field "{path}"' for path in unknown
+        ]
 
     def adopt(self, merged: Object) -> Object:
         """Completes an object that server-side apply merged. Only unknown metadata fields are dropped."""
         merged = _exact(merged)
         if self.embeds:
             embedded.coerce(self.structural, merged)
-        return self.framed(merged, typed_metadata(merged.get("metadata"))[0])
+        return self.with_type_first(merged, typed_metadata(merged.get("metadata"))[0])
 
-    def framed(self, value: Object, metadata: Any) -> Object:
+    def with_type_first(self, value: Object, metadata: Any) -> Object:
         """The object with kind, apiVersion and metadata first, the field order of stored objects."""
         frame = {"kind": self.kind, "apiVersion": self.api_version, "metadata": metadata or {}}
         return frame | {key: inner for key, inner in value.items() if key not in frame}

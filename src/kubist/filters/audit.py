@@ -172,8 +172,8 @@ class Trail:
             metadata = sent.get("metadata")
             reference = self._event.get("objectRef")
             if isinstance(metadata, dict) and reference is not None:
-                told = {name: metadata[name] for name in _REFERENCE if metadata.get(name)}
-                self._event["objectRef"] = told | reference
+                identity = {name: metadata[name] for name in _REFERENCE if metadata.get(name)}
+                self._event["objectRef"] = identity | reference
         if sent is not None and self._verdict.level >= REQUEST:
             self._event["requestObject"] = sent
 

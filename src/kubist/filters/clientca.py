@@ -69,7 +69,7 @@ class ClientCA:
         now = time()
         if abs(now - self._checked) >= CHECK_INTERVAL:
             self._check_file(now)
-        kept: _Kept | None = request.connection.get(self._key)  # type: ignore[assignment]
+        kept: _CachedVerdict | None = request.connection.get(self._key)  # type: ignore[assignment]
         if kept is not None and kept.authorities is self._authorities and now <= kept.until:
             return kept.verdict
         kept = self._authorities.judge(chain, now)
@@ -97,9 +97,9 @@ class Authorities:
     def __init__(self, ders: list[bytes]) -> None:
         self._ders = ders
         self._roots: Roots | None = None
-        self._accepted: BoundedCache[bytes, _Kept] = BoundedCache(entries=1000, key_length=32)
+        self._accepted: BoundedCache[bytes, _CachedVerdict] = BoundedCache(entries=1000, key_length=32)
 
-    def judge(self, chain: tuple[bytes, ...], now: float) -> _Kept:
+    def judge(self, chain: tuple[bytes, ...], now: float) -> _CachedVerdict:
         digest = hashlib.sha256(b"".join(chain)).digest()
         kept = self._accepted.get(digest)
         if kept is not None and now <= kept.until:
@@ -112,12 +112,12 @@ class Authorities:
         try:
             certificate, until = self._roots.verify(chain, now)
         except NotTrusted as error:
-            return _Kept(self, now + RETRY_SECONDS, Rejected(str(error)))
-        kept = self._accepted[digest] = _Kept(self, until, _subject(certificate, chain[0]))
+            return _CachedVerdict(self, now + RETRY_SECONDS, Rejected(str(error)))
+        kept = self._accepted[digest] = _CachedVerdict(self, until, _subject(certificate, chain[0]))
         return kept
 
 
-class _Kept(NamedTuple):
+class _CachedVerdict(NamedTuple):
     authorities: Authorities
     until: float
     verdict: Verdict

@@ -92,7 +92,7 @@ class Level:
         return self.nominal * self._lendable // 100
 
     @property
-    def most(self) -> float:
+    def max_seats(self) -> float:
         """Maximum number of seats including borrowed ones."""
         if self._borrowing is None:
             return math.inf
@@ -151,9 +151,9 @@ class Seat:
 
     def leave(self) -> None:
         if self.taken:
-            self._control.left(self.level)
+            self._control.release(self.level)
         elif self.waiting is not None:
-            self._control.gave_up(self)
+            self._control.withdraw(self)
 
 
 class FlowControl:
@@ -166,7 +166,7 @@ class FlowControl:
         self._schemas = FlowSchemas(registry, self._configure)
         self._levels: dict[str, Level] = {}
         self._headers: dict[tuple[str, str], Headers] = {}
-        self._stools: dict[tuple[str, str], Seat] = {}
+        self._exempt_seats: dict[tuple[str, str], Seat] = {}
         self._begun: dict[str, int] = {}
         self._turns = 0
         """Requests started in this turn of the event loop: `_begun` by user, `_turns` in total."""
@@ -180,8 +180,8 @@ class FlowControl:
         level = self._levels[schema.level]
         if level.exempt:
             return self._exempt_seat(schema, level)
-        seat = Seat(self, level, self._told(schema, level))
-        if level.queued == 0 and self._room(level):
+        seat = Seat(self, level, self._response_headers(schema, level))
+        if level.queued == 0 and self._has_free_seat(level):
             level.executing += 1
             seat.taken = True
         elif level.queues:
@@ -194,12 +194,12 @@ class FlowControl:
     def _exempt_seat(self, schema: FlowSchema, level: Level) -> Seat:
         """Shared seat of all exempt requests of a FlowSchema."""
         key = (schema.uid, level.uid)
-        found = self._stools.get(key)
+        found = self._exempt_seats.get(key)
         if found is None:
-            found = self._stools[key] = Seat(self, level, self._told(schema, level))
+            found = self._exempt_seats[key] = Seat(self, level, self._response_headers(schema, level))
         return found
 
-    def _told(self, schema: FlowSchema, level: Level) -> Headers:
+    def _response_headers(self, schema: FlowSchema, level: Level) -> Headers:
         key = (schema.uid, level.uid)
         found = self._headers.get(key)
         if found is None:
@@ -220,11 +220,11 @@ class FlowControl:
         queue.waiting.append(seat.waiting)
         level.queued += 1
 
-    def _room(self, level: Level) -> bool:
+    def _has_free_seat(self, level: Level) -> bool:
         """Whether a level has a free seat, or may borrow a seat that another level lends and does not use."""
         if level.executing < level.nominal:
             return True
-        if level.executing >= level.most:
+        if level.executing >= level.max_seats:
             return False
         lent = free = 0
         for other in self._levels.values():
@@ -233,7 +233,7 @@ class FlowControl:
                 free += max(0, min(other.lendable, other.nominal - other.executing))
         return lent < free
 
-    def left(self, level: Level) -> None:
+    def release(self, level: Level) -> None:
         level.executing -= 1
         self._dispatch(level)
         for other in self._levels.values():
@@ -241,14 +241,14 @@ class FlowControl:
                 self._dispatch(other)
 
     def _dispatch(self, level: Level) -> None:
-        while level.queued and self._room(level):
+        while level.queued and self._has_free_seat(level):
             waiting = level.next()
             assert waiting is not None
             if not waiting.done():
                 level.executing += 1
                 waiting.set_result(None)
 
-    def gave_up(self, seat: Seat) -> None:
+    def withdraw(self, seat: Seat) -> None:
         """Removes a waiting request after a timeout or a disconnect. Frees its seat if it got one meanwhile."""
         waiting, level = seat.waiting, seat.level
         if waiting is None:
@@ -259,7 +259,7 @@ class FlowControl:
                 level.queued -= 1
                 return
         if waiting.done() and not waiting.cancelled():
-            self.left(level)
+            self.release(level)
 
     def _configure(self, levels: list[Object]) -> None:
         found: dict[str, Level] = {}
@@ -275,7 +275,7 @@ class FlowControl:
             level.nominal = math.ceil(self._seats * level.shares / total) if total else 0
         self._levels = found
         self._headers.clear()
-        self._stools.clear()
+        self._exempt_seats.clear()
 
     def _turn(self, user: str) -> asyncio.Future[None] | None:
         """None if a request of the user may start at once; else a future to wait for."""

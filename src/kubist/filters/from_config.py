@@ -202,7 +202,7 @@ def authorization(config: Config, registry: Registry, connections: Pool | None =
     made = Authorization([], rbac, file)
     kept: dict[str, Authorizer] = {}
 
-    def use(settings: list[AuthorizerSettings]) -> None:
+    def replace_authorizers(settings: list[AuthorizerSettings]) -> None:
         """Keeps authorizers other than webhooks, because they hold state; builds webhooks again."""
         found = []
         for each in settings:
@@ -211,8 +211,8 @@ def authorization(config: Config, registry: Registry, connections: Pool | None =
             found.append(kept[each.type] if each.webhook is None else _webhook(each.webhook, connections))
         made.authorizers = found
 
-    file.use = use
-    use(file.settings)
+    file.use = replace_authorizers
+    replace_authorizers(file.settings)
     return made
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kubist.bootstrap.builtin import fixed_objects
 from kubist.filters.authorization_query import AuthorizationQuery
-from kubist.filters.node_references import Needs
+from kubist.filters.node_references import NodeReferences
 from kubist.filters.rbac import Rule
 from kubist.meta.fields import quoted
 from kubist.resources.context import Rules, User
@@ -27,7 +27,7 @@ class Nodes:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._needs = Needs(registry)
+        self._needs = NodeReferences(registry)
         role = next(
             obj
             for obj in fixed_objects("")

@@ -19,7 +19,7 @@ Reference = tuple[str, str, str]
 """Resource, namespace, name."""
 
 
-class Needs:
+class NodeReferences:
     """Objects that the pods on each node refer to, and the persistent volumes of their claims."""
 
     def __init__(self, registry: Registry) -> None:

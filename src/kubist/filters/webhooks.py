@@ -40,7 +40,7 @@ FIRST_PAUSE = 0.5
 of up to 1.2 keeps servers from retrying at the same time."""
 
 
-async def patiently(remote: RemoteReview, review: Object) -> Object:
+async def ask_with_retries(remote: RemoteReview, review: Object) -> Object:
     """Status of a review. Temporary failures are retried up to TRIES times in all."""
     pause = FIRST_PAUSE
     for _ in range(TRIES - 1):
@@ -54,7 +54,7 @@ async def patiently(remote: RemoteReview, review: Object) -> Object:
     return await remote.ask(review)
 
 
-class Remembered:
+class AnswerCache:
     """Cache of responses with expiry times. Keys are digests, so that long requests take no more memory."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class WebhookTokens:
         self._version = version
         self._audiences = audiences
         self._seconds = seconds
-        self._known = Remembered()
+        self._known = AnswerCache()
 
     async def authenticate(self, token: str, audiences: Audiences) -> Known | None:
         found: Object | None = self._known.get((token, audiences))
@@ -92,7 +92,7 @@ class WebhookTokens:
             if audiences:
                 spec["audiences"] = list(audiences)
             try:
-                found = await patiently(
+                found = await ask_with_retries(
                     self._remote, _review("authentication.k8s.io", self._version, "TokenReview", spec)
                 )
             except CallFailed as error:
@@ -103,8 +103,8 @@ class WebhookTokens:
             if found.get("error"):
                 raise TokenError(str(found["error"]))
             return None
-        told = _texts(found.get("audiences")) or self._audiences
-        accepted = tuple(audience for audience in audiences if audience in told)
+        confirmed = _texts(found.get("audiences")) or self._audiences
+        accepted = tuple(audience for audience in audiences if audience in confirmed)
         if audiences and not accepted:
             return None
         return with_groups(_user(found.get("user") or {})), accepted
@@ -136,7 +136,7 @@ class Webhook:
         self._remote = remote
         self._settings = settings
         self._conditions = MatchConditions(settings.conditions)
-        self._known = Remembered()
+        self._known = AnswerCache()
 
     async def decide(self, attributes: AuthorizationQuery) -> tuple[bool | None, str]:
         settings = self._settings
@@ -151,7 +151,7 @@ class Webhook:
         if status is None:
             try:
                 review = _review("authorization.k8s.io", settings.version, "SubjectAccessReview", spec)
-                status = await patiently(self._remote, review)
+                status = await ask_with_retries(self._remote, review)
             except CallFailed as error:
                 log.error("the authorization webhook failed: %s", error)
                 raise Undecided(str(error), denied=settings.deny_on_failure) from None

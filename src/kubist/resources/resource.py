@@ -103,7 +103,7 @@ class Unread(Resource):
         return found
 
 
-GROUP_ROOMS = {
+GROUP_FOLDERS = {
     "": "core",
     "internal.apiserver.k8s.io": "apiserverinternal",
     "rbac.authorization.k8s.io": "rbac",
@@ -112,8 +112,8 @@ GROUP_ROOMS = {
 
 
 def load_strategy(group: str, kind: str) -> Strategy:
-    room = GROUP_ROOMS.get(group, group.split(".")[0])
-    name = f"kubist.kinds.{room}.{kind.lower()}"
+    folder = GROUP_FOLDERS.get(group, group.split(".")[0])
+    name = f"kubist.kinds.{folder}.{kind.lower()}"
     try:
         found = importlib.util.find_spec(name)
     except ModuleNotFoundError:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from kubist.meta.object import Object
-from kubist.resources.resource import GROUP_ROOMS
+from kubist.resources.resource import GROUP_FOLDERS
 from kubist.tables.ages import Cell, age
 
 
@@ -91,7 +91,7 @@ NAME_AND_AGE = Table((NAME, AGE), lambda obj: [name_of(obj), age(obj)])
 @cache
 def table_of(group: str, kind: str) -> Table:
     """Table of a built-in kind."""
-    name = f"kubist.tables.{GROUP_ROOMS.get(group, group.partition('.')[0])}"
+    name = f"kubist.tables.{GROUP_FOLDERS.get(group, group.partition('.')[0])}"
     if importlib.util.find_spec(name) is None:
         return DEFAULT
     found: Table = importlib.import_module(name).TABLES.get(kind, DEFAULT)

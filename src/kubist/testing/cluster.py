@@ -172,7 +172,7 @@ class Cluster(Server):
     @blocking
     def restore(self, taken: Snapshot) -> None:
         """Restores a snapshot. Watchers see the changes, and resource versions keep increasing."""
-        self.run(snapshot.restore_calmly(self.inner.store, taken))
+        self.run(snapshot.restore_with_retries(self.inner.store, taken))
 
     def _resource(self, kind: str) -> Resource:
         return references.resource_of(self.inner.resources, kind)

@@ -38,9 +38,9 @@ def kubist_host() -> Iterator[Host]:
 @pytest.fixture(scope="session")
 def kubist_server(kubist_host: Host) -> Iterator[Cluster]:
     """One API server for all tests of the session (with pytest-xdist: of each worker)."""
-    made = kubist_host.cluster()
-    yield made
-    made.stop()
+    cluster_ = kubist_host.cluster()
+    yield cluster_
+    cluster_.stop()
 
 
 @pytest.fixture
@@ -61,6 +61,6 @@ def cluster(request: pytest.FixtureRequest, kubist_host: Host) -> Iterator[Clust
         Config(**settings)
     except TypeError as error:
         pytest.fail(f"@pytest.mark.kubist: {error}", pytrace=False)
-    made = kubist_host.cluster(**settings)
-    yield made
-    made.stop()
+    cluster_ = kubist_host.cluster(**settings)
+    yield cluster_
+    cluster_.stop()

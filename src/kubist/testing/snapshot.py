@@ -27,7 +27,7 @@ async def restore(store: Store, snapshot: Snapshot) -> None:
             await store.update(key, value, held[key].mod_revision)
 
 
-async def restore_calmly(store: Store, snapshot: Snapshot, tries: int = 10) -> None:
+async def restore_with_retries(store: Store, snapshot: Snapshot, tries: int = 10) -> None:
     """Restores, with retries if a controller wrote meanwhile."""
     for _ in range(tries - 1):
         try:

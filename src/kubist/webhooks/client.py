@@ -82,13 +82,13 @@ def resolve(objects: Objects, namespace: str, name: str, port: int) -> tuple[str
     chosen = next((found for found in spec.get("ports") or () if found.get("port") == port), None)
     if chosen is None:
         raise CallFailed(f'no service port {port} found for service "{name}"')
-    for piece in objects.list("endpointslices", namespace, group="discovery.k8s.io"):
-        labels = piece["metadata"].get("labels") or {}
+    for endpoint_slice in objects.list("endpointslices", namespace, group="discovery.k8s.io"):
+        labels = endpoint_slice["metadata"].get("labels") or {}
         if labels.get("kubernetes.io/service-name") != name:
             continue
-        ports = piece.get("ports") or ()
+        ports = endpoint_slice.get("ports") or ()
         target = next((p for p in ports if p.get("name", "") == chosen.get("name", "")), None)
-        for endpoint in piece.get("endpoints") or ():
+        for endpoint in endpoint_slice.get("endpoints") or ():
             ready = (endpoint.get("conditions") or {}).get("ready", True)
             if ready and endpoint.get("addresses") and target is not None:
                 return endpoint["addresses"][0], target.get("port") or port

@@ -1,7 +1,7 @@
-"""A forked child process with a leash. It reports when it is ready or why it failed, and stops when the leash
-is cut.
+"""A forked child process with two pipes to its parent.
 
-The leash is a pipe. Only the parent holds its other end, so it is also cut when the parent dies.
+Through one it reports that it is ready, or why it failed. The parent closes the other to stop it. Only the parent
+holds that end, so a child also stops when the parent dies.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import NoReturn
 
 READY = b"\n"
 
-Task = Callable[["Leash"], str | None]
-"""Main function of a child, until its leash is cut. Returns the error message if it failed."""
+Task = Callable[["Pipes"], str | None]
+"""Main function of a child, until the parent stops it. Returns the error message if it failed."""
 
 
-class Leash:
-    """The child's end of the pipes."""
+class Pipes:
+    """The child's ends of the pipes."""
 
     def __init__(self, said: int, cut: int) -> None:
         self._said = said
@@ -49,29 +49,29 @@ class Child:
         self.problem = ""
         """Reason for which the child could not start."""
         self.started = 0.0
-        self._leash = -1
+        self._stop_pipe = -1
 
     def start(self) -> None:
         said, saying = os.pipe()
-        cut, leash = os.pipe()
+        cut, stop_pipe = os.pipe()
         pid = os.fork()
         if pid == 0:
             os.close(said)
-            os.close(leash)
+            os.close(stop_pipe)
             for other in self._others():
                 other.release()
-            _live(self._task, Leash(saying, cut))
+            _live(self._task, Pipes(saying, cut))
         os.close(saying)
         os.close(cut)
-        self.pid, self.said, self._leash = pid, said, leash
+        self.pid, self.said, self._stop_pipe = pid, said, stop_pipe
         self.ready, self.problem, self.started = False, "", time.monotonic()
 
     def release(self) -> None:
         """Closes the descriptors without stopping the child."""
-        for descriptor in (self.said, self._leash):
+        for descriptor in (self.said, self._stop_pipe):
             if descriptor >= 0:
                 os.close(descriptor)
-        self.said = self._leash = -1
+        self.said = self._stop_pipe = -1
 
     def listen(self) -> bool:
         """Reads a message of the child. Returns False if the child has ended."""
@@ -83,9 +83,9 @@ class Child:
         return bool(heard)
 
     def stop(self) -> None:
-        if self._leash >= 0:
-            os.close(self._leash)
-            self._leash = -1
+        if self._stop_pipe >= 0:
+            os.close(self._stop_pipe)
+            self._stop_pipe = -1
 
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
@@ -99,17 +99,17 @@ class Child:
         return f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
 
 
-def _live(task: Task, leash: Leash) -> NoReturn:
+def _live(task: Task, pipes: Pipes) -> NoReturn:
     """Main function of a child. It never returns, because no clean-up code of the parent may run in the child."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)
-        problem = task(leash)
+        problem = task(pipes)
         if problem:
-            leash.fail(problem)
+            pipes.fail(problem)
         code = 1 if problem else 0
     except BaseException as error:
-        leash.fail(f"{type(error).__name__}: {error}")
+        pipes.fail(f"{type(error).__name__}: {error}")
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -1,7 +1,7 @@
 """Store process: owns the store and serves it to the workers. With one writer, commits are still batched.
 
 It ends after the workers: it ignores SIGINT and SIGTERM, which reach the whole process group, and stops only
-when its leash is cut.
+when the supervisor closes its pipe.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from kubist.server import make_store
 from kubist.storage.serving import StoreServer
 from kubist.storage.shared import SharedRevision
 from kubist.storage.store import StoreError
-from kubist.workers.child import Leash
+from kubist.workers.child import Pipes
 from kubist.workers.peers import Peers
 
 
-def own(
-    config: Config, listener: socket.socket, revision: SharedRevision, peers: Peers, leash: Leash
+def run_store(
+    config: Config, listener: socket.socket, revision: SharedRevision, peers: Peers, pipes: Pipes
 ) -> str | None:
     """Main function of the store process. Returns the error message if it failed."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            runner.run(_own(config, listener, revision, peers, leash))
+            runner.run(_run_store(config, listener, revision, peers, pipes))
     except (StoreError, OSError) as error:
         return str(error)
     return None
 
 
-async def _own(
-    config: Config, listener: socket.socket, revision: SharedRevision, peers: Peers, leash: Leash
+async def _run_store(
+    config: Config, listener: socket.socket, revision: SharedRevision, peers: Peers, pipes: Pipes
 ) -> None:
     store = make_store(config)
     await store.open()
@@ -48,10 +48,10 @@ async def _own(
         gc.freeze()
         gc.enable()
         cut = asyncio.Event()
-        asyncio.get_running_loop().add_reader(leash.cut, cut.set)
-        leash.ready()
+        asyncio.get_running_loop().add_reader(pipes.cut, cut.set)
+        pipes.ready()
         await cut.wait()
-        asyncio.get_running_loop().remove_reader(leash.cut)
+        asyncio.get_running_loop().remove_reader(pipes.cut)
         await server.stop(STOP_GRACE)
         await peers.stop()
     finally:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from kubist.discovery.counters import Counters
 
-PATIENCE_SECONDS = 1.0
+RESPONSE_SECONDS = 1.0
 
 
 class Peers:
@@ -36,13 +36,13 @@ class Peers:
             self._listener.close()
 
     async def ask(self) -> list[bytes]:
-        """Counters of all other processes. A process that does not respond within PATIENCE_SECONDS is left out."""
+        """Counters of all other processes. A process that does not respond within RESPONSE_SECONDS is left out."""
         answers = await asyncio.gather(*map(_ask, self._paths), return_exceptions=True)
         return [answer for answer in answers if isinstance(answer, bytes)]
 
 
 async def _ask(path: str) -> bytes:
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(RESPONSE_SECONDS):
         reader, writer = await asyncio.open_unix_connection(path)
         try:
             return await reader.read()

@@ -24,11 +24,11 @@ from kubist.config import Config
 from kubist.runtime.run import STOP_GRACE, explain, fail, new_event_loop, unbound
 from kubist.server import serving_context
 from kubist.storage.shared import SharedRevision
-from kubist.workers.child import Child, Leash, Task
-from kubist.workers.owner import own
+from kubist.workers.child import Child, Pipes, Task
+from kubist.workers.owner import run_store
 from kubist.workers.peers import Peers
 from kubist.workers.ports import listening
-from kubist.workers.worker import Post, work
+from kubist.workers.worker import WorkerResources, work
 
 log = logging.getLogger("kubist.workers")
 
@@ -74,21 +74,21 @@ class Supervisor:
         paths = [str(self._directory / f"peer-{number}") for number in range(config.workers + bool(store))]
         peers = [Peers(paths, number, _unix(path)) for number, path in enumerate(paths)]
         if store:
-            owning = functools.partial(own, config, _unix(store), revision, peers[-1])
+            owning = functools.partial(run_store, config, _unix(store), revision, peers[-1])
             self._owner = self._child("the store process", owning, None)
         for number, listener in enumerate(self._listeners):
-            post = Post(number == 0, listener, peers[number], store, revision)
-            working = functools.partial(work, config, post)
+            resources = WorkerResources(number == 0, listener, peers[number], store, revision)
+            working = functools.partial(work, config, resources)
             self._workers.append(self._child(f"worker {number}", working, listener))
 
     def _child(self, name: str, task: Task, listener: socket.socket | None) -> Child:
         parent = os.getpid()
 
-        def live(leash: Leash) -> str | None:
+        def live(pipes: Pipes) -> str | None:
             for other in self._listeners:
                 if other is not listener:  # else its connections would wait for this process
                     other.close()
-            problem = task(leash)
+            problem = task(pipes)
             if os.getppid() != parent:  # the parent was killed and cannot clean up
                 shutil.rmtree(self._directory, ignore_errors=True)
             return problem
@@ -99,12 +99,12 @@ class Supervisor:
         return [*self._workers, self._owner] if self._owner is not None else self._workers
 
     def run(self, announce: Callable[[int], None]) -> int:
-        self._hear_signals()
+        self._install_signal_handlers()
         new_event_loop().close()  # loads uvloop once, before the forks
         gc.freeze()
         try:
             for stage in ([self._owner] if self._owner else [], self._workers[:1], self._workers[1:]):
-                self._bring_up(stage)
+                self._start_children(stage)
             if not self._stopping:
                 announce(self._listeners[0].getsockname()[1])
             while not self._stopping:
@@ -113,14 +113,14 @@ class Supervisor:
             self._end()
         return fail(self._failure) if self._failure else 0
 
-    def _hear_signals(self) -> None:
+    def _install_signal_handlers(self) -> None:
         for end in (self._signals, self._signalled):
             end.setblocking(False)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: None)
         signal.set_wakeup_fd(self._signalled.fileno())
 
-    def _bring_up(self, children: list[Child]) -> None:
+    def _start_children(self, children: list[Child]) -> None:
         """Starts these children, and waits until they are ready or the supervisor must stop."""
         if self._stopping:
             return

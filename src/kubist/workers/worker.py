@@ -21,14 +21,14 @@ from kubist.server import Server, make_store
 from kubist.storage.cache import Cache
 from kubist.storage.remote import RemoteStore
 from kubist.storage.shared import SharedRevision
-from kubist.workers.child import Leash
+from kubist.workers.child import Pipes
 from kubist.workers.peers import Peers
 
 CATCH_UP_SECONDS = 1.0
 
 
 @dataclass(slots=True, frozen=True)
-class Post:
+class WorkerResources:
     """Resources of one worker."""
 
     first: bool
@@ -41,31 +41,35 @@ class Post:
 
 
 class Worker(Server):
-    def __init__(self, config: Config, post: Post, leash: Leash) -> None:
-        store = RemoteStore(post.store, post.revision) if post.store else make_store(config)
-        super().__init__(share(config), store=store, chores=post.first)
-        self._post = post
-        self._leash = leash
-        self.api.metrics.others = post.peers.ask
+    def __init__(self, config: Config, resources: WorkerResources, pipes: Pipes) -> None:
+        store = RemoteStore(resources.store, resources.revision) if resources.store else make_store(config)
+        super().__init__(share(config), store=store, chores=resources.first)
+        self._resources = resources
+        self._pipes = pipes
+        self.api.metrics.others = resources.peers.ask
 
     async def start(self, *, sock: socket.socket | None = None) -> None:
-        asyncio.get_running_loop().add_reader(self._leash.cut, self._let_go)
-        await self._post.peers.start(self.api.metrics.own)
-        await super().start(sock=sock or self._post.listener)
+        asyncio.get_running_loop().add_reader(self._pipes.cut, self._stop_by_signal)
+        await self._resources.peers.start(self.api.metrics.own)
+        await super().start(sock=sock or self._resources.listener)
 
-    def _let_go(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._leash.cut)
+    def _stop_by_signal(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._pipes.cut)
         os.kill(os.getpid(), signal.SIGTERM)
 
     async def stop(self, grace: float = 10.0) -> None:
         await super().stop(grace)
-        await self._post.peers.stop()
+        await self._resources.peers.stop()
 
     def _application(self) -> Application:
-        return UpToDate(self.api, self.registry.cache, self._post.revision) if self._post.store else self.api
+        return (
+            WaitForCache(self.api, self.registry.cache, self._resources.revision)
+            if self._resources.store
+            else self.api
+        )
 
 
-class UpToDate:
+class WaitForCache:
     """Delays requests until the cache contains all writes that were answered before they arrived."""
 
     def __init__(self, application: Application, cache: Cache, newest: SharedRevision) -> None:
@@ -91,6 +95,6 @@ def share(config: Config) -> Config:
     )
 
 
-def work(config: Config, post: Post, leash: Leash) -> str | None:
+def work(config: Config, resources: WorkerResources, pipes: Pipes) -> str | None:
     """Main function of a worker. Returns the error message if it failed."""
-    return attempt(lambda: Worker(config, post, leash), lambda _: leash.ready())
+    return attempt(lambda: Worker(config, resources, pipes), lambda _: pipes.ready())

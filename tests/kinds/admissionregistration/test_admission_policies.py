@@ -58,7 +58,7 @@ def mutation(**spec: Any) -> dict[str, Any]:
     ],
 )
 def test_invalid_validating_policy_is_rejected(kind_of: Any, given: dict[str, Any], expected: Causes) -> None:
-    assert kind_of(V1, "ValidatingAdmissionPolicy").refused(given) == expected
+    assert kind_of(V1, "ValidatingAdmissionPolicy").create_errors(given) == expected
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_invalid_validating_policy_is_rejected(kind_of: Any, given: dict[str, An
     ],
 )
 def test_invalid_mutating_policy_is_rejected(kind_of: Any, given: dict[str, Any], expected: Causes) -> None:
-    assert kind_of(V1, "MutatingAdmissionPolicy").refused(given) == expected
+    assert kind_of(V1, "MutatingAdmissionPolicy").create_errors(given) == expected
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_invalid_mutating_policy_is_rejected(kind_of: Any, given: dict[str, Any]
     ],
 )
 def test_invalid_policy_binding_is_rejected(kind_of: Any, spec: str, expected: Causes) -> None:
-    assert kind_of(V1, "ValidatingAdmissionPolicyBinding").refused(f"spec: {spec}") == expected
+    assert kind_of(V1, "ValidatingAdmissionPolicyBinding").create_errors(f"spec: {spec}") == expected
 
 
 def test_policy_status_conditions_are_validated(kind_of: Any) -> None:
@@ -120,7 +120,7 @@ def test_policy_status_conditions_are_validated(kind_of: Any) -> None:
             "typeChecking": {"expressionWarnings": [{"fieldRef": "spec[", "warning": "w"}]},
         }
 
-    assert policies.refused_change(old, write, "status") == [
+    assert policies.change_errors(old, write, "status") == [
         ("status.typeChecking.expressionWarnings[0].fieldRef", "Invalid"),
         ("status.conditions[0].status", "NotSupported"),
         ("status.conditions[0].lastTransitionTime", "Required"),
@@ -145,7 +145,7 @@ def test_type_warning_field_ref_must_be_a_path(kind_of: Any, reference: str, exp
         warning = {"fieldRef": reference, "warning": "w"}
         obj["status"] = {"typeChecking": {"expressionWarnings": [warning]}}
 
-    found = policies.refused_change(policies.stored(policy()), write, "status")
+    found = policies.change_errors(policies.stored(policy()), write, "status")
     assert [reason for _, reason in found] == expected
 
 

@@ -55,7 +55,7 @@ def rules(**fields: Any) -> dict[str, Any]:
 )
 def test_invalid_webhook_is_rejected(kind_of: Any, given: dict[str, Any], expected: Causes) -> None:
     for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"):
-        assert kind_of(V1, kind).refused(given) == expected
+        assert kind_of(V1, kind).create_errors(given) == expected
 
 
 @pytest.mark.parametrize(
@@ -78,11 +78,13 @@ def test_webhook_url_validation(url: str, expected: list[str]) -> None:
 
 def test_webhook_names_must_be_unique(kind_of: Any) -> None:
     twice = {"webhooks": hook()["webhooks"] * 2}
-    assert kind_of(V1, "ValidatingWebhookConfiguration").refused(twice) == [("webhooks[1].name", "Duplicate")]
+    assert kind_of(V1, "ValidatingWebhookConfiguration").create_errors(twice) == [
+        ("webhooks[1].name", "Duplicate")
+    ]
 
 
 def test_stored_faults_stay_allowed(kind_of: Any) -> None:
     configurations = kind_of(V1, "MutatingWebhookConfiguration")
     old = configurations.create(hook(sideEffects="Some", admissionReviewVersions=["v1beta7"]))
-    assert configurations.refused_change(old, lambda c: c["webhooks"][0].update(timeoutSeconds=5)) == []
+    assert configurations.change_errors(old, lambda c: c["webhooks"][0].update(timeoutSeconds=5)) == []
     assert old["webhooks"][0]["reinvocationPolicy"] == "Never"

@@ -31,7 +31,7 @@ def service(name: str = "v1.example.com", **spec: Any) -> dict[str, Any]:
     ],
 )
 def test_invalid_api_service_is_rejected(services: Any, given: Any, expected: list[tuple[str, str]]) -> None:
-    assert services.refused(given) == expected
+    assert services.create_errors(given) == expected
 
 
 def test_only_local_api_service_is_available_on_create(services: Any) -> None:

@@ -27,16 +27,16 @@ def any_workload(kind_of: Any, request: pytest.FixtureRequest) -> Any:
 
 
 def test_selector_must_match_the_template(any_workload: Any) -> None:
-    causes = any_workload.refused(workload(selector={"matchLabels": {"app": "b"}}))
+    causes = any_workload.create_errors(workload(selector={"matchLabels": {"app": "b"}}))
     assert causes == [("spec.template.metadata.labels", "Invalid")]
 
 
 def test_empty_selector_is_rejected(any_workload: Any) -> None:
-    assert any_workload.refused(workload(selector={})) == [("spec.selector", "Invalid")]
+    assert any_workload.create_errors(workload(selector={})) == [("spec.selector", "Invalid")]
 
 
 def test_pods_that_may_end_are_rejected(any_workload: Any) -> None:
-    causes = any_workload.refused(
+    causes = any_workload.create_errors(
         workload(template=template(restartPolicy="OnFailure", activeDeadlineSeconds=5))
     )
     assert causes == [
@@ -71,24 +71,24 @@ def test_selector_is_immutable(kind_of: Any, name: str) -> None:
     def narrow(obj: Object) -> None:
         obj["spec"]["selector"]["matchLabels"]["b"] = "c"
 
-    assert workloads.refused_change(old, narrow) == [("spec.selector", "Invalid")]
+    assert workloads.change_errors(old, narrow) == [("spec.selector", "Invalid")]
 
 
 @pytest.mark.parametrize("name", ["Deployment", "ReplicaSet", "StatefulSet"])
 def test_missing_selector_is_rejected(kind_of: Any, name: str) -> None:
-    causes = kind_of("apps/v1", name).refused(workload(selector=None))
+    causes = kind_of("apps/v1", name).create_errors(workload(selector=None))
     assert causes == [("spec.selector", "Required"), ("spec.template.metadata.labels", "Invalid")]
 
 
 def test_missing_selector_of_daemon_set_matches_no_labels(kind_of: Any) -> None:
-    causes = kind_of("apps/v1", "DaemonSet").refused(workload(selector=None))
+    causes = kind_of("apps/v1", "DaemonSet").create_errors(workload(selector=None))
     assert causes == [("spec.template.metadata.labels", "Invalid")]
 
 
 @pytest.mark.parametrize("name", ["Deployment", "ReplicaSet", "StatefulSet"])
 def test_template_is_not_validated_with_invalid_selector(kind_of: Any, name: str) -> None:
     selector = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
-    causes = kind_of("apps/v1", name).refused(
+    causes = kind_of("apps/v1", name).create_errors(
         workload(selector=selector, template=template(hostPID=True, containers=[]))
     )
     assert causes == [("spec.selector.matchExpressions[0].operator", "Invalid"), ("spec.selector", "Invalid")]
@@ -100,11 +100,11 @@ def test_collision_count_cannot_decrease(kind_of: Any, name: str) -> None:
     old = workloads.stored(workload())
     old["status"]["collisionCount"] = 2
     for count in (1, 0, None):
-        causes = workloads.refused_change(
+        causes = workloads.change_errors(
             old, lambda o, c=count: o["status"].update(collisionCount=c), "status"
         )
         assert causes == [("status.collisionCount", "Invalid")]
-    assert not workloads.refused_change(old, lambda obj: obj["status"].update(collisionCount=3), "status")
+    assert not workloads.change_errors(old, lambda obj: obj["status"].update(collisionCount=3), "status")
 
 
 DEPLOYMENT_STRATEGIES = [
@@ -125,7 +125,7 @@ DEPLOYMENT_STRATEGIES = [
 def test_invalid_deployment_strategy_is_rejected(
     kind_of: Any, strategy: Object, causes: list[tuple[str, str]]
 ) -> None:
-    refused = kind_of("apps/v1", "Deployment").refused(workload(strategy=strategy))
+    refused = kind_of("apps/v1", "Deployment").create_errors(workload(strategy=strategy))
     assert refused == [(f"spec.strategy.{field}".rstrip("."), reason) for field, reason in causes]
 
 
@@ -144,7 +144,7 @@ DAEMON_SET_STRATEGIES = [
 def test_invalid_daemon_set_strategy_is_rejected(
     kind_of: Any, strategy: Object, causes: list[tuple[str, str]]
 ) -> None:
-    refused = kind_of("apps/v1", "DaemonSet").refused(workload(updateStrategy=strategy))
+    refused = kind_of("apps/v1", "DaemonSet").create_errors(workload(updateStrategy=strategy))
     assert refused == [(f"spec.updateStrategy.{field}".rstrip("."), reason) for field, reason in causes]
 
 
@@ -179,7 +179,7 @@ def test_daemon_set_counts_template_changes(kind_of: Any) -> None:
         obj["metadata"]["annotations"][TEMPLATE_GENERATION] = "77"
         obj["spec"]["template"]["spec"]["hostPID"] = True
 
-    assert daemon_sets.refused_change(old, change_template) == []
+    assert daemon_sets.change_errors(old, change_template) == []
     new = daemon_sets.changed(old, change_template)
     assert new["metadata"]["annotations"] == {TEMPLATE_GENERATION: "2"}
     new = daemon_sets.changed(old, lambda obj: obj["metadata"].pop("annotations"))
@@ -215,7 +215,7 @@ def test_claim_templates_are_volumes_of_the_pods(kind_of: Any) -> None:
         {"phase": "Pending"},
         "Filesystem",
     )
-    assert stateful_sets.refused(workload(template=pod)) == [
+    assert stateful_sets.create_errors(workload(template=pod)) == [
         ("spec.template.spec.containers[0].volumeMounts[0].name", "NotFound")
     ]
 
@@ -236,7 +236,7 @@ def test_claim_templates_are_volumes_of_the_pods(kind_of: Any) -> None:
 def test_stateful_set_mutable_fields(kind_of: Any, field: str, value: Any, allowed: bool) -> None:
     stateful_sets = kind_of("apps/v1", "StatefulSet")
     old = stateful_sets.stored(workload(volumeClaimTemplates=[claim("data")]))
-    causes = stateful_sets.refused_change(old, lambda obj: obj["spec"].update({field: value}))
+    causes = stateful_sets.change_errors(old, lambda obj: obj["spec"].update({field: value}))
     assert causes == ([] if allowed else [("spec", "Forbidden")])
 
 
@@ -258,11 +258,11 @@ def test_controller_revision_data_must_be_an_object(
     kind_of: Any, data: Any, causes: list[tuple[str, str]]
 ) -> None:
     revision = {"metadata": {"name": "x"}, "data": data, "revision": 1}
-    assert kind_of("apps/v1", "ControllerRevision").refused(revision) == causes
+    assert kind_of("apps/v1", "ControllerRevision").create_errors(revision) == causes
 
 
 def test_controller_revision_data_is_immutable(kind_of: Any) -> None:
     revisions = kind_of("apps/v1", "ControllerRevision")
     old = revisions.stored({"metadata": {"name": "x"}, "data": {"a": 1}, "revision": 1})
-    assert revisions.refused_change(old, lambda obj: obj["data"].update(a=2)) == [("data", "Invalid")]
-    assert revisions.refused_change(old, lambda obj: obj.update(revision=2)) == []
+    assert revisions.change_errors(old, lambda obj: obj["data"].update(a=2)) == [("data", "Invalid")]
+    assert revisions.change_errors(old, lambda obj: obj.update(revision=2)) == []

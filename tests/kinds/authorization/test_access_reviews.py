@@ -43,7 +43,7 @@ def review(kind: str, spec: dict[str, Any], group: str = "authorization.k8s.io",
     return answer["status"], asked
 
 
-def refused(kind: str, spec: dict[str, Any], **metadata: Any) -> list[str]:
+def create_errors(kind: str, spec: dict[str, Any], **metadata: Any) -> list[str]:
     with pytest.raises(APIError) as raised:
         review(kind, spec, **metadata)
     details = raised.value.details or {}
@@ -64,7 +64,7 @@ def test_subject_review_is_about_the_named_user() -> None:
     path = {"path": "/healthz", "verb": "post"}
     status, asked = review("SubjectAccessReview", {"user": "al", "nonResourceAttributes": path})
     assert status == {"allowed": False}
-    assert asked == [("post", {"path": "/healthz", "user": User("al"), "told": []})]
+    assert asked == [("post", {"path": "/healthz", "user": User("al"), "verdicts": []})]
 
 
 @pytest.mark.parametrize(
@@ -103,11 +103,11 @@ def test_subject_review_is_about_the_named_user() -> None:
     ],
 )
 def test_invalid_review_is_rejected(kind: str, spec: dict[str, Any], fields: list[str]) -> None:
-    assert refused(kind, spec) == fields
+    assert create_errors(kind, spec) == fields
 
 
 def test_review_with_metadata_is_rejected() -> None:
-    assert refused("SelfSubjectAccessReview", {"resourceAttributes": POD}, name="x") == ["metadata"]
+    assert create_errors("SelfSubjectAccessReview", {"resourceAttributes": POD}, name="x") == ["metadata"]
     review("SelfSubjectAccessReview", {"resourceAttributes": POD}, managedFields=[{}])
 
 

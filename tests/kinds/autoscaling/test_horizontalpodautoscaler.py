@@ -90,7 +90,9 @@ REFUSED: list[tuple[Object, list[tuple[str, str]]]] = [
 
 @pytest.mark.parametrize(("spec", "causes"), REFUSED)
 def test_invalid_spec_is_rejected(autoscalers: Any, spec: Object, causes: list[tuple[str, str]]) -> None:
-    assert autoscalers.refused(autoscaler(**spec)) == [(f"spec.{field}", reason) for field, reason in causes]
+    assert autoscalers.create_errors(autoscaler(**spec)) == [
+        (f"spec.{field}", reason) for field, reason in causes
+    ]
 
 
 def test_cpu_is_the_default_metric(autoscalers: Any) -> None:

@@ -54,12 +54,12 @@ UNREADABLE = [
 
 @pytest.mark.parametrize("schedule", READABLE)
 def test_valid_schedules_are_accepted(cron_jobs: Any, schedule: str) -> None:
-    assert cron_jobs.refused(cron_job(schedule=schedule)) == []
+    assert cron_jobs.create_errors(cron_job(schedule=schedule)) == []
 
 
 @pytest.mark.parametrize("schedule", UNREADABLE)
 def test_invalid_schedules_are_rejected(cron_jobs: Any, schedule: str) -> None:
-    assert cron_jobs.refused(cron_job(schedule=schedule)) == [("spec.schedule", "Invalid")]
+    assert cron_jobs.create_errors(cron_job(schedule=schedule)) == [("spec.schedule", "Invalid")]
 
 
 @given(st.text(alphabet="0123456789*/-,?@ TZ=UCjanevryhm."))
@@ -69,20 +69,20 @@ def test_arbitrary_schedule_text_never_raises_other_errors(schedule: str) -> Non
 
 
 def test_schedule_with_time_zone_is_rejected(cron_jobs: Any) -> None:
-    assert cron_jobs.refused(cron_job(schedule="TZ=UTC 0 * * * *")) == [("spec.schedule", "Invalid")]
+    assert cron_jobs.create_errors(cron_job(schedule="TZ=UTC 0 * * * *")) == [("spec.schedule", "Invalid")]
     old = cron_jobs.stored(cron_job())
     old["spec"]["schedule"] = "TZ=UTC 0 * * * *"
-    assert cron_jobs.refused_change(old, lambda obj: obj["spec"].update(suspend=True)) == []
+    assert cron_jobs.change_errors(old, lambda obj: obj["spec"].update(suspend=True)) == []
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Etc/GMT+5"])
 def test_known_time_zones_are_accepted(cron_jobs: Any, zone: str) -> None:
-    assert cron_jobs.refused(cron_job(timeZone=zone)) == []
+    assert cron_jobs.create_errors(cron_job(timeZone=zone)) == []
 
 
 @pytest.mark.parametrize("zone", ["", "Local", "Mars/Olympus", "../UTC", "/UTC"])
 def test_unknown_time_zones_are_rejected(cron_jobs: Any, zone: str) -> None:
-    assert cron_jobs.refused(cron_job(timeZone=zone)) == [("spec.timeZone", "Invalid")]
+    assert cron_jobs.create_errors(cron_job(timeZone=zone)) == [("spec.timeZone", "Invalid")]
 
 
 def test_job_template_gets_pod_defaults_only(cron_jobs: Any) -> None:
@@ -92,7 +92,9 @@ def test_job_template_gets_pod_defaults_only(cron_jobs: Any) -> None:
 
 
 def test_selector_in_job_template_is_rejected(cron_jobs: Any) -> None:
-    causes = cron_jobs.refused(cron_job({"selector": {"matchLabels": {"a": "b"}}, "manualSelector": True}))
+    causes = cron_jobs.create_errors(
+        cron_job({"selector": {"matchLabels": {"a": "b"}}, "manualSelector": True})
+    )
     assert causes == [
         ("spec.jobTemplate.spec.selector", "Invalid"),
         ("spec.jobTemplate.spec.manualSelector", "NotSupported"),
@@ -102,4 +104,4 @@ def test_selector_in_job_template_is_rejected(cron_jobs: Any) -> None:
 def test_name_length_leaves_room_for_job_suffix(cron_jobs: Any) -> None:
     long = cron_job()
     long["metadata"]["name"] = "x" * 53
-    assert cron_jobs.refused(long) == [("metadata.name", "Invalid")]
+    assert cron_jobs.create_errors(long) == [("metadata.name", "Invalid")]

@@ -42,7 +42,7 @@ def test_selector_is_generated_from_the_uid(jobs: Any) -> None:
 
 def test_invalid_generated_labels_are_reported_at_the_template(jobs: Any) -> None:
     long = {**job(), "metadata": {"name": "x" * 64, "uid": "8f2b"}}
-    assert jobs.refused(long) == [("spec.template.labels", "Invalid")] * 2
+    assert jobs.create_errors(long) == [("spec.template.labels", "Invalid")] * 2
     assert "labels" not in jobs.create(long)["metadata"]
 
 
@@ -58,7 +58,7 @@ def test_manual_selector_is_kept(jobs: Any) -> None:
 
 
 def test_conflicting_generated_labels_are_rejected(jobs: Any) -> None:
-    assert jobs.refused(job({"job-name": "other"})) == [
+    assert jobs.create_errors(job({"job-name": "other"})) == [
         ("spec.template.metadata.labels[job-name]", "Invalid")
     ]
 
@@ -116,26 +116,26 @@ REFUSED = [
 
 @pytest.mark.parametrize(("spec", "causes"), REFUSED)
 def test_invalid_spec_is_rejected(jobs: Any, spec: Object, causes: list[tuple[str, str]]) -> None:
-    assert jobs.refused(job(**spec)) == [(f"spec.{field}", reason) for field, reason in causes]
+    assert jobs.create_errors(job(**spec)) == [(f"spec.{field}", reason) for field, reason in causes]
 
 
 @pytest.mark.parametrize("text", ["", "0", "0,2", "0-1,3", "3"])
 def test_valid_indexes_are_accepted(jobs: Any, text: str) -> None:
     policy = {"rules": [{"succeededIndexes": text}]}
-    assert jobs.refused(job(completionMode="Indexed", completions=4, successPolicy=policy)) == []
+    assert jobs.create_errors(job(completionMode="Indexed", completions=4, successPolicy=policy)) == []
 
 
 @pytest.mark.parametrize("text", ["4", "1,1", "2-1", "1-2-3", "a", "1,", "-1"])
 def test_invalid_indexes_are_rejected(jobs: Any, text: str) -> None:
     policy = {"rules": [{"succeededIndexes": text}]}
-    causes = jobs.refused(job(completionMode="Indexed", completions=4, successPolicy=policy))
+    causes = jobs.create_errors(job(completionMode="Indexed", completions=4, successPolicy=policy))
     assert causes == [("spec.successPolicy.rules[0].succeededIndexes", "Invalid")]
 
 
 def test_indexed_pod_name_must_be_a_dns_label(jobs: Any) -> None:
     long = job(completionMode="Indexed", completions=1000)
     long["metadata"]["name"] = "x" * 60
-    assert jobs.refused(long) == [("metadata.name", "Invalid")]
+    assert jobs.create_errors(long) == [("metadata.name", "Invalid")]
 
 
 def set_image(obj: Object) -> None:
@@ -153,27 +153,27 @@ def set_resources(obj: Object) -> None:
 def test_template_of_running_job_is_immutable(jobs: Any) -> None:
     old = jobs.stored(job())
     for change in (set_image, set_node_selector, set_resources):
-        assert jobs.refused_change(old, change) == [("spec.template", "Invalid")]
+        assert jobs.change_errors(old, change) == [("spec.template", "Invalid")]
 
 
 def test_suspended_job_allows_scheduling_and_resource_changes(jobs: Any) -> None:
     old = jobs.stored(job(suspend=True))
-    assert jobs.refused_change(old, set_node_selector) == []
-    assert jobs.refused_change(old, set_resources) == []
-    assert jobs.refused_change(old, set_image) == [("spec.template.spec", "Invalid")]
+    assert jobs.change_errors(old, set_node_selector) == []
+    assert jobs.change_errors(old, set_resources) == []
+    assert jobs.change_errors(old, set_image) == [("spec.template.spec", "Invalid")]
     old["status"] = {"active": 1}
-    assert jobs.refused_change(old, set_node_selector) == [("spec.template", "Invalid")]
+    assert jobs.change_errors(old, set_node_selector) == [("spec.template", "Invalid")]
 
 
 def test_only_indexed_job_changes_completions_with_parallelism(jobs: Any) -> None:
     plain, indexed = jobs.stored(job()), jobs.stored(job(completionMode="Indexed", completions=2))
-    assert jobs.refused_change(plain, lambda obj: obj["spec"].update(completions=2)) == [
+    assert jobs.change_errors(plain, lambda obj: obj["spec"].update(completions=2)) == [
         ("spec.completions", "Invalid")
     ]
-    assert jobs.refused_change(indexed, lambda obj: obj["spec"].update(completions=3)) == [
+    assert jobs.change_errors(indexed, lambda obj: obj["spec"].update(completions=3)) == [
         ("spec.completions", "Invalid")
     ]
-    assert jobs.refused_change(indexed, lambda obj: obj["spec"].update(completions=3, parallelism=3)) == []
+    assert jobs.change_errors(indexed, lambda obj: obj["spec"].update(completions=3, parallelism=3)) == []
 
 
 STATUSES: list[tuple[Object, Object, list[tuple[str, str]]]] = [
@@ -216,14 +216,14 @@ STATUSES: list[tuple[Object, Object, list[tuple[str, str]]]] = [
 @pytest.mark.parametrize(("before", "after", "causes"), STATUSES)
 def test_status_changes(jobs: Any, before: Object, after: Object, causes: list[tuple[str, str]]) -> None:
     old = jobs.stored(job()) | {"status": before}
-    refused = jobs.refused_change(old, lambda obj: obj.update(status=after), "status")
+    refused = jobs.change_errors(old, lambda obj: obj.update(status=after), "status")
     assert refused == [(f"status.{field}", reason) for field, reason in causes]
 
 
 def test_overlapping_indexes_are_rejected(jobs: Any) -> None:
     old = jobs.stored(job(completionMode="Indexed", completions=9, backoffLimitPerIndex=1))
     status = {"completedIndexes": "0-3,6", "failedIndexes": "4,6-7"}
-    causes = jobs.refused_change(old, lambda obj: obj.update(status=status), "status")
+    causes = jobs.change_errors(old, lambda obj: obj.update(status=status), "status")
     assert causes == [("status.failedIndexes", "Invalid")]
 
 

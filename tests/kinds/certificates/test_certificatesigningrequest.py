@@ -101,7 +101,7 @@ def test_certificate_must_contain_certificate_blocks_only(text: bytes, fine: boo
     ],
 )
 def test_invalid_spec_is_rejected(csrs: Any, spec: dict[str, Any], expected: list[tuple[str, str]]) -> None:
-    assert csrs.refused(csr(**spec)) == expected
+    assert csrs.create_errors(csr(**spec)) == expected
 
 
 def test_username_is_the_requesting_users(csrs: Any) -> None:
@@ -121,11 +121,11 @@ def approve(obj: Any) -> None:
 
 def test_approval_requires_the_approval_subresource(csrs: Any) -> None:
     old = csrs.stored(csr())
-    assert csrs.refused_change(old, approve, "status") == [("status.conditions", "Forbidden")]
-    assert csrs.refused_change(old, approve, "approval") == []
+    assert csrs.change_errors(old, approve, "status") == [("status.conditions", "Forbidden")]
+    assert csrs.change_errors(old, approve, "approval") == []
     approved = csrs.changed(old, approve, "approval")
     assert approved["status"]["conditions"][0]["lastTransitionTime"] == csrs.context.now
-    assert csrs.refused_change(approved, lambda c: c["status"].clear(), "approval") == [
+    assert csrs.change_errors(approved, lambda c: c["status"].clear(), "approval") == [
         ("status.conditions", "Forbidden")
     ]
 
@@ -136,7 +136,7 @@ def test_approved_and_denied_exclude_each_other(csrs: Any) -> None:
     def deny(obj: Any) -> None:
         obj["status"]["conditions"].append({"type": "Denied", "status": "True"})
 
-    assert csrs.refused_change(old, deny, "approval") == [("status.conditions", "Invalid")]
+    assert csrs.change_errors(old, deny, "approval") == [("status.conditions", "Invalid")]
 
 
 def test_issued_certificate_is_immutable(csrs: Any) -> None:
@@ -152,7 +152,7 @@ def test_issued_certificate_is_immutable(csrs: Any) -> None:
     def again(obj: Any) -> None:
         obj["status"]["certificate"] = encoded(CERTIFICATE_PEM * 2)
 
-    assert csrs.refused_change(issued, again, "status") == [("status.certificate", "Forbidden")]
+    assert csrs.change_errors(issued, again, "status") == [("status.certificate", "Forbidden")]
 
 
 def test_update_changes_metadata_only(csrs: Any) -> None:

@@ -19,5 +19,5 @@ import pytest
 )
 def test_invalid_lease_is_rejected(kind_of: Any, spec: str, expected: list[tuple[str, str]]) -> None:
     leases = kind_of("coordination.k8s.io/v1", "Lease")
-    assert leases.refused(f"spec: {spec}") == expected
+    assert leases.create_errors(f"spec: {spec}") == expected
     assert leases.create(f"spec: {spec}")["spec"].keys().isdisjoint({"strategy", "preferredHolder"})

@@ -217,7 +217,7 @@ REFUSED: list[tuple[str, str, list[tuple[str, str]]]] = [
 def test_invalid_object_is_rejected_on_create(
     kind_of: Any, kind: str, text: str, expected: list[tuple[str, str]]
 ) -> None:
-    assert kind_of("v1", kind).refused(text) == expected
+    assert kind_of("v1", kind).create_errors(text) == expected
 
 
 REFUSED_UPDATES: list[tuple[str, str, str, list[tuple[str, str]]]] = [
@@ -263,7 +263,7 @@ REFUSED_UPDATES: list[tuple[str, str, str, list[tuple[str, str]]]] = [
 
 @pytest.mark.parametrize(("kind", "old", "new", "expected"), REFUSED_UPDATES)
 def test_update_rules(kind_of: Any, kind: str, old: str, new: str, expected: list[tuple[str, str]]) -> None:
-    assert kind_of("v1", kind).refused_update(old, new) == expected
+    assert kind_of("v1", kind).update_errors(old, new) == expected
 
 
 def test_string_data_is_moved_to_data(kind_of: Any) -> None:

@@ -185,15 +185,15 @@ CHANGES: list[tuple[Object, Any, list[tuple[str, str]]]] = [
 
 @pytest.mark.parametrize(("fields", "change", "causes"), CHANGES)
 def test_update_rules(pods: Any, fields: Object, change: Any, causes: list[tuple[str, str]]) -> None:
-    assert pods.refused_change(pods.stored(pod(**fields)), change) == causes
+    assert pods.change_errors(pods.stored(pod(**fields)), change) == causes
 
 
 def test_stored_faults_stay_allowed(pods: Any) -> None:
     bad = {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["-"]}]}}
     term = {"topologyKey": "z", **bad}
     old = pod(affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
-    assert pods.refused(old) != []
-    assert pods.refused_change(pods.create(old), lambda obj: obj["metadata"].update(labels={"a": "b"})) == []
+    assert pods.create_errors(old) != []
+    assert pods.change_errors(pods.create(old), lambda obj: obj["metadata"].update(labels={"a": "b"})) == []
 
 
 def test_privileged_pod_update_requires_allow_privileged(pods: Any) -> None:
@@ -204,9 +204,9 @@ def test_privileged_pod_update_requires_allow_privileged(pods: Any) -> None:
     def label(obj: Object) -> None:
         obj["metadata"].update(labels={"a": "b"})
 
-    assert pods.refused_change(old, label) == []
+    assert pods.change_errors(old, label) == []
     pods.context.config = replace(pods.context.config, allow_privileged=False)
-    assert pods.refused_change(old, label) == [("spec.containers[0].securityContext.privileged", "Forbidden")]
+    assert pods.change_errors(old, label) == [("spec.containers[0].securityContext.privileged", "Forbidden")]
 
 
 def test_selectable_fields(pods: Any) -> None:

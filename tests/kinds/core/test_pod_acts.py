@@ -56,7 +56,7 @@ async def act(cluster: ObjectClient, subresource: str, name: str = "p", **body: 
     return answer
 
 
-async def refusal(attempt: Awaitable[Any]) -> tuple[int, str]:
+async def error_of(attempt: Awaitable[Any]) -> tuple[int, str]:
     with pytest.raises(APIError) as caught:
         await attempt
     return caught.value.code, caught.value.reason
@@ -79,7 +79,7 @@ def test_binding_schedules_a_pod_once(tmp_path: Path) -> None:
         assert bound["metadata"]["generation"] == 1
         conditions = [(c["type"], c["status"]) for c in bound["status"]["conditions"]]
         assert conditions == [("PodScheduled", "True")]
-        assert await refusal(act(cluster, "binding", target={"name": "n2"})) == (409, "Conflict")
+        assert await error_of(act(cluster, "binding", target={"name": "n2"})) == (409, "Conflict")
 
     play(tmp_path, scene, disable_admission_plugins=("ServiceAccount",))
 
@@ -88,12 +88,12 @@ def test_invalid_bindings_are_rejected(tmp_path: Path) -> None:
     async def scene(cluster: ObjectClient) -> None:
         await pod(cluster)
         await pod(cluster, "gated", schedulingGates=[{"name": "g"}])
-        assert await refusal(act(cluster, "binding", target={})) == (500, "")
-        assert await refusal(act(cluster, "binding", target={"kind": "Pod", "name": "x"})) == (500, "")
-        assert await refusal(act(cluster, "binding", "gated", target={"name": "n"})) == (409, "Conflict")
-        assert await refusal(act(cluster, "binding", "absent", target={"name": "n"})) == (404, "NotFound")
+        assert await error_of(act(cluster, "binding", target={})) == (500, "")
+        assert await error_of(act(cluster, "binding", target={"kind": "Pod", "name": "x"})) == (500, "")
+        assert await error_of(act(cluster, "binding", "gated", target={"name": "n"})) == (409, "Conflict")
+        assert await error_of(act(cluster, "binding", "absent", target={"name": "n"})) == (404, "NotFound")
         other: Object = {"metadata": {"name": "p", "uid": "another"}, "target": {"name": "n"}}
-        assert await refusal(act(cluster, "binding", **other)) == (409, "Conflict")
+        assert await error_of(act(cluster, "binding", **other)) == (409, "Conflict")
 
     play(tmp_path, scene, disable_admission_plugins=("ServiceAccount",))
 
@@ -122,7 +122,7 @@ def test_evictions_use_up_the_budget(tmp_path: Path) -> None:
         assert [(e["manager"], e["subresource"]) for e in entries if "disruptedPods" in str(e)] == [
             ("kube-apiserver", "status")
         ]
-        assert await refusal(act(cluster, "eviction", "q")) == (429, "TooManyRequests")
+        assert await error_of(act(cluster, "eviction", "q")) == (429, "TooManyRequests")
         assert "deletionTimestamp" not in found(cluster, "pods", "q")["metadata"]
 
     play(tmp_path, scene, disable_admission_plugins=("ServiceAccount",))
@@ -147,7 +147,7 @@ def test_budgets_protect_healthy_pods(
         if goes:
             await act(cluster, "eviction")
         else:
-            assert await refusal(act(cluster, "eviction")) == (429, "TooManyRequests")
+            assert await error_of(act(cluster, "eviction")) == (429, "TooManyRequests")
 
     play(tmp_path, scene, disable_admission_plugins=("ServiceAccount",))
 
@@ -157,7 +157,7 @@ def test_eviction_with_two_budgets_fails(tmp_path: Path) -> None:
         await pod(cluster, phase="Running", nodeName="n")
         await budget(cluster, "one", disruptionsAllowed=1)
         await budget(cluster, "two", disruptionsAllowed=1)
-        assert (await refusal(act(cluster, "eviction")))[0] == 500
+        assert (await error_of(act(cluster, "eviction")))[0] == 500
 
     play(tmp_path, scene, disable_admission_plugins=("ServiceAccount",))
 
@@ -180,7 +180,7 @@ def test_log_options_of_unscheduled_pod(tmp_path: Path) -> None:
         logs: Any = strategy.subresources["log"]
         for query, code in LOGS:
             attempt = logs.connect(context(cluster, "p", query=query))
-            answer = await attempt if code == 204 else await refusal(attempt)
+            answer = await attempt if code == 204 else await error_of(attempt)
             assert answer[0] == code
 
     play(tmp_path, scene, disable_admission_plugins=("ServiceAccount",))

@@ -49,7 +49,7 @@ STATUSES: list[tuple[Object, Object, Object, Causes]] = [
 @pytest.mark.parametrize(("spec", "before", "change", "causes"), STATUSES)
 def test_status_update_rules(pods: Any, spec: Object, before: Object, change: Object, causes: Causes) -> None:
     old = running(pods, before, **spec)
-    assert pods.refused_change(old, lambda obj: obj["status"].update(change), "status") == causes
+    assert pods.change_errors(old, lambda obj: obj["status"].update(change), "status") == causes
 
 
 def test_status_update_keeps_spec_and_owners_but_changes_labels(pods: Any) -> None:
@@ -114,7 +114,7 @@ SIZES: list[tuple[Object, Any, Causes]] = [
 @pytest.mark.parametrize(("resources", "change", "causes"), SIZES)
 def test_resize_rules(pods: Any, resources: Object, change: Any, causes: Causes) -> None:
     old = running(pods, containers=[{"name": "a", "image": "i", "resources": resources}])
-    assert pods.refused_change(old, change, "resize") == causes
+    assert pods.change_errors(old, change, "resize") == causes
 
 
 def test_resize_ignores_other_fields(pods: Any) -> None:
@@ -141,7 +141,7 @@ EPHEMERAL: list[tuple[Object, Causes]] = [
 @pytest.mark.parametrize(("fields", "causes"), EPHEMERAL)
 def test_ephemeral_container_rules(pods: Any, fields: Object, causes: Causes) -> None:
     added = {"name": "debug", "image": "i", **fields}
-    found = pods.refused_change(
+    found = pods.change_errors(
         running(pods), lambda obj: obj["spec"].update(ephemeralContainers=[added]), "ephemeralcontainers"
     )
     assert found == [(f"spec.ephemeralContainers[0].{field}", reason) for field, reason in causes]
@@ -152,7 +152,7 @@ def test_ephemeral_containers_cannot_be_removed(pods: Any) -> None:
     old["spec"]["ephemeralContainers"] = [{"name": "debug", "image": "i"}]
     old = pods.decode(old)
     for change in (None, [{"name": "debug", "image": "other"}]):
-        causes = pods.refused_change(
+        causes = pods.change_errors(
             old,
             lambda obj, change=change: obj["spec"].update(ephemeralContainers=change),
             "ephemeralcontainers",

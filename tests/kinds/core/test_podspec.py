@@ -125,7 +125,7 @@ CONTAINERS: list[tuple[Object, Causes]] = [
 @pytest.mark.parametrize(("fields", "causes"), CONTAINERS)
 def test_invalid_container_is_rejected(pods: Any, fields: Object, causes: Causes) -> None:
     given = {"spec": {"containers": [container(**fields)]}}
-    assert pods.refused(given) == [(f"spec.containers[0].{field}", reason) for field, reason in causes]
+    assert pods.create_errors(given) == [(f"spec.containers[0].{field}", reason) for field, reason in causes]
 
 
 RESOURCES: list[tuple[Object, Causes]] = [
@@ -152,7 +152,7 @@ RESOURCES: list[tuple[Object, Causes]] = [
 def test_invalid_container_resources_are_rejected(pods: Any, resources: Object, causes: Causes) -> None:
     given = {"spec": {"containers": [container(resources=resources)]}}
     path = "spec.containers[0].resources"
-    assert pods.refused(given) == [(f"{path}.{field}".rstrip("."), reason) for field, reason in causes]
+    assert pods.create_errors(given) == [(f"{path}.{field}".rstrip("."), reason) for field, reason in causes]
 
 
 VOLUMES: list[tuple[Object, Causes]] = [
@@ -193,7 +193,7 @@ VOLUMES: list[tuple[Object, Causes]] = [
 @pytest.mark.parametrize(("source", "causes"), VOLUMES)
 def test_invalid_volume_is_rejected(pods: Any, source: Object, causes: Causes) -> None:
     given = spec(volumes=[{"name": "v", **source}])
-    assert pods.refused(given) == [(f"spec.volumes[0].{field}", reason) for field, reason in causes]
+    assert pods.create_errors(given) == [(f"spec.volumes[0].{field}", reason) for field, reason in causes]
 
 
 SPECS: list[tuple[Object, Causes]] = [
@@ -268,7 +268,7 @@ SPECS: list[tuple[Object, Causes]] = [
 
 @pytest.mark.parametrize(("fields", "causes"), SPECS)
 def test_invalid_spec_is_rejected(pods: Any, fields: Object, causes: Causes) -> None:
-    assert pods.refused(spec(**fields)) == [(f"spec.{field}", reason) for field, reason in causes]
+    assert pods.create_errors(spec(**fields)) == [(f"spec.{field}", reason) for field, reason in causes]
 
 
 def test_match_label_keys_become_expressions_once(pods: Any) -> None:
@@ -341,10 +341,10 @@ NAMES: list[tuple[list[str], Causes]] = [
 @pytest.mark.parametrize(("given", "causes"), NAMES)
 def test_environment_variable_name_validation(pods: Any, given: list[str], causes: Causes) -> None:
     env = [{"name": name, "value": "x"} for name in given]
-    assert pods.refused({"spec": {"containers": [container(env=env)]}}) == causes
+    assert pods.create_errors({"spec": {"containers": [container(env=env)]}}) == causes
 
 
 def test_port_name_with_line_break_is_rejected(pods: Any) -> None:
     ports = [{"containerPort": 80, "name": "http\n"}]
     causes = [("spec.containers[0].ports[0].name", "Invalid")]
-    assert pods.refused({"spec": {"containers": [container(ports=ports)]}}) == causes
+    assert pods.create_errors({"spec": {"containers": [container(ports=ports)]}}) == causes

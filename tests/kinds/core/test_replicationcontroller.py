@@ -44,12 +44,12 @@ SPECS: list[tuple[Object, list[tuple[str, str]]]] = [
 
 @pytest.mark.parametrize(("spec", "causes"), SPECS)
 def test_invalid_spec_is_rejected(controllers: Any, spec: Object, causes: list[tuple[str, str]]) -> None:
-    assert controllers.refused({"spec": spec}) == causes
+    assert controllers.create_errors({"spec": spec}) == causes
 
 
 def test_available_replicas_cannot_exceed_ready(controllers: Any) -> None:
     old = controllers.stored({"spec": {"template": TEMPLATE}})
-    causes = controllers.refused_change(
+    causes = controllers.change_errors(
         old, lambda obj: obj["status"].update(replicas=1, availableReplicas=1), "status"
     )
     assert causes == [("status.availableReplicas", "Invalid")]
@@ -66,6 +66,6 @@ def test_template_gets_no_pod_only_defaults(templates: Any) -> None:
 
 def test_templates_may_not_have_ephemeral_containers(templates: Any) -> None:
     spec = {**TEMPLATE["spec"], "ephemeralContainers": [{"name": "e", "image": "i"}]}
-    assert templates.refused({"template": {"spec": spec}}) == [
+    assert templates.create_errors({"template": {"spec": spec}}) == [
         ("template.spec.ephemeralContainers", "Forbidden")
     ]

@@ -65,7 +65,7 @@ def services(kind_of: Any) -> Any:
 )
 def test_invalid_service_is_rejected(services: Any, spec: str, expected: Any) -> None:
     given = {"spec": {"ports": [{"port": 80}], **yaml.safe_load(spec)}}
-    assert services.refused(given) == expected
+    assert services.create_errors(given) == expected
 
 
 def test_type_change_drops_unchanged_fields_of_old_type(services: Any) -> None:
@@ -93,7 +93,7 @@ def test_type_change_drops_unchanged_fields_of_old_type(services: Any) -> None:
 def test_changed_node_port_is_rejected_on_type_change(services: Any) -> None:
     old = "spec: {type: NodePort, ports: [{port: 80, nodePort: 30000}]}"
     new = "spec: {type: ClusterIP, ports: [{port: 80, nodePort: 30001}]}"
-    assert ("spec.ports[0].nodePort", "Forbidden") in services.refused_update(old, new)
+    assert ("spec.ports[0].nodePort", "Forbidden") in services.update_errors(old, new)
 
 
 FAMILIES = st.lists(st.sampled_from(["IPv4", "IPv6"]), max_size=2, unique=True)

@@ -28,7 +28,7 @@ async def allocated_ports(cluster: ObjectClient) -> set[int]:
     return cluster.node_ports.allocated(await cluster.node_ports.read())
 
 
-async def refused(attempt: Awaitable[Any]) -> APIError:
+async def error_of(attempt: Awaitable[Any]) -> APIError:
     with pytest.raises(APIError) as caught:
         await attempt
     return caught.value
@@ -72,7 +72,7 @@ def test_deleted_service_releases_addresses_and_ports(tmp_path: Path) -> None:
     async def scene(cluster: ObjectClient) -> None:
         spec = {"type": "NodePort", "clusterIP": "10.0.0.77", "ports": [{"port": 80, "nodePort": 30777}]}
         await create(cluster, "a", **spec)
-        assert (await refused(create(cluster, "b", clusterIP="10.0.0.77"))).code == 422
+        assert (await error_of(create(cluster, "b", clusterIP="10.0.0.77"))).code == 422
         await cluster.delete("services", "a", "default")
         assert await allocated_ports(cluster) == set()
         await create(cluster, "b", **spec)
@@ -87,7 +87,7 @@ def test_full_port_range_is_an_internal_error(tmp_path: Path) -> None:
             for i in range(8)
         ]
         assert set(ports) == set(range(30000, 30008))
-        assert (await refused(create(cluster, "more", type="NodePort"))).code == 500
+        assert (await error_of(create(cluster, "more", type="NodePort"))).code == 500
 
     play(tmp_path, scene, service_node_port_range="30000-30007")
 
@@ -95,7 +95,7 @@ def test_full_port_range_is_an_internal_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ip", ["10.0.1.1", "10.0.0.0", "10.0.0.255"])
 def test_address_outside_the_range_is_rejected(tmp_path: Path, ip: str) -> None:
     async def scene(cluster: ObjectClient) -> None:
-        error = await refused(create(cluster, "s", clusterIP=ip))
+        error = await error_of(create(cluster, "s", clusterIP=ip))
         assert error.details is not None
         assert error.details["causes"][0]["field"] == "spec.clusterIPs"
 
@@ -152,7 +152,7 @@ def test_port_claims_of_earlier_versions_are_migrated(tmp_path: Path) -> None:
         await store.delete(KEY, record.mod_revision)
         await store.create(f"{KEY}/{port}", b"default/s")
         wanted = [{"port": 80, "nodePort": port}]
-        assert (await refused(create(cluster, "t", type="NodePort", ports=wanted))).code == 422
+        assert (await error_of(create(cluster, "t", type="NodePort", ports=wanted))).code == 422
         await Allocations(cluster, store).repair()
         assert await allocated_ports(cluster) == {port}
         assert (await store.scan(f"{KEY}/")).items == []
@@ -170,7 +170,7 @@ def test_repair_adopts_a_changed_range(tmp_path: Path) -> None:
             b'{"kind":"RangeAllocation","apiVersion":"v1","metadata":{},"range":"20000-20010","data":"Aw=="}'
         )
         await store.update(KEY, other, record.mod_revision)
-        error = await refused(create(cluster, "t", type="NodePort"))
+        error = await error_of(create(cluster, "t", type="NodePort"))
         assert "the provided range does not match the current range" in error.message
         await Allocations(cluster, store).repair()
         assert await allocated_ports(cluster) == {service["spec"]["ports"][0]["nodePort"]}

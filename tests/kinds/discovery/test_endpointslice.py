@@ -41,12 +41,12 @@ def slices(kind_of: Any) -> Any:
     ],
 )
 def test_invalid_slice_is_rejected(slices: Any, text: str, expected: list[tuple[str, str]]) -> None:
-    assert slices.refused(text) == expected
+    assert slices.create_errors(text) == expected
 
 
 def test_unchanged_endpoints_are_not_validated_again(slices: Any) -> None:
     old = "{addressType: IPv4, endpoints: [{addresses: [127.0.0.1]}]}"
-    assert slices.refused_update(old, old.replace("IPv4", "IPv6")) == [("addressType", "Invalid")]
+    assert slices.update_errors(old, old.replace("IPv4", "IPv6")) == [("addressType", "Invalid")]
 
 
 def test_label_change_raises_generation(slices: Any) -> None:

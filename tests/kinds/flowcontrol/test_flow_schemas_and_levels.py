@@ -30,7 +30,7 @@ LEVEL = "priorityLevelConfiguration: {name: system}"
     ],
 )
 def test_invalid_flow_schema_is_rejected(kind_of: Any, spec: str, expected: Causes) -> None:
-    assert kind_of(V1, "FlowSchema").refused(f"spec: {spec}") == expected
+    assert kind_of(V1, "FlowSchema").create_errors(f"spec: {spec}") == expected
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_non_resource_url_validation(kind_of: Any, url: str, fine: bool) -> None
         "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": [url]}],
     }
     spec = {"priorityLevelConfiguration": {"name": "system"}, "rules": [rule]}
-    assert (kind_of(V1, "FlowSchema").refused({"spec": spec}) == []) is fine
+    assert (kind_of(V1, "FlowSchema").create_errors({"spec": spec}) == []) is fine
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_non_resource_url_validation(kind_of: Any, url: str, fine: bool) -> None
     ],
 )
 def test_invalid_priority_level_is_rejected(kind_of: Any, spec: str, expected: Causes) -> None:
-    assert kind_of(V1, "PriorityLevelConfiguration").refused(f"spec: {spec}") == expected
+    assert kind_of(V1, "PriorityLevelConfiguration").create_errors(f"spec: {spec}") == expected
 
 
 def test_queues_have_defaults(kind_of: Any) -> None:
@@ -95,7 +95,7 @@ def test_mandatory_configuration_is_immutable(kind_of: Any, kind: str) -> None:
     fixed = kinds.decode(
         {"metadata": {"name": "catch-all"}, "spec": bootstrap.builtin(kind, "catch-all")["spec"]}
     )
-    assert kinds.refused_change(fixed, lambda o: None) == []
+    assert kinds.change_errors(fixed, lambda o: None) == []
 
     def change(obj: Any) -> None:
         if kind == "FlowSchema":
@@ -103,7 +103,7 @@ def test_mandatory_configuration_is_immutable(kind_of: Any, kind: str) -> None:
         else:
             obj["spec"]["limited"]["lendablePercent"] = 1
 
-    assert kinds.refused_change(fixed, change) == [("spec", "Invalid")]
+    assert kinds.change_errors(fixed, change) == [("spec", "Invalid")]
 
 
 def test_schema_without_its_level_is_dangling(kind_of: Any) -> None:

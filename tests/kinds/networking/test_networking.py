@@ -111,7 +111,7 @@ REFUSED: list[tuple[str, str, list[tuple[str, str]]]] = [
 def test_invalid_object_is_rejected_on_create(
     kind_of: Any, kind: str, text: str, expected: list[tuple[str, str]]
 ) -> None:
-    assert kind_of(GROUP, kind).refused(text) == expected
+    assert kind_of(GROUP, kind).create_errors(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_invalid_object_is_rejected_on_create(
     ],
 )
 def test_update_rules(kind_of: Any, kind: str, old: str, new: str, expected: Any) -> None:
-    causes = kind_of(GROUP, kind).refused_update(old, new)
+    causes = kind_of(GROUP, kind).update_errors(old, new)
     assert [cause for cause in causes if not cause[0].startswith("metadata")] == expected
 
 

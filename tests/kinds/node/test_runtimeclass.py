@@ -32,13 +32,13 @@ CLASSES: list[tuple[Object, list[tuple[str, str]]]] = [
 
 @pytest.mark.parametrize(("fields", "causes"), CLASSES)
 def test_invalid_fields_are_rejected(classes: Any, fields: Object, causes: list[tuple[str, str]]) -> None:
-    refused = classes.refused({"metadata": {"name": "x"}, **fields})
+    refused = classes.create_errors({"metadata": {"name": "x"}, **fields})
     assert [cause for cause in refused if "tolerations" not in cause[0] or cause[1] == "Duplicate"] == causes
 
 
 def test_handler_is_immutable(classes: Any) -> None:
     old = classes.stored({"metadata": {"name": "x"}, "handler": "runc"})
-    assert ("handler", "Invalid") in classes.refused_change(old, lambda obj: obj.update(handler="crun"))
+    assert ("handler", "Invalid") in classes.change_errors(old, lambda obj: obj.update(handler="crun"))
 
 
 def test_deprecated_node_labels_warn(classes: Any) -> None:

@@ -29,11 +29,11 @@ SPECS: list[tuple[Object, list[tuple[str, str]]]] = [
 
 @pytest.mark.parametrize(("spec", "causes"), SPECS)
 def test_invalid_spec_is_rejected(budgets: Any, spec: Object, causes: list[tuple[str, str]]) -> None:
-    assert budgets.refused({"spec": spec}) == causes
+    assert budgets.create_errors({"spec": spec}) == causes
 
 
 def test_negative_status_counts_are_rejected(budgets: Any) -> None:
     old = budgets.stored({"spec": {"minAvailable": 1}})
     assert old["status"]["disruptionsAllowed"] == 0
-    causes = budgets.refused_change(old, lambda obj: obj["status"].update(currentHealthy=-1), "status")
+    causes = budgets.change_errors(old, lambda obj: obj["status"].update(currentHealthy=-1), "status")
     assert causes == [("status.currentHealthy", "Invalid")]

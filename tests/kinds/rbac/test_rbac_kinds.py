@@ -25,12 +25,12 @@ Causes = list[tuple[str, str]]
     ],
 )
 def test_invalid_cluster_role_rule_is_rejected(kind_of: Any, rule: str, expected: Causes) -> None:
-    assert kind_of(V1, "ClusterRole").refused(f"rules: [{rule}]") == expected
+    assert kind_of(V1, "ClusterRole").create_errors(f"rules: [{rule}]") == expected
 
 
 def test_role_with_urls_is_rejected(kind_of: Any) -> None:
     roles = kind_of(V1, "Role")
-    assert roles.refused("rules: [{verbs: [get], nonResourceURLs: [/x]}]") == [
+    assert roles.create_errors("rules: [{verbs: [get], nonResourceURLs: [/x]}]") == [
         ("rules[0].nonResourceURLs", "Invalid")
     ]
 
@@ -38,9 +38,9 @@ def test_role_with_urls_is_rejected(kind_of: Any) -> None:
 def test_aggregation_requires_selectors(kind_of: Any) -> None:
     roles = kind_of(V1, "ClusterRole")
     path = "aggregationRule.clusterRoleSelectors"
-    assert roles.refused("aggregationRule: {}") == [(path, "Required")]
+    assert roles.create_errors("aggregationRule: {}") == [(path, "Required")]
     bad = "aggregationRule: {clusterRoleSelectors: [{matchExpressions: [{key: a, operator: In}]}]}"
-    assert roles.refused(bad) == [
+    assert roles.create_errors(bad) == [
         (f"{path}[0].matchExpressions[0].values", "Required"),
         (f"{path}[0]", "Invalid"),
     ]
@@ -70,15 +70,15 @@ def test_aggregation_requires_selectors(kind_of: Any) -> None:
     ],
 )
 def test_invalid_binding_is_rejected(kind_of: Any, kind: str, given: str, expected: Causes) -> None:
-    assert kind_of(V1, kind).refused(given) == expected
+    assert kind_of(V1, kind).create_errors(given) == expected
 
 
 def test_subject_groups_are_defaulted_and_role_ref_is_immutable(kind_of: Any) -> None:
     bindings = kind_of(V1, "RoleBinding")
     old = bindings.stored("{roleRef: {kind: Role, name: r}, subjects: [{kind: User, name: u}]}")
     assert old["roleRef"]["apiGroup"] == old["subjects"][0]["apiGroup"] == "rbac.authorization.k8s.io"
-    assert bindings.refused_change(old, lambda b: b.update(subjects=[])) == []
-    assert bindings.refused_change(old, lambda b: b["roleRef"].update(name="q")) == [("roleRef", "Invalid")]
+    assert bindings.change_errors(old, lambda b: b.update(subjects=[])) == []
+    assert bindings.change_errors(old, lambda b: b["roleRef"].update(name="q")) == [("roleRef", "Invalid")]
 
 
 def rule(verbs: str, groups: str, resources: str, names: str = "") -> dict[str, Any]:

@@ -65,7 +65,7 @@ def claims(kind_of: Any) -> Any:
     ],
 )
 def test_invalid_device_requests_are_rejected(claims: Any, devices: str, expected: Causes) -> None:
-    assert claims.refused(f"spec: {{devices: {devices}}}") == expected
+    assert claims.create_errors(f"spec: {{devices: {devices}}}") == expected
 
 
 def test_admin_access_requires_namespace_label(claims: Any) -> None:
@@ -73,7 +73,7 @@ def test_admin_access_requires_namespace_label(claims: Any) -> None:
         "metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}
     }
     assert (
-        claims.refused(
+        claims.create_errors(
             "spec: {devices: {requests: [{name: a, exactly: {deviceClassName: c, adminAccess: true}}]}}"
         )
         == []
@@ -98,25 +98,25 @@ def allocate(obj: Any) -> None:
 
 
 def test_allocation_names_a_request_and_is_immutable(claims: Any, claim: Any) -> None:
-    assert claims.refused_change(claim, allocate, "status") == []
+    assert claims.change_errors(claim, allocate, "status") == []
     allocated = claims.changed(claim, allocate, "status")
 
     def move(obj: Any) -> None:
         obj["status"]["allocation"]["devices"]["results"][0]["device"] = "gpu-1"
 
-    assert claims.refused_change(allocated, move, "status") == [("status.allocation", "Invalid")]
-    assert claims.refused_change(allocated, lambda c: c["status"].clear(), "status") == []
+    assert claims.change_errors(allocated, move, "status") == [("status.allocation", "Invalid")]
+    assert claims.change_errors(allocated, lambda c: c["status"].clear(), "status") == []
 
     def elsewhere(obj: Any) -> None:
         obj["status"] = {"allocation": {"devices": {"results": [{**RESULT, "request": "b"}]}}}
 
-    assert claims.refused_change(claim, elsewhere, "status") == [
+    assert claims.change_errors(claim, elsewhere, "status") == [
         ("status.allocation.devices.results[0].request", "Invalid")
     ]
 
 
 def test_reserved_for_requires_allocation(claims: Any, claim: Any) -> None:
-    assert claims.refused_change(claim, lambda c: c.update(status={"reservedFor": [CONSUMER]}), "status") == [
+    assert claims.change_errors(claim, lambda c: c.update(status={"reservedFor": [CONSUMER]}), "status") == [
         ("status.reservedFor", "Forbidden")
     ]
 
@@ -132,21 +132,19 @@ def test_device_status_is_dropped_with_its_allocation(claims: Any, claim: Any) -
     assert reported["status"]["devices"]
     freed = claims.changed(reported, lambda c: c["status"].pop("allocation"), "status")
     assert "devices" not in freed["status"]
-    assert claims.refused_change(claim, lambda c: c.update(status={"devices": [device]}), "status") == [
+    assert claims.change_errors(claim, lambda c: c.update(status={"devices": [device]}), "status") == [
         ("status.devices[0]", "Invalid")
     ]
 
 
 def test_specs_of_claims_and_templates_are_immutable(kind_of: Any, claims: Any, claim: Any) -> None:
-    assert claims.refused_change(claim, lambda c: c["spec"]["devices"].update(requests=[])) == [
+    assert claims.change_errors(claim, lambda c: c["spec"]["devices"].update(requests=[])) == [
         ("spec", "Invalid")
     ]
     templates = kind_of(V1, "ResourceClaimTemplate")
     template = templates.stored("spec: {metadata: {labels: {a: b}}, spec: {devices: {}}}")
-    assert templates.refused_change(template, lambda t: t["spec"].update(metadata={})) == [
-        ("spec", "Invalid")
-    ]
-    assert templates.refused("spec: {metadata: {name: n}, spec: {devices: {}}}") == [
+    assert templates.change_errors(template, lambda t: t["spec"].update(metadata={})) == [("spec", "Invalid")]
+    assert templates.create_errors("spec: {metadata: {name: n}, spec: {devices: {}}}") == [
         ("spec.metadata.name", "Forbidden")
     ]
 
@@ -172,4 +170,4 @@ def test_template_metadata_allows_labels_and_annotations_only(
 ) -> None:
     request = {"name": "r", "exactly": {"deviceClassName": "c"}}
     spec = {"metadata": metadata, "spec": {"devices": {"requests": [request]}}}
-    assert kind_of("resource.k8s.io/v1", "ResourceClaimTemplate").refused({"spec": spec}) == expected
+    assert kind_of("resource.k8s.io/v1", "ResourceClaimTemplate").create_errors({"spec": spec}) == expected

@@ -48,7 +48,7 @@ D = "spec.devices[0]"
     ],
 )
 def test_invalid_slice_is_rejected(kind_of: Any, given: dict[str, Any], expected: Causes) -> None:
-    assert kind_of(V1, "ResourceSlice").refused(given) == expected
+    assert kind_of(V1, "ResourceSlice").create_errors(given) == expected
 
 
 P = f"{D}.capacity[memory].requestPolicy"
@@ -81,15 +81,13 @@ P = f"{D}.capacity[memory].requestPolicy"
     ],
 )
 def test_invalid_request_policy_is_rejected(kind_of: Any, policy: dict[str, Any], expected: Causes) -> None:
-    assert kind_of(V1, "ResourceSlice").refused(shared(policy)) == expected
+    assert kind_of(V1, "ResourceSlice").create_errors(shared(policy)) == expected
 
 
 def test_driver_is_immutable(kind_of: Any) -> None:
     slices = kind_of(V1, "ResourceSlice")
     old = slices.stored(slice_of())
-    assert slices.refused_change(old, lambda s: s["spec"].update(driver="f.g")) == [
-        ("spec.driver", "Invalid")
-    ]
+    assert slices.change_errors(old, lambda s: s["spec"].update(driver="f.g")) == [("spec.driver", "Invalid")]
 
 
 def test_disabled_fields_are_dropped(kind_of: Any) -> None:
@@ -109,9 +107,11 @@ def test_uppercase_driver_name_warns(kind_of: Any) -> None:
 
 def test_extended_resource_name_of_class_is_validated(kind_of: Any) -> None:
     classes = kind_of(V1, "DeviceClass")
-    assert classes.refused("spec: {extendedResourceName: example.com/gpu}") == []
-    assert classes.refused("spec: {extendedResourceName: cpu}") == [("spec.extendedResourceName", "Invalid")]
-    assert classes.refused("spec: {selectors: [{}]}") == [("spec.selectors[0].cel", "Required")]
+    assert classes.create_errors("spec: {extendedResourceName: example.com/gpu}") == []
+    assert classes.create_errors("spec: {extendedResourceName: cpu}") == [
+        ("spec.extendedResourceName", "Invalid")
+    ]
+    assert classes.create_errors("spec: {selectors: [{}]}") == [("spec.selectors[0].cel", "Required")]
 
 
 def test_dropped_fields_raise_generation(kind_of: Any) -> None:

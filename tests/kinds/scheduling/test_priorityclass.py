@@ -31,13 +31,13 @@ CLASSES: list[tuple[str, Object, list[tuple[str, str]]]] = [
 def test_invalid_classes_are_rejected(
     classes: Any, name: str, fields: Object, causes: list[tuple[str, str]]
 ) -> None:
-    assert classes.refused({"metadata": {"name": name}, **fields}) == causes
+    assert classes.create_errors({"metadata": {"name": name}, **fields}) == causes
 
 
 def test_value_and_preemption_policy_are_immutable(classes: Any) -> None:
     old = classes.stored({"metadata": {"name": "x"}, "value": 5})
-    assert classes.refused_change(old, lambda obj: obj.update(value=6)) == [("value", "Forbidden")]
-    assert classes.refused_change(old, lambda obj: obj.update(preemptionPolicy="Never")) == [
+    assert classes.change_errors(old, lambda obj: obj.update(value=6)) == [("value", "Forbidden")]
+    assert classes.change_errors(old, lambda obj: obj.update(preemptionPolicy="Never")) == [
         ("preemptionPolicy", "Invalid")
     ]
     new = classes.changed(old, lambda obj: obj.update(description="other"))

@@ -35,15 +35,15 @@ Causes = list[tuple[str, str]]
     ],
 )
 def test_invalid_storage_class_is_rejected(kind_of: Any, given: str, expected: Causes) -> None:
-    assert kind_of(V1, "StorageClass").refused(given) == expected
+    assert kind_of(V1, "StorageClass").create_errors(given) == expected
 
 
 def test_storage_class_parameters_are_immutable(kind_of: Any) -> None:
     classes = kind_of(V1, "StorageClass")
     old = classes.stored("{provisioner: p, parameters: {a: b}}")
     assert (old["reclaimPolicy"], old["volumeBindingMode"]) == ("Delete", "Immediate")
-    assert classes.refused_change(old, lambda c: c.update(mountOptions=["ro"])) == []
-    changed = classes.refused_change(
+    assert classes.change_errors(old, lambda c: c.update(mountOptions=["ro"])) == []
+    changed = classes.change_errors(
         old, lambda c: c.update(provisioner="q", parameters={}, reclaimPolicy="Retain")
     )
     assert changed == [("parameters", "Invalid"), ("provisioner", "Invalid"), ("reclaimPolicy", "Invalid")]
@@ -73,7 +73,7 @@ def test_deprecated_zone_labels_warn(kind_of: Any) -> None:
     ],
 )
 def test_invalid_csi_driver_is_rejected(kind_of: Any, spec: str, expected: Causes) -> None:
-    assert kind_of(V1, "CSIDriver").refused(f"spec: {spec}") == expected
+    assert kind_of(V1, "CSIDriver").create_errors(f"spec: {spec}") == expected
 
 
 def test_csi_driver_generation_starts_with_first_change(kind_of: Any) -> None:
@@ -83,7 +83,7 @@ def test_csi_driver_generation_starts_with_first_change(kind_of: Any) -> None:
     assert (
         drivers.changed(old, lambda d: d["spec"].update(podInfoOnMount=True))["metadata"]["generation"] == 1
     )
-    assert drivers.refused_change(old, lambda d: d["spec"].update(attachRequired=False)) == [
+    assert drivers.change_errors(old, lambda d: d["spec"].update(attachRequired=False)) == [
         ("spec.attachedRequired", "Invalid")
     ]
 
@@ -91,11 +91,11 @@ def test_csi_driver_generation_starts_with_first_change(kind_of: Any) -> None:
 def test_csi_node_driver_is_immutable_except_limit(kind_of: Any) -> None:
     nodes = kind_of(V1, "CSINode")
     old = nodes.stored("spec: {drivers: [{name: a.b, nodeID: n, topologyKeys: [zone]}]}")
-    assert nodes.refused_change(old, lambda n: n["spec"]["drivers"][0].update(allocatable={"count": 3})) == []
-    assert nodes.refused_change(old, lambda n: n["spec"]["drivers"][0].update(nodeID="m")) == [
+    assert nodes.change_errors(old, lambda n: n["spec"]["drivers"][0].update(allocatable={"count": 3})) == []
+    assert nodes.change_errors(old, lambda n: n["spec"]["drivers"][0].update(nodeID="m")) == [
         ("spec.drivers", "Invalid")
     ]
-    assert nodes.refused(
+    assert nodes.create_errors(
         "spec: {drivers: [{name: a.b, nodeID: n}, {name: a.b, nodeID: n, topologyKeys: ['']}]}"
     ) == [
         ("spec.drivers[1].name", "Duplicate"),
@@ -108,17 +108,17 @@ def test_csi_node_driver_is_immutable_except_limit(kind_of: Any) -> None:
 def test_capacity_class_and_topology_are_immutable(kind_of: Any) -> None:
     capacities = kind_of(V1, "CSIStorageCapacity")
     old = capacities.stored("{storageClassName: gold, capacity: 1Gi, nodeTopology: {matchLabels: {a: b}}}")
-    assert capacities.refused_change(old, lambda c: c.update(capacity="-1")) == [("capacity", "Invalid")]
-    moved = capacities.refused_change(old, lambda c: c.update(storageClassName="tin", nodeTopology=None))
+    assert capacities.change_errors(old, lambda c: c.update(capacity="-1")) == [("capacity", "Invalid")]
+    moved = capacities.change_errors(old, lambda c: c.update(storageClassName="tin", nodeTopology=None))
     assert moved == [("nodeTopology", "Invalid"), ("storageClassName", "Invalid")]
 
 
 def test_attachment_must_name_exactly_one_volume(kind_of: Any) -> None:
     attachments = kind_of(V1, "VolumeAttachment")
     spec = "attacher: a.b, nodeName: n, source"
-    assert attachments.refused(f"spec: {{{spec}: {{}}}}") == [("spec.source", "Required")]
+    assert attachments.create_errors(f"spec: {{{spec}: {{}}}}") == [("spec.source", "Required")]
     both = "{persistentVolumeName: v, inlineVolumeSpec: {}}"
-    assert attachments.refused(f"spec: {{{spec}: {both}}}") == [("spec.source", "Forbidden")]
+    assert attachments.create_errors(f"spec: {{{spec}: {both}}}") == [("spec.source", "Forbidden")]
 
 
 def test_attachment_status_keeps_spec_and_metadata(kind_of: Any) -> None:
@@ -133,7 +133,7 @@ def test_attachment_status_keeps_spec_and_metadata(kind_of: Any) -> None:
 
     new = attachments.changed(old, write, "status")
     assert new["status"]["attached"] and new["spec"] == old["spec"] and "labels" not in new["metadata"]
-    assert attachments.refused_change(
+    assert attachments.change_errors(
         old, lambda a: a["status"].update(detachError={"errorCode": -1}), "status"
     ) == [("status.detachError.errorCode", "Invalid")]
 
@@ -141,7 +141,7 @@ def test_attachment_status_keeps_spec_and_metadata(kind_of: Any) -> None:
 def test_volume_attributes_class_is_immutable(kind_of: Any) -> None:
     classes = kind_of(V1, "VolumeAttributesClass")
     old = classes.stored("{driverName: a.b, parameters: {iops: '1'}}")
-    assert classes.refused_change(old, lambda c: c.update(parameters={})) == [
+    assert classes.change_errors(old, lambda c: c.update(parameters={})) == [
         ("parameters", "Forbidden"),
         ("parameters", "Required"),
     ]

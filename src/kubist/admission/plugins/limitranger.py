@@ -31,13 +31,13 @@ class LimitRanger(Plugin):
         return (resource, operation) in (("pods", CREATE), ("pods/resize", UPDATE))
 
     def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
-        if new is None or ctx.resource.resource != "pods" or _going(old):
+        if new is None or ctx.resource.resource != "pods" or _is_being_deleted(old):
             return
         for limits in self._ranges.within(ctx.namespace):
             set_defaults(new, limits)
 
     def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
-        if new is None or _going(old):
+        if new is None or _is_being_deleted(old):
             return
         for limits in self._ranges.within(ctx.namespace):
             wrong = list(dict.fromkeys(_violations(ctx, new, limits)))
@@ -45,7 +45,7 @@ class LimitRanger(Plugin):
                 raise forbidden(ctx, new, wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
 
 
-def _going(old: Object | None) -> bool:
+def _is_being_deleted(old: Object | None) -> bool:
     return old is not None and "deletionTimestamp" in old["metadata"]
 
 

@@ -12,7 +12,7 @@ from kubist.admission.matching import exempt
 from kubist.admission.plugin import CONNECT, CREATE, UPDATE, Pending, Plugin, forbidden
 from kubist.admission.policies import params
 from kubist.admission.policies.authorizer import Decisions
-from kubist.admission.policies.definitions import Binding, Bound, Definitions
+from kubist.admission.policies.definitions import Binding, Bound, PolicyBindings
 from kubist.admission.policies.evaluation import Evaluation, Failed
 from kubist.admission.policies.mutating import MutatingPolicy
 from kubist.admission.policies.params import Misconfigured
@@ -33,7 +33,7 @@ class MutatingAdmissionPolicy(Plugin):
 
     def start(self, registry: Registry) -> None:
         policies, bindings = "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"
-        self._definitions = Definitions(registry, policies, bindings, MutatingPolicy)
+        self._definitions = PolicyBindings(registry, policies, bindings, MutatingPolicy)
         self.followed = self._definitions.bindings
         self._resources = registry.resources
 

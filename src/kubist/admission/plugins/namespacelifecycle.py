@@ -37,12 +37,12 @@ class NamespaceLifecycle(Plugin):
             return None
         phase = self._phases.get(ctx.namespace)
         if phase is None:
-            return self._look_again(ctx, new, old)
+            return self._check_after_catch_up(ctx, new, old)
         if old is None and phase == "Terminating":
             raise _terminating(ctx, new)
         return None
 
-    async def _look_again(self, ctx: Context, new: Object, old: Object | None) -> None:
+    async def _check_after_catch_up(self, ctx: Context, new: Object, old: Object | None) -> None:
         """Reads the phase again after the cache caught up, because another server may just have created the
         namespace."""
         await self._registry.cache.catch_up()

@@ -76,7 +76,7 @@ class PodSecurity(Plugin):
         if ctx.resource.resource == "pods":
             if not errors and policy.privileged:
                 ctx.audit_annotations[ENFORCED] = UNRESTRICTED
-            elif old is None or _significant(new, old):
+            elif old is None or _changes_images(new, old):
                 _annotate_errors(ctx, errors)
                 _check_pod(ctx, policy, new)
             return
@@ -84,7 +84,7 @@ class PodSecurity(Plugin):
             template = _template(ctx, new)
             if template is not None:
                 _annotate_errors(ctx, errors)
-                _note(ctx, policy, template)
+                _audit_and_warn(ctx, policy, template)
 
     def _exemption(self, ctx: Context, obj: Object) -> str:
         """Reason of the request's exemption (namespace, user or runtimeClass), "" if it is not exempt."""
@@ -115,7 +115,9 @@ class PodSecurity(Plugin):
             return
         if name in (self._exempt.get("namespaces") or ()):
             return
-        for warning in _existing(ctx, name, wanted, self._exempt.get("runtimeClasses") or ()):
+        for warning in _warnings_for_existing_pods(
+            ctx, name, wanted, self._exempt.get("runtimeClasses") or ()
+        ):
             ctx.warn(warning)
 
 
@@ -142,7 +144,7 @@ def _check_pod(ctx: Context, policy: Policy, pod: Object) -> None:
     ctx.audit_annotations[ENFORCED] = str(policy.enforce)
     found = violations(policy.enforce, pod["metadata"], pod["spec"])
     if not found:
-        _note(ctx, policy, pod)
+        _audit_and_warn(ctx, policy, pod)
         return
     _audit(ctx, policy, pod)
     raise forbidden(ctx, pod, f'violates PodSecurity "{policy.enforce}": {details(found)}')
@@ -155,7 +157,7 @@ def _audit(ctx: Context, policy: Policy, pod: Object) -> None:
         _annotate(ctx, "audit-violations", text)
 
 
-def _note(ctx: Context, policy: Policy, pod: Object) -> None:
+def _audit_and_warn(ctx: Context, policy: Policy, pod: Object) -> None:
     """Audits and warns of violations of a pod or template."""
     _audit(ctx, policy, pod)
     found = violations(policy.warn, pod.get("metadata") or {}, pod.get("spec") or {})
@@ -163,7 +165,7 @@ def _note(ctx: Context, policy: Policy, pod: Object) -> None:
         ctx.warn(f'would violate PodSecurity "{policy.warn}": {details(found)}')
 
 
-def _significant(new: Object, old: Object) -> bool:
+def _changes_images(new: Object, old: Object) -> bool:
     """Whether an update adds or changes containers or images."""
     for field in ("containers", "initContainers"):
         images = [[c.get("image") for c in pod["spec"].get(field) or ()] for pod in (new, old)]
@@ -174,12 +176,12 @@ def _significant(new: Object, old: Object) -> bool:
     return any(c.get("name") not in held or held[c["name"]] != c.get("image") for c in added)
 
 
-def _existing(ctx: Context, namespace: str, standard: Standard, exempt: Container[str]) -> list[str]:
+def _warnings_for_existing_pods(
+    ctx: Context, namespace: str, standard: Standard, exempt: Container[str]
+) -> list[str]:
     """Warnings about existing pods that violate a new standard, grouped by violation."""
     there = ctx.objects.list("pods", namespace)
-    pods = _one_of_each_owner_first(
-        [pod for pod in there if pod["spec"].get("runtimeClassName") not in exempt]
-    )
+    pods = _distinct_owners_first([pod for pod in there if pod["spec"].get("runtimeClassName") not in exempt])
     deadline = time.monotonic() + MOST_SECONDS
     found: dict[str, list[str]] = {}
     checked = 0
@@ -197,17 +199,17 @@ def _existing(ctx: Context, namespace: str, standard: Standard, exempt: Containe
     if found:
         what = f'violate the new PodSecurity enforce level "{standard}"'
         warnings.append(f'existing pods in namespace "{namespace}" {what}')
-    return warnings + sorted(f"{_who(names)}: {wrong}" for wrong, names in found.items())
+    return warnings + sorted(f"{_shown_names(names)}: {wrong}" for wrong, names in found.items())
 
 
-def _who(names: list[str]) -> str:
+def _shown_names(names: list[str]) -> str:
     others = len(names) - 1
     if not others:
         return names[0]
     return f"{min(names)} (and {others} other pod{'' if others == 1 else 's'})"
 
 
-def _one_of_each_owner_first(pods: list[Object]) -> list[Object]:
+def _distinct_owners_first(pods: list[Object]) -> list[Object]:
     """Pods with one pod of each controller first, because the pods of a controller are alike."""
     seen: set[str] = set()
     first: list[Object] = []

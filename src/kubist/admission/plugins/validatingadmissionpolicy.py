@@ -11,7 +11,7 @@ from kubist.admission.matching import exempt
 from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Pending, Plugin, forbidden
 from kubist.admission.policies import params
 from kubist.admission.policies.authorizer import Decisions
-from kubist.admission.policies.definitions import Binding, Bound, Definitions
+from kubist.admission.policies.definitions import Binding, Bound, PolicyBindings
 from kubist.admission.policies.evaluation import Evaluation
 from kubist.admission.policies.params import Misconfigured
 from kubist.admission.policies.validating import Denial, ValidatingPolicy
@@ -32,7 +32,7 @@ class ValidatingAdmissionPolicy(Plugin):
 
     def start(self, registry: Registry) -> None:
         policies, bindings = "validatingadmissionpolicies", "validatingadmissionpolicybindings"
-        self._definitions = Definitions(registry, policies, bindings, ValidatingPolicy)
+        self._definitions = PolicyBindings(registry, policies, bindings, ValidatingPolicy)
         self.followed = self._definitions.bindings
         self._resources = registry.resources
 

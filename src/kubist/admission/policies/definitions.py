@@ -61,7 +61,7 @@ P = TypeVar("P", bound=Policy)
 Bound = Iterable[tuple[P, list[Binding]]]
 
 
-class Definitions(Generic[P]):
+class PolicyBindings(Generic[P]):
     """Bound policies of one kind, with their bindings."""
 
     def __init__(self, registry: Registry, policies: str, bindings: str, make: Callable[[Object], P]) -> None:

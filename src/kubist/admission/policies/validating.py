@@ -41,20 +41,20 @@ class Validation:
         text = spec.get("messageExpression", "")
         self.message_expression = Expression(text, message_environment, "string") if text else None
 
-    async def told(self, evaluation: Evaluation) -> str:
+    async def failure_message(self, evaluation: Evaluation) -> str:
         """Message of the failed validation: the value of messageExpression if it is a single line, else the
         message."""
         if self.message_expression is not None:
             try:
-                said = await evaluation.value(self.message_expression)
+                text = await evaluation.value(self.message_expression)
             except OutOfBudget:
                 raise
             except Failed:
-                said = None
-            if isinstance(said, str):
-                said = said.strip()
-                if said and "\n" not in said and len(said.encode()) <= LONGEST_MESSAGE:
-                    return said
+                text = None
+            if isinstance(text, str):
+                text = text.strip()
+                if text and "\n" not in text and len(text.encode()) <= LONGEST_MESSAGE:
+                    return text
         return self.message or f"failed expression: {self.expression.text.strip()}"
 
 
@@ -62,9 +62,10 @@ class ValidatingPolicy(Policy):
     def __init__(self, policy: Object) -> None:
         super().__init__(policy)
         spec = policy.get("spec") or {}
-        told = self.environment.without_authorizer()
+        message_environment = self.environment.without_authorizer()
         self.validations = [
-            Validation(entry, self.environment, told) for entry in spec.get("validations") or ()
+            Validation(entry, self.environment, message_environment)
+            for entry in spec.get("validations") or ()
         ]
         self.annotations = [
             (a.get("key", ""), Expression(a.get("valueExpression", ""), self.environment, "string or null"))
@@ -94,7 +95,7 @@ class ValidatingPolicy(Policy):
         except Failed as error:
             return None if self.ignores_failure else Denial(index, str(error))
         try:
-            return Denial(index, await validation.told(evaluation), validation.reason)
+            return Denial(index, await validation.failure_message(evaluation), validation.reason)
         except OutOfBudget as error:
             return None if self.ignores_failure else Denial(index, f"failed messageExpression: {error}")
 

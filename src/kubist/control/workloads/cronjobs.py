@@ -8,7 +8,7 @@ import datetime
 from kubist.control.loop import controller_of
 from kubist.control.workloads import cron
 from kubist.control.workloads import pods as of_pods
-from kubist.control.workloads.pods import Managing
+from kubist.control.workloads.pods import PodOwnerLoop
 from kubist.kinds.batch.jobstatus import is_finished, is_true
 from kubist.meta import times
 from kubist.meta.object import Object
@@ -18,7 +18,7 @@ from kubist.storage.cache import Change
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
-class CronJobs(Managing):
+class CronJobs(PodOwnerLoop):
     name = "cronjob"
     resource = "cronjobs"
     group = "batch"

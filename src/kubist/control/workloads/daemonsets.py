@@ -8,7 +8,7 @@ from kubist.control.values import pod_active, pod_ready, scaled
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads import revisions
 from kubist.control.workloads.node import tolerated
-from kubist.control.workloads.pods import Managing
+from kubist.control.workloads.pods import PodOwnerLoop
 from kubist.meta.object import Object
 from kubist.storage.cache import Change
 
@@ -22,7 +22,7 @@ TOLERATED = (
 )
 
 
-class DaemonSets(Managing):
+class DaemonSets(PodOwnerLoop):
     name = "daemonset"
     resource = "daemonsets"
 
@@ -50,7 +50,7 @@ class DaemonSets(Managing):
             await self._step(owner, pods, nodes, revision)
         await self._status(key, owner, [pod for pod in pods if pod_active(pod)], nodes, revision)
         used = {revision["metadata"]["name"]}
-        await revisions.forget(
+        await revisions.delete_unused(
             self.client, all_revisions, used, owner["spec"].get("revisionHistoryLimit", 10)
         )
 

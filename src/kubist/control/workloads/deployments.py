@@ -8,7 +8,7 @@ import time
 from kubist.control.loop import controller_of
 from kubist.control.values import scaled
 from kubist.control.workloads import pods as of_pods
-from kubist.control.workloads.pods import Managing
+from kubist.control.workloads.pods import PodOwnerLoop
 from kubist.meta import times
 from kubist.meta.conditions import find, set_condition
 from kubist.meta.object import Object
@@ -28,7 +28,7 @@ NOT_COPIED = (
 )
 
 
-class Deployments(Managing):
+class Deployments(PodOwnerLoop):
     name = "deployment"
     resource = "deployments"
     managed, managed_group = "replicasets", "apps"
@@ -187,7 +187,7 @@ class Deployments(Managing):
         }
         enough = available >= wanted - _bounds(deployment)[1]
         word = "has minimum availability" if enough else "does not have minimum availability"
-        _say(
+        _set_condition(
             conditions,
             "Available",
             enough,
@@ -205,10 +205,10 @@ class Deployments(Managing):
         name = f'ReplicaSet "{new["metadata"]["name"]}"' if new is not None else "Deployment"
         conditions = status["conditions"]
         if deployment["spec"].get("paused"):
-            _say(conditions, "Progressing", None, "DeploymentPaused", "Deployment is paused")
+            _set_condition(conditions, "Progressing", None, "DeploymentPaused", "Deployment is paused")
             return
         if complete:
-            _say(
+            _set_condition(
                 conditions,
                 "Progressing",
                 True,
@@ -230,7 +230,7 @@ class Deployments(Managing):
                 if new is None
                 else "is progressing."
             )
-            _say(conditions, "Progressing", True, reason, f"{name} {verb}", touch=True)
+            _set_condition(conditions, "Progressing", True, reason, f"{name} {verb}", touch=True)
             condition = find(conditions, "Progressing")
         deadline = deployment["spec"].get("progressDeadlineSeconds")
         if condition is None or deadline is None:
@@ -239,7 +239,7 @@ class Deployments(Managing):
         if left > 0:
             self.queue.add_after(key, left)
         elif condition.get("reason") != "ProgressDeadlineExceeded":
-            _say(
+            _set_condition(
                 conditions,
                 "Progressing",
                 False,
@@ -302,15 +302,15 @@ def _available(*sets: Object) -> int:
     return sum(held["status"].get("availableReplicas", 0) for held in sets)
 
 
-def _say(
+def _set_condition(
     conditions: list[Object], kind: str, state: bool | None, reason: str, message: str, *, touch: bool = False
 ) -> None:
     """Sets a condition, with the lastUpdateTime that deployments have. `touch` renews it without a change."""
     now = times.now()
-    said = {"type": kind, "status": {True: "True", False: "False", None: "Unknown"}[state]}
-    said |= {"reason": reason, "message": message}
+    condition = {"type": kind, "status": {True: "True", False: "False", None: "Unknown"}[state]}
+    condition |= {"reason": reason, "message": message}
     before = find(conditions, kind)
-    same = before is not None and all(before.get(part) == value for part, value in said.items())
+    same = before is not None and all(before.get(part) == value for part, value in condition.items())
     if before is not None and same and not touch:
         return
-    set_condition(conditions, {**said, "lastUpdateTime": now}, now)
+    set_condition(conditions, {**condition, "lastUpdateTime": now}, now)

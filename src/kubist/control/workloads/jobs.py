@@ -7,7 +7,7 @@ import time
 
 from kubist.control.values import pod_active, pod_ready
 from kubist.control.workloads import pods as of_pods
-from kubist.control.workloads.pods import Managing
+from kubist.control.workloads.pods import PodOwnerLoop
 from kubist.kinds.batch.jobstatus import is_finished, is_true
 from kubist.meta import times
 from kubist.meta.conditions import set_condition
@@ -17,7 +17,7 @@ from kubist.meta.times import parse_time
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
-class Jobs(Managing):
+class Jobs(PodOwnerLoop):
     name = "job"
     resource = "jobs"
     group = "batch"
@@ -33,13 +33,13 @@ class Jobs(Managing):
             "conditions": [dict(c) for c in job["status"].get("conditions") or ()],
         }
         if job["spec"].get("suspend"):
-            self._say(status, "Suspended", "JobSuspended", "Job suspended")
+            self._set_condition(status, "Suspended", "JobSuspended", "Job suspended")
             status.pop("startTime", None)
             await self._stop(active)
             active = []
         else:
             if is_true(job, "Suspended"):
-                self._say(status, "Suspended", "JobResumed", "Job resumed", state="False")
+                self._set_condition(status, "Suspended", "JobResumed", "Job resumed", state="False")
             status.setdefault("startTime", times.now())
         outcome = _count(job, pods, status)
         left = self._time_left(job, status)
@@ -98,15 +98,23 @@ class Jobs(Managing):
 
     def _finish(self, status: Object, kind: str, reason: str, message: str) -> None:
         first = "SuccessCriteriaMet" if kind == "Complete" else "FailureTarget"
-        self._say(status, first, reason, message)
-        self._say(status, kind, reason, message)
+        self._set_condition(status, first, reason, message)
+        self._set_condition(status, kind, reason, message)
         if kind == "Complete":
             status["completionTime"] = times.now()
 
-    def _say(self, status: Object, kind: str, reason: str, message: str, state: str = "True") -> None:
+    def _set_condition(
+        self, status: Object, kind: str, reason: str, message: str, state: str = "True"
+    ) -> None:
         now = times.now()
-        said = {"type": kind, "status": state, "reason": reason, "message": message, "lastProbeTime": now}
-        set_condition(status["conditions"], said, now)
+        condition = {
+            "type": kind,
+            "status": state,
+            "reason": reason,
+            "message": message,
+            "lastProbeTime": now,
+        }
+        set_condition(status["conditions"], condition, now)
 
 
 def _count(job: Object, pods: list[Object], status: Object) -> tuple[str, str, str] | None:

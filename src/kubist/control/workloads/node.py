@@ -230,12 +230,12 @@ class Kubelet(Loop):
                 return
             self._scheduled.pop(key, None)
         if phase == "Pending":
-            await self._tell(pod, podstatus.running)
+            await self._update_status(pod, podstatus.running)
         elif podstatus.is_outdated(pod):
-            await self._tell(pod, podstatus.observed)
+            await self._update_status(pod, podstatus.observed)
         reference = controller_of(pod)
         if reference is not None and reference.get("kind") == "Job":
-            await self._tell(pod, podstatus.succeeded)
+            await self._update_status(pod, podstatus.succeeded)
 
     def _scheduled_at(self, pod: Object) -> float:
         """Time at which a pod was scheduled, recorded when the pod is first seen. Timestamps have whole
@@ -249,7 +249,7 @@ class Kubelet(Loop):
             noted = self._scheduled[key] = (uid, min(stated + 1, time.time()))
         return noted[1]
 
-    async def _tell(self, pod: Object, change: Any) -> None:
+    async def _update_status(self, pod: Object, change: Any) -> None:
         metadata = pod["metadata"]
         address = self._address(f"{metadata['namespace']}/{metadata['name']}", pod)
         await self.client.update(

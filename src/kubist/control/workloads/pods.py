@@ -79,7 +79,7 @@ async def claim(client: ObjectClient, resource: str, owner: Object, *, group: st
                 if matches:
                     mine.append(obj)
                 elif not terminating:
-                    await _let_go(client, resource, group, obj, uid)
+                    await _release(client, resource, group, obj, uid)
         elif matches and not terminating and "deletionTimestamp" not in obj["metadata"]:
             adopted = await _adopt(client, resource, group, obj, owner)
             if adopted is not None:
@@ -100,7 +100,7 @@ async def _adopt(
     return await client.update(resource, metadata["name"], metadata["namespace"], edit, group=group)
 
 
-async def _let_go(client: ObjectClient, resource: str, group: str, obj: Object, uid: str) -> None:
+async def _release(client: ObjectClient, resource: str, group: str, obj: Object, uid: str) -> None:
     def edit(held: Object) -> Object:
         kept = [r for r in held["metadata"].get("ownerReferences") or () if r.get("uid") != uid]
         held["metadata"]["ownerReferences"] = kept
@@ -139,7 +139,7 @@ def available_in(pod: Object, least: int) -> float | None:
     return max(parse_time(since) + least - time.time(), 0.0) if since else 0.0
 
 
-class Managing(Loop):
+class PodOwnerLoop(Loop):
     """Controller of objects that manage pods (or ReplicaSets) by a selector."""
 
     resource: str

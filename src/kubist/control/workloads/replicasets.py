@@ -6,7 +6,7 @@ import asyncio
 
 from kubist.control.values import pod_active, pod_ready
 from kubist.control.workloads import pods as of_pods
-from kubist.control.workloads.pods import Managing
+from kubist.control.workloads.pods import PodOwnerLoop
 from kubist.meta import times
 from kubist.meta.conditions import set_condition
 from kubist.meta.object import Object
@@ -17,7 +17,7 @@ AT_ONCE = 100
 """Maximum number of pods created or deleted in one pass."""
 
 
-class ReplicaSets(Managing):
+class ReplicaSets(PodOwnerLoop):
     name = "replicaset"
     resource = "replicasets"
 

@@ -60,7 +60,7 @@ async def _renumber(client: ObjectClient, revision: Object, number: int) -> Obje
     return changed or revision
 
 
-async def forget(client: ObjectClient, revisions: list[Object], used: set[str], limit: int) -> None:
+async def delete_unused(client: ObjectClient, revisions: list[Object], used: set[str], limit: int) -> None:
     """Deletes the oldest unused revisions above `limit`. `used` are names."""
     idle = [revision for revision in revisions if revision["metadata"]["name"] not in used]
     for revision in idle[: max(len(idle) - limit, 0)]:

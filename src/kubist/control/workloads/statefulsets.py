@@ -7,7 +7,7 @@ import copy
 from kubist.control.values import pod_ready
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads import revisions
-from kubist.control.workloads.pods import Managing
+from kubist.control.workloads.pods import PodOwnerLoop
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
 
@@ -15,7 +15,7 @@ POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
 
 
-class StatefulSets(Managing):
+class StatefulSets(PodOwnerLoop):
     name = "statefulset"
     resource = "statefulsets"
 
@@ -32,7 +32,7 @@ class StatefulSets(Managing):
         await self._status(key, owner, list(pods.values()), update, current)
         used = {pod["metadata"].get("labels", {}).get(revisions.HASH_LABEL, "") for pod in pods.values()}
         used |= {update["metadata"]["name"], current["metadata"]["name"]}
-        await revisions.forget(
+        await revisions.delete_unused(
             self.client, all_revisions, used, owner["spec"].get("revisionHistoryLimit", 10)
         )
 

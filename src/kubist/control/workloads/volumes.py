@@ -38,7 +38,7 @@ class Volumes(Loop):
         if self.client.get("persistentvolumes", volume) is None:
             await self._provision(claim, volume, size)
 
-        def name_it(held: Object) -> Object:
+        def set_volume_name(held: Object) -> Object:
             held["spec"]["volumeName"] = volume
             return held
 
@@ -55,7 +55,7 @@ class Volumes(Loop):
             return held
 
         where = (metadata["name"], metadata["namespace"])
-        await self.client.update("persistentvolumeclaims", *where, name_it)
+        await self.client.update("persistentvolumeclaims", *where, set_volume_name)
         await self.client.update("persistentvolumes", volume, "", used, subresource="status")
         await self.client.update("persistentvolumeclaims", *where, bound, subresource="status")
 

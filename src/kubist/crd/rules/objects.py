@@ -25,7 +25,7 @@ MESSAGE_BYTES = 5 * 1024
 OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
-class _Spent(Exception):
+class _OutOfBudget(Exception):
     """The cost budget of the object is used up; no further rule is evaluated."""
 
 
@@ -56,7 +56,7 @@ class Rules:
         """Errors and warnings. A failed rule is a warning if the value is unchanged and the rule does not use
         oldSelf (ratcheting)."""
         run = _Run(cel.BUDGET)
-        with contextlib.suppress(_Spent):
+        with contextlib.suppress(_OutOfBudget):
             run.walk(self, new, old, _Correlation(before, None) if before is not None else _NO, path)
         return run.errors, run.warnings
 
@@ -165,7 +165,7 @@ class _Run:
         where = path or NOWHERE
         if self.left <= 0:
             self.errors.append(fields.invalid(where, rules.kind, OUT_OF_BUDGET))
-            raise _Spent
+            raise _OutOfBudget
         convert = rules._convert
         value = convert(new) if convert is not None else new
         former = convert(old) if convert is not None and old is not None else old
@@ -198,7 +198,7 @@ class _Run:
             self._spend(cel.PER_CALL_LIMIT, where, kind)
             why = f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: "
             self.errors.append(fields.invalid(where, kind, why + rule.shown))
-            raise _Spent from None
+            raise _OutOfBudget from None
         except cel.EvaluationError as error:
             self._spend(getattr(error, "cost", 0), where, kind)
             if isinstance(error, cel.NoSuchOverload):
@@ -212,17 +212,17 @@ class _Run:
             return
         self._spend(cost, where, kind)
         if outcome is not True:
-            self._refuse(rule, kind, variables, value, correlation, where)
+            self._report_violation(rule, kind, variables, value, correlation, where)
 
     def _spend(self, cost: int, where: str, kind: str) -> None:
         if cost > self.left:
             self.errors.append(fields.invalid(where, kind, OUT_OF_BUDGET))
-            raise _Spent
+            raise _OutOfBudget
         self.left -= cost
         if self.left < self.enough:
             raise Lengthy
 
-    def _refuse(
+    def _report_violation(
         self,
         rule: CompiledRule,
         kind: str,

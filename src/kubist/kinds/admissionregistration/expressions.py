@@ -72,7 +72,7 @@ class Environment:
             composed=self.composed,
         )
 
-    def made(self) -> cel.Environment:
+    def cel_environment(self) -> cel.Environment:
         """CEL environment with these declarations, built once."""
         if self._made is None:
             self._made = self._make(self.variables, patch_types=self.patch_types)
@@ -117,7 +117,7 @@ class Environment:
 def compile(expression: str, environment: Environment, result: Result) -> Program:
     """Program for the expression; raises CompileError with the reference's message. Callers cache the program."""
     try:
-        program = cel.compile(expression, environment.made())
+        program = cel.compile(expression, environment.cel_environment())
     except CompileError as error:
         raise CompileError(f"compilation failed: {error.located(expression)}") from None
     wanted = _RESULTS[result]

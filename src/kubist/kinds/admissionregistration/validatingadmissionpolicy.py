@@ -85,9 +85,11 @@ def _validate(policy: Object, old: Object | None) -> Errors:
     annotations = spec.get("auditAnnotations") or []
     if not validations and not annotations:
         errors += [fields.required(f"spec.{n}", _NEITHER) for n in ("validations", "auditAnnotations")]
-    told = environment.without_authorizer()
+    message_environment = environment.without_authorizer()
     for index, validation in enumerate(validations):
-        errors += _validate_validation(validation, f"spec.validations[{index}]", environment, told)
+        errors += _validate_validation(
+            validation, f"spec.validations[{index}]", environment, message_environment
+        )
     if len(annotations) > _MAX_ANNOTATIONS:
         why = f"must not have more than {_MAX_ANNOTATIONS} auditAnnotations"
         errors.append(fields.invalid("spec.auditAnnotations", annotations, why))
@@ -103,9 +105,9 @@ def _validate(policy: Object, old: Object | None) -> Errors:
 
 
 def _validate_validation(
-    validation: Object, path: str, environment: Environment, told: Environment
+    validation: Object, path: str, environment: Environment, message_environment: Environment
 ) -> Errors:
-    """`told` is the environment of messageExpression, which has no authorizer."""
+    """`message_environment` is the environment of messageExpression, which has no authorizer."""
     errors = []
     expression = validation.get("expression", "")
     if not expression.strip():
@@ -117,7 +119,9 @@ def _validate_validation(
         why = "must be non-empty if specified"
         errors.append(fields.invalid(f"{path}.messageExpression", message_expression, why))
     elif message_expression:
-        errors += expressions.validate(message_expression, f"{path}.messageExpression", told, "string")
+        errors += expressions.validate(
+            message_expression, f"{path}.messageExpression", message_environment, "string"
+        )
     message = validation.get("message", "")
     if message and not message.strip():
         errors.append(fields.invalid(f"{path}.message", message, "must be non-empty if specified"))

@@ -34,7 +34,7 @@ class AccessReview(Create):
             raise invalid(GROUP, "", "", errors)
         user = _user(spec) if self.about_others else ctx.user
         resource = spec.get("resourceAttributes")
-        told: list[Any] = []
+        verdicts: list[Any] = []
         if resource is not None:
             allowed, reason = await ctx.authorize(
                 resource.get("verb", ""),
@@ -45,19 +45,21 @@ class AccessReview(Create):
                 namespace=resource.get("namespace", ""),
                 name=resource.get("name", ""),
                 user=user,
-                told=told,
+                verdicts=verdicts,
             )
         else:
             path = spec["nonResourceAttributes"]
             asked = path.get("path", "")
-            allowed, reason = await ctx.authorize(path.get("verb", ""), path=asked, user=user, told=told)
+            allowed, reason = await ctx.authorize(
+                path.get("verb", ""), path=asked, user=user, verdicts=verdicts
+            )
         status: Object = {"allowed": allowed}
-        if any(verdict.denied for verdict in told):
+        if any(verdict.denied for verdict in verdicts):
             status["denied"] = True
         if reason:
             status["reason"] = reason
         ignored = await away(long, _ignored_selectors, resource or {})
-        ignored[:0] = [verdict.error for verdict in told if verdict.error]
+        ignored[:0] = [verdict.error for verdict in verdicts if verdict.error]
         if ignored:
             status["evaluationError"] = "; ".join(ignored)
         body["status"] = status
@@ -137,7 +139,7 @@ def _validate_selector(selector: Object, path: str, kind: str) -> Errors:
 
 def _ignored_selectors(resource: Object) -> list[str]:
     """Evaluation errors for selectors that do not parse. The check ignores such a selector and is then broader."""
-    told = []
+    ignored = []
     for name, is_valid, parse in _SELECTORS:
         selector = resource.get(name)
         if selector is None:
@@ -145,8 +147,8 @@ def _ignored_selectors(resource: Object) -> list[str]:
         good, total = _count_valid(selector, is_valid, parse)
         if good < total:
             partly = "partially " if good else ""
-            told.append(f"spec.resourceAttributes.{name} {partly}ignored due to parse error")
-    return told
+            ignored.append(f"spec.resourceAttributes.{name} {partly}ignored due to parse error")
+    return ignored
 
 
 def _is_field_requirement(requirement: Object) -> bool:

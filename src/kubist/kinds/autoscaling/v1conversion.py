@@ -112,8 +112,8 @@ def normalize_v1(obj: Object) -> None:
     if "currentCPUUtilizationPercentage" in status or any(name in annotations for name in CARRIED):
         shown = to_v1(from_v1(obj))
         obj["status"] = shown["status"]
-        told = shown["metadata"].get("annotations") or {}
-        read = {name: told[name] for name in CARRIED if name in told}
+        annotations = shown["metadata"].get("annotations") or {}
+        read = {name: annotations[name] for name in CARRIED if name in annotations}
         annotations = {n: text for n, text in annotations.items() if n not in CARRIED} | {
             name: annotations.get(name, text) for name, text in read.items()
         }

@@ -12,7 +12,7 @@ from kubist.kinds.core.pod_eviction import PodEviction
 from kubist.kinds.core.pod_resize import PodResize
 from kubist.kinds.core.pod_status import PodStatus
 from kubist.kinds.core.pod_update import validate_update
-from kubist.kinds.core.pod_validation import tolerantly, validate_new
+from kubist.kinds.core.pod_validation import validate_new, validate_with_exceptions
 from kubist.kinds.core.podspec.affinity import add_label_keys, merge_label_keys
 from kubist.kinds.core.podspec.defaults import default_pod_spec, drop_init_container_annotations
 from kubist.kinds.core.podspec.disabled import drop_disabled_fields
@@ -106,7 +106,9 @@ class PodStrategy(Strategy):
         return validate_new(obj, allow_privileged=ctx.config.allow_privileged)
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return tolerantly(validate_update, new, old, allow_privileged=ctx.config.allow_privileged)
+        return validate_with_exceptions(
+            validate_update, new, old, allow_privileged=ctx.config.allow_privileged
+        )
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
         metadata = obj["metadata"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kubist.kinds.core.pod_update import validate_annotations
-from kubist.kinds.core.pod_validation import tolerantly, validate_again
+from kubist.kinds.core.pod_validation import validate_again, validate_with_exceptions
 from kubist.kinds.core.podspec.annotations import MIRROR_POD
 from kubist.kinds.core.podspec.disabled import drop_disabled_fields
 from kubist.kinds.core.podspec.options import Options
@@ -33,7 +33,7 @@ class PodEphemeralContainers(Update):
         keep_metadata(new, old)
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return tolerantly(_validate, new, old, allow_privileged=ctx.config.allow_privileged)
+        return validate_with_exceptions(_validate, new, old, allow_privileged=ctx.config.allow_privileged)
 
 
 def _validate(new: Object, old: Object, options: Options) -> Errors:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kubist.kinds.core.pod_validation import tolerantly, validate_again
+from kubist.kinds.core.pod_validation import validate_again, validate_with_exceptions
 from kubist.kinds.core.podspec.annotations import MIRROR_POD
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.qos import qos_class
@@ -41,7 +41,7 @@ class PodResize(Update):
         keep_metadata(new, old)
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return tolerantly(_validate, new, old, allow_privileged=ctx.config.allow_privileged)
+        return validate_with_exceptions(_validate, new, old, allow_privileged=ctx.config.allow_privileged)
 
 
 def _resized(containers: list[Object], old: list[Object]) -> list[Object]:

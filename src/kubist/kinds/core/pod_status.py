@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.kinds.core.pod_update import validate_annotations
-from kubist.kinds.core.pod_validation import tolerantly
+from kubist.kinds.core.pod_validation import validate_with_exceptions
 from kubist.kinds.core.podspec.disabled import drop_disabled_status_fields
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.restarts import may_restart_all, should_restart
@@ -49,7 +49,7 @@ class PodStatus(Update):
         drop_disabled_status_fields(status, before)
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return tolerantly(_validate, new, old, allow_privileged=ctx.config.allow_privileged)
+        return validate_with_exceptions(_validate, new, old, allow_privileged=ctx.config.allow_privileged)
 
     def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
         for field in ("podIPs", "hostIPs"):

@@ -47,7 +47,7 @@ def validate_metadata_again(pod: Object, options: Options) -> Errors:
     return errors
 
 
-def tolerantly(
+def validate_with_exceptions(
     validate: Callable[[Object, Object, Options], Errors], new: Object, old: Object, *, allow_privileged: bool
 ) -> Errors:
     """Validates an update with the current rules. On errors validates again, with the exceptions that `old` needs."""

@@ -99,7 +99,7 @@ class ServiceStrategy(Strategy):
 
     def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
         new["status"] = old["status"]
-        _drop_what_the_type_has_not(new, old)
+        _drop_fields_of_other_types(new, old)
         _hide_internal_traffic_policy(new["spec"])
 
     def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
@@ -146,7 +146,7 @@ async def _allocate(ctx: Context, new: Object, old: Object | None) -> Undo | Non
     return undo
 
 
-def _drop_what_the_type_has_not(new: Object, old: Object) -> None:
+def _drop_fields_of_other_types(new: Object, old: Object) -> None:
     """On a change of type, drops unchanged fields that the new type does not have."""
     spec, before = new["spec"], old["spec"]
     kind, old_kind = spec.get("type"), before.get("type")

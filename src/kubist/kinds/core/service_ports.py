@@ -106,7 +106,7 @@ async def _fill_health_check(allocations: _Allocations, spec: dict[str, Any]) ->
     given = spec.get("healthCheckNodePort", 0)
     if not given:
         spec["healthCheckNodePort"] = await allocations.take_any()
-    elif why := await allocations.refusal(given):
+    elif why := await allocations.try_allocate(given):
         raise internal_error(f"failed to allocate requested HealthCheck NodePort {given}: {why}")
 
 
@@ -119,7 +119,7 @@ class _Allocations:
         self.taken: set[int] = set()
         self._highest = _DRY_RUN_PORT - 1
 
-    async def refusal(self, port: int) -> str:
+    async def try_allocate(self, port: int) -> str:
         """Allocates `port`. Returns an error message, or "" on success."""
         node_ports = self.ctx.objects.node_ports
         if port not in node_ports.numbers:
@@ -137,7 +137,7 @@ class _Allocations:
         return ""
 
     async def take(self, port: int, index: int) -> int:
-        if why := await self.refusal(port):
+        if why := await self.try_allocate(port):
             raise invalid(
                 "", "Service", self.name, [fields.invalid(f"spec.ports[{index}].nodePort", port, why)]
             )

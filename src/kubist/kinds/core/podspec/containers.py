@@ -54,10 +54,10 @@ _NOT_EPHEMERAL = (
 """Fields that an ephemeral container must not have, in the order of the schema."""
 
 
-class Surroundings:
+class PodContext:
     """Rest of the pod, as far as the rules for its parts need it."""
 
-    __slots__ = ("claims", "meta", "noted", "options", "spec", "volumes")
+    __slots__ = ("claims", "features", "meta", "options", "spec", "volumes")
 
     def __init__(self, spec: Object, meta: Object | None, options: Options) -> None:
         self.spec = spec
@@ -66,7 +66,7 @@ class Surroundings:
         self.options = options
         self.volumes: Mapping[str, Object] = _NO_VOLUMES
         self.claims = NO_CLAIMS
-        self.noted: set[str] = set()
+        self.features: set[str] = set()
         """Features that the containers use and pod-level rules need, for example host ports. Filled while
         containers are validated."""
 
@@ -74,35 +74,35 @@ class Surroundings:
 _NO_VOLUMES: Mapping[str, Object] = MappingProxyType({})
 
 
-def validate_containers(containers: list[Object] | None, around: Surroundings, path: str) -> Errors:
+def validate_containers(containers: list[Object] | None, pod: PodContext, path: str) -> Errors:
     if not containers:
         return [required(path)]
     errors: Errors = []
     seen: set[str] = set()
     for index, container in enumerate(containers):
         where = f"{path}[{index}]"
-        errors += _common(container, around, where)
+        errors += _common(container, pod, where)
         name = container.get("name", "")
         if name in seen:
             errors.append(duplicate(f"{where}.name", name))
         seen.add(name)
         if not _RUNNING.isdisjoint(container):
-            errors += _running(container, around, where)
+            errors += _running(container, pod, where)
         if "restartPolicy" in container or "restartPolicyRules" in container:
             errors += validate_restart_policy(container, where)
-    if _HOST_PORTS in around.noted:
+    if _HOST_PORTS in pod.features:
         errors += _host_port_conflicts(containers, path)
     return errors
 
 
 def validate_init_containers(
-    containers: list[Object], regular: list[Object], around: Surroundings, path: str
+    containers: list[Object], regular: list[Object], pod: PodContext, path: str
 ) -> Errors:
     errors: Errors = []
     seen = {container.get("name", "") for container in regular}
     for index, container in enumerate(containers):
         where = f"{path}[{index}]"
-        errors += _common(container, around, where)
+        errors += _common(container, pod, where)
         if "restartPolicy" in container or "restartPolicyRules" in container:
             errors += validate_restart_policy(container, where, init=True)
         name = container.get("name", "")
@@ -110,14 +110,14 @@ def validate_init_containers(
             errors.append(duplicate(f"{where}.name", name))
         elif name:
             seen.add(name)
-        if _HOST_PORTS in around.noted:
+        if _HOST_PORTS in pod.features:
             errors += _host_port_conflicts([container], path)
         if restarts_always(container):
-            errors += _running(container, around, where)
+            errors += _running(container, pod, where)
         else:
             why = "may not be set for init containers without restartPolicy=Always"
             errors += [forbidden(f"{where}.{field}", why) for field in _SIDECAR_ONLY if field in container]
-            if not around.options.restart_on_resize_of_init_containers:
+            if not pod.options.restart_on_resize_of_init_containers:
                 errors += _restarting_resize_policies(container, where)
     return errors
 
@@ -132,7 +132,7 @@ def _restarting_resize_policies(container: Object, path: str) -> Errors:
 
 
 def validate_ephemeral_containers(
-    containers: list[Object], others: list[Object], around: Surroundings, path: str
+    containers: list[Object], others: list[Object], pod: PodContext, path: str
 ) -> Errors:
     errors: Errors = []
     other_names = {container.get("name", "") for container in others}
@@ -140,7 +140,7 @@ def validate_ephemeral_containers(
     why = "cannot be set for an Ephemeral Container"
     for index, container in enumerate(containers):
         where = f"{path}[{index}]"
-        errors += _common(container, around, where)
+        errors += _common(container, pod, where)
         errors += validate_images_padding([container], path, first=index)
         name, target = container.get("name", ""), container.get("targetContainerName", "")
         if name in seen:
@@ -162,16 +162,16 @@ def validate_ephemeral_containers(
     return errors
 
 
-def _running(container: Object, around: Surroundings, path: str) -> Errors:
+def _running(container: Object, pod: PodContext, path: str) -> Errors:
     """Validates lifecycle and probes, which only regular containers and sidecars may have."""
     errors: Errors = []
-    grace = around.spec.get("terminationGracePeriodSeconds")
+    grace = pod.spec.get("terminationGracePeriodSeconds")
     if "lifecycle" in container:
         errors += validate_lifecycle(container["lifecycle"], grace, f"{path}.lifecycle")
     return errors + validate_probes(container, grace, path)
 
 
-def _common(container: Object, around: Surroundings, path: str) -> Errors:
+def _common(container: Object, pod: PodContext, path: str) -> Errors:
     errors: Errors = []
     name = container.get("name", "")
     if not name:
@@ -187,27 +187,27 @@ def _common(container: Object, around: Surroundings, path: str) -> Errors:
         where = f"{path}.terminationMessagePolicy"
         errors.append(not_supported(where, policy, _MESSAGE_POLICIES) if policy else required(where))
     if (ports := container.get("ports")) and dumps(ports) not in _PORTS:
-        errors += _ports(ports, around.noted, f"{path}.ports")
+        errors += _ports(ports, pod.features, f"{path}.ports")
     if variables := container.get("env"):
-        errors += validate_env(variables, f"{path}.env", around.noted)
+        errors += validate_env(variables, f"{path}.env", pod.features)
     if "envFrom" in container:
         errors += validate_env_from(container["envFrom"], f"{path}.envFrom")
     if "volumeMounts" in container:
-        errors += validate_mounts(container, around.volumes, f"{path}.volumeMounts")
+        errors += validate_mounts(container, pod.volumes, f"{path}.volumeMounts")
     if "volumeDevices" in container:
-        errors += validate_devices(container, around.volumes, f"{path}.volumeDevices")
+        errors += validate_devices(container, pod.volumes, f"{path}.volumeDevices")
     if container.get("imagePullPolicy") not in PULL_POLICIES:
         errors += validate_pull_policy(container.get("imagePullPolicy", ""), f"{path}.imagePullPolicy")
     if resources := container.get("resources"):
-        errors += validate_requirements(resources, around.claims, f"{path}.resources", around.options)
+        errors += validate_requirements(resources, pod.claims, f"{path}.resources", pod.options)
     if "resizePolicy" in container:
-        restart_policy = around.spec.get("restartPolicy", "")
+        restart_policy = pod.spec.get("restartPolicy", "")
         errors += validate_resize_policy(container["resizePolicy"], restart_policy, f"{path}.resizePolicy")
     if context := container.get("securityContext"):
         if WINDOWS_OPTIONS in context:
-            around.noted.add(WINDOWS_OPTIONS)
-        host_users = around.spec.get("hostUsers") is not False
-        errors += validate_security_context(context, host_users, f"{path}.securityContext", around.options)
+            pod.features.add(WINDOWS_OPTIONS)
+        host_users = pod.spec.get("hostUsers") is not False
+        errors += validate_security_context(context, host_users, f"{path}.securityContext", pod.options)
     return errors
 
 

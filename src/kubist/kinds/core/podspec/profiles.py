@@ -61,7 +61,7 @@ def validate_app_armor_profile(profile: Object, path: str) -> Errors:
 
 def validate_profile_annotations(annotations: dict[str, str], spec: Object, path: str) -> Errors:
     """Validates the annotations alone: their values, and that the named containers exist."""
-    if not speak_of_profiles(annotations):
+    if not have_profiles(annotations):
         return []
     errors: Errors = []
     if SECCOMP_POD in annotations:
@@ -80,7 +80,7 @@ def validate_profile_annotations(annotations: dict[str, str], spec: Object, path
     return errors
 
 
-def speak_of_profiles(annotations: dict[str, str]) -> bool:
+def have_profiles(annotations: dict[str, str]) -> bool:
     """Whether a profile annotation is present. Most pods have none."""
     for key in annotations:  # noqa: SIM110 -- every write of a pod asks this several times
         if key.startswith(PROFILES):
@@ -98,7 +98,7 @@ def _seccomp_annotation(value: str, path: str) -> Errors:
 
 def validate_profiles_match(annotations: dict[str, str], spec: Object, path: str) -> Errors:
     """Validates that a field and its annotation agree if both are set."""
-    if not speak_of_profiles(annotations):
+    if not have_profiles(annotations):
         return []
     errors: Errors = []
     context = spec.get("securityContext") or {}
@@ -153,7 +153,7 @@ def copy_app_armor_annotations(pod: Object) -> list[str]:
     """Copies AppArmor annotations of a new pod to the fields that replaced them. Returns deprecation warnings."""
     spec = pod["spec"]
     annotations = (pod.get("metadata") or {}).get("annotations") or {}
-    if not speak_of_profiles(annotations):
+    if not have_profiles(annotations):
         return []
     if (spec.get("os") or {}).get("name") == "windows":
         return []

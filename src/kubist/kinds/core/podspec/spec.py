@@ -8,7 +8,7 @@ from kubist.caching import bounded_cache
 from kubist.kinds.core.podspec.affinity import validate_affinity
 from kubist.kinds.core.podspec.containers import (
     WINDOWS_OPTIONS,
-    Surroundings,
+    PodContext,
     validate_containers,
     validate_ephemeral_containers,
     validate_init_containers,
@@ -49,7 +49,7 @@ from kubist.meta.labels import validate_labels
 from kubist.meta.object import Object
 
 Errors = list[FieldError]
-Rule = Callable[[Object, str, Surroundings], Errors]
+Rule = Callable[[Object, str, PodContext], Errors]
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
@@ -61,11 +61,11 @@ def validate_pod_spec(spec: Object, meta: Object | None, path: str, options: Opt
     errors: Errors = []
     if spec.get("terminationGracePeriodSeconds") is None:
         errors.append(required(f"{path}.terminationGracePeriodSeconds"))
-    around = Surroundings(spec, meta, options)
+    context = PodContext(spec, meta, options)
     for rule in _rules_for(tuple(spec)):
-        if found := rule(spec, path, around):
+        if found := rule(spec, path, context):
             errors += found
-    if FILE_KEYS in around.noted:
+    if FILE_KEYS in context.features:
         errors += _file_key_volumes(spec, path)
     return errors
 
@@ -76,39 +76,39 @@ def _rules_for(fields: tuple[str, ...]) -> list[Rule]:
     return [rule for wanted, rule in _RULES if not wanted or not wanted.isdisjoint(fields)]
 
 
-def _volumes(spec: Object, path: str, around: Surroundings) -> Errors:
-    pod_name = (around.meta or {}).get("name") or ""
-    around.volumes, errors = validate_volumes(spec["volumes"], pod_name, f"{path}.volumes", around.options)
+def _volumes(spec: Object, path: str, context: PodContext) -> Errors:
+    pod_name = (context.meta or {}).get("name") or ""
+    context.volumes, errors = validate_volumes(spec["volumes"], pod_name, f"{path}.volumes", context.options)
     return errors
 
 
-def _claims(spec: Object, path: str, around: Surroundings) -> Errors:
+def _claims(spec: Object, path: str, context: PodContext) -> Errors:
     claims = spec["resourceClaims"] or []
-    around.claims = ClaimNames(claim["name"] for claim in claims if claim.get("name"))
-    annotations = (around.meta or {}).get("annotations") or {}
+    context.claims = ClaimNames(claim["name"] for claim in claims if claim.get("name"))
+    annotations = (context.meta or {}).get("annotations") or {}
     return validate_resource_claims(claims, annotations, f"{path}.resourceClaims")
 
 
-def _containers(spec: Object, path: str, around: Surroundings) -> Errors:
-    return validate_containers(spec.get("containers"), around, f"{path}.containers")
+def _containers(spec: Object, path: str, context: PodContext) -> Errors:
+    return validate_containers(spec.get("containers"), context, f"{path}.containers")
 
 
-def _init_containers(spec: Object, path: str, around: Surroundings) -> Errors:
+def _init_containers(spec: Object, path: str, context: PodContext) -> Errors:
     regular, init = spec.get("containers") or [], spec["initContainers"] or []
-    return validate_init_containers(init, regular, around, f"{path}.initContainers")
+    return validate_init_containers(init, regular, context, f"{path}.initContainers")
 
 
-def _ephemeral_containers(spec: Object, path: str, around: Surroundings) -> Errors:
+def _ephemeral_containers(spec: Object, path: str, context: PodContext) -> Errors:
     others = (spec.get("containers") or []) + (spec.get("initContainers") or [])
     ephemeral = spec["ephemeralContainers"] or []
-    return validate_ephemeral_containers(ephemeral, others, around, f"{path}.ephemeralContainers")
+    return validate_ephemeral_containers(ephemeral, others, context, f"{path}.ephemeralContainers")
 
 
-def _resources(spec: Object, path: str, around: Surroundings) -> Errors:
-    return validate_pod_resources(spec, around.claims, f"{path}.resources", around.options)
+def _resources(spec: Object, path: str, context: PodContext) -> Errors:
+    return validate_pod_resources(spec, context.claims, f"{path}.resources", context.options)
 
 
-def _host_ports(spec: Object, path: str, around: Surroundings) -> Errors:
+def _host_ports(spec: Object, path: str, context: PodContext) -> Errors:
     """Validates that hostPort equals containerPort with hostNetwork. Templates may omit hostPort."""
     if not spec["hostNetwork"]:
         return []
@@ -117,12 +117,12 @@ def _host_ports(spec: Object, path: str, around: Surroundings) -> Errors:
         invalid(f"{path}.containers[{index}].ports[{position}].hostPort", port.get("hostPort", 0), why)
         for index, container in enumerate(spec.get("containers") or ())
         for position, port in enumerate(container.get("ports") or ())
-        if (around.options.is_pod or port.get("hostPort"))
+        if (context.options.is_pod or port.get("hostPort"))
         and port.get("hostPort", 0) != port.get("containerPort", 0)
     ]
 
 
-def _policies(spec: Object, path: str, _around: Surroundings) -> Errors:
+def _policies(spec: Object, path: str, _context: PodContext) -> Errors:
     errors: Errors = []
     policy = spec.get("restartPolicy", "")
     if policy not in RESTART_POLICIES:
@@ -133,51 +133,51 @@ def _policies(spec: Object, path: str, _around: Surroundings) -> Errors:
     return errors
 
 
-def _node_selector(spec: Object, path: str, _around: Surroundings) -> Errors:
+def _node_selector(spec: Object, path: str, _context: PodContext) -> Errors:
     return validate_labels(spec["nodeSelector"], f"{path}.nodeSelector")
 
 
-def _security_context(spec: Object, path: str, around: Surroundings) -> Errors:
+def _security_context(spec: Object, path: str, context: PodContext) -> Errors:
     if not spec.get("securityContext") and "shareProcessNamespace" not in spec:
         return []
-    return validate_pod_security_context(spec, f"{path}.securityContext", around.options)
+    return validate_pod_security_context(spec, f"{path}.securityContext", context.options)
 
 
-def _affinity(spec: Object, path: str, around: Surroundings) -> Errors:
-    return validate_affinity(spec["affinity"], f"{path}.affinity", around.options)
+def _affinity(spec: Object, path: str, context: PodContext) -> Errors:
+    return validate_affinity(spec["affinity"], f"{path}.affinity", context.options)
 
 
-def _dns_config(spec: Object, path: str, _around: Surroundings) -> Errors:
+def _dns_config(spec: Object, path: str, _context: PodContext) -> Errors:
     policy = spec.get("dnsPolicy", "")
     if "dnsConfig" not in spec and policy != "None":
         return []
     return validate_dns_config(spec.get("dnsConfig"), policy, f"{path}.dnsConfig")
 
 
-def _readiness_gates(spec: Object, path: str, _around: Surroundings) -> Errors:
+def _readiness_gates(spec: Object, path: str, _context: PodContext) -> Errors:
     return validate_readiness_gates(spec["readinessGates"], f"{path}.readinessGates")
 
 
-def _scheduling_gates(spec: Object, path: str, _around: Surroundings) -> Errors:
+def _scheduling_gates(spec: Object, path: str, _context: PodContext) -> Errors:
     return validate_scheduling_gates(spec["schedulingGates"], f"{path}.schedulingGates")
 
 
-def _spread(spec: Object, path: str, around: Surroundings) -> Errors:
+def _spread(spec: Object, path: str, context: PodContext) -> Errors:
     constraints = spec["topologySpreadConstraints"]
-    return validate_spread(constraints, f"{path}.topologySpreadConstraints", around.options)
+    return validate_spread(constraints, f"{path}.topologySpreadConstraints", context.options)
 
 
-def _host(spec: Object, path: str, around: Surroundings) -> Errors:
+def _host(spec: Object, path: str, context: PodContext) -> Errors:
     """Validates the use of host resources: Windows host processes, and hostUsers with other host namespaces."""
     errors: Errors = []
-    if WINDOWS_OPTIONS in around.noted or WINDOWS_OPTIONS in (spec.get("securityContext") or ()):
-        errors += validate_host_process(spec, path, around.options)
+    if WINDOWS_OPTIONS in context.features or WINDOWS_OPTIONS in (spec.get("securityContext") or ()):
+        errors += validate_host_process(spec, path, context.options)
     if spec.get("hostUsers") is False:
         why = "when `hostUsers` is false"
         for field, shown in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
             if spec.get(field):
                 errors.append(forbidden(f"{path}.{shown}", why))
-        if not around.options.devices_with_user_namespaces:
+        if not context.options.devices_with_user_namespaces:
             errors += [
                 forbidden(f"{where}.volumeDevices", why)
                 for container, where in with_paths(spec, path)
@@ -189,7 +189,7 @@ def _host(spec: Object, path: str, around: Surroundings) -> Errors:
 def _named(field: str, rule: Callable[[str], list[str]], *, optional: bool = True) -> Rule:
     """Rule for a field that holds a name. With `optional` the field may be empty."""
 
-    def validate(spec: Object, path: str, _around: Surroundings) -> Errors:
+    def validate(spec: Object, path: str, _context: PodContext) -> Errors:
         value = spec[field]
         if optional and not value:
             return []
@@ -198,11 +198,11 @@ def _named(field: str, rule: Callable[[str], list[str]], *, optional: bool = Tru
     return validate
 
 
-def _hostname_override(spec: Object, path: str, _around: Surroundings) -> Errors:
+def _hostname_override(spec: Object, path: str, _context: PodContext) -> Errors:
     return validate_hostname_override(spec, f"{path}.hostnameOverride")
 
 
-def _deadline(spec: Object, path: str, _around: Surroundings) -> Errors:
+def _deadline(spec: Object, path: str, _context: PodContext) -> Errors:
     deadline = spec["activeDeadlineSeconds"]
     if deadline is None or 1 <= deadline <= _MAX_INT32:
         return []
@@ -210,15 +210,15 @@ def _deadline(spec: Object, path: str, _around: Surroundings) -> Errors:
     return [invalid(f"{path}.activeDeadlineSeconds", deadline, why)]
 
 
-def _tolerations(spec: Object, path: str, _around: Surroundings) -> Errors:
+def _tolerations(spec: Object, path: str, _context: PodContext) -> Errors:
     return validate_tolerations(spec["tolerations"], f"{path}.tolerations")
 
 
-def _host_aliases(spec: Object, path: str, _around: Surroundings) -> Errors:
+def _host_aliases(spec: Object, path: str, _context: PodContext) -> Errors:
     return validate_host_aliases(spec["hostAliases"], f"{path}.hostAliases")
 
 
-def _preemption(spec: Object, path: str, _around: Surroundings) -> Errors:
+def _preemption(spec: Object, path: str, _context: PodContext) -> Errors:
     policy = spec["preemptionPolicy"]
     if policy is None or policy in _PREEMPTION_POLICIES:
         return []
@@ -226,11 +226,11 @@ def _preemption(spec: Object, path: str, _around: Surroundings) -> Errors:
     return [not_supported(where, policy, _PREEMPTION_POLICIES) if policy else required(where)]
 
 
-def _overhead(spec: Object, path: str, around: Surroundings) -> Errors:
-    return validate_requirements({"limits": spec["overhead"]}, NO_CLAIMS, f"{path}.overhead", around.options)
+def _overhead(spec: Object, path: str, context: PodContext) -> Errors:
+    return validate_requirements({"limits": spec["overhead"]}, NO_CLAIMS, f"{path}.overhead", context.options)
 
 
-def _operating_system(spec: Object, path: str, _around: Surroundings) -> Errors:
+def _operating_system(spec: Object, path: str, _context: PodContext) -> Errors:
     match spec["os"].get("name", ""):
         case "":
             return [required(f"{path}.os.name")]

@@ -17,7 +17,7 @@ from kubist.kinds.core.podspec.profiles import (
     SECCOMP_POD,
     app_armor_profile_of,
     app_armor_warning,
-    speak_of_profiles,
+    have_profiles,
 )
 from kubist.kinds.core.podspec.visit import FIELDS, with_paths
 from kubist.kinds.core.podspec.volumeclaims import claim_spec_warnings
@@ -71,7 +71,7 @@ def pod_spec_warnings(spec: Object, meta: Object, path: str = "") -> list[str]:
     if annotations:
         if not _WARNED_OF.isdisjoint(annotations):
             warnings += _annotations(annotations, f"{prefix}metadata.annotations")
-        profiles = speak_of_profiles(annotations)
+        profiles = have_profiles(annotations)
     if references:
         warnings += _about(spec, references, prefix)
     if (
