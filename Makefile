@@ -26,8 +26,15 @@ $(VENV)/.installed: pyproject.toml
 serve: $(VENV)/.installed
 	$(BIN)/kubist serve
 
+# The whole suite also measures coverage, which costs 5 % more time. Processes that tests start do not count.
 test: $(VENV)/.installed
+ifeq ($(ARGS),)
+	$(BIN)/python -m slipcover --source src/kubist --omit src/kubist/__main__.py --json --out .coverage.json \
+		-m pytest -W ignore::pytest.PytestAssertRewriteWarning; \
+	status=$$?; $(BIN)/python tools/coverage_summary.py .coverage.json; exit $$status
+else
 	$(BIN)/python -m pytest $(ARGS)
+endif
 
 soak: $(VENV)/.installed
 	$(BIN)/python -m pytest -m soak tests/soak $(ARGS)
@@ -59,4 +66,4 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/neighbours.py
 
 clean:
-	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage.json
