@@ -25,6 +25,7 @@ SLOW_SECONDS = 1.0
 """Seconds after which a request is always logged."""
 
 access = logging.getLogger("kubist.access")
+server = logging.getLogger("kubist")
 access.setLevel(logging.WARNING)
 
 CURRENT: contextvars.ContextVar[Passage | None] = contextvars.ContextVar("kubist-request", default=None)

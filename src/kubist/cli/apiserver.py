@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
+from kubist.cli.flaglist import Flag, FlagError, of_kube_apiserver, parse, usage
 
-from kubist import logs
-from kubist.cli import flags
-from kubist.config import KUBERNETES_VERSION, Config
-from kubist.runtime.run import fail, run
+TYPE_CHECKING = False  # Saves start-up time: `--help` does without `typing`.
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-log = logging.getLogger("kubist")
+    from kubist.config import Config
 
 TITLE = """\
 The Kubernetes API server in Python: takes the flags of kube-apiserver. Data goes to the etcd of
@@ -22,12 +20,33 @@ Usage:
 
 def main(arguments: list[str], adapt: Callable[[Config], Config] | None = None) -> int:
     """Runs a server with the given flags. `adapt` changes their Config; its ValueError is reported."""
-    known = flags.of_kube_apiserver()
+    known = of_kube_apiserver()
     try:
-        values = flags.parse(arguments, known)
-        if "help" in values:
-            print(flags.usage(TITLE, known.values()), end="")
-            return 0
+        values = parse(arguments, known)
+    except FlagError as error:
+        return _fail(str(error))
+    if "help" in values:
+        print(usage(TITLE, known.values()), end="")
+        return 0
+    return _serve(values, known, adapt)
+
+
+def _fail(message: str) -> int:
+    # Saves start-up time: `--help` does without an event loop.
+    from kubist.runtime.run import fail
+
+    return fail(message)
+
+
+def _serve(
+    values: dict[str, list[str]], known: dict[str, Flag], adapt: Callable[[Config], Config] | None
+) -> int:
+    # Saves start-up time: `--help` needs none of them.
+    from kubist import logs
+    from kubist.cli import flags
+    from kubist.config import KUBERNETES_VERSION, Config
+
+    try:
         if flags.asks_for_version(values):
             print(f"Kubernetes {KUBERNETES_VERSION}")
             return 0
@@ -38,14 +57,15 @@ def main(arguments: list[str], adapt: Callable[[Config], Config] | None = None) 
         config = flags.config(values, known, Config(cert_dir="/var/run/kubernetes"))
         if adapt is not None:
             config = adapt(config)
-    except (flags.FlagError, ValueError) as error:
-        return fail(str(error))
+    except (FlagError, ValueError) as error:
+        return _fail(str(error))
 
-    # Saves start-up time: `--help` and wrong flags need no server.
+    # Saves start-up time: wrong flags need no server.
+    from kubist.runtime.run import run
     from kubist.server import Server
 
     def announce(port: int) -> None:
-        log.info("serving on %s:%d", config.bind_address, port)
+        logs.server.info("serving on %s:%d", config.bind_address, port)
 
     if config.workers > 1:
         # Saves start-up time: only --workers needs it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 PROXIED = "a selection uses a proxy"
@@ -15,7 +14,8 @@ def mistake(path: str) -> str:
     import yaml
 
     try:
-        found: Any = yaml.safe_load(Path(path).read_bytes())
+        with open(path, "rb") as file:
+            found: Any = yaml.safe_load(file)
     except OSError as error:
         return f"{path}: {error.strerror}"
     except (yaml.YAMLError, ValueError):

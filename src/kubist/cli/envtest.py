@@ -1,10 +1,13 @@
-"""`kubist envtest`: makes the folder that KUBEBUILDER_ASSETS names, and is the `kube-apiserver` in it."""
+"""`kubist envtest`: makes the folder that KUBEBUILDER_ASSETS names."""
 
 from __future__ import annotations
 
-import os
 import shlex
 from pathlib import Path
+
+from kubist.cli.kubeconfig import default_data_dir
+from kubist.envtest.assets import write_assets
+from kubist.runtime.run import explain, fail
 
 USAGE = """\
 Makes a folder with the executables kube-apiserver, etcd and kubectl for envtest and similar test libraries, and
@@ -19,11 +22,6 @@ DIR is `envtest` in the user's data directory if it is missing. docs/envtest.md 
 
 
 def main(arguments: list[str]) -> int:
-    # Saves start-up time: the kube-apiserver of the assets does without them.
-    from kubist.cli.kubeconfig import default_data_dir
-    from kubist.envtest.assets import write_assets
-    from kubist.runtime.run import explain, fail
-
     if "--help" in arguments or "-h" in arguments:
         print(USAGE, end="")
         return 0
@@ -36,12 +34,3 @@ def main(arguments: list[str]) -> int:
         return fail(explain(error))
     print(f"export KUBEBUILDER_ASSETS={shlex.quote(str(directory))}")
     return 0
-
-
-def kube_apiserver(arguments: list[str]) -> int:
-    """The `kube-apiserver` of the assets: `kubist apiserver` with the settings of `envtest.environment`."""
-    # Saves start-up time: `kubist envtest` needs no server.
-    from kubist.cli import apiserver
-    from kubist.envtest.environment import configured
-
-    return apiserver.main(arguments, lambda config: configured(config, os.environ))

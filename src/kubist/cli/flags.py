@@ -10,33 +10,25 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
-import json
 import logging
 import re
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from kubist import featuregates
 from kubist.cli.conflicts import conflict
-from kubist.cli.unsupported import HARMLESS, REJECTED, rejection
+from kubist.cli.flaglist import OWN as OWN
+from kubist.cli.flaglist import WORKERS as WORKERS
+from kubist.cli.flaglist import Flag as Flag
+from kubist.cli.flaglist import FlagError as FlagError
+from kubist.cli.flaglist import of_kube_apiserver as of_kube_apiserver
+from kubist.cli.flaglist import parse as parse
+from kubist.cli.flaglist import usage as usage
+from kubist.cli.unsupported import HARMLESS, rejection
 from kubist.config import KUBERNETES_VERSION, Config
 from kubist.logs import FORMATS
 from kubist.meta import durations
 
 log = logging.getLogger("kubist.cli")
-
-
-class FlagError(Exception):
-    """Invalid command line. The text is the whole message."""
-
-
-class Flag(NamedTuple):
-    name: str
-    type: str
-    default: str
-    help: str = ""
-    group: str = ""
 
 
 def setting(name: str, kind: str, help_: str, defaults: Config) -> Flag:
@@ -49,13 +41,6 @@ def setting(name: str, kind: str, help_: str, defaults: Config) -> Flag:
     return Flag(name, kind, ",".join(value) if isinstance(value, tuple) else str(value), help_)
 
 
-WORKERS = Flag("workers", "int", "1", "Processes that serve the port together, on one store.")
-OWN = (
-    Flag("data-dir", "string", "", "Directory of the embedded store, used without --etcd-servers."),
-    Flag("log-format", "string", "text", "Same as --logging-format."),
-    Flag("http2", "bool", "true", "Offer HTTP/2 to clients that speak it."),
-    WORKERS,
-)
 RENAMED = {
     "v": "verbosity",
     "log-format": "logging_format",
@@ -69,43 +54,6 @@ _REPORTED_VERSION = re.compile(
 )
 RECONCILERS = ("lease", "none", "master-count")
 _LISTS = ("strings", "stringArray")
-
-
-def of_kube_apiserver() -> dict[str, Flag]:
-    groups = json.loads(Path(__file__).with_name("flags.json").read_bytes())
-    found = {
-        name: Flag(name, type_, default, help_[0] if help_ else "", group)
-        for group, rows in groups.items()
-        for name, type_, default, *help_ in rows
-    }
-    return found | {flag.name: flag for flag in OWN}
-
-
-def parse(arguments: Iterable[str], flags: dict[str, Flag]) -> dict[str, list[str]]:
-    """Values given for each flag, in order. `--help` is part of the result."""
-    found: dict[str, list[str]] = {}
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
-        if not word.startswith("-") or word in ("-", "--"):
-            raise FlagError(f"unexpected argument {word!r}: this command takes flags only, see --help")
-        name, equals, value = word.lstrip("-").partition("=")
-        name = name.replace("_", "-")
-        if name in ("help", "h"):
-            found["help"] = ["true"]
-            continue
-        flag = flags.get(name)
-        if flag is None:
-            raise FlagError(f"unknown flag: --{name}")
-        if not equals:
-            if flag.type == "bool" or flag.type.startswith("version"):
-                value = "true"
-            elif not rest:
-                raise FlagError(f"flag needs an argument: --{name}")
-            else:
-                value = rest.pop(0)
-        found.setdefault(name, []).append(value)
-    return found
 
 
 def has_effect(name: str) -> bool:
@@ -293,21 +241,3 @@ def _pairs(given: list[str]) -> dict[str, str]:
         key, _, value = part.partition("=")
         pairs[key.strip()] = value.strip() or "true"
     return pairs
-
-
-def _absence(name: str) -> str:
-    if name in REJECTED:
-        return f"Not supported: {REJECTED[name].advice}."
-    return f"Has no effect here: {HARMLESS[name]}." if name in HARMLESS else ""
-
-
-def usage(title: str, flags: Iterable[Flag]) -> str:
-    """Help with one line per flag, in the columns that tools for kube-apiserver's help expect."""
-    lines = [title, "", "Flags:"]
-    for flag in sorted(flags):
-        kind = "" if flag.type == "bool" else " " + flag.type
-        parts = [flag.help or _absence(flag.name)]
-        if flag.default not in ("", "[]", "false"):
-            parts.append(f"(default {flag.default})")
-        lines.append(f"      --{flag.name}{kind}".ljust(61) + " ".join(filter(None, parts)))
-    return "\n".join(line.rstrip() for line in lines) + "\n"

@@ -23,9 +23,9 @@ import sys
 
 sys.argv[0] = {name!r}
 sys.path[:0] = {paths!r}
-from {module} import {function}
+from {module} import main
 
-sys.exit({function}(sys.argv[1:]))
+sys.exit(main(sys.argv[1:]))
 """
 _NO_KUBECTL = """\
 #!/bin/sh
@@ -41,10 +41,8 @@ def write_assets(directory: Path) -> None:
     libraries for Java look for them. Files that are right already are not touched."""
     for target in (directory, directory / "k8s" / release()):
         target.mkdir(parents=True, exist_ok=True)
-        _write(
-            target / "kube-apiserver", _executable("kube-apiserver", "kubist.cli.envtest", "kube_apiserver")
-        )
-        _write(target / "etcd", _executable("etcd", "kubist.envtest.etcd", "main"))
+        _write(target / "kube-apiserver", _executable("kube-apiserver", "kubist.cli.kube_apiserver"))
+        _write(target / "etcd", _executable("etcd", "kubist.envtest.etcd"))
         _provide_kubectl(target / "kubectl", directory)
 
 
@@ -54,9 +52,9 @@ def release() -> str:
     return f"{KUBERNETES_VERSION[1:]}-{sys.platform}-{_MACHINES.get(machine, machine)}"
 
 
-def _executable(name: str, module: str, function: str) -> str:
+def _executable(name: str, module: str) -> str:
     return _EXECUTABLE.format(
-        python=shlex.quote(sys.executable), name=name, paths=_import_paths(), module=module, function=function
+        python=shlex.quote(sys.executable), name=name, paths=_import_paths(), module=module
     )
 
 

@@ -1,0 +1,90 @@
+"""Flags of kube-apiserver as data (`flags.json`), the parser of a command line, and its help.
+
+Loads nothing else of Kubist, because test libraries call `kube-apiserver --help` before every start.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kubist.cli.unsupported import HARMLESS, REJECTED
+
+
+class FlagError(Exception):
+    """Invalid command line. The text is the whole message."""
+
+
+class Flag(NamedTuple):
+    name: str
+    type: str
+    default: str
+    help: str = ""
+    group: str = ""
+
+
+WORKERS = Flag("workers", "int", "1", "Processes that serve the port together, on one store.")
+OWN = (
+    Flag("data-dir", "string", "", "Directory of the embedded store, used without --etcd-servers."),
+    Flag("log-format", "string", "text", "Same as --logging-format."),
+    Flag("http2", "bool", "true", "Offer HTTP/2 to clients that speak it."),
+    WORKERS,
+)
+
+
+def of_kube_apiserver() -> dict[str, Flag]:
+    with open(os.path.join(os.path.dirname(__file__), "flags.json"), "rb") as file:
+        groups = json.load(file)
+    found = {
+        name: Flag(name, type_, default, help_[0] if help_ else "", group)
+        for group, rows in groups.items()
+        for name, type_, default, *help_ in rows
+    }
+    return found | {flag.name: flag for flag in OWN}
+
+
+def parse(arguments: Iterable[str], flags: dict[str, Flag]) -> dict[str, list[str]]:
+    """Values given for each flag, in order. `--help` is part of the result."""
+    found: dict[str, list[str]] = {}
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-") or word in ("-", "--"):
+            raise FlagError(f"unexpected argument {word!r}: this command takes flags only, see --help")
+        name, equals, value = word.lstrip("-").partition("=")
+        name = name.replace("_", "-")
+        if name in ("help", "h"):
+            found["help"] = ["true"]
+            continue
+        flag = flags.get(name)
+        if flag is None:
+            raise FlagError(f"unknown flag: --{name}")
+        if not equals:
+            if flag.type == "bool" or flag.type.startswith("version"):
+                value = "true"
+            elif not rest:
+                raise FlagError(f"flag needs an argument: --{name}")
+            else:
+                value = rest.pop(0)
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _absence(name: str) -> str:
+    if name in REJECTED:
+        return f"Not supported: {REJECTED[name].advice}."
+    return f"Has no effect here: {HARMLESS[name]}." if name in HARMLESS else ""
+
+
+def usage(title: str, flags: Iterable[Flag]) -> str:
+    """Help with one line per flag, in the columns that tools for kube-apiserver's help expect."""
+    lines = [title, "", "Flags:"]
+    for flag in sorted(flags):
+        kind = "" if flag.type == "bool" else " " + flag.type
+        parts = [flag.help or _absence(flag.name)]
+        if flag.default not in ("", "[]", "false"):
+            parts.append(f"(default {flag.default})")
+        lines.append(f"      --{flag.name}{kind}".ljust(61) + " ".join(filter(None, parts)))
+    return "\n".join(line.rstrip() for line in lines) + "\n"

@@ -1,0 +1,24 @@
+"""The `kube-apiserver` of the assets: `kubist apiserver` with the settings of `envtest.environment`."""
+
+from __future__ import annotations
+
+import gc
+import os
+
+from kubist.cli import apiserver
+
+TYPE_CHECKING = False  # Saves start-up time: `--help` does without `typing`.
+if TYPE_CHECKING:
+    from kubist.config import Config
+
+
+def main(arguments: list[str]) -> int:
+    gc.disable()  # Objects made at start are permanent. `runtime.run` enables it again.
+    return apiserver.main(arguments, _adapted)
+
+
+def _adapted(config: Config) -> Config:
+    # Saves start-up time: `--help` needs no settings.
+    from kubist.envtest.environment import configured
+
+    return configured(config, os.environ)
