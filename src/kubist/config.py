@@ -120,6 +120,18 @@ class Config:
     audit_log_maxbackup: int = 100
     audit_log_maxage: int = 366
     audit_policy_file: str = ""
+    audit_webhook_config_file: str = ""
+    """Kubeconfig of a server that takes audit events in batches."""
+    audit_webhook_batch_buffer_size: int = 10_000
+    audit_webhook_batch_max_size: int = 400
+    audit_webhook_batch_max_wait: float = 30.0
+    audit_webhook_batch_throttle_enable: bool = True
+    audit_webhook_batch_throttle_qps: float = 10.0
+    audit_webhook_batch_throttle_burst: int = 15
+    audit_webhook_initial_backoff: float = 10.0
+    audit_webhook_truncate_enabled: bool = False
+    audit_webhook_truncate_max_batch_size: int = 10_485_760
+    audit_webhook_truncate_max_event_size: int = 102_400
     profiling: bool = True
     """Whether /debug/pprof and /debug/flags are served."""
     verbosity: int = 0

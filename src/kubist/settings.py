@@ -99,6 +99,17 @@ class Settings(TypedDict, total=False):
     audit_log_maxbackup: int
     audit_log_maxage: int
     audit_policy_file: str
+    audit_webhook_config_file: str
+    audit_webhook_batch_buffer_size: int
+    audit_webhook_batch_max_size: int
+    audit_webhook_batch_max_wait: float
+    audit_webhook_batch_throttle_enable: bool
+    audit_webhook_batch_throttle_qps: float
+    audit_webhook_batch_throttle_burst: int
+    audit_webhook_initial_backoff: float
+    audit_webhook_truncate_enabled: bool
+    audit_webhook_truncate_max_batch_size: int
+    audit_webhook_truncate_max_event_size: int
     profiling: bool
     verbosity: int
     logging_format: str

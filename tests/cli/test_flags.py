@@ -183,8 +183,8 @@ def test_compatible_flags_are_accepted(tmp_path: Path, monkeypatch: Any) -> None
     ("arguments", "words"),
     [
         (
-            ["--audit-webhook-config-file=a"],
-            "--audit-webhook-config-file is not supported: audit events only",
+            ["--audit-webhook-config-file=a", "--audit-webhook-mode=blocking"],
+            "--audit-webhook-mode is not supported: audit events are sent in the background",
         ),
         (["--authorization-config=absent"], "absent: No such file"),
         (

@@ -42,6 +42,7 @@ def setting(name: str, kind: str, help_: str, defaults: Config) -> Flag:
 
 
 RENAMED = {
+    "audit-webhook-batch-initial-backoff": "audit_webhook_initial_backoff",
     "v": "verbosity",
     "log-format": "logging_format",
     "disable-http2-serving": "http2",
@@ -169,6 +170,8 @@ def convert(flag: Flag, given: list[str], current: Any) -> Any:
             return type(current)(durations.seconds(last))
         if isinstance(current, int):
             return _number(last)
+        if isinstance(current, float):
+            return _float(last)
     except ValueError as error:
         raise FlagError(f'invalid argument "{last}" for "--{flag.name}" flag: {error}') from None
     return last
@@ -217,6 +220,13 @@ def _number(text: str) -> int:
         return int(text, 0)
     except ValueError:
         raise ValueError("must be a whole number") from None
+
+
+def _float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("must be a number") from None
 
 
 def _boolean(text: str) -> bool:

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from kubist.cli import egress, versions
 
 _METRICS = "metrics have fixed names and labels"
-_AUDIT_WEBHOOK = "it tunes --audit-webhook-config-file, which is not supported"
 _AUDIT_BATCH = "audit events are written in batches of up to 64 KiB by a thread of their own"
 _AUDIT_WHOLE = "audit events are never truncated"
 _ETCD = "it tunes kube-apiserver's own use of etcd"
@@ -36,19 +35,6 @@ HARMLESS = {
     "audit-log-truncate-enabled": _AUDIT_WHOLE,
     "audit-log-truncate-max-batch-size": _AUDIT_WHOLE,
     "audit-log-truncate-max-event-size": _AUDIT_WHOLE,
-    "audit-webhook-batch-buffer-size": _AUDIT_WEBHOOK,
-    "audit-webhook-batch-initial-backoff": _AUDIT_WEBHOOK,
-    "audit-webhook-batch-max-size": _AUDIT_WEBHOOK,
-    "audit-webhook-batch-max-wait": _AUDIT_WEBHOOK,
-    "audit-webhook-batch-throttle-burst": _AUDIT_WEBHOOK,
-    "audit-webhook-batch-throttle-enable": _AUDIT_WEBHOOK,
-    "audit-webhook-batch-throttle-qps": _AUDIT_WEBHOOK,
-    "audit-webhook-initial-backoff": _AUDIT_WEBHOOK,
-    "audit-webhook-mode": _AUDIT_WEBHOOK,
-    "audit-webhook-truncate-enabled": _AUDIT_WEBHOOK,
-    "audit-webhook-truncate-max-batch-size": _AUDIT_WEBHOOK,
-    "audit-webhook-truncate-max-event-size": _AUDIT_WEBHOOK,
-    "audit-webhook-version": _AUDIT_WEBHOOK,
     "contention-profiling": "there is no profile of contention",
     "coordinated-leadership-lease-duration": _LEADERSHIP,
     "coordinated-leadership-renew-deadline": _LEADERSHIP,
@@ -112,9 +98,10 @@ REJECTED = {
         ("batch",),
     ),
     "audit-log-version": Rejection("audit logs have the version audit.k8s.io/v1; leave the flag out"),
-    "audit-webhook-config-file": Rejection(
-        "audit events only go to a file; use --audit-log-path, and have a log collector send the file on"
+    "audit-webhook-mode": Rejection(
+        "audit events are sent in the background and requests never wait for them; use batch, or leave the flag out"
     ),
+    "audit-webhook-version": Rejection("audit events have the version audit.k8s.io/v1; leave the flag out"),
     "egress-selector-config-file": Rejection(
         "connections to webhooks and aggregated API servers are direct; leave the flag out or use the protocol "
         "Direct for all selections, and let the network restrict where this server may connect to"

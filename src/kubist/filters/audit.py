@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -33,6 +33,18 @@ AT_ONCE = 64 << 10
 USER_AGENT_LIMIT = 1024
 
 _REFERENCE = ("namespace", "name", "uid", "resourceVersion")
+
+
+class Sink(Protocol):
+    """Destination of audit events."""
+
+    def put(self, event: Object) -> None:
+        """Takes an event without waiting."""
+        ...
+
+    def close(self) -> None:
+        """Delivers the waiting events. It is called from a thread other than that of the event loop."""
+        ...
 
 
 class AuditLog:
@@ -92,7 +104,7 @@ class AuditLog:
 class Audit:
     """Starts an audit trail for each request with a level above None."""
 
-    def __init__(self, policy: AuditPolicy, log: AuditLog) -> None:
+    def __init__(self, policy: AuditPolicy, log: Sink) -> None:
         self._policy = policy
         self.log = log
 
@@ -111,7 +123,7 @@ class Trail:
     """Audit event of one request, written at each stage."""
 
     def __init__(
-        self, log: AuditLog, verdict: Verdict, request: Request, asked: AuthorizationQuery, audit_id: str
+        self, log: Sink, verdict: Verdict, request: Request, asked: AuthorizationQuery, audit_id: str
     ) -> None:
         self._log = log
         self._verdict = verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kubist import featuregates
-from kubist.filters.audit import Audit, AuditLog
+from kubist.filters.audit import Audit, AuditLog, Sink
 from kubist.filters.auditpolicy import AuditPolicy
 from kubist.filters.authentication import (
     Anonymous,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kubist.config import Config
+    from kubist.filters.auditwebhook import WebhookSettings as WebhookBatches
     from kubist.filters.authenticationconfig import JWTAuthenticators
     from kubist.filters.authorizationconfig import WebhookSettings
     from kubist.filters.tokens import KeySet, TokenSigner
@@ -291,10 +292,55 @@ def limits(config: Config, registry: Registry) -> FlowControl | InFlight | None:
 
 
 def audit(config: Config) -> Audit | None:
-    """Audit, if both the log path and the policy file are configured."""
-    if not config.audit_log_path or not config.audit_policy_file:
+    """Audit, if a destination and the policy file are configured."""
+    if not config.audit_policy_file:
         return None
-    log = AuditLog(
-        config.audit_log_path, config.audit_log_maxsize, config.audit_log_maxbackup, config.audit_log_maxage
+    sinks: list[Sink] = []
+    if config.audit_log_path:
+        limits = (config.audit_log_maxsize, config.audit_log_maxbackup, config.audit_log_maxage)
+        sinks.append(AuditLog(config.audit_log_path, *limits))
+    if config.audit_webhook_config_file:
+        sinks.append(_audit_webhook(config))
+    if not sinks:
+        return None
+    policy = AuditPolicy.read(config.audit_policy_file)
+    if len(sinks) == 1:
+        return Audit(policy, sinks[0])
+    # Saves start-up time: only --audit-webhook-config-file needs it.
+    from kubist.filters.auditwebhook import Sinks
+
+    return Audit(policy, Sinks(sinks))
+
+
+def _audit_webhook(config: Config) -> Sink:
+    # Saves start-up time: only --audit-webhook-config-file needs it.
+    from kubist.filters.auditwebhook import AuditWebhook, WebhookSettings
+    from kubist.filters.kubeconfig import RemoteReview
+    from kubist.http.pool import Pool
+
+    throttled, truncated = config.audit_webhook_batch_throttle_enable, config.audit_webhook_truncate_enabled
+    settings = WebhookSettings(
+        config.audit_webhook_batch_buffer_size,
+        config.audit_webhook_batch_max_size,
+        config.audit_webhook_batch_max_wait,
+        config.audit_webhook_batch_throttle_qps if throttled else 0,
+        config.audit_webhook_batch_throttle_burst,
+        config.audit_webhook_initial_backoff,
+        config.audit_webhook_truncate_max_event_size if truncated else 0,
+        config.audit_webhook_truncate_max_batch_size if truncated else 0,
     )
-    return Audit(AuditPolicy.read(config.audit_policy_file), log)
+    _check_batches(settings, throttled=throttled)
+    return AuditWebhook(RemoteReview(config.audit_webhook_config_file, Pool()), settings)
+
+
+def _check_batches(settings: WebhookBatches, *, throttled: bool) -> None:
+    """Raises ValueError for limits that are not positive."""
+    named: list[tuple[str, float]] = [
+        ("buffer size", settings.buffer_size),
+        ("max batch size", settings.max_size),
+    ]
+    if throttled:
+        named += [("throttle QPS", settings.throttle_qps), ("throttle burst", settings.throttle_burst)]
+    for name, value in named:
+        if value <= 0:
+            raise ValueError(f"invalid audit batch webhook {name} {value:g}, must be a positive number")

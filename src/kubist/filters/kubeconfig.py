@@ -49,9 +49,28 @@ class RemoteReview:
 
     async def ask(self, review: Object) -> Object:
         """Status of the review. Raises CallFailed if the call fails or the response is not a review."""
-        code, body = await post(
+        body = await self._post(orjson.dumps(review))
+        try:
+            status = orjson.loads(body)["status"]
+        except (ValueError, KeyError, TypeError):
+            raise CallFailed("the webhook's answer is no review") from None
+        if not isinstance(status, dict):
+            raise CallFailed("the webhook's answer has no status")
+        return status
+
+    async def send(self, body: bytes) -> None:
+        """Posts a body whose response has no content. Raises CallFailed unless it succeeds."""
+        await self._post(body)
+
+    async def close(self) -> None:
+        """Closes idle connections. Only for a client with its own pool."""
+        if self._connections is not None:
+            await self._connections.close()
+
+    async def _post(self, body: bytes) -> bytes:
+        code, answer = await post(
             self._url,
-            orjson.dumps(review),
+            body,
             context=self._context,
             timeout=self._timeout,
             server_hostname=self._server_name,
@@ -60,13 +79,7 @@ class RemoteReview:
         )
         if not 200 <= code < 300:
             raise CallFailed(_meaning(code), passing=code in (429, 500, 504))
-        try:
-            status = orjson.loads(body)["status"]
-        except (ValueError, KeyError, TypeError):
-            raise CallFailed("the webhook's answer is no review") from None
-        if not isinstance(status, dict):
-            raise CallFailed("the webhook's answer has no status")
-        return status
+        return answer
 
     def _path(self, name: str) -> Path:
         return self._where.parent / name
