@@ -35,7 +35,7 @@ SUITES = (
     "webhook",
 )
 """Packages of controller-runtime whose tests start a control plane."""
-DOWNLOADING = "aggregatedDiscovery=false"
+DOWNLOADING = "/aggregatedDiscovery=false"
 """Tests that download a kube-apiserver v1.28 and start that one."""
 
 
@@ -68,6 +68,8 @@ def controller_runtime() -> Path:
         shutil.copytree(f"{held}/{MODULE}@{VERSION}", sources, copy_function=shutil.copyfile)
         for directory, _, _ in os.walk(sources):
             os.chmod(directory, 0o755)
+        for script in sources.rglob("*.sh"):  # Modules keep no permissions.
+            script.chmod(0o755)
     return sources
 
 

@@ -1,0 +1,46 @@
+"""Modules that a start does not load. Start-up time matters most here: every test suite starts a server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+SHOW = "print('\\n'.join(sys.modules), file=sys.stderr)"
+
+
+def loaded(program: str, home: Path) -> set[str]:
+    """Modules that are loaded after a program. Isolated, because site-packages may load modules of their own."""
+    paths = [path for path in sys.path if path]
+    code = f"import sys; sys.path[:0] = {paths!r}; {program}; {SHOW}"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, cwd=home)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.split())
+
+
+def test_help_of_kube_apiserver_loads_no_server(tmp_path: Path) -> None:
+    modules = loaded("from kubist.cli.kube_apiserver import main; main(['--help'])", tmp_path)
+    assert "kubist.cli.flaglist" in modules
+    assert not modules & {"asyncio", "dataclasses", "logging", "ssl", "orjson", "kubist.config"}
+
+
+def test_stand_in_loads_no_other_python_module(tmp_path: Path) -> None:
+    modules = loaded("from kubist.envtest.etcd import main; main(['--help'])", tmp_path)
+    ours = {name for name in modules if name.partition(".")[0] == "kubist"}
+    assert ours == {"kubist", "kubist.version", "kubist.envtest", "kubist.envtest.etcd"}
+    assert not modules & {"socket", "typing", "re", "enum", "json"}
+
+
+def test_server_starts_without_yaml_openapi_grpc_and_control_loops(tmp_path: Path) -> None:
+    made = "from kubist.server import Server; from kubist.config import Config; Server(Config())"
+    modules = loaded(made, tmp_path)
+    assert "kubist.application" in modules
+    assert not modules & {
+        "yaml",
+        "importlib.metadata",
+        "grpc",
+        "cryptography",
+        "kubist.codec.yaml_emit",
+        "kubist.discovery.openapi",
+        "kubist.control.manager",
+    }
