@@ -279,6 +279,14 @@ def test_saved_authority_can_be_loaded(tmp_path: Path, pki: Pki) -> None:
     assert [str(address) for address in names.get_values_for_type(x509.IPAddress)] == ["10.0.0.1"]
 
 
+def test_keys_have_the_encoding_of_kubernetes_tools() -> None:
+    """The client of Java recognizes a key of an elliptic curve by this header only."""
+    authority = new_authority("test")
+    client = authority.issue_client("admin")
+    for pem in (authority.key_pem, client.key_pem):
+        assert pem.startswith(b"-----BEGIN EC PRIVATE KEY-----\n")
+
+
 def test_serving_does_not_import_cryptography() -> None:
     program = "import sys, kubist.http.server, kubist.server; sys.exit('cryptography' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -140,12 +140,15 @@ def _key_usage(*, authority: bool) -> x509.KeyUsage:
     )
 
 
-def _pair(certificate: x509.Certificate, key: EllipticCurvePrivateKey) -> Pair:
-    return Pair(
-        certificate.public_bytes(serialization.Encoding.PEM),
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        ),
+def key_pem(key: EllipticCurvePrivateKey) -> bytes:
+    """Key as `EC PRIVATE KEY`, the encoding of client-go. Some clients do not recognize the type of a key
+    in PKCS #8."""
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
     )
+
+
+def _pair(certificate: x509.Certificate, key: EllipticCurvePrivateKey) -> Pair:
+    return Pair(certificate.public_bytes(serialization.Encoding.PEM), key_pem(key))

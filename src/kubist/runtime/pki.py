@@ -9,7 +9,6 @@ import socket
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from kubist import files
@@ -98,11 +97,7 @@ def _current(config: Config, pki: Path) -> bool:
 
 
 def _make_signing_key(path: Path) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    pem = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    files.write(path, pem)
+    files.write(path, certificates.key_pem(ec.generate_private_key(ec.SECP256R1())))
 
 
 def credential(directory: Path, url: str) -> dict[str, object]:
