@@ -1,4 +1,4 @@
-"""What it costs to know who asks and whether they may: microseconds of each request, in this process.
+"""Cost of authentication and authorization: microseconds of each request, in this process.
 
 python benchmarks/access.py [--bindings N]
 """

@@ -1,4 +1,4 @@
-"""What a server process can do: rate, latency, CPU and memory per workload, beside a bare server.
+"""Speed of a server process: rate, latency, CPU and memory per workload, beside a bare server.
 
     python benchmarks/bench.py [--quick] [--objects N] [--only create,get,…] [--workers N] [--bare own|uvicorn]
 

@@ -1,4 +1,4 @@
-"""How costs grow with the number of objects: what should stay flat, and what may grow as they do.
+"""Growth of costs with the number of objects.
 
     python benchmarks/growth.py [--configmaps] [--save FILE] [5000 20000 80000]
 
@@ -37,7 +37,7 @@ AT_ONCE = 2_000
 
 @dataclass(frozen=True)
 class Subject:
-    """What there is more and more of."""
+    """Kind of the objects whose number grows."""
 
     resource: str
     stem: str
@@ -70,7 +70,7 @@ CONFIGMAPS = Subject("configmaps", "map", configmap)
 
 @dataclass
 class Row:
-    """What was measured at one size; times are CPU of the server, in milliseconds."""
+    """Measurements at one size. Times are CPU of the server in milliseconds."""
 
     objects: int
     create: float = 0.0

@@ -109,7 +109,7 @@ async def connect(port: int, context: ssl.SSLContext) -> Connection:
 
 @dataclass
 class Sample:
-    """What a workload came to, as its client saw it."""
+    """Result of a workload, as its client measured it."""
 
     operations: int = 0
     seconds: float = 0.0

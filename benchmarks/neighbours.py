@@ -1,4 +1,4 @@
-"""What a quiet client feels of a noisy one: latencies of one, alone and beside many connections of another.
+"""Effect of a busy client on another one: latencies of one connection, alone and beside many of another user.
 
 python benchmarks/neighbours.py [--connections N] [--seconds S]
 """

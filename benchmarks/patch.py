@@ -1,4 +1,4 @@
-"""What patches and the bookkeeping of owners cost on a pod of about 3 KB, in microseconds each.
+"""Cost of patches and managed fields on a pod of about 3 KB, in microseconds each.
 
 python benchmarks/patch.py
 """

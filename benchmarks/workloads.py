@@ -1,4 +1,4 @@
-"""What is asked of a server: the operations on 3.4 KB pods whose cost `make bench` shows.
+"""Workloads of `make bench`: operations on pods of 3.4 KB.
 
 A workload is told its server by a `Target`; the bare one answers any of them with as many bytes as asked for.
 """

@@ -1,4 +1,4 @@
-"""What creates, patches and applies cost from the request to its answer, in this process and without a transport.
+"""Cost of creates, patches and applies from request to response, in this process and without a transport.
 
 python benchmarks/writes.py                       # CPU in microseconds each, the best of several rounds
 python benchmarks/writes.py --profile create      # and which functions it goes into

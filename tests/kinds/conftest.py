@@ -62,13 +62,13 @@ class Kind:
     def update(self, old: str | Object, new: str | Object, subresource: str = "") -> Object:
         """New object after preparation of an update of the old one."""
         before, after = self.decode(old), self.decode(new)
-        self._way(subresource).prepare_for_update(self.context, after, before)
+        self._update_rules(subresource).prepare_for_update(self.context, after, before)
         return after
 
     def update_errors(self, old: str | Object, new: str | Object, subresource: str = "") -> Causes:
         before = self.decode(old)
         after = self.update(old, new, subresource)
-        return causes(self._way(subresource).validate_update(self.context, after, before))
+        return causes(self._update_rules(subresource).validate_update(self.context, after, before))
 
     def stored(self, given: str | Object) -> Object:
         """Created object as stored. Fails if the create is rejected."""
@@ -83,10 +83,10 @@ class Kind:
     def change_errors(self, old: Object, how: Callable[[Object], Any], subresource: str = "") -> Causes:
         return self.update_errors(old, _edited(old, how), subresource)
 
-    def _way(self, subresource: str) -> Update:
-        way = self.strategy.subresources[subresource] if subresource else self.strategy
-        assert isinstance(way, Update)
-        return way
+    def _update_rules(self, subresource: str) -> Update:
+        rules = self.strategy.subresources[subresource] if subresource else self.strategy
+        assert isinstance(rules, Update)
+        return rules
 
 
 def _edited(obj: Object, how: Callable[[Object], Any]) -> Object:

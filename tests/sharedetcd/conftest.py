@@ -75,7 +75,7 @@ class Shared:
         wait_for(lambda: [client.ask("GET", path).status for client in self.both] == [200, 200], seconds)
 
     def keys(self, prefix: str = "") -> dict[str, KeyValue]:
-        """What etcd has below a prefix."""
+        """Keys and values of etcd below a prefix."""
         return {held.key: held for held in self.live.run(self._raw.scan(prefix)).items}
 
     def changed(self, before: dict[str, KeyValue]) -> set[str]:

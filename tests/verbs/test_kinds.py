@@ -1,4 +1,4 @@
-"""What the verbs do differently from kind to kind: names and metadata, bookmarks, selectable fields, owners."""
+"""Differences between kinds in the verbs: names and metadata, bookmarks, selectable fields, owners."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ SEALED = f"substr(value, 1, {len(ENCRYPTED)}) = x'{ENCRYPTED.hex()}'"
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[sqlite3.Connection]:
+def open_database(path: Path) -> Iterator[sqlite3.Connection]:
     """Opens a store or a backup for reading. OpenFailed says what is wrong with it and what to do."""
     if not path.is_file():
         raise OpenFailed(f"{path} does not exist: check --data-dir and --file")
@@ -87,7 +87,7 @@ def back_up(directory: Path, target: Path) -> str:
     source = directory / DATABASE
     _check_target(target, source)
     with (
-        opened(source) as store,
+        open_database(source) as store,
         files.draft(target, durable=True) as temporary,
         closing(sqlite3.connect(temporary)) as copy,
     ):
@@ -128,7 +128,7 @@ def _check_target(target: Path, source: Path) -> None:
     if source.exists() and target.samefile(source):
         raise ValueError(f"{target} is the store itself: choose another --file")
     try:
-        with opened(target):
+        with open_database(target):
             pass
     except OpenFailed:
         raise ValueError(f"{target} exists and is not a backup: choose another --file") from None
@@ -170,7 +170,7 @@ def restore(source: Path, directory: Path, confirm: Callable[[str], None]) -> st
     path, pki = directory / DATABASE, directory / KEYS
     if path.exists() and source.exists() and source.samefile(path):
         raise ValueError(f"{source} is the store itself: choose another --file")
-    with opened(source) as backup:
+    with open_database(source) as backup:
         found = damages(backup)
         if found:
             raise OpenFailed(f"{source} is damaged: {found[0]}. Nothing was changed; choose another --file")
@@ -211,7 +211,7 @@ def restore(source: Path, directory: Path, confirm: Callable[[str], None]) -> st
 
 def _describe(path: Path) -> str:
     try:
-        with opened(path) as store:
+        with open_database(path) as store:
             return "{} keys at revision {}".format(*summary(store))
     except OpenFailed:
         return "which is damaged"

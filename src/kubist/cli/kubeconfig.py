@@ -25,6 +25,11 @@ def default_data_dir() -> Path:
     return Path(home) / "kubist"
 
 
+def data_dir(values: dict[str, list[str]]) -> Path:
+    """Data directory that the flags name, or the default."""
+    return Path(values["data-dir"][-1]) if "data-dir" in values else default_data_dir()
+
+
 def main(arguments: list[str]) -> int:
     known = {flag.name: flag for flag in FLAGS}
     try:
@@ -35,7 +40,7 @@ def main(arguments: list[str]) -> int:
     if "help" in values:
         print(flags.usage("Usage:\n  kubist kubeconfig [flags]", FLAGS), end="")
         return 0
-    directory = Path(values["data-dir"][-1]) if "data-dir" in values else default_data_dir()
+    directory = data_dir(values)
     try:
         text = (directory / "kubeconfig").read_text()
         if merging:

@@ -12,8 +12,17 @@ from pathlib import Path
 import orjson
 
 from kubist.cli import flags
-from kubist.cli.backup import DATABASE, NEWEST, back_up, damages, opened, restore, sealed_values, summary
-from kubist.cli.kubeconfig import default_data_dir
+from kubist.cli.backup import (
+    DATABASE,
+    NEWEST,
+    back_up,
+    damages,
+    open_database,
+    restore,
+    sealed_values,
+    summary,
+)
+from kubist.cli.kubeconfig import data_dir
 from kubist.runtime.run import explain, fail
 from kubist.storage.encryption.sealed import ENCRYPTED, Sealed
 from kubist.storage.store import KeyValue, OpenFailed
@@ -44,7 +53,7 @@ def main(command: str, arguments: list[str]) -> int:
     if "help" in values:
         print(flags.usage(f"Usage:\n  kubist {command} [flags]", known.values()), end="")
         return 0
-    directory = Path(values["data-dir"][-1]) if "data-dir" in values else default_data_dir()
+    directory = data_dir(values)
     if command != "doctor" and "file" not in values:
         return fail(f"--file is missing: `kubist {command} --file BACKUP` names the backup")
     try:
@@ -78,7 +87,7 @@ def _doctor(directory: Path, encryption: str) -> int:
     path = directory / DATABASE
     plain = _opener(encryption)
     problems, objects, revision, sealed = 0, 0, 0, 0
-    with opened(path) as connection:
+    with open_database(path) as connection:
         for problem in _problems(connection, plain):
             print(f"{path}: {problem}")
             problems += 1
