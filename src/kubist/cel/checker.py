@@ -31,6 +31,7 @@ from kubist.cel.types import (
     ERROR,
     INT,
     NULL,
+    SIMPLE,
     STRING,
     TIMESTAMP,
     UINT,
@@ -45,13 +46,7 @@ from kubist.cel.types import (
     type_of,
 )
 
-TYPE_NAMES = {
-    "bool": BOOL,
-    "int": INT,
-    "uint": UINT,
-    "double": DOUBLE,
-    "string": STRING,
-    "bytes": BYTES,
+TYPE_NAMES = {name: SIMPLE[name] for name in ("bool", "int", "uint", "double", "string", "bytes")} | {
     "null_type": NULL,
     "list": list_of(DYN),
     "map": map_of(DYN, DYN),

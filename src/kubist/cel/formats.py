@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import ipaddress
 import re
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from kubist.cel import regex
+from kubist.meta import durations
 
 Predicate = Callable[[str], bool]
 
@@ -20,7 +22,6 @@ _HOST = (
     r"|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$"
 )
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
-_GO_DURATION = re.compile(r"[-+]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)")
 _LONG_DURATION = re.compile(r"(\d+)\s*([A-Za-zµ]+)")
 _UNITS = (
     ("ns", "nano"),
@@ -171,7 +172,8 @@ def date_time(text: str) -> bool:
 
 
 def duration(text: str) -> bool:
-    if _GO_DURATION.fullmatch(text):
+    with contextlib.suppress(ValueError):
+        durations.parse(text)
         return True
     for match in _LONG_DURATION.finditer(text):
         unit = match[2].lower()

@@ -28,12 +28,9 @@ class Type:
 
     @property
     def fields(self) -> dict[str, Type]:
-        fields = self._fields
-        if fields is None:
-            return {}
-        if callable(fields):
-            fields = self._fields = fields()
-        return fields
+        if callable(self._fields):
+            self._fields = self._fields()
+        return {} if self._fields is None else self._fields
 
     def __eq__(self, other: object) -> bool:
         if self is other:

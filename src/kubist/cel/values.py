@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubist.cel.errors import EvaluationError, NoSuchOverload
+from kubist.meta import durations
 
 INT_MIN, INT_MAX, UINT_MAX = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
 
@@ -67,35 +68,11 @@ class Timestamp:
         return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}{shown}Z"
 
 
-_UNITS = {
-    "ns": 1,
-    "us": 1000,
-    "µs": 1000,
-    "μs": 1000,
-    "ms": 10**6,
-    "s": 10**9,
-    "m": 60 * 10**9,
-    "h": 3600 * 10**9,
-}
-_DURATION = re.compile(r"(\d*\.?\d*)(ns|us|µs|μs|ms|s|m|h)")
-
-
 def parse_duration(text: str) -> Duration:
-    sign, rest = (-1, text[1:]) if text[:1] == "-" else (1, text[1:] if text[:1] == "+" else text)
-    if rest == "0":
-        return Duration(0)
-    total, position = 0, 0
-    while position < len(rest):
-        match = _DURATION.match(rest, position)
-        if match is None or match[1] in ("", "."):
-            raise EvaluationError(f'time: invalid duration "{text}"')
-        whole, _, fraction = match[1].partition(".")
-        unit = _UNITS[match[2]]
-        total += int(whole or 0) * unit + (int(fraction) * unit // 10 ** len(fraction) if fraction else 0)
-        position = match.end()
-    if not rest or total > INT_MAX:
-        raise EvaluationError(f'time: invalid duration "{text}"')
-    return Duration(sign * total)
+    try:
+        return Duration(durations.parse(text))
+    except ValueError as error:
+        raise EvaluationError(str(error)) from None
 
 
 _TIMESTAMP = re.compile(

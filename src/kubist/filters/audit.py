@@ -6,7 +6,6 @@ import logging
 import queue
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,7 +18,7 @@ from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.http.messages import Answer, Request, Response
 from kubist.jsontext.errors import DecodeError
 from kubist.meta.object import Object
-from kubist.meta.times import format_micro_time
+from kubist.meta.times import now_micro
 from kubist.resources.context import User
 from kubist.schema.catalog import schema_for
 
@@ -144,7 +143,7 @@ class Trail:
             "user": asked.user.info() if self._known else {},
             "sourceIPs": _sources(request),
             "userAgent": _shortened(request.headers.get("user-agent", "")),
-            "requestReceivedTimestamp": _now(),
+            "requestReceivedTimestamp": now_micro(),
         }
         if asked.is_resource:
             self._event["objectRef"] = _object_ref(asked)
@@ -227,15 +226,10 @@ class Trail:
     def _stage(self, stage: str) -> None:
         if stage in self._verdict.omit_stages:
             return
-        event = {**self._event, "stage": stage, "stageTimestamp": _now()}
+        event = {**self._event, "stage": stage, "stageTimestamp": now_micro()}
         if self.annotations:
             event["annotations"] = dict(self.annotations)
         self._log.put(event)
-
-
-def _now() -> str:
-    seconds, nanos = divmod(time.time_ns(), 1_000_000_000)
-    return format_micro_time(seconds, nanos // 1000)
 
 
 def _sources(request: Request) -> list[str]:

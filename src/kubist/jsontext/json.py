@@ -145,10 +145,19 @@ def type_meta(value: Any) -> tuple[str, str]:
     return found[0], found[1]
 
 
+_JSON_TYPES = {
+    dict: "object",
+    list: "array",
+    tuple: "array",
+    str: "string",
+    bool: "bool",
+    type(None): "null",
+}
+
+
 def json_type(value: Any) -> str:
-    """JSON type name of a value that is not null."""
-    words = {dict: "object", list: "array", str: "string", bool: "bool"}
-    return words.get(type(value), "number")
+    """JSON type of a value, as the errors of Go's decoder name it."""
+    return _JSON_TYPES.get(type(value), "number")
 
 
 def dumps(value: Any) -> bytes:

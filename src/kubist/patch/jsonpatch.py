@@ -13,8 +13,9 @@ from typing import Any
 import orjson
 
 from kubist.jsontext.complaints import Repeats
+from kubist.jsontext.json import json_type
 from kubist.patch.errors import MalformedPatch, PatchFailed, TooManyOperations
-from kubist.patch.values import equal, json_type
+from kubist.patch.values import equal
 from kubist.schema.order import with_sorted_keys
 
 Operation = dict[str, Any]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubist.jsontext.json import json_type
 from kubist.patch.errors import MalformedPatch
-from kubist.patch.values import equal, json_type
+from kubist.patch.values import equal
 
 
 def check(document: Any, *, checked: bool = True) -> None:

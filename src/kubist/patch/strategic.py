@@ -9,9 +9,10 @@ from typing import Any
 
 import orjson
 
+from kubist.jsontext.json import json_type
 from kubist.meta.object import Object
 from kubist.patch.errors import MalformedPatch, PatchFailed, UnclassifiedError
-from kubist.patch.values import go_type, json_type, shown
+from kubist.patch.values import go_type, shown
 from kubist.schema.node import Schema
 
 _DIRECTIVE = "$patch"

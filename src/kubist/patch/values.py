@@ -27,16 +27,11 @@ _GO_TYPES = {
     int: "int64",
     float: "float64",
 }
-_JSON_TYPES = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}
 
 
 def go_type(value: Any) -> str:
     """Go type of a value, as error messages name it."""
     return _GO_TYPES.get(type(value), "%!s(<nil>)")
-
-
-def json_type(value: Any) -> str:
-    return _JSON_TYPES.get(type(value), "null")
 
 
 def shown(value: Any) -> str:

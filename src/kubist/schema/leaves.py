@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from kubist.jsontext.errors import DecodeError
-from kubist.jsontext.json import Literal
+from kubist.jsontext.json import Literal, json_type
 from kubist.meta.numerals import written
 from kubist.meta.quantity import FORMAT_WRONG, canonical_quantity
 from kubist.meta.times import canonical_micro_time, canonical_time
@@ -31,17 +31,6 @@ EMPTY = "empty"
 DROPPED = "dropped"
 RESPELLED = "respelled"
 
-_WORDS = {
-    dict: "object",
-    list: "array",
-    tuple: "array",
-    str: "string",
-    bool: "bool",
-    int: "number",
-    float: "number",
-}
-
-
 _KINDS = {dict: "map", list: "slice", str: "string", bool: "bool", int: "int64"}
 _CONVERTED = {
     "string": ("int64",),
@@ -56,7 +45,7 @@ class WrongType(Exception):
 
     def __init__(self, value: Any, go_type: str, *, struct: bool = False, own: bool = False) -> None:
         """`struct`: the expected type is a struct. `own`: the expected type has its own UnmarshalJSON in Go."""
-        word = _WORDS.get(type(value), "number")
+        word = json_type(value)
         self.source = _KINDS.get(type(value), "float64")
         self.wanted = "struct" if struct else ""
         self.own = own

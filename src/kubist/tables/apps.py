@@ -6,7 +6,7 @@ from kubist.meta.object import Object
 from kubist.meta.selectors import format_label_selector
 from kubist.tables.ages import Cell, age
 from kubist.tables.columns import AGE, NAME, Column, Table, name_of, number
-from kubist.tables.shared import CONTAINERS, NONE, WORKLOAD, containers, labels, part, selector
+from kubist.tables.shared import CONTAINERS, NONE, WORKLOAD, containers, labels, part, replicated, selector
 
 
 def _template(obj: Object) -> Object:
@@ -35,16 +35,7 @@ def _selector(value: Object | None) -> str:
 
 
 def _replica_set(obj: Object) -> list[Cell]:
-    spec, status = part(obj, "spec"), part(obj, "status")
-    return [
-        name_of(obj),
-        spec.get("replicas", 0),
-        status.get("replicas", 0),
-        status.get("readyReplicas", 0),
-        age(obj),
-        *containers(_template(obj)),
-        selector(spec.get("selector")),
-    ]
+    return replicated(obj, selector(part(obj, "spec").get("selector")))
 
 
 def _stateful_set(obj: Object) -> list[Cell]:

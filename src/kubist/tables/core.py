@@ -16,6 +16,7 @@ from kubist.tables.shared import (
     containers,
     labels,
     part,
+    replicated,
 )
 from kubist.tables.volumes import CLAIMS, VOLUMES
 
@@ -29,16 +30,7 @@ def _pod_template(obj: Object) -> list[Cell]:
 
 
 def _replication_controller(obj: Object) -> list[Cell]:
-    spec, status = part(obj, "spec"), part(obj, "status")
-    return [
-        name_of(obj),
-        spec.get("replicas", 0),
-        status.get("replicas", 0),
-        status.get("readyReplicas", 0),
-        age(obj),
-        *containers(part(spec, "template", "spec")),
-        labels(spec.get("selector")),
-    ]
+    return replicated(obj, labels(part(obj, "spec").get("selector")))
 
 
 def _node(obj: Object) -> list[Cell]:

@@ -6,7 +6,8 @@ from typing import Any
 
 from kubist.meta.object import Object
 from kubist.meta.selectors import format_label_selector
-from kubist.tables.columns import Column, wide
+from kubist.tables.ages import Cell, age
+from kubist.tables.columns import Column, name_of, wide
 
 NONE = "<none>"
 UNSET = "<unset>"
@@ -44,6 +45,20 @@ def containers(spec: Object) -> list[str]:
     return [
         ",".join(container.get("name", "") for container in found),
         ",".join(container.get("image", "") for container in found),
+    ]
+
+
+def replicated(obj: Object, selector_text: str) -> list[Cell]:
+    """Cells of a ReplicaSet or ReplicationController."""
+    spec, status = part(obj, "spec"), part(obj, "status")
+    return [
+        name_of(obj),
+        spec.get("replicas", 0),
+        status.get("replicas", 0),
+        status.get("readyReplicas", 0),
+        age(obj),
+        *containers(part(spec, "template", "spec")),
+        selector_text,
     ]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
+from kubist.jsontext.json import json_type
 from kubist.jsontext.syntax import complaint
 from kubist.kinds.core.configmap import SIZE_LIMIT, decoded_size, validate_immutable
 from kubist.kinds.shared.update import immutable
@@ -26,7 +27,6 @@ SERVICE_ACCOUNT_TOKEN = "kubernetes.io/service-account-token"
 TLS = "kubernetes.io/tls"
 
 _REDACTED = "<secret contents redacted>"
-_JSON_TYPES = {bool: "bool", int: "number", float: "number", str: "string", list: "array"}
 _JSON_KEYS = {
     "kubernetes.io/dockercfg": ".dockercfg",
     "kubernetes.io/dockerconfigjson": ".dockerconfigjson",
@@ -101,11 +101,10 @@ def _validate_json(text: str | None, path: str) -> Errors:
         value = json.loads(content)
     except ValueError:
         return [invalid(path, _REDACTED, complaint(content))]
-    for kind, name in _JSON_TYPES.items():
-        if isinstance(value, kind):
-            detail = f"json: cannot unmarshal {name} into Go value of type map[string]interface {{}}"
-            return [invalid(path, _REDACTED, detail)]
-    return []
+    if value is None or isinstance(value, dict):
+        return []
+    detail = f"json: cannot unmarshal {json_type(value)} into Go value of type map[string]interface {{}}"
+    return [invalid(path, _REDACTED, detail)]
 
 
 def _warnings(secret: Object) -> Iterable[str]:
