@@ -172,3 +172,12 @@ def test_a_collection_is_deleted_by_selector_and_limit(cluster: Cluster) -> None
     assert names(cluster) == ["b", "c"]
     cluster.request("DELETE", f"{MAPS}?dryRun=All")
     assert names(cluster) == ["b", "c"]
+
+
+@pytest.mark.parametrize(("seconds", "years"), [(300_000_000_000, (153, 154)), ((1 << 63) - 1, (0, -1))])
+@pytest.mark.kubist(disable_admission_plugins=("ServiceAccount",))
+def test_huge_grace_period_overflows_as_in_go(cluster: Cluster, seconds: int, years: tuple[int, ...]) -> None:
+    spec = {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}
+    cluster.request("POST", PODS, {"metadata": {"name": "p"}, "spec": spec})
+    gone = cluster.request("DELETE", f"{PODS}/p", {"gracePeriodSeconds": seconds})["metadata"]
+    assert int(gone["deletionTimestamp"][:4]) - int(gone["creationTimestamp"][:4]) in years

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import datetime
+import time
 from typing import NamedTuple
 
 from kubist.http.messages import Response
 from kubist.meta import status
+from kubist.meta.durations import SECOND
+from kubist.meta.generation import raise_generation_if_set
 from kubist.meta.object import Object
+from kubist.meta.times import format_time, parse_time
 from kubist.storage.cache import Entry
 from kubist.verbs import deleteoptions
 from kubist.verbs.call import Call
@@ -150,8 +153,8 @@ def _grace(call: Call, obj: Object, options: DeleteOptions) -> int | None:
     if period is None:
         return None
     if "deletionTimestamp" not in metadata:
-        when = now + datetime.timedelta(seconds=period)
-        raise_generation(metadata)
+        when = now + _go_seconds(period)
+        raise_generation_if_set(metadata)
     else:
         held = metadata.get("deletionGracePeriodSeconds")
         if not held:
@@ -160,8 +163,8 @@ def _grace(call: Call, obj: Object, options: DeleteOptions) -> int | None:
         if asked is None or asked >= held:
             return PENDING
         period = asked
-        when = parse_time(metadata["deletionTimestamp"]) + datetime.timedelta(seconds=period - held)
-        if when < datetime.datetime.now(datetime.UTC):
+        when = parse_time(metadata["deletionTimestamp"]) + _go_seconds(period - held)
+        if when < time.time():
             # The grace asked for is over, but whoever stops the object still has to see that it is asked for.
             when, period = now, min(period, 1)
     metadata["deletionTimestamp"] = format_time(when)
@@ -173,20 +176,13 @@ def _mark_held(call: Call, metadata: Object) -> None:
     """Mark an object that only finalizers hold."""
     now, since = call.context.now, metadata.get("deletionTimestamp")
     if since is None:
-        raise_generation(metadata)
+        raise_generation_if_set(metadata)
     if since is None or since > now:
         metadata["deletionTimestamp"] = now
     metadata["deletionGracePeriodSeconds"] = 0
 
 
-def raise_generation(metadata: Object) -> None:
-    if metadata.get("generation", 0) > 0:
-        metadata["generation"] += 1
-
-
-def parse_time(text: str) -> datetime.datetime:
-    return datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.UTC)
-
-
-def format_time(when: datetime.datetime) -> str:
-    return when.strftime("%Y-%m-%dT%H:%M:%SZ")
+def _go_seconds(seconds: int) -> int:
+    """Seconds as a Go duration, whose nanoseconds overflow beyond 292 years."""
+    nanoseconds = (seconds * SECOND + (1 << 63)) % (1 << 64) - (1 << 63)
+    return nanoseconds // SECOND

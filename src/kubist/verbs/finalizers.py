@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from kubist.meta.object import Object
+from kubist.meta.objectmeta import FOREGROUND_FINALIZER as FOREGROUND
+from kubist.meta.objectmeta import ORPHAN_FINALIZER as ORPHAN
 from kubist.verbs.call import Call
 from kubist.verbs.options import DeleteOptions
-
-ORPHAN = "orphan"
-FOREGROUND = "foregroundDeletion"
 
 
 def is_finalized(call: Call, new: Object, old: Object) -> bool:

@@ -26,7 +26,7 @@ from dataclasses import replace
 from kubist.codec.representation import Representation
 from kubist.filters.authorization_query import attributes
 from kubist.http.messages import Response
-from kubist.meta import status
+from kubist.meta import generation, status
 from kubist.meta.object import Object
 from kubist.offload import LONG
 from kubist.patch.apply import restore_times
@@ -341,7 +341,7 @@ def raise_generation(call: Call, new: Object, old: Object) -> None:
         if (value := stored.get(field)) is not (held := old.get(field)) and value != held:
             changed = True
     if changed or (strategy.empty_is_change and call.sent.is_empty_within(watched, new)):
-        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        generation.raise_generation(new, old)
 
 
 _NOT_COMPARED = ("managedFields", "resourceVersion")
