@@ -68,6 +68,7 @@ NOT_FOUND = Response(
     [(b"Content-Type", b"text/plain; charset=utf-8"), (b"X-Content-Type-Options", b"nosniff")],
     b"404 page not found\n",
 )
+READING = frozenset(("GET", "HEAD", "OPTIONS"))
 UNCACHED = (b"Cache-Control", b"no-cache, private")
 
 
@@ -110,6 +111,7 @@ class API:
         self._logs_all = logs.access.isEnabledFor(logging.INFO)
         self._seldom = logs.Seldom()
         self.metrics = Metrics(registry, self.watchers)
+        self._inflight = self.metrics.inflight
         paths.others["/metrics"] = self.metrics.respond
         paths.others["/metrics/slis"] = lambda request: metrics_page(
             request, paths.health.samples(), self.metrics.started
@@ -122,6 +124,8 @@ class API:
         passage = Passage(request)
         CURRENT.set(passage)
         began = time.perf_counter()
+        changes = request.method not in READING
+        self._inflight[changes] += 1
         try:
             answer = await self._handle(request, passage)
         except status.APIError as error:
@@ -137,11 +141,13 @@ class API:
             log.exception("%s %s failed", request.method, request.path)
             answer = await self._failure(request, status.internal_error("the request failed unexpectedly"))
         finally:
+            self._inflight[changes] -= 1
             passage.leave()
         dry_run = "dryRun=All" in request.query
         seconds = time.perf_counter() - began
         applied = request.headers.get("content-type") == APPLY
-        self.metrics.count(passage.info, answer.status, seconds, dry_run, applied=applied)
+        body = None if isinstance(answer, Stream) else answer.body
+        self.metrics.count(passage.info, answer.status, seconds, dry_run, applied=applied, body=body)
         if seconds > logs.SLOW_SECONDS or self._logs_all:
             self._log(passage, answer, began, seconds)
         passage.done = True

@@ -115,6 +115,8 @@ class Config:
     max_mutating_requests_inflight: int = 200
     min_request_timeout: int = 1800
     request_timeout: int = 60
+    shutdown_delay_duration: float = 0.0
+    """Seconds between a signal to stop and the stop. Meanwhile requests are answered and /readyz fails."""
     audit_log_path: str = ""
     audit_log_maxsize: int = 100
     audit_log_maxbackup: int = 100
@@ -134,6 +136,7 @@ class Config:
     audit_webhook_truncate_max_event_size: int = 102_400
     profiling: bool = True
     """Whether /debug/pprof and /debug/flags are served."""
+    disabled_metrics: tuple[str, ...] = ()
     verbosity: int = 0
     logging_format: str = "text"
     flagz: dict[str, str] = field(default_factory=dict, compare=False, repr=False)

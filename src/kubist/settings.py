@@ -94,6 +94,7 @@ class Settings(TypedDict, total=False):
     max_mutating_requests_inflight: int
     min_request_timeout: int
     request_timeout: int
+    shutdown_delay_duration: float
     audit_log_path: str
     audit_log_maxsize: int
     audit_log_maxbackup: int
@@ -111,6 +112,7 @@ class Settings(TypedDict, total=False):
     audit_webhook_truncate_max_batch_size: int
     audit_webhook_truncate_max_event_size: int
     profiling: bool
+    disabled_metrics: tuple[str, ...]
     verbosity: int
     logging_format: str
     flagz: dict[str, str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 from kubist import featuregates
 from kubist.cli import flags
 from kubist.config import Config
-from tests.cli.processes import kubist
-from tests.live import Live, Pki, configmap
+from tests.cli.processes import kubist, running
+from tests.live import Client, Live, Pki, configmap
+from tests.waiting import wait_for
 
 ALL = flags.of_kube_apiserver()
 
@@ -200,3 +202,21 @@ def test_toleration_seconds_and_plugins_of_flags_are_used(server_pki: Pki) -> No
     tolerated = [(each["key"], each["tolerationSeconds"]) for each in pod["spec"]["tolerations"]]
     assert tolerated == [("node.kubernetes.io/not-ready", 7), ("node.kubernetes.io/unreachable", 9)]
     assert "priority" not in pod["spec"]
+
+
+def test_stop_is_delayed_while_requests_are_answered(home: Path, server_pki: Pki) -> None:
+    files = {name: str(server_pki.path(name)) for name in ("tls.crt", "tls.key", "tokens.csv", "ca.crt")}
+    arguments = (
+        *("apiserver", "--secure-port=0", "--bind-address=127.0.0.1", "--shutdown-delay-duration=3s"),
+        *(f"--tls-cert-file={files['tls.crt']}", f"--tls-private-key-file={files['tls.key']}"),
+        *(f"--token-auth-file={files['tokens.csv']}", "--authorization-mode=RBAC"),
+    )
+    with running(home, *arguments) as process:
+        client = Client(int(process.wait_for(r"serving on 127\.0\.0\.1:(\d+)")), server_pki)
+        assert client.ask("GET", "/readyz").status == 200
+        process.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: client.ask("GET", "/readyz").status == 500)
+        assert client.ask("GET", "/livez").status == 200
+        assert client.get("/api/v1/namespaces/default")["kind"] == "Namespace"
+        client.close()
+        assert process.process.wait(30) == 0

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import re
+from pathlib import Path
 
 import pytest
 
+from kubist.config import Config
 from kubist.discovery import metrics as metrics_module
+from kubist.discovery.counters import Counters, Histogram
 from kubist.discovery.metrics import Metrics, content_type
 from kubist.request import parse
 from kubist.resources.resource import Resources
+from tests.live import Live, Pki
+from tests.waiting import wait_for
 
 
 class _Nothing:
@@ -21,7 +26,7 @@ class _Nothing:
         revision = 7
 
     encrypted = None
-
+    config = Config()
     resources = Resources()
 
 
@@ -107,11 +112,15 @@ def test_duration_buckets_are_cumulative() -> None:
     assert 'le="+Inf"' in buckets[-1]
 
 
-def test_every_line_is_a_type_or_a_sample() -> None:
+def test_every_line_is_a_comment_or_a_sample() -> None:
     metrics = Metrics(_Nothing, {})  # type: ignore[arg-type]
     metrics.count(None, 401, 0.0, True)
     sample = re.compile(r'[a-z_]+(\{([a-z_]+="[^"]*",?)*\})? [0-9.e+-]+')
-    assert all(line.startswith("# TYPE ") or sample.fullmatch(line) for line in lines(metrics))
+    found = lines(metrics)
+    assert all(line.startswith(("# TYPE ", "# HELP ")) or sample.fullmatch(line) for line in found)
+    helped = [line.split()[2] for line in found if line.startswith("# HELP ")]
+    typed = [line.split()[2] for line in found if line.startswith("# TYPE ")]
+    assert helped == typed and len(set(helped)) == len(helped)
 
 
 @pytest.mark.parametrize(
@@ -149,3 +158,71 @@ def test_verb_and_scope_are_those_of_the_reference(
     metrics.count(parse(method, path, {}), 200, 0.01, False, applied=applied)
     (counted,) = (line for line in lines(metrics) if line.startswith("apiserver_request_total"))
     assert f'verb="{verb}"' in counted and f'scope="{scope}"' in counted
+
+
+def test_response_sizes_of_reads_are_counted() -> None:
+    metrics = Metrics(_Nothing, {})  # type: ignore[arg-type]
+    reading, changing = parse("GET", "/api/v1/pods", {}), parse("POST", "/api/v1/namespaces/a/pods", {})
+    metrics.count(reading, 200, 0.01, False, body=b"x" * 1000)
+    metrics.count(reading, 200, 0.01, False, body=[b"x" * 999, b"xx"])
+    metrics.count(changing, 201, 0.01, False, body=b"x")
+    found = [line for line in lines(metrics) if line.startswith("apiserver_response_sizes")]
+    labels = 'component="apiserver",group="",resource="pods",scope="cluster",subresource="",verb="LIST",version="v1"'
+    bounds = ("1000", "10000", "100000", "1e+06", "1e+07", "1e+08", "1e+09", "+Inf")
+    assert found == [
+        f'apiserver_response_sizes_bucket{{{labels},le="1000"}} 1',
+        *(f'apiserver_response_sizes_bucket{{{labels},le="{bound}"}} 2' for bound in bounds[1:]),
+        f"apiserver_response_sizes_sum{{{labels}}} 2001",
+        f"apiserver_response_sizes_count{{{labels}}} 2",
+    ]
+
+
+def test_counters_of_other_processes_are_added() -> None:
+    one, other = Counters(), Counters()
+    other.inflight = [1, 2]
+    other.watches = {("WATCH", "", "v1", "pods", "", "cluster"): 3}
+    other.durations[("GET", "", "v1", "pods", "", "resource")] = found = Histogram()
+    found.observe(0.1)
+    found.measure(5)
+    for _ in range(2):
+        one.add(other.dump())
+    assert one.inflight == [2, 4] and list(one.watches.values()) == [6]
+    total = one.durations[("GET", "", "v1", "pods", "", "resource")]
+    assert (total.count, total.bytes, total.sizes[0]) == (2, 10, 2)
+
+
+def test_stable_metrics_have_the_names_and_labels_of_the_reference(server_pki: Pki, tmp_path: Path) -> None:
+    with Live(server_pki, data_dir=str(tmp_path), feature_gates={"WatchList": False}) as live:
+        client = live.client
+        client.ask("GET", "/api/v1/namespaces/default/endpoints")
+        with client.watch("/api/v1/namespaces/default/configmaps"):
+            wait_for(lambda: live.server.api.watchers.get("/registry/configmaps/"))
+            text = client.ask("GET", "/metrics").body.decode()
+    found = text.splitlines()
+    for line in (
+        'apiserver_current_inflight_requests{request_kind="readOnly"} 1',
+        'apiserver_current_inflight_requests{request_kind="mutating"} 0',
+        'apiserver_longrunning_requests{component="apiserver",group="",resource="configmaps",scope="namespace",'
+        'subresource="",verb="WATCH",version="v1"} 1',
+        'apiserver_requested_deprecated_apis{group="",removed_release="",resource="endpoints",subresource="",'
+        'version="v1"} 1',
+        'apiserver_storage_objects{resource="deployments.apps"} 0',
+        'kubernetes_feature_enabled{name="APIServerTracing",stage=""} 1',
+        'kubernetes_feature_enabled{name="WatchList",stage="BETA"} 0',
+    ):
+        assert line in found, line
+    size = re.search(
+        r'^apiserver_storage_size_bytes\{storage_cluster_id="sqlite"\} (\d+)$', text, re.MULTILINE
+    )
+    assert size is not None and int(size[1]) > 0
+    assert (
+        text.count("\nkubernetes_feature_enabled{") == 242 and "\nkubernetes_build_info{build_date=" in text
+    )
+
+
+def test_disabled_metrics_are_left_out(server_pki: Pki) -> None:
+    off = ("apiserver_storage_objects", "kubernetes_feature_enabled")
+    with Live(server_pki, disabled_metrics=off) as live:
+        text = live.client.ask("GET", "/metrics").body.decode()
+    assert "apiserver_request_total" in text
+    assert "apiserver_storage_objects" not in text and "kubernetes_feature_enabled" not in text

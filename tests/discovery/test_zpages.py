@@ -102,7 +102,7 @@ def test_flagz_shows_all_flags_of_the_command_line() -> None:
         "tls-sni-cert-key": "[]",
     }
     assert {name: shown[name] for name in wanted} == wanted
-    assert shown.keys() >= known.keys() - {"help", "version", "disable-http2-serving", "log-format"}
+    assert shown.keys() >= known.keys() - {"help", "version", "log-format"}
 
 
 def test_flagz_shows_no_secrets(client: Client, server_pki: Pki) -> None:

@@ -5,24 +5,21 @@ Counting a request costs two dictionary look-ups. All other metrics are computed
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kubist.codec import negotiate
-from kubist.discovery.counters import BUCKETS, Counters, Histogram
+from kubist.discovery.counters import Counters, Histogram, Where
 from kubist.http.messages import Request, Response
 
 if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry
     from kubist.request import RequestInfo
-    from kubist.storage.encryption.tally import Tally
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping="
 ESCAPING = ("underscores", "allow-utf-8", "dots", "values")
 """Escaping schemes for metric names with unusual characters. Kubist's names have none."""
-Labels = tuple[tuple[str, str], ...]
 _UNREAD = ("", "", "", "", "", "")
 """Labels of a request with an unreadable request line."""
 _VERBS = frozenset(
@@ -43,6 +40,7 @@ _VERBS = frozenset(
         *("UPDATE", "WATCH"),
     )
 )
+_READS = frozenset(("GET", "LIST"))
 _OTHER = "other"
 """Verb label of all other methods, as in the reference, because clients can make up methods."""
 _LABEL_SETS = 20_000
@@ -57,14 +55,24 @@ class Metrics:
         self._watchers = watchers
         self._counters = Counters()
         self._requests, self._durations = self._counters.requests, self._counters.durations
+        self.inflight = self._counters.inflight
+        """Numbers of reading and of changing requests that are being answered."""
         self.started = time.time()
         self.others: Callable[[], Awaitable[list[bytes]]] | None = None
         """Returns the counters of the other processes of this server."""
 
     def count(
-        self, info: RequestInfo | None, code: int, seconds: float, dry_run: bool, *, applied: bool = False
+        self,
+        info: RequestInfo | None,
+        code: int,
+        seconds: float,
+        dry_run: bool,
+        *,
+        applied: bool = False,
+        body: bytes | list[bytes] | None = None,
     ) -> None:
-        """Counts a request that was answered (a stream: started). `applied`: its body is of server-side apply."""
+        """Counts a request that was answered (a stream: started). `applied`: its body is of server-side apply.
+        `body`: that of the response, whose size is counted for reads."""
         where = _UNREAD if info is None else info.counted_as
         if applied and where[0] == "PATCH":
             where = ("APPLY", *where[1:])
@@ -73,6 +81,8 @@ class Metrics:
             where = self._bounded(where, info)
             histogram = self._durations.setdefault(where, Histogram())
         histogram.observe(seconds)
+        if body is not None and where[0] in _READS:
+            histogram.measure(len(body) if isinstance(body, bytes) else sum(map(len, body)))
         key = (*where, str(code), "All" if dry_run else "")
         self._requests[key] = self._requests.get(key, 0) + 1
 
@@ -95,7 +105,11 @@ class Metrics:
     def own(self) -> Counters:
         """Counters of this process with present values."""
         counters = self._counters
-        counters.watches = {prefix: len(watchers) for prefix, watchers in self._watchers.items()}
+        watches: dict[Where, int] = {}
+        for watcher in (each for open_ in self._watchers.values() for each in open_):
+            where = watcher.call.info.counted_as
+            watches[where] = watches.get(where, 0) + 1
+        counters.watches = watches
         counters.measure()
         return counters
 
@@ -113,96 +127,16 @@ class Metrics:
             for part in (counters.dump(), *await self.others()):
                 total.add(part)
             counters = total
-        lines = [line for family in self._families(counters) for line in family]
-        return _page(accept, lines, self.started)
+        return _page(accept, self._lines(counters), self.started)
 
-    def _families(self, counters: Counters) -> Iterator[Iterable[str]]:
-        yield self._request_total(counters)
-        yield self._request_duration(counters)
-        yield self._collections()
-        yield self._long_running(counters)
-        if self._registry.encrypted is not None:
-            yield self._encryption(self._registry.encrypted.values.tally)
-        yield self._process(counters)
+    def _lines(self, counters: Counters) -> Iterator[str]:
+        # Saves start-up time: loaded with the first request for metrics.
+        from kubist.discovery.metric_families import families
 
-    def _request_total(self, counters: Counters) -> Iterator[str]:
-        yield "# TYPE apiserver_request_total counter"
-        for (*where, code, dry_run), count in sorted(counters.requests.items()):
-            labels = (("code", code), *_request_labels(dry_run, *where))
-            yield _sample("apiserver_request_total", labels, count)
-
-    def _request_duration(self, counters: Counters) -> Iterator[str]:
-        name = "apiserver_request_duration_seconds"
-        yield f"# TYPE {name} histogram"
-        for where, found in sorted(counters.durations.items()):
-            labels = _request_labels("", *where)
-            reached = 0
-            for bound, count in zip((*BUCKETS, None), found.buckets, strict=True):
-                reached += count
-                limit = "+Inf" if bound is None else f"{bound:g}"
-                yield _sample(f"{name}_bucket", (*labels, ("le", limit)), reached)
-            yield _sample(f"{name}_sum", labels, found.sum)
-            yield _sample(f"{name}_count", labels, found.count)
-
-    def _collections(self) -> Iterator[str]:
-        cache = self._registry.cache
-        found = [
-            ((("group", kind.group), ("resource", kind.resource)), cache.collections[kind.prefix])
-            for kind in self._registry.resources
-            if kind.prefix in cache.collections and kind.api_version == kind.storage_version
-        ]
-        yield "# TYPE apiserver_resource_objects gauge"
-        yield from (_sample("apiserver_resource_objects", labels, len(c.entries)) for labels, c in found)
-        yield "# TYPE apiserver_watch_cache_resource_version gauge"
-        for labels, _ in found:
-            yield _sample("apiserver_watch_cache_resource_version", labels, cache.revision)
-
-    def _long_running(self, counters: Counters) -> Iterator[str]:
-        yield "# TYPE apiserver_longrunning_requests gauge"
-        prefixes = {kind.prefix: kind for kind in self._registry.resources}
-        for prefix, watches in counters.watches.items():
-            kind = prefixes.get(prefix)
-            if kind is not None:
-                labels = (
-                    ("component", "apiserver"),
-                    ("group", kind.group),
-                    ("resource", kind.resource),
-                    ("verb", "WATCH"),
-                    ("version", kind.version),
-                )
-                yield _sample("apiserver_longrunning_requests", labels, watches)
-
-    def _encryption(self, tally: Tally) -> Iterator[str]:
-        family = ""
-        for name, kind, labels, value in tally.samples():
-            base = re.sub("_(bucket|sum|count)$", "", name) if kind == "histogram" else name
-            if base != family:
-                family = base
-                yield f"# TYPE {base} {kind}"
-            yield _sample(name, labels, value)
-
-    def _process(self, counters: Counters) -> Iterator[str]:
-        yield "# TYPE process_cpu_seconds_total counter"
-        yield _sample("process_cpu_seconds_total", (), counters.cpu)
-        yield "# TYPE process_start_time_seconds gauge"
-        yield _sample("process_start_time_seconds", (), self.started)
-        yield "# TYPE process_resident_memory_bytes gauge"
-        yield _sample("process_resident_memory_bytes", (), counters.memory)
-
-
-def _request_labels(
-    dry_run: str, verb: str, group: str, version: str, plural: str, subresource: str, scope: str
-) -> tuple[tuple[str, str], ...]:
-    return (
-        ("component", "apiserver"),
-        ("dry_run", dry_run),
-        ("group", group),
-        ("resource", plural),
-        ("scope", scope),
-        ("subresource", subresource),
-        ("verb", verb),
-        ("version", version),
-    )
+        disabled = self._registry.config.disabled_metrics
+        for family in families(self._registry, counters, self.started):
+            if family.name not in disabled:
+                yield from family.lines()
 
 
 def metrics_page(request: Request, lines: Iterable[str], started: float) -> Response:
@@ -216,18 +150,6 @@ def _page(accept: str, lines: Iterable[str], started: float) -> Response:
         (b"Process-Start-Time-Unix", str(int(started)).encode()),
     ]
     return Response(200, headers, "".join(f"{line}\n" for line in lines).encode())
-
-
-def _sample(name: str, labels: Labels, value: float) -> str:
-    shown = f"{value:.15g}" if isinstance(value, float) and value != int(value) else str(int(value))
-    if not labels:
-        return f"{name} {shown}"
-    pairs = ",".join([f'{key}="{_escaped(text)}"' for key, text in labels])
-    return f"{name}{{{pairs}}} {shown}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def content_type(accept: str) -> bytes:

@@ -153,6 +153,8 @@ def shown_flags(config: Config) -> dict[str, str]:
         if field.name not in _HIDDEN:
             name = _RENAMED.get(field.name, field.name.replace("_", "-"))
             shown[name] = _written(field.name, getattr(config, field.name))
+    shown["audit-webhook-batch-initial-backoff"] = shown["audit-webhook-initial-backoff"]
+    shown["disable-http2-serving"] = _written("", not config.http2)
     return dict(sorted(shown.items()))
 
 

@@ -108,5 +108,8 @@ async def _serve(make: Callable[[], Server], announce: Callable[[int], None]) ->
     try:
         announce(server.port)
         await stopping
+        if server.config.shutdown_delay_duration:
+            server.stopping = True  # /readyz fails from now on, so that load balancers choose other servers
+            await asyncio.sleep(server.config.shutdown_delay_duration)
     finally:
         await server.stop(STOP_GRACE)

@@ -62,6 +62,7 @@ class Supervisor:
         self._pauses: dict[Child, float] = {}
         self._served: set[Child] = set()
         """Children that were ready once. A later failure to start may be temporary, so they are restarted."""
+        self._kill_after = KILL_AFTER + config.shutdown_delay_duration
         self._volatile = not config.etcd_servers and not config.data_dir
         self._stopping = False
         self._failure = ""
@@ -186,7 +187,7 @@ class Supervisor:
     def _stop(self, children: list[Child]) -> None:
         for child in children:
             child.stop()
-        deadline = time.monotonic() + KILL_AFTER
+        deadline = time.monotonic() + self._kill_after
         self._starts.clear()
         while any(child.pid for child in children) and (left := deadline - time.monotonic()) > 0:
             self._wait(left)
