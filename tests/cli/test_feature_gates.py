@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kubist import featuregates
-from kubist.cli import flags
+from kubist.cli import flags, serve
 from kubist.config import Config
 from tests.cli.processes import kubist, running
 from tests.live import Client, Live, Pki, configmap
@@ -71,6 +71,13 @@ def test_gates_of_several_flags_are_merged() -> None:
         "--feature-gates=kube:WatchList=false, kube:ComponentFlagz=T", "--feature-gates=kube:WatchList=1"
     )
     assert config.feature_gates == {"WatchList": True, "ComponentFlagz": True}
+
+
+def test_serve_takes_gates_and_versions() -> None:
+    known = {flag.name: flag for flag in serve.FLAGS}
+    given = ("--feature-gates=WatchList=false", "--runtime-config=api/beta=true")
+    config = flags.config(flags.parse(given, known), known, Config())
+    assert config.feature_gates == {"WatchList": False} and config.runtime_config == {"api/beta": "true"}
 
 
 def test_stage_switches_set_gates_that_are_not_named() -> None:

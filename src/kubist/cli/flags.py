@@ -38,6 +38,8 @@ def setting(name: str, kind: str, help_: str, defaults: Config) -> Flag:
         return Flag(name, kind, durations.written(value), help_)
     if isinstance(value, bool):
         return Flag(name, kind, str(value).lower(), help_)
+    if isinstance(value, dict):
+        return Flag(name, kind, "", help_)
     return Flag(name, kind, ",".join(value) if isinstance(value, tuple) else str(value), help_)
 
 

@@ -37,6 +37,8 @@ _SETTINGS = (
     ("service-node-port-range", "portRange", "Node ports of services."),
     ("enable-admission-plugins", "strings", "Admission plugins to enable."),
     ("disable-admission-plugins", "strings", "Admission plugins to disable."),
+    ("runtime-config", "mapStringString", "API versions to serve or not: group/version=true, api/beta=true."),
+    ("feature-gates", "mapStringBool", "Feature gates of kube-apiserver: Name=true,Other=false."),
     ("controllers", "strings", "Controllers to run: `*` for all, `-name` to exclude one."),
     ("workloads", "bool", "Simulate a node, running pods and the workload controllers."),
     ("workload-delay", "duration", "Time that a simulated pod takes to become ready."),
