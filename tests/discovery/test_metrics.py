@@ -10,7 +10,7 @@ import pytest
 
 from kubist.config import Config
 from kubist.discovery import metrics as metrics_module
-from kubist.discovery.counters import Counters, Histogram
+from kubist.discovery.counters import Counters, Requests
 from kubist.discovery.metrics import Metrics, content_type
 from kubist.request import parse
 from kubist.resources.resource import Resources
@@ -181,14 +181,26 @@ def test_counters_of_other_processes_are_added() -> None:
     one, other = Counters(), Counters()
     other.inflight = [1, 2]
     other.watches = {("WATCH", "", "v1", "pods", "", "cluster"): 3}
-    other.durations[("GET", "", "v1", "pods", "", "resource")] = found = Histogram()
-    found.observe(0.1)
-    found.measure(5)
+    where = ("GET", "", "v1", "pods", "", "resource")
+    other.requests[where] = found = Requests("GET")
+    found.codes, found.sum, found.bytes = {200: 1, 1404: 2}, 0.5, 5
+    found.buckets[3] = found.sizes[0] = 3
     for _ in range(2):
         one.add(other.dump())
     assert one.inflight == [2, 4] and list(one.watches.values()) == [6]
-    total = one.durations[("GET", "", "v1", "pods", "", "resource")]
-    assert (total.count, total.bytes, total.sizes[0]) == (2, 10, 2)
+    total = one.requests[where]
+    assert (total.codes, total.sum, total.bytes) == ({200: 2, 1404: 4}, 1.0, 10)
+    assert total.buckets[3] == total.sizes[0] == 6
+
+
+def test_dry_runs_have_their_own_label() -> None:
+    metrics = Metrics(_Nothing, {})  # type: ignore[arg-type]
+    info = parse("POST", "/api/v1/namespaces/a/pods", {})
+    metrics.count(info, 201, 0.01, True)
+    metrics.count(info, 201, 0.01, False)
+    counted = [line for line in lines(metrics) if line.startswith("apiserver_request_total")]
+    assert ['code="201",component="apiserver",dry_run=""' in line for line in counted] == [True, False]
+    assert 'code="201",component="apiserver",dry_run="All"' in counted[1]
 
 
 def test_stable_metrics_have_the_names_and_labels_of_the_reference(server_pki: Pki, tmp_path: Path) -> None:

@@ -2,62 +2,56 @@
 
 from __future__ import annotations
 
-import bisect
 import marshal
 import resource
 import sys
 from pathlib import Path
 
-BUCKETS = (
+BUCKETS: tuple[float, ...] = (
     *(0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5),
-    *(2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60),
+    *(2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0),
 )
 """Upper bounds in seconds."""
-
-Where = tuple[str, ...]
-
-
 SIZES = (1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
 """Upper bounds in bytes."""
+READS = frozenset(("GET", "LIST"))
+DRY_RUN = 1000
+"""Added to the status code of a dry run in `Requests.codes`."""
+
+Where = tuple[str, ...]
+"""Labels of requests: verb, group, version, resource, subresource, scope."""
 
 
-class Histogram:
-    """Histogram of the durations of requests, and of the sizes of their responses."""
+class Requests:
+    """Requests with the same labels: status codes, histogram of durations, and that of the sizes of their responses."""
 
-    __slots__ = ("buckets", "bytes", "count", "sizes", "sum")
+    __slots__ = ("buckets", "bytes", "codes", "reads", "sizes", "sum")
 
-    def __init__(self) -> None:
+    def __init__(self, verb: str) -> None:
+        self.codes: dict[int, int] = {}
         self.buckets = [0] * (len(BUCKETS) + 1)
-        self.count = 0
         self.sum = 0.0
+        self.reads = verb in READS
+        """Whether the sizes of responses are counted."""
         self.sizes = [0] * (len(SIZES) + 1)
         self.bytes = 0
 
-    def measure(self, size: int) -> None:
-        """Counts a response of a size in bytes."""
-        self.sizes[bisect.bisect_left(SIZES, size)] += 1
-        self.bytes += size
-
-    def observe(self, seconds: float) -> None:
-        self.buckets[bisect.bisect_left(BUCKETS, seconds)] += 1
-        self.count += 1
-        self.sum += seconds
-
-    def add(self, buckets: list[int], count: int, total: float, sizes: list[int], size: int) -> None:
+    def add(
+        self, codes: dict[int, int], buckets: list[int], total: float, sizes: list[int], size: int
+    ) -> None:
+        for code, count in codes.items():
+            self.codes[code] = self.codes.get(code, 0) + count
         self.buckets = [mine + theirs for mine, theirs in zip(self.buckets, buckets, strict=True)]
-        self.count += count
         self.sum += total
         self.sizes = [mine + theirs for mine, theirs in zip(self.sizes, sizes, strict=True)]
         self.bytes += size
 
 
 class Counters:
-    """Requests, their durations, open watches and requests in flight (reading, changing), CPU time in seconds, and
-    memory in bytes."""
+    """Requests, open watches and requests in flight (reading, changing), CPU time in seconds, and memory in bytes."""
 
     def __init__(self) -> None:
-        self.requests: dict[Where, int] = {}
-        self.durations: dict[Where, Histogram] = {}
+        self.requests: dict[Where, Requests] = {}
         self.watches: dict[Where, int] = {}
         self.inflight = [0, 0]
         self.cpu = 0.0
@@ -66,7 +60,6 @@ class Counters:
     def reset(self) -> None:
         """Sets all request counters to zero."""
         self.requests.clear()
-        self.durations.clear()
 
     def measure(self) -> None:
         """Records the CPU time and memory of this process."""
@@ -75,19 +68,17 @@ class Counters:
         self.memory = _resident(usage.ru_maxrss)
 
     def dump(self) -> bytes:
-        durations = {
-            where: (found.buckets, found.count, found.sum, found.sizes, found.bytes)
-            for where, found in self.durations.items()
+        requests = {
+            where: (found.codes, found.buckets, found.sum, found.sizes, found.bytes)
+            for where, found in self.requests.items()
         }
-        return marshal.dumps((self.requests, durations, self.watches, self.inflight, self.cpu, self.memory))
+        return marshal.dumps((requests, self.watches, self.inflight, self.cpu, self.memory))
 
     def add(self, dumped: bytes) -> None:
         """Adds the dumped counters of another process."""
-        requests, durations, watches, inflight, cpu, memory = marshal.loads(dumped)
-        for where, count in requests.items():
-            self.requests[where] = self.requests.get(where, 0) + count
-        for where, found in durations.items():
-            self.durations.setdefault(where, Histogram()).add(*found)
+        requests, watches, inflight, cpu, memory = marshal.loads(dumped)
+        for where, found in requests.items():
+            self.requests.setdefault(where, Requests(where[0])).add(*found)
         for where, count in watches.items():
             self.watches[where] = self.watches.get(where, 0) + count
         self.inflight = [mine + theirs for mine, theirs in zip(self.inflight, inflight, strict=True)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kubist import featuregates
-from kubist.discovery.counters import BUCKETS, SIZES, Counters, Where
+from kubist.discovery.counters import BUCKETS, DRY_RUN, SIZES, Counters, Where
 from kubist.discovery.paths import VERSION
 
 if TYPE_CHECKING:
@@ -63,23 +63,24 @@ def families(registry: Registry, counters: Counters, started: float) -> Iterator
 
 
 def _requests(counters: Counters) -> Iterator[Family]:
+    requests = sorted(counters.requests.items(), key=lambda pair: pair[0])
     yield Family(
         "apiserver_request_total",
         "counter",
         "[STABLE] Number of requests.",
         (
-            ("", (("code", code), *_labels(where, dry_run)), count)
-            for (*where, code, dry_run), count in sorted(counters.requests.items())
+            ("", (("code", str(code % DRY_RUN)), *_labels(where, "All" if code >= DRY_RUN else "")), count)
+            for where, found in requests
+            for code, count in sorted(found.codes.items())
         ),
     )
-    durations = sorted(counters.durations.items())
     yield Family(
         "apiserver_request_duration_seconds",
         "histogram",
         "[STABLE] Time from the arrival of a request to its response, in seconds.",
         (
             each
-            for where, found in durations
+            for where, found in requests
             for each in histogram(_labels(where, ""), BUCKETS, found.buckets, found.sum)
         ),
     )
@@ -89,7 +90,7 @@ def _requests(counters: Counters) -> Iterator[Family]:
         "[STABLE] Size of the responses to reads, in bytes.",
         (
             each
-            for where, found in durations
+            for where, found in requests
             if any(found.sizes)
             for each in histogram(_labels(where), SIZES, found.sizes, found.bytes)
         ),
@@ -214,7 +215,7 @@ def histogram(
     yield "_count", labels, reached
 
 
-def _labels(where: Where | list[str], dry_run: str | None = None) -> Labels:
+def _labels(where: Where, dry_run: str | None = None) -> Labels:
     """Labels of requests. Some metrics have no label dry_run."""
     verb, group, version, plural, subresource, scope = where
     return (

@@ -6,11 +6,12 @@ Counting a request costs two dictionary look-ups. All other metrics are computed
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kubist.codec import negotiate
-from kubist.discovery.counters import Counters, Histogram, Where
+from kubist.discovery.counters import BUCKETS, DRY_RUN, SIZES, Counters, Requests, Where
 from kubist.http.messages import Request, Response
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ _VERBS = frozenset(
         *("UPDATE", "WATCH"),
     )
 )
-_READS = frozenset(("GET", "LIST"))
+SMALL = SIZES[0]
 _OTHER = "other"
 """Verb label of all other methods, as in the reference, because clients can make up methods."""
 _LABEL_SETS = 20_000
@@ -54,7 +55,7 @@ class Metrics:
         self._registry = registry
         self._watchers = watchers
         self._counters = Counters()
-        self._requests, self._durations = self._counters.requests, self._counters.durations
+        self._requests = self._counters.requests
         self.inflight = self._counters.inflight
         """Numbers of reading and of changing requests that are being answered."""
         self.started = time.time()
@@ -76,22 +77,27 @@ class Metrics:
         where = _UNREAD if info is None else info.counted_as
         if applied and where[0] == "PATCH":
             where = ("APPLY", *where[1:])
-        histogram = self._durations.get(where)
-        if histogram is None:
+        found = self._requests.get(where)
+        if found is None:
             where = self._bounded(where, info)
-            histogram = self._durations.setdefault(where, Histogram())
-        histogram.observe(seconds)
-        if body is not None and where[0] in _READS:
-            histogram.measure(len(body) if isinstance(body, bytes) else sum(map(len, body)))
-        key = (*where, str(code), "All" if dry_run else "")
-        self._requests[key] = self._requests.get(key, 0) + 1
+            found = self._requests.setdefault(where, Requests(where[0]))
+        found.buckets[bisect_left(BUCKETS, seconds)] += 1
+        found.sum += seconds
+        if dry_run:
+            code += DRY_RUN
+        codes = found.codes
+        codes[code] = codes[code] + 1 if code in codes else 1
+        if found.reads and body is not None:
+            size = len(body) if body.__class__ is bytes else sum(map(len, body))  # type: ignore[arg-type]
+            found.sizes[0 if size <= SMALL else bisect_left(SIZES, size)] += 1
+            found.bytes += size
 
     def _bounded(self, where: tuple[str, ...], info: RequestInfo | None) -> tuple[str, ...]:
         """Labels of a request, without values that a client can choose freely."""
         if info is None:
             return where
         verb = "GET" if where[0] == "HEAD" else where[0] if where[0] in _VERBS else _OTHER
-        if not self._served(info) or len(self._durations) >= _LABEL_SETS:
+        if not self._served(info) or len(self._requests) >= _LABEL_SETS:
             return verb, "", "", "", "", where[5]
         return verb, *where[1:]
 
