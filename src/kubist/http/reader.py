@@ -1,32 +1,23 @@
 """Parser of HTTP/1.1 requests, on llhttp, with the checks that llhttp leaves out.
 
 It passes complete requests to its connection, and a request with a too large body as soon as the limit is
-passed. A client repeats its headers, so headers that were parsed once are recognized by their bytes.
+passed. `known_heads.py` is an optimisation for headers that a client repeats.
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import httptools
 
-from kubist.caching import BoundedCache
 from kubist.http.bodies import Pieces, add, joined
 from kubist.http.connection import NEVER, header_name
 from kubist.http.fields import join_repeated
+from kubist.http.known_heads import KnownHeads
 from kubist.http.messages import Request
 
 if TYPE_CHECKING:
     from kubist.http.http1 import Http1
-
-
-_LINE = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (/[\w/.~:?&=%,+*-]*) HTTP/1\.1", re.ASCII)
-"""Request lines that can be read without the parser."""
-_UNUSUAL = frozenset(("connection", "expect", "proxy-connection", "transfer-encoding", "upgrade"))
-"""Headers that change how the message is read. Heads with these are never cached."""
-_FAMILIAR_HEADS = 16
-_FAMILIAR_BYTES = 4096
 
 
 class Refusal(Exception):
@@ -41,18 +32,15 @@ class Reader:
     """Request that is being received. The `on_` methods are callbacks of the parser."""
 
     __slots__ = (
-        "_begun", "_bodiless", "_body", "_body_size", "_connection", "_familiar", "_head_count", "_head_left",
-        "_headers", "_in_head", "_limits", "_oversized", "_parser", "_repeated", "_url", "_version", "in_body",
+        "_begun", "_bodiless", "_body", "_body_size", "_connection", "_head_count", "_head_left", "_headers",
+        "_in_head", "_known_heads", "_limits", "_oversized", "_parser", "_repeated", "_url", "_version", "in_body",
     )  # fmt: skip
 
     def __init__(self, connection: Http1) -> None:
         self._connection = connection
         self._limits = connection.host.limits
         self._parser = httptools.HttpRequestParser(self)
-        self._familiar: BoundedCache[bytes, tuple[dict[str, str], int]] = BoundedCache(
-            entries=_FAMILIAR_HEADS, key_length=_FAMILIAR_BYTES
-        )
-        """Parsed headers and body length, by the bytes of the header block."""
+        self._known_heads = KnownHeads(self._limits.body_bytes)
         self._begun = 0
         self._in_head = False
         self.in_body = False
@@ -75,54 +63,14 @@ class Reader:
 
     def feed(self, data: bytes) -> None:
         begins = not self._in_head and not self.in_body
-        if begins and self._familiar and (request := self._recognized(data)) is not None:
+        if begins and (request := self._known_heads.recognize(data, self._connection)) is not None:
             self._connection.deadline = NEVER
             self._connection.take(request)
             return
         self._begun = 0
         self._parse(data)
-        if begins and self._begun == 1:
-            self._remember(data)
-
-    def _recognized(self, data: bytes) -> Request | None:
-        """Request of these bytes, if they are one whole request with cached headers. Otherwise None."""
-        line = data.find(b"\r\n")
-        end = data.find(b"\r\n\r\n", line)
-        known = self._familiar.get(data[line:end]) if end > 0 else None
-        if known is None or len(data) != end + 4 + known[1]:
-            return None
-        match = _LINE.fullmatch(data, 0, line)
-        if match is None:
-            return None
-        method, target = match.groups()
-        path, _, query = target.decode("ascii").partition("?")
-        connection = self._connection
-        return Request(
-            method.decode("ascii"),
-            path,
-            query,
-            known[0],
-            data[end + 4 :],
-            connection.peer,
-            "1.1",
-            connection.peer_certificates,
-            connection.scratch,
-        )
-
-    def _remember(self, data: bytes) -> None:
-        """Caches the headers of the only request in `data`, unless a header changes how the message is read."""
-        line = data.find(b"\r\n")
-        end = data.find(b"\r\n\r\n", line)
-        headers = self._headers
-        if not 0 < line < end < _FAMILIAR_BYTES or self._repeated or not _UNUSUAL.isdisjoint(headers):
-            return
-        block, length = data[line:end], int(headers.get("content-length", "0"))
-        if (
-            self._version == "1.1"
-            and block.count(b"\n") == len(headers)
-            and length <= self._limits.body_bytes
-        ):
-            self._familiar[block] = headers, length
+        if begins and self._begun == 1 and self._version == "1.1" and not self._repeated:
+            self._known_heads.add(data, self._headers)
 
     def _parse(self, data: bytes) -> None:
         try:
