@@ -5,10 +5,9 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-from typing import Any
 
-from kubist.resources.resource import Resource, Unread, builtin, load_strategy
-from kubist.schema.catalog import schema_for
+from kubist.resources.resource import Resource, builtin, load_strategy
+from kubist.resources.strategy import Strategy
 
 _POLICIES = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
 _OPTIONAL = {
@@ -62,23 +61,17 @@ def optional() -> tuple[Resource, ...]:
     )
 
 
-class _Derived(Unread):
+class _Derived(Resource):
     """Resource that shares the rules of its stable version."""
 
-    __slots__ = ()
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "strategy":
-            self.strategy = copy.copy(load_strategy(self.group, self.kind))
-            since = _OPTIONAL[self.group, self.version][1]
-            if since:
-                warning = f"{self.api_version} {self.kind} is deprecated in {since}"
-                self.strategy.deprecation = warning  # type: ignore[misc]
-        elif name == "schema":
-            self.schema = schema_for(self.group, self.version, self.kind)
-        else:
-            raise AttributeError(name)
-        return object.__getattribute__(self, name)
+    @functools.cached_property
+    def strategy(self) -> Strategy:
+        strategy = copy.copy(load_strategy(self.group, self.kind))
+        since = _OPTIONAL[self.group, self.version][1]
+        if since:
+            warning = f"{self.api_version} {self.kind} is deprecated in {since}"
+            strategy.deprecation = warning  # type: ignore[misc]
+        return strategy
 
 
 def _derived(stable: Resource, version: str) -> Resource:

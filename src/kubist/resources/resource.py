@@ -5,7 +5,6 @@ A `Resource` is one (group, version, plural). The versions of a kind share one `
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import importlib.util
@@ -36,7 +35,7 @@ class SubresourceInfo:
     verbs: tuple[str, ...]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Resource:
     """Resource of one group-version, for example apps/v1 deployments."""
 
@@ -68,11 +67,19 @@ class Resource:
     )
     """Cache of `Call.negotiate`: Accept header and options → media type and representation."""
     api_version: str = field(init=False)
-    strategy: Strategy = field(init=False, repr=False)
-    schema: Schema = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.api_version = f"{self.group}/{self.version}" if self.group else self.version
+
+    @functools.cached_property
+    def strategy(self) -> Strategy:
+        """Rules of the kind. Loaded on first use, because a server needs few kinds. A CRD sets its own strategy."""
+        return load_strategy(self.group, self.kind)
+
+    @functools.cached_property
+    def schema(self) -> Schema:
+        """Schema of the kind. Loaded on first use. A CRD sets its own schema."""
+        return schema_for(self.group, self.version, self.kind)
 
     @property
     def stored_group(self) -> str:
@@ -81,26 +88,6 @@ class Resource:
 
     def key(self, namespace: str, name: str) -> str:
         return f"{self.prefix}{namespace}/{name}" if self.namespaced else self.prefix + name
-
-
-class Unread(Resource):
-    """Built-in resource whose strategy or schema is not loaded yet. It becomes a plain `Resource` once both are
-    loaded, so that attribute access is direct."""
-
-    __slots__ = ()
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "strategy":
-            self.strategy = load_strategy(self.group, self.kind)
-        elif name == "schema":
-            self.schema = schema_for(self.group, self.version, self.kind)
-        else:
-            raise AttributeError(name)
-        found = object.__getattribute__(self, name)
-        with contextlib.suppress(AttributeError):
-            object.__getattribute__(self, "strategy" if name == "schema" else "schema")
-            self.__class__ = Resource  # type: ignore[assignment]
-        return found
 
 
 GROUP_FOLDERS = {
@@ -155,7 +142,7 @@ def _builtin(row: list[Any]) -> Resource:
     api_version = f"{group}/{version}" if group else version
     where = f"/registry/{KEY_NAMES.get((group, plural), plural)}/"
     storage_version, prefix = STORED_ELSEWHERE.get((group, plural), (api_version, where))
-    return Unread(
+    return Resource(
         group=group,
         version=version,
         resource=plural,
