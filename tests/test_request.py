@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from kubist import request
 from kubist.request import RequestInfo
@@ -89,35 +87,3 @@ def test_query(query: str, values: dict[str, str]) -> None:
 
 def test_repeated_parameter_has_all_values() -> None:
     assert request.query_values("dryRun=All&x=1&dryRun=b%20c", "dryRun") == ["All", "b c"]
-
-
-PARTS = st.sampled_from(
-    [
-        "",
-        "api",
-        "apis",
-        "apps",
-        "v1",
-        "namespaces",
-        "pods",
-        "a",
-        "status",
-        "finalize",
-        "watch",
-        "proxy",
-        "a%2Fb",
-        "%00",
-    ]
-)
-QUERIES = st.sampled_from(["", "watch=1", "fieldSelector=metadata.name%3Da", "a=%zz&b=c", "timeout=1s"])
-
-
-@settings(max_examples=500)
-@given(st.sampled_from(["GET", "POST", "DELETE", "BREW"]), st.lists(PARTS, max_size=7), QUERIES)
-@example("GET", ["apis", "", "", "", "%00", "api"], "")
-def test_cached_request_line_is_parsed_like_a_new_one(method: str, parts: list[str], query: str) -> None:
-    path = "/" + "/".join(parts)
-    parsed = request.parse_query(query)
-    expected = request.parse(method, path, parsed), parsed
-    assert request.read(method, path, query) == expected
-    assert request.read(method, path, query) == expected

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
-from kubist import featuregates, logs
+from kubist import featuregates, known_paths, logs
 from kubist import request as requests
 from kubist.admission.chain import Admission
 from kubist.aggregation.aggregation import Aggregation
@@ -177,7 +177,7 @@ class API:
             watcher.end()
 
     async def _handle(self, request: Request, passage: Passage) -> Answer:
-        info, query = requests.read(request.method, request.path, request.query)
+        info, query = known_paths.read(request.method, request.path, request.query)
         passage.info = info
         if info.malformed:
             uri = requests.uri(info.path, request.query)

@@ -1,14 +1,13 @@
 """Request line parser: verb, group, version, resource, subresource, namespace and name.
 
-Parsing is purely syntactic. The application checks after authorization whether the resource exists.
+Parsing is purely syntactic. The application checks after authorization whether the resource exists. `known_paths.py`
+caches the results.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from urllib.parse import unquote
-
-from kubist.caching import bounded_cache
 
 _VERBS = {
     "POST": "create",
@@ -18,12 +17,6 @@ _VERBS = {
     "PATCH": "patch",
     "DELETE": "delete",
 }
-
-
-LONGEST_LINE = 320
-"""Maximum length of a request line that is cached."""
-_ANY = "\0"
-"""Placeholder for any name in a cached path."""
 
 
 @dataclass(slots=True)
@@ -60,56 +53,6 @@ class RequestInfo:
 _COUNTED_VERBS = {"create": "POST", "update": "PUT", "deletecollection": "DELETE"}
 """Verbs that metrics count by the method of the request."""
 _CONNECTED = frozenset(("attach", "exec", "log", "portforward", "proxy"))
-
-
-def read(method: str, raw_path: str, raw_query: str) -> tuple[RequestInfo, dict[str, str]]:
-    """Parsed request line and query, both read-only.
-
-    Both are cached, because most lines equal an earlier line, or differ only in the name at the end.
-    """
-    if len(raw_path) + len(raw_query) > LONGEST_LINE:
-        query = parse_query(raw_query)
-        return parse(method, raw_path, query), query
-    directory, _, name = raw_path.rpartition("/")
-    found = _in(method, directory, raw_query)
-    if found is None or not name or "%" in name:
-        return _read(method, raw_path, raw_query)
-    like, query = found
-    info = RequestInfo(
-        f"{like.path}{name}",
-        like.verb,
-        True,
-        like.group,
-        like.version,
-        like.namespace,
-        like.resource,
-        "",
-        name,
-        (*like.parts, name),
-        like.watch_path,
-        counted_as=like.counted_as,
-    )
-    return info, query
-
-
-@bounded_cache(entries=1024, key_length=LONGEST_LINE)
-def _read(method: str, raw_path: str, raw_query: str) -> tuple[RequestInfo, dict[str, str]]:
-    query = parse_query(raw_query)
-    return parse(method, raw_path, query), query
-
-
-@bounded_cache(entries=1024, key_length=LONGEST_LINE)
-def _in(method: str, directory: str, raw_query: str) -> tuple[RequestInfo, dict[str, str]] | None:
-    """Parsed line for all paths that end with an object name in `directory`. None if the last segment is not an
-    object name."""
-    if "%" in directory or _ANY in directory:
-        return None
-    query = parse_query(raw_query)
-    info = parse(method, f"{directory}/{_ANY}", query)
-    if info.name != _ANY or info.namespace == _ANY:
-        return None
-    info.path, info.parts = info.path[:-1], info.parts[:-1]
-    return info, query
 
 
 def parse(method: str, raw_path: str, query: dict[str, str]) -> RequestInfo:
