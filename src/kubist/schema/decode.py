@@ -20,6 +20,10 @@ _compiled_lists: dict[str, Convert] = {}
 """Compiled decoders by OpenAPI name, for a struct and for a list of structs. Nodes of one name share their fields."""
 
 
+PART = 5
+"""Optional fields that are looked for before the decoder asks whether any key is left."""
+
+
 class Mistyped(DecodeError):
     """Value of the wrong type for its field."""
 
@@ -109,18 +113,29 @@ class _Source:
             " if type(v) is not dict:",
             f"  if v is not None: raise WrongType(v, {go_type(self.schema)!r}, struct=True)",
             "  v = EMPTY",
-            " o = {}; n = 0; k = ''",
+            " o = {}; n = 0; m = len(v); k = ''",
             " try:",
         ]
-        for field in self.schema.fields.values():
-            lines += self._field(field)
+        indent = ""
+        for part in self._parts():
+            lines += [indent + line for field in part for line in self._field(field)]
+            lines.append(f"  {indent}if n != m:")
+            indent += " "
         return [
             *lines,
-            "  if n != len(v): c.append(UNKNOWN)",
+            f"  {indent}c.append(UNKNOWN)",
             " except WrongType as error:",
             f"  error.within(k, {self.schema.name.rpartition('.')[2]!r})",
             "  raise",
         ]
+
+    def _parts(self) -> list[list[Field]]:
+        """Fields in order, in parts. Once all keys of the value were seen, the next parts are skipped: none of their
+        fields is written if it is absent."""
+        fields = list(self.schema.fields.values())
+        last = max((place for place, field in enumerate(fields, 1) if self._absent(field)), default=0)
+        rest = fields[last:]
+        return [fields[:last], *(rest[place : place + PART] for place in range(0, len(rest), PART))]
 
     def _field(self, field: Field) -> list[str]:
         key = repr(field.name)
