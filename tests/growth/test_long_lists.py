@@ -17,6 +17,7 @@ COUNT = 2_000
 NAMESPACE = "/api/v1/namespaces/default"
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 THINGS = "/apis/growth.example.com/v1/namespaces/default/things"
+APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 Case = tuple[str, str, Callable[[int], Any], str, int]
 """Verb, path, function for the body with n items, content type, and expected status."""
 
@@ -91,6 +92,12 @@ CASES: dict[str, Case] = {
         "POST", f"{NAMESPACE}/pods",
         lambda n: pod(volumes=[{"name": "v", "configMap": {
             "name": "c", "items": [{"key": "k", "path": f"p{i}/q"} for i in range(n)]}}]), JSON, 201),
+    "AppArmor annotations of containers": (
+        "POST", f"{NAMESPACE}/pods",
+        lambda n: {
+            "metadata": {"name": "x", "annotations": {f"{APP_ARMOR}c{i}": "unconfined" for i in range(n // 2)}},
+            "spec": {"containers": [{"name": f"c{i}", "image": "a"} for i in range(n)]},
+        }, JSON, 201),
     "node ports": (
         "POST", f"{NAMESPACE}/services",
         lambda n: {"metadata": {"name": "x"}, "spec": {"type": "NodePort", "ports": [

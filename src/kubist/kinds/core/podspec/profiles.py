@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.kinds.core.podspec import paths
-from kubist.kinds.core.podspec.visit import with_paths
+from kubist.kinds.core.podspec.visit import containers_of, with_paths
 from kubist.meta.fields import FieldError, forbidden, invalid, not_supported, quoted, required, too_long
 from kubist.meta.object import Object
 
@@ -69,10 +69,11 @@ def validate_profile_annotations(annotations: dict[str, str], spec: Object, path
     for key in sorted(annotations):
         if key.startswith(SECCOMP_CONTAINER):
             errors += _seccomp_annotation(annotations[key], f"{path}.{key}")
+    known = {container.get("name", "") for container in containers_of(spec)}
     for key in sorted(annotations):
         if key.startswith(APP_ARMOR_CONTAINER):
             name, value = key.removeprefix(APP_ARMOR_CONTAINER), annotations[key]
-            if all(container.get("name", "") != name for container, _ in with_paths(spec, "")):
+            if name not in known:
                 errors.append(invalid(f"{path}[{key}]", name, "container not found"))
             if value not in ("", "runtime/default", "unconfined") and not value.startswith(_LOCALHOST):
                 why = f"invalid AppArmor profile name: {quoted(value)}"
