@@ -15,7 +15,7 @@ from pathlib import Path
 
 import uvloop
 
-from kubist.caching import BoundedCache, ValidatedCache, key_length
+from kubist.caching import BoundedCache, key_length
 from kubist.server import Server
 from tests.live import Pki
 
@@ -39,7 +39,7 @@ def long_strings() -> int:
 
 def report() -> str:
     gc.collect()
-    caches = [obj for obj in gc.get_objects() if isinstance(obj, (BoundedCache, ValidatedCache))]
+    caches = [obj for obj in gc.get_objects() if isinstance(obj, BoundedCache)]
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     keys = sum(sum(map(key_length, cache)) for cache in caches)
     longest = max((key_length(key) for cache in caches for key in cache), default=0)

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from kubist.caching import BoundedCache, ValidatedCache, bounded_cache, key_length
+from kubist.caching import BoundedCache, bounded_cache, key_length, skip_validated
 
 
 @pytest.mark.parametrize(
@@ -114,14 +114,36 @@ def test_threads_share_a_cache() -> None:
     assert not wrong
 
 
-def test_validated_cache_is_bounded_in_entries_and_length() -> None:
-    known = ValidatedCache(entries=3, key_length=36)
-    for number in range(8):
-        known.add((number,))
-        assert (number,) in known
-        assert len(known) <= 3
-    known.clear()
-    known.add(b"1" * 37)
-    known.add(("1234", "5678"))  # few items, but long ones
-    known.add(b"1" * 36)
-    assert set(known) == {b"1" * 36}
+def test_valid_values_are_validated_once() -> None:
+    calls: list[tuple[str, str]] = []
+
+    @skip_validated(str.lower, entries=2, key_length=4)
+    def validate(name: str, path: str) -> list[str]:
+        calls.append((name, path))
+        return [f"{path}: {name} is bad"] if name.startswith("b") else []
+
+    for path in ("a", "b"):
+        assert validate("good", path) == []
+        assert validate("bad", path) == [f"{path}: bad is bad"]
+        assert validate("fine but long", path) == []
+    assert validate("GOOD", "c") == []
+    long = "fine but long"
+    assert calls == [("good", "a"), ("bad", "a"), (long, "a"), ("bad", "b"), (long, "b")]
+    assert validate.__wrapped__("GOOD", "c") == []  # type: ignore[attr-defined]
+    assert calls[-1] == ("GOOD", "c")
+
+
+def test_values_without_a_key_are_always_validated() -> None:
+    calls: list[str] = []
+
+    def key(name: str) -> str | None:
+        return name if name.isalpha() else None
+
+    @skip_validated(key)
+    def validate(name: str, _path: str) -> list[str]:
+        calls.append(name)
+        return []
+
+    for name in ("a", "1", "a", "1"):
+        validate(name, "p")
+    assert calls == ["a", "1", "1"]

@@ -9,8 +9,9 @@ Threads may share a cache: each step is one atomic dict operation. At worst two 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import fields, is_dataclass
+from functools import wraps
 from typing import Any, Generic, TypeVar, TypeVarTuple, cast
 
 K = TypeVar("K")
@@ -107,18 +108,36 @@ def bounded_cache(
     return decorate
 
 
-class ValidatedCache(set[Any]):
-    """Bounded set of inputs that passed validation. A full set is emptied. Inputs that failed are never added."""
+Value = TypeVar("Value")
+Problem = TypeVar("Problem")
+Validate = Callable[[Value, *Parameters], list[Problem]]
 
-    __slots__ = ("entries", "key_length")
 
-    def __init__(self, *, entries: int = 4096, key_length: int = 1024) -> None:
-        super().__init__()
-        self.entries = entries
-        self.key_length = key_length
+def skip_validated(
+    key: Callable[[Value], Hashable | None], *, entries: int = 4096, key_length: int = 1024
+) -> Callable[[Validate[Value, *Parameters, Problem]], Validate[Value, *Parameters, Problem]]:
+    """Decorator of a validation function: it does not run again for a value that gave no errors.
 
-    def add(self, key: tuple[Any, ...] | bytes | str) -> None:
-        if key_length(key) <= self.key_length:
-            if len(self) >= self.entries:
-                self.clear()
-            super().add(key)
+    The value is the first argument. It alone decides whether there are errors; the other arguments, such as the path,
+    only change their text. `key` identifies the value; None means that it must always be validated. The function must
+    have no other effect on a value with a key. It is available as `__wrapped__`, so that tests can compare both.
+    """
+
+    def decorate(
+        validate: Validate[Value, *Parameters, Problem],
+    ) -> Validate[Value, *Parameters, Problem]:
+        valid: BoundedCache[Hashable, bool] = BoundedCache(entries=entries, key_length=key_length)
+
+        @wraps(validate)
+        def unless_known(value: Value, *rest: *Parameters) -> list[Problem]:
+            known = key(value)
+            if known in valid:
+                return []
+            errors = validate(value, *rest)
+            if not errors and known is not None:
+                valid[known] = True
+            return errors
+
+        return unless_known
+
+    return decorate

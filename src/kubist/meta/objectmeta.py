@@ -11,19 +11,14 @@ from typing import Any
 
 import orjson
 
-from kubist.caching import ValidatedCache, bounded_cache
+from kubist.caching import skip_validated
 from kubist.meta import names
 from kubist.meta.fields import FieldError, forbidden, invalid, quoted, required, too_long
 
 Meta = dict[str, Any]
 Errors = list[FieldError]
 
-KEY_LIMIT = 320
-"""Length limit of a key that is cached: no valid label key, annotation key or label value is longer."""
 ANNOTATIONS_LIMIT = 256 * 1024
-_SURELY_FITS = ANNOTATIONS_LIMIT // 8
-"""Total characters of values that surely fit: with a few keys of valid length, and in UTF-8, they are below the
-limit."""
 FIELD_MANAGER_LIMIT = 128
 APISERVER_MANAGER = "kube-apiserver"
 """Field manager of the API server's own writes."""
@@ -74,8 +69,8 @@ def validate_create(
             errors.append(forbidden(f"{path}.namespace", "not allowed on this type"))
     elif not namespace:
         errors.append(required(f"{path}.namespace"))
-    elif not _namespace_fits(namespace):
-        errors += [invalid(f"{path}.namespace", namespace, message) for message in names.dns_label(namespace)]
+    elif problems := names.dns_label(namespace):
+        errors += [invalid(f"{path}.namespace", namespace, problem) for problem in problems]
     if meta.get("generation", 0) < 0:
         errors.append(invalid(f"{path}.generation", meta["generation"], "must be greater than or equal to 0"))
     errors += _common(meta, path, finalizers=True)
@@ -130,71 +125,33 @@ def _common(meta: Meta, path: str, *, finalizers: bool) -> Errors:
     errors: Errors = []
     if labels := meta.get("labels"):
         errors += validate_labels(labels, f"{path}.labels")
-    if (annotations := meta.get("annotations")) and not (
-        tuple(annotations) in _ANNOTATION_KEYS and sum(map(len, annotations.values())) <= _SURELY_FITS
-    ):
+    if annotations := meta.get("annotations"):
         errors += validate_annotations(annotations, f"{path}.annotations")
     if "ownerReferences" in meta and (owners := meta["ownerReferences"]):
         errors += validate_owner_references(owners, f"{path}.ownerReferences")
     if finalizers and "finalizers" in meta and (given := meta["finalizers"]):
         errors += validate_finalizers(given, f"{path}.finalizers")
-    for entry in meta.get("managedFields") or ():
-        if _checked(entry) not in _MANAGERS:
-            return errors + validate_managed_fields(meta["managedFields"], f"{path}.managedFields")
+    if managers := meta.get("managedFields"):
+        errors += validate_managed_fields(managers, f"{path}.managedFields")
     return errors
 
 
-def _checked(entry: dict[str, Any]) -> tuple[str, str, str, str]:
-    """Validated fields of a managedFields entry."""
-    get = entry.get
-    return get("operation", ""), get("fieldsType", ""), get("manager", ""), get("subresource", "")
-
-
-_LABELS = ValidatedCache()
-"""Valid sets of labels, each as all labels of one object in order."""
-_ANNOTATION_KEYS = ValidatedCache()
-"""Valid sets of annotation keys, each as all keys of one object in order."""
-_MANAGERS = ValidatedCache()
-
-
-@bounded_cache(entries=8192, key_length=KEY_LIMIT + 96)
-def _label_fits(key: str, value: str) -> bool:
-    """Whether a label is valid. Cached, because labels repeat often."""
-    return not names.qualified_name(key) and not names.label_value(value)
-
-
-@bounded_cache(entries=4096, key_length=KEY_LIMIT)
-def _key_fits(key: str) -> bool:
-    return not names.qualified_name(key.lower())
-
-
-@bounded_cache(entries=1024, key_length=63)
-def _namespace_fits(namespace: str) -> bool:
-    return not names.dns_label(namespace)
-
-
+@skip_validated(orjson.dumps)
 def validate_labels(labels: dict[str, str], path: str) -> Errors:
     errors: Errors = []
-    if (written := tuple(labels.items())) in _LABELS:
-        return errors
-    for key, value in written:
-        if _label_fits(key, value):
-            continue
+    for key, value in labels.items():
         errors += [invalid(path, key, message) for message in names.qualified_name(key)]
         errors += [invalid(path, value, message) for message in names.label_value(value)]
-    if not errors:
-        _LABELS.add(written)
     return errors
 
 
 def validate_annotations(annotations: dict[str, str], path: str) -> Errors:
     errors: Errors = []
-    for key in annotations:
-        if not _key_fits(key):
-            errors += [invalid(path, key, message) for message in names.qualified_name(key.lower())]
-    if not errors:
-        _ANNOTATION_KEYS.add(tuple(annotations))
-    size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
+    size = 0
+    for key, value in annotations.items():
+        size += len(key.encode()) + len(value.encode())
+        if problems := names.qualified_name(key.lower()):
+            errors += [invalid(path, key, problem) for problem in problems]
     if size > ANNOTATIONS_LIMIT:
         errors.append(too_long(path, ANNOTATIONS_LIMIT))
     return errors
@@ -258,19 +215,17 @@ def _unqualified_finalizers(meta: Meta, path: str) -> Errors:
 
 def validate_managed_fields(entries: Sequence[dict[str, Any]], path: str) -> Errors:
     errors: Errors = []
-    for i, entry in enumerate(entries):
-        operation, fields_type, manager, subresource = checked = _checked(entry)
-        found: Errors = []
-        if operation not in ("Apply", "Update"):
-            found.append(invalid(f"{path}[{i}].operation", operation, "must be `Apply` or `Update`"))
-        if fields_type and fields_type != "FieldsV1":
-            found.append(invalid(f"{path}[{i}].fieldsType", fields_type, "must be `FieldsV1`"))
-        found += validate_field_manager(manager, f"{path}[{i}].manager")
-        if len(subresource.encode()) > SUBRESOURCE_LIMIT:
-            found.append(too_long(f"{path}[{i}].subresource", SUBRESOURCE_LIMIT))
-        if not found:
-            _MANAGERS.add(checked)
-        errors += found
+    for index, entry in enumerate(entries):
+        get = entry.get
+        if get("operation") not in ("Apply", "Update"):
+            where = f"{path}[{index}].operation"
+            errors.append(invalid(where, get("operation", ""), "must be `Apply` or `Update`"))
+        if get("fieldsType", "") not in ("", "FieldsV1"):
+            errors.append(invalid(f"{path}[{index}].fieldsType", get("fieldsType"), "must be `FieldsV1`"))
+        if not _manager_fits(manager := get("manager", "")):
+            errors += validate_field_manager(manager, f"{path}[{index}].manager")
+        if "subresource" in entry and len(entry["subresource"].encode()) > SUBRESOURCE_LIMIT:
+            errors.append(too_long(f"{path}[{index}].subresource", SUBRESOURCE_LIMIT))
     return errors
 
 

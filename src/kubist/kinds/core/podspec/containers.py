@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from orjson import dumps
 
-from kubist.caching import ValidatedCache
+from kubist.caching import skip_validated
 from kubist.kinds.core.podspec.env import validate_env, validate_env_from
 from kubist.kinds.core.podspec.mounts import validate_devices, validate_mounts
 from kubist.kinds.core.podspec.options import Options
@@ -33,10 +33,6 @@ from kubist.meta.object import Object
 Errors = list[FieldError]
 
 WINDOWS_OPTIONS = "windowsOptions"
-_HOST_PORTS = "hostPort"
-_NAMES = ValidatedCache(key_length=63)
-_PORTS = ValidatedCache()
-"""Port lists of containers, as JSON, that passed validation. None has a hostPort."""
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _SIDECAR_ONLY = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 _RUNNING = frozenset(_SIDECAR_ONLY)
@@ -67,7 +63,7 @@ class PodContext:
         self.volumes: Mapping[str, Object] = _NO_VOLUMES
         self.claims = NO_CLAIMS
         self.features: set[str] = set()
-        """Features that the containers use and pod-level rules need, for example host ports. Filled while
+        """Features that the containers use and pod-level rules need, for example Windows options. Filled while
         containers are validated."""
 
 
@@ -90,9 +86,7 @@ def validate_containers(containers: list[Object] | None, pod: PodContext, path: 
             errors += _running(container, pod, where)
         if "restartPolicy" in container or "restartPolicyRules" in container:
             errors += validate_restart_policy(container, where)
-    if _HOST_PORTS in pod.features:
-        errors += _host_port_conflicts(containers, path)
-    return errors
+    return errors + _host_port_conflicts(containers, path)
 
 
 def validate_init_containers(
@@ -110,8 +104,7 @@ def validate_init_containers(
             errors.append(duplicate(f"{where}.name", name))
         elif name:
             seen.add(name)
-        if _HOST_PORTS in pod.features:
-            errors += _host_port_conflicts([container], path)
+        errors += _host_port_conflicts([container], path)
         if restarts_always(container):
             errors += _running(container, pod, where)
         else:
@@ -176,18 +169,16 @@ def _common(container: Object, pod: PodContext, path: str) -> Errors:
     name = container.get("name", "")
     if not name:
         errors.append(required(f"{path}.name"))
-    elif name not in _NAMES:
-        errors += [invalid(f"{path}.name", name, problem) for problem in names.dns_label(name)]
-        if not errors:
-            _NAMES.add(name)
+    elif problems := names.dns_label(name):
+        errors += [invalid(f"{path}.name", name, problem) for problem in problems]
     if not container.get("image"):
         errors.append(required(f"{path}.image"))
     policy = container.get("terminationMessagePolicy", "")
     if policy not in _MESSAGE_POLICIES:
         where = f"{path}.terminationMessagePolicy"
         errors.append(not_supported(where, policy, _MESSAGE_POLICIES) if policy else required(where))
-    if (ports := container.get("ports")) and dumps(ports) not in _PORTS:
-        errors += _ports(ports, pod.features, f"{path}.ports")
+    if ports := container.get("ports"):
+        errors += _ports(ports, f"{path}.ports")
     if variables := container.get("env"):
         errors += validate_env(variables, f"{path}.env", pod.features)
     if "envFrom" in container:
@@ -211,11 +202,10 @@ def _common(container: Object, pod: PodContext, path: str) -> Errors:
     return errors
 
 
-def _ports(ports: list[Object], noted: set[str], path: str) -> Errors:
-    """Validates ports. Adds to `noted` if a port has a hostPort."""
+@skip_validated(dumps)
+def _ports(ports: list[Object], path: str) -> Errors:
     errors: Errors = []
     seen: set[str] = set()
-    on_host = False
     for index, port in enumerate(ports):
         name = port.get("name")
         if name:
@@ -230,14 +220,9 @@ def _ports(ports: list[Object], noted: set[str], path: str) -> Errors:
         elif not 1 <= port["containerPort"] <= MAX_PORT:
             errors += validate_port(port["containerPort"], f"{path}[{index}].containerPort")
         if port.get("hostPort"):
-            on_host = True
             errors += validate_port(port["hostPort"], f"{path}[{index}].hostPort")
         if port.get("protocol") not in PROTOCOLS:
             errors += validate_protocol(port.get("protocol", ""), f"{path}[{index}].protocol")
-    if on_host:
-        noted.add(_HOST_PORTS)
-    elif not errors:
-        _PORTS.add(dumps(ports))
     return errors
 
 
@@ -245,9 +230,7 @@ def _host_port_conflicts(containers: list[Object], path: str) -> Errors:
     errors: Errors = []
     seen: set[str] = set()
     for index, container in enumerate(containers):
-        if "ports" not in container:
-            continue
-        for position, port in enumerate(container["ports"] or ()):
+        for position, port in enumerate(container.get("ports") or ()):
             if number := port.get("hostPort"):
                 key = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{number}"
                 if key in seen:

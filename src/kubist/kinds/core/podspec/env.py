@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kubist.caching import ValidatedCache
+from kubist.caching import skip_validated
 from kubist.kinds.core.podspec import paths
 from kubist.meta import names
 from kubist.meta.fields import FieldError, invalid, not_supported, required
@@ -50,41 +50,28 @@ _RESOURCE_FIELDS = (
 _HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
 _BYTE_DIVISORS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
-_NAMES = ValidatedCache(key_length=64)
 _subscripted = re.compile(r"(.+?)\['(.*)'\]", re.DOTALL).fullmatch
 
 
+def _literal_names(variables: list[Object]) -> tuple[str, ...] | None:
+    """Names of the variables, if none has valueFrom: then the names alone decide whether there are errors."""
+    found = tuple([variable.get("name", "") for variable in variables if "valueFrom" not in variable])
+    return found if len(found) == len(variables) else None
+
+
+@skip_validated(_literal_names)
 def validate_env(variables: list[Object], path: str, noted: set[str]) -> Errors:
     """Validates variables. Adds to `noted` if a variable is read from a file."""
-    try:
-        for variable in variables:
-            if "valueFrom" in variable or variable["name"] not in _NAMES:
-                break
-        else:
-            return []
-    except KeyError:
-        pass
-    return _validate_env(variables, path, noted)
-
-
-def _validate_env(variables: list[Object], path: str, noted: set[str]) -> Errors:
     errors: Errors = []
     for index, variable in enumerate(variables):
         name = variable.get("name", "")
-        if name not in _NAMES:
-            errors += _name_errors(name, f"{path}[{index}].name")
+        if not name:
+            errors.append(required(f"{path}[{index}].name"))
+        elif problems := names.env_var_name(name):
+            errors += [invalid(f"{path}[{index}].name", name, problem) for problem in problems]
         if "valueFrom" in variable:
             errors += _value_from(variable, f"{path}[{index}].valueFrom", noted)
     return errors
-
-
-def _name_errors(name: str, path: str) -> Errors:
-    if not name:
-        return [required(path)]
-    if problems := names.env_var_name(name):
-        return [invalid(path, name, problem) for problem in problems]
-    _NAMES.add(name)
-    return []
 
 
 def _value_from(variable: Object, path: str, noted: set[str]) -> Errors:

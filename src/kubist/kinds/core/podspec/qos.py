@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from orjson import dumps
-
-from kubist.caching import BoundedCache
 from kubist.meta.object import Object
 from kubist.meta.quantity import Quantity, parse_quantity
 
 _COMPUTE = ("cpu", "memory")
-_CLASSES: BoundedCache[bytes, str] = BoundedCache(entries=4096, key_length=1024)
-"""QoS class by the resources of all containers, as JSON, because the pods of one template have equal resources."""
 
 
 def qos_class(spec: Object) -> str:
@@ -18,16 +13,7 @@ def qos_class(spec: Object) -> str:
     else Burstable. Pod-level resources take precedence."""
     if "resources" in spec:
         return _of_pod(spec["resources"])
-    parts = []
-    for field in ("containers", "initContainers"):
-        if field in spec:
-            for container in spec[field] or ():
-                parts.append(container.get("resources"))
-    written = dumps(parts)
-    found = _CLASSES.get(written)
-    if found is None:
-        found = _CLASSES[written] = _of_containers(parts)
-    return found
+    return _of_containers((spec.get("containers") or []) + (spec.get("initContainers") or []))
 
 
 def _of_pod(resources: Object) -> str:
@@ -40,11 +26,12 @@ def _of_pod(resources: Object) -> str:
     return _class(requests, limits, guaranteed)
 
 
-def _of_containers(parts: list[Object | None]) -> str:
+def _of_containers(containers: list[Object]) -> str:
     requests: dict[str, Quantity] = {}
     limits: dict[str, Quantity] = {}
     guaranteed = True
-    for resources in parts:
+    for container in containers:
+        resources = container.get("resources")
         if not resources:
             guaranteed = False
             continue

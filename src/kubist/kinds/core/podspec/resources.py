@@ -7,7 +7,7 @@ from typing import Any
 
 from orjson import dumps
 
-from kubist.caching import ValidatedCache
+from kubist.caching import skip_validated
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.visit import restarts_always
 from kubist.kinds.shared.resourcenames import (
@@ -38,10 +38,6 @@ ResourceList = dict[str, str]
 
 _SHOWN_CLAIMS = 64
 _COMPUTE = frozenset({"cpu", "memory"})
-_REQUIREMENTS = ValidatedCache()
-"""Requirements of containers, as JSON, that passed validation. None has claims."""
-_COARSE = ValidatedCache(key_length=16)
-"""Quantities, as text, that need no rounding because they have no unit below milli."""
 
 
 def _pod_resource_name(name: str, path: str) -> Errors:
@@ -95,9 +91,22 @@ def validate_requirements(
     requirements: Object, claims: ClaimNames, path: str, options: Options, *, of_pod: bool = False
 ) -> Errors:
     """Validates limits, requests and claims of a container, or of the pod with `of_pod`."""
+    if of_pod or options.indivisible_huge_pages:
+        errors = _amounts(requirements, path, of_pod, options.indivisible_huge_pages)
+    else:
+        errors = _amounts_of_container(requirements, path)
+    if "claims" in requirements:
+        errors += _claims(requirements["claims"], claims, f"{path}.claims")
+    return errors
+
+
+@skip_validated(dumps)
+def _amounts_of_container(requirements: Object, path: str) -> Errors:
+    return _amounts(requirements, path, of_pod=False, indivisible_huge_pages=False)
+
+
+def _amounts(requirements: Object, path: str, of_pod: bool, indivisible_huge_pages: bool) -> Errors:
     errors: Errors = []
-    if not of_pod and (written := dumps(requirements)) in _REQUIREMENTS:
-        return errors
     limits, requests = requirements.get("limits") or {}, requirements.get("requests") or {}
     ordinary = _COMPUTE if of_pod else COMPUTE
     for field, amounts in (("limits", limits), ("requests", requests)):
@@ -115,16 +124,12 @@ def validate_requirements(
             errors += validate_quantity(name, text, where)
             if field == "requests":
                 errors += _against_limit(name, amount, limits.get(name), path)
-            if is_huge_page(name) and not (options.indivisible_huge_pages or _is_divisible(name, amount)):
+            if is_huge_page(name) and not (indivisible_huge_pages or _is_divisible(name, amount)):
                 why = f"{amount} is not positive integer multiple of {name}"
                 errors.append(invalid(where, str(amount), why))
     without_compute = _COMPUTE.isdisjoint(limits) and _COMPUTE.isdisjoint(requests)
     if without_compute and any(is_huge_page(name) for name in (*limits, *requests)):
         errors.append(forbidden(path, "HugePages require cpu or memory"))
-    if "claims" in requirements:
-        errors += _claims(requirements["claims"], claims, f"{path}.claims")
-    elif not errors and not of_pod and not options.indivisible_huge_pages:
-        _REQUIREMENTS.add(written)
     return errors
 
 
@@ -306,12 +311,8 @@ def round_up_to_milli(resources: ResourceList | None) -> None:
     if not resources:
         return
     for name, text in resources.items():
-        if text in _COARSE:
-            continue
         if text[-1] in "nu" or "e-" in text or "E-" in text:
             resources[name] = str(parse_quantity(text).round_up(-3))
-        else:
-            _COARSE.add(text)
 
 
 def same(new: Any, old: Any, key: str = "", parent: str = "") -> bool:

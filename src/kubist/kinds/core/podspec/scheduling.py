@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orjson import dumps
 
-from kubist.caching import ValidatedCache
+from kubist.caching import skip_validated
 from kubist.meta import names
 from kubist.meta.fields import FieldError, duplicate, invalid, not_supported
 from kubist.meta.object import Object
@@ -12,13 +12,11 @@ from kubist.meta.object import Object
 Errors = list[FieldError]
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_TOLERATIONS = ValidatedCache()
 
 
+@skip_validated(dumps)
 def validate_tolerations(tolerations: list[Object], path: str) -> Errors:
     errors: Errors = []
-    if (written := dumps(tolerations)) in _TOLERATIONS:
-        return errors
     for index, toleration in enumerate(tolerations):
         key, operator = toleration.get("key", ""), toleration.get("operator", "")
         value, effect = toleration.get("value", ""), toleration.get("effect", "")
@@ -46,8 +44,6 @@ def validate_tolerations(tolerations: list[Object], path: str) -> Errors:
                 errors.append(not_supported(f"{path}[{index}].operator", operator, ("Equal", "Exists")))
         if effect and effect not in TAINT_EFFECTS:
             errors.append(not_supported(f"{path}[{index}].effect", effect, TAINT_EFFECTS))
-    if not errors:
-        _TOLERATIONS.add(written)
     return errors
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from orjson import dumps
 
-from kubist.caching import ValidatedCache, bounded_cache
+from kubist.caching import bounded_cache, skip_validated
 from kubist.kinds.core.podspec.affinity import PREFERRED, REQUIRED
 from kubist.kinds.core.podspec.overlaps import overlapping_paths
 from kubist.kinds.core.podspec.profiles import (
@@ -88,28 +88,18 @@ def pod_spec_warnings(spec: Object, meta: Object, path: str = "") -> list[str]:
             if profiles:
                 where = f"{prefix}metadata.annotations"
                 warnings += _profiles(container, spec, annotations, where, bool(path))
-            if (resources := container.get("resources")) and (written := dumps(resources)) not in _WHOLE:
-                fractions = _resources(resources, f"{prefix}spec.{field}[{index}].resources")
-                warnings += fractions
-                if not fractions:
-                    _WHOLE.add(written)
+            if resources := container.get("resources"):
+                warnings += _resources(resources, f"{prefix}spec.{field}[{index}].resources")
             if (variables := container.get("env")) and _hides(variables):
                 warnings += _hidden_variables(variables, f"{prefix}spec.{field}[{index}].env")
             if "ports" in container:
                 ports.append(container["ports"])
-    if ports and (written := dumps(ports)) not in _DISTINCT:
-        clashes = list(islice(_ports(with_paths(spec, f"{prefix}spec")), _MOST))
-        warnings += clashes
-        if not clashes:
-            _DISTINCT.add(written)
+    if ports:
+        warnings += _ports(ports, spec, f"{prefix}spec")
     return warnings + _about(spec, rest, prefix)
 
 
 _DEPRECATED = frozenset(DEPRECATED)
-_WHOLE = ValidatedCache()
-"""Resources of containers, as JSON, that have no fractional bytes."""
-_DISTINCT = ValidatedCache(key_length=2048)
-"""Ports of all containers of a pod, as JSON, that gave no warning."""
 
 
 @bounded_cache(entries=1024, key_length=2048)
@@ -217,6 +207,7 @@ def _fraction(text: str, path: str) -> str:
     return f"{path}: fractional byte value {quoted(text)} is invalid, must be an integer"
 
 
+@skip_validated(dumps)
 def _resources(resources: Object, path: str) -> list[str]:
     return [
         _fraction(resources[field][name], f"{path}.{field}[{name}]")
@@ -290,7 +281,13 @@ class _SamePort:
         return sorted(found.items())
 
 
-def _ports(containers: list[tuple[Object, str]]) -> Iterator[str]:
+@skip_validated(dumps, key_length=2048)
+def _ports(_of_containers: list[Any], spec: Object, path: str) -> list[str]:
+    """Warnings about ports. The first argument, the port lists of all containers, decides whether there are any."""
+    return list(islice(_port_clashes(with_paths(spec, path)), _MOST))
+
+
+def _port_clashes(containers: list[tuple[Object, str]]) -> Iterator[str]:
     ports = [
         (port, f"{where}.ports[{index}]")
         for container, where in containers

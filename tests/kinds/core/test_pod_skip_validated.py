@@ -1,18 +1,17 @@
-"""Caches of validated parts of pods: a cached result equals an uncached one."""
+"""Parts of pods that were validated before: errors and warnings equal those of plain validation."""
 
 from __future__ import annotations
 
 import copy
-import sys
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubist.caching import ValidatedCache
 from kubist.kinds.core.pod import strategy
 from kubist.kinds.core.pod_validation import validate_new
 from kubist.kinds.core.podspec import qos
 from kubist.meta.object import Object
+from tests.plain_validation import plain_validation, uses
 
 PORTS: list[list[Object]] = [
     [],
@@ -75,22 +74,26 @@ def _said(spec: Object) -> tuple[list[str], list[str], str]:
     return errors, warnings, qos.qos_class(pod["spec"])
 
 
-def _forget() -> None:
-    for name, module in list(sys.modules.items()):
-        if name.startswith("kubist.kinds.core.podspec."):
-            for value in vars(module).values():
-                if isinstance(value, ValidatedCache):
-                    value.clear()
-    qos._CLASSES.clear()
-
-
 @settings(deadline=None)
 @given(st.lists(specs, min_size=1, max_size=6))
-def test_cached_validation_equals_uncached(several: list[Object]) -> None:
-    remembering = [_said(spec) for spec in several]
-    for spec, said in zip(several, remembering, strict=True):
-        _forget()
-        assert _said(spec) == said
+def test_validation_with_the_cache_equals_plain_validation(several: list[Object]) -> None:
+    cached = [_said(spec) for spec in several]
+    with plain_validation():
+        assert [_said(spec) for spec in several] == cached
+    assert [_said(spec) for spec in several] == cached
+
+
+def test_uses_of_the_cache_are_known() -> None:
+    """Each of these is compared with plain validation above or in tests/meta. A new one needs a comparison."""
+    assert set(uses()) == {
+        "kinds.core.podspec.containers._ports",
+        "kinds.core.podspec.env.validate_env",
+        "kinds.core.podspec.resources._amounts_of_container",
+        "kinds.core.podspec.scheduling.validate_tolerations",
+        "kinds.core.podspec.warnings._ports",
+        "kinds.core.podspec.warnings._resources",
+        "meta.objectmeta.validate_labels",
+    }
 
 
 def test_validation_does_not_depend_on_field_order() -> None:

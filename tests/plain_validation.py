@@ -1,0 +1,41 @@
+"""Switches `caching.skip_validated` off, so that tests can compare with plain validation."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from types import FunctionType
+
+from kubist.caching import skip_validated
+
+_CODE = skip_validated(str)(lambda _value: []).__code__
+
+
+def uses() -> dict[str, list[tuple[str, str]]]:
+    """Decorated functions of all loaded modules, by name, with the module and attribute of every reference."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for place, module in list(sys.modules.items()):
+        if place.startswith("kubist."):
+            for name, value in vars(module).items():
+                if isinstance(value, FunctionType) and value.__code__ is _CODE:
+                    origin = f"{value.__module__.removeprefix('kubist.')}.{value.__name__}"
+                    found.setdefault(origin, []).append((place, name))
+    return found
+
+
+@contextlib.contextmanager
+def plain_validation() -> Iterator[None]:
+    """Runs every decorated function itself, without its cache."""
+    replaced = [
+        (sys.modules[place], name, getattr(sys.modules[place], name))
+        for references in uses().values()
+        for place, name in references
+    ]
+    for module, name, decorated in replaced:
+        setattr(module, name, decorated.__wrapped__)
+    try:
+        yield
+    finally:
+        for module, name, decorated in replaced:
+            setattr(module, name, decorated)
