@@ -12,39 +12,29 @@ def qos_class(spec: Object) -> str:
     """Guaranteed if every container has equal limits and requests for cpu and memory, BestEffort if none has any,
     else Burstable. Pod-level resources take precedence."""
     if "resources" in spec:
-        return _of_pod(spec["resources"])
-    return _of_containers((spec.get("containers") or []) + (spec.get("initContainers") or []))
-
-
-def _of_pod(resources: Object) -> str:
-    requests: dict[str, Quantity] = {}
-    limits: dict[str, Quantity] = {}
-    guaranteed = True
-    _add(requests, resources.get("requests"))
-    if resources.get("limits"):
-        guaranteed = _add(limits, resources["limits"]) == 2
-    return _class(requests, limits, guaranteed)
-
-
-def _of_containers(containers: list[Object]) -> str:
-    requests: dict[str, Quantity] = {}
-    limits: dict[str, Quantity] = {}
-    guaranteed = True
-    for container in containers:
-        resources = container.get("resources")
-        if not resources:
-            guaranteed = False
-            continue
-        _add(requests, resources.get("requests"))
-        if _add(limits, resources.get("limits")) != 2:
-            guaranteed = False
-    return _class(requests, limits, guaranteed)
-
-
-def _class(requests: dict[str, Quantity], limits: dict[str, Quantity], guaranteed: bool) -> str:
-    if not requests and not limits:
+        parts = [spec["resources"]]
+    else:
+        containers = (spec.get("containers") or []) + (spec.get("initContainers") or [])
+        parts = [container.get("resources") or {} for container in containers]
+    if _is_best_effort(parts):
         return "BestEffort"
-    return "Guaranteed" if guaranteed and requests == limits else "Burstable"
+    return "Guaranteed" if _is_guaranteed(parts) else "Burstable"
+
+
+def _is_best_effort(parts: list[Object]) -> bool:
+    """Whether no part has a request or limit of cpu or memory."""
+    return not any(_add({}, part.get(field)) for part in parts for field in ("requests", "limits"))
+
+
+def _is_guaranteed(parts: list[Object]) -> bool:
+    """Whether every part limits cpu and memory, and all requests together equal all limits."""
+    requests: dict[str, Quantity] = {}
+    limits: dict[str, Quantity] = {}
+    for part in parts:
+        if _add(limits, part.get("limits")) < len(_COMPUTE):
+            return False
+        _add(requests, part.get("requests"))
+    return requests == limits
 
 
 def _add(total: dict[str, Quantity], amounts: dict[str, str] | None) -> int:
