@@ -135,6 +135,8 @@ class _Source:
         fields = list(self.schema.fields.values())
         last = max((place for place, field in enumerate(fields, 1) if self._absent(field)), default=0)
         rest = fields[last:]
+        if len(rest) <= PART:
+            return [fields]
         return [fields[:last], *(rest[place : place + PART] for place in range(0, len(rest), PART))]
 
     def _field(self, field: Field) -> list[str]:
