@@ -100,6 +100,7 @@ def bounded_cache(
         )
         look_up = cache.__getitem__
 
+        @wraps(function)
         def cached(*arguments: *Parameters) -> V:
             return look_up(arguments)
 
