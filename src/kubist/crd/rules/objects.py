@@ -142,7 +142,7 @@ class _Run:
         if new is None:
             return
         if rules.rules:
-            self._try_all(rules, new, old, correlation, path)
+            self._evaluate_all(rules, new, old, correlation, path)
         if isinstance(new, list):
             if rules.items is not None:
                 held = _by_key(old, rules.keys) if rules.keys and isinstance(old, list) else {}
@@ -161,7 +161,7 @@ class _Run:
                     where = f"{path}.{key}" if path else key
                     self.walk(below, value, former.get(key), correlation.key(key), where)
 
-    def _try_all(self, rules: Rules, new: Any, old: Any, correlation: _Correlation, path: str) -> None:
+    def _evaluate_all(self, rules: Rules, new: Any, old: Any, correlation: _Correlation, path: str) -> None:
         where = path or NOWHERE
         if self.left <= 0:
             self.errors.append(fields.invalid(where, rules.kind, OUT_OF_BUDGET))
@@ -180,17 +180,11 @@ class _Run:
                 variables["oldSelf"] = cel.Optional(former, True) if old is not None else cel.Optional()
             elif old is not None:
                 variables["oldSelf"] = former
-            self._try(rule, rules.kind, variables, new, correlation, where)
+            if self._is_violated(rule, rules.kind, variables, where):
+                self._report_violation(rule, rules.kind, variables, new, correlation, where)
 
-    def _try(
-        self,
-        rule: CompiledRule,
-        kind: str,
-        variables: dict[str, Any],
-        value: Any,
-        correlation: _Correlation,
-        where: str,
-    ) -> None:
+    def _is_violated(self, rule: CompiledRule, kind: str, variables: dict[str, Any], where: str) -> bool:
+        """Whether the rule evaluates to anything but true. Reports a failed evaluation, which is no violation."""
         assert rule.program is not None
         try:
             outcome, cost = rule.program.evaluate(variables, cel.PER_CALL_LIMIT)
@@ -209,10 +203,9 @@ class _Run:
             else:
                 why = f"{error} evaluating rule: {rule.shown}"
             self.errors.append(fields.invalid(where, kind, why))
-            return
+            return False
         self._spend(cost, where, kind)
-        if outcome is not True:
-            self._report_violation(rule, kind, variables, value, correlation, where)
+        return outcome is not True
 
     def _spend(self, cost: int, where: str, kind: str) -> None:
         if cost > self.left:
