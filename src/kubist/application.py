@@ -5,7 +5,6 @@ It adds the common response headers. Errors become Status objects in the client'
 
 from __future__ import annotations
 
-import functools
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -25,20 +24,18 @@ from kubist.filters.authentication import Authentication
 from kubist.filters.authorization import Authorization, AuthorizationFailed, Verdict
 from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.filters.flowcontrol import TOO_MANY, TooManyRequests
-from kubist.filters.handler_chain import Gate, Passage
+from kubist.filters.handler_chain import HandlerChain
 from kubist.http.messages import Answer, Request, Response, Stream
 from kubist.logs import CURRENT
-from kubist.meta import durations, status, times
+from kubist.meta import durations, status
 from kubist.meta.fields import quoted
 from kubist.objectclient import ObjectClient
 from kubist.objectstore.registry import Registry
 from kubist.offload import LONG, away
-from kubist.request import RequestInfo
 from kubist.resources import routes
 from kubist.resources.context import Context, User
 from kubist.resources.resource import Resources
 from kubist.storage.store import Unavailable
-from kubist.verbs.call import Call
 from kubist.verbs.connect import connect, way_through
 from kubist.verbs.create import create
 from kubist.verbs.delete import delete
@@ -46,12 +43,13 @@ from kubist.verbs.deletecollection import deletecollection
 from kubist.verbs.get import get
 from kubist.verbs.list import list_
 from kubist.verbs.patch import APPLY, patch
+from kubist.verbs.resource_request import ResourceRequest
 from kubist.verbs.update import update
 from kubist.verbs.watch import Watcher, watch
 
 log = logging.getLogger("kubist.api")
 
-VERBS: dict[str, Callable[[Call], Awaitable[Answer]]] = {
+VERBS: dict[str, Callable[[ResourceRequest], Awaitable[Answer]]] = {
     "create": create,
     "delete": delete,
     "deletecollection": deletecollection,
@@ -91,7 +89,7 @@ class API:
         self.resources: Resources = registry.resources
         self.authentication = authentication
         self.authorization = authorization
-        self.gate = Gate(
+        self.handler_chain = HandlerChain(
             authentication,
             authorization,
             from_config.limits(config, registry),
@@ -121,13 +119,15 @@ class API:
         registry.cache.on_reset = self._end_watches
 
     async def __call__(self, request: Request) -> Answer:
-        passage = Passage(request)
-        CURRENT.set(passage)
+        info, query = known_paths.read(request.method, request.path, request.query)
+        made = ResourceRequest if info.is_resource else Context
+        ctx = made(self, request, info, query)
+        CURRENT.set(ctx)
         began = time.perf_counter()
         changes = request.method not in READING
         self._inflight[changes] += 1
         try:
-            answer = await self._handle(request, passage)
+            answer = await self._handle(ctx)
         except status.APIError as error:
             answer = await self._failure(request, error)
         except AuthorizationFailed as error:
@@ -142,27 +142,28 @@ class API:
             answer = await self._failure(request, status.internal_error("the request failed unexpectedly"))
         finally:
             self._inflight[changes] -= 1
-            passage.leave()
+            if ctx.seat is not None:
+                ctx.seat.leave()
         dry_run = "dryRun=All" in request.query
         seconds = time.perf_counter() - began
         applied = request.headers.get("content-type") == APPLY
         body = None if isinstance(answer, Stream) else answer.body
-        self.metrics.count(passage.info, answer.status, seconds, dry_run, applied=applied, body=body)
+        self.metrics.count(info, answer.status, seconds, dry_run, applied=applied, body=body)
         if seconds > logs.SLOW_SECONDS or self._logs_all:
-            self._log(passage, answer, began, seconds)
-        passage.done = True
-        return self._finish(answer, passage)
+            self._log(ctx, answer, began, seconds)
+        ctx.is_answered = True
+        return self._finish(answer, ctx)
 
-    def _log(self, passage: Passage, answer: Answer, began: float, seconds: float) -> None:
+    def _log(self, ctx: Context, answer: Answer, began: float, seconds: float) -> None:
         """Logs the request. With request logging on, a stream is logged when it ends; otherwise only slow
         requests are logged."""
         if not isinstance(answer, Stream) or not self._logs_all:
-            logs.answered(passage, answer.status, seconds)
+            logs.answered(ctx, answer.status, seconds)
             return
         stopped, code = answer.stopped, answer.status
 
         def ended() -> None:
-            logs.answered(passage, code, time.perf_counter() - began)
+            logs.answered(ctx, code, time.perf_counter() - began)
             stopped()
 
         answer.stopped = ended
@@ -176,28 +177,25 @@ class API:
         for watcher in [watcher for open_ in self.watchers.values() for watcher in open_]:
             watcher.end()
 
-    async def _handle(self, request: Request, passage: Passage) -> Answer:
-        info, query = known_paths.read(request.method, request.path, request.query)
-        passage.info = info
+    async def _handle(self, ctx: Context) -> Answer:
+        request, info, query = ctx.request, ctx.info, ctx.query
         if info.malformed:
             uri = requests.uri(info.path, request.query)
             why = f"unable to determine kind and namespace from url, {uri}"
             return failure_page(uri, f"failed to create RequestInfo: {why}")
-        user = await self.gate.enter(request, info, passage)
+        await self.handler_chain.run(ctx)
         if query:
             check_timeout(query)
         if not info.group and info.path.startswith("/apis//"):
             return NOT_FOUND
         if self.aggregation.backends and (backend := self.aggregation.backend(info.path)) is not None:
-            return await self.aggregation.answer(backend, request, info, user)
-        if info.is_resource:
-            return await self._resource(request, info, user, query, passage)
-        return await self.paths.answer(request, info, user, query)
+            return await self.aggregation.answer(backend, request, info, ctx.user)
+        if isinstance(ctx, ResourceRequest):
+            return await self._resource(ctx)
+        return await self.paths.answer(request, info, ctx.user, query)
 
-    async def _resource(
-        self, request: Request, info: RequestInfo, user: User, query: dict[str, str], passage: Passage
-    ) -> Answer:
-        warnings = passage.warnings
+    async def _resource(self, ctx: ResourceRequest) -> Answer:
+        request, info = ctx.request, ctx.info
         served = self.resources.of(info.group, info.version)
         if served is None:
             if info.group and documents.is_custom(info.group, self.resources):
@@ -213,46 +211,24 @@ class API:
         elif not custom_routes.in_scope(info, resource):
             return NOT_FOUND
         if resource.strategy.deprecation:
-            warnings.append(resource.strategy.deprecation)
+            ctx.warnings.append(resource.strategy.deprecation)
         if resource.custom:
             custom_routes.check(info, resource)
-        trail = passage.trail
-        if trail is not None:
-            trail.type = {"kind": resource.kind, "apiVersion": resource.api_version}
-        annotations = {} if trail is None else trail.annotations
-        call = Call(self, request, info, resource, user, query, warnings, annotations)
+        if ctx.trail is not None:
+            ctx.trail.type = {"kind": resource.kind, "apiVersion": resource.api_version}
+        ctx.set_resource(resource)
         if request.body_too_large:
             raise status.too_large("Request entity too large: limit is 3145728")
-        call.long = len(request.body) > LONG
-        if info.subresource and (way := way_through(call)) is not None:
-            return await connect(call, way)
-        return await VERBS[info.verb](call)
+        ctx.long = len(request.body) > LONG
+        if info.subresource and (way := way_through(ctx)) is not None:
+            return await connect(ctx, way)
+        return await VERBS[info.verb](ctx)
 
-    def context(self, call: Call) -> Context:
-        request, info, resource = call.request, call.info, call.resource
-        return Context(
-            resource,
-            info.verb,
-            call.user,
-            self.config,
-            self.cluster,
-            functools.partial(self._authorize, user=call.user),
-            request if request.method else None,
-            info.namespace if resource.namespaced else "",
-            info.name,
-            info.subresource,
-            call.query,
-            user_agent=request.headers.get("user-agent", ""),
-            warnings=call.warnings,
-            now=times.now(),
-            audit_annotations=call.audit_annotations,
-        )
-
-    async def _authorize(
+    async def authorize(
         self,
+        user: User,
         verb: str,
         *,
-        user: User,
         group: str = "",
         version: str = "*",
         resource: str = "",
@@ -264,6 +240,8 @@ class API:
         label_selector: str = "",
         verdicts: list[Verdict] | None = None,
     ) -> tuple[bool, str]:
+        """Authorize an action for a kind or an admission plugin: (allowed, reason). The whole verdict is added to
+        `verdicts`."""
         what = (group, version, resource, subresource, namespace, name, field_selector, label_selector)
         verdict = await self.authorization.verdict(AuthorizationQuery(user, verb, path, not path, *what))
         if verdicts is not None:
@@ -280,10 +258,10 @@ class API:
         headers += [(name.encode(), value.encode()) for name, value in error.headers]
         return Response(error.code, headers, body)
 
-    def _finish(self, answer: Answer, passage: Passage) -> Answer:
+    def _finish(self, answer: Answer, ctx: Context) -> Answer:
         headers = [
-            (b"Audit-Id", passage.identify().encode("latin-1", "replace")),
-            *passage.headers,
+            (b"Audit-Id", ctx.audit_id.encode("latin-1", "replace")),
+            *ctx.response_headers,
             *answer.headers,
         ]
         for name, _ in answer.headers:
@@ -291,10 +269,10 @@ class API:
                 break
         else:
             headers.append(UNCACHED)
-        if passage.trail is not None:
-            passage.answered(answer)
-        if passage.warnings:
-            headers += [(b"Warning", b'299 - "%b"' % escaped(text)) for text in fitting(passage.warnings)]
+        if ctx.trail is not None:
+            ctx.trail.answered(answer)
+        if ctx.warnings:
+            headers += [(b"Warning", b'299 - "%b"' % escaped(text)) for text in fitting(ctx.warnings)]
         if isinstance(answer, Stream):
             answer.headers = headers
             return answer

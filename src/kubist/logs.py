@@ -17,7 +17,7 @@ import orjson
 from kubist.caching import BoundedCache
 
 if TYPE_CHECKING:
-    from kubist.filters.handler_chain import Passage
+    from kubist.resources.context import Context
 
 FORMATS = ("text", "json")
 ACCESS_VERBOSITY = 3
@@ -28,7 +28,7 @@ access = logging.getLogger("kubist.access")
 server = logging.getLogger("kubist")
 access.setLevel(logging.WARNING)
 
-CURRENT: contextvars.ContextVar[Passage | None] = contextvars.ContextVar("kubist-request", default=None)
+CURRENT: contextvars.ContextVar[Context | None] = contextvars.ContextVar("kubist-request", default=None)
 """Current request. Tasks that it starts inherit it until the request is answered."""
 
 
@@ -50,29 +50,28 @@ def set_verbosity(verbosity: int) -> None:
     access.setLevel(logging.INFO if verbosity >= ACCESS_VERBOSITY else logging.WARNING)
 
 
-def answered(passage: Passage, status: int, seconds: float) -> None:
+def answered(ctx: Context, status: int, seconds: float) -> None:
     """Logs a request: as a warning if it was slow, otherwise as information."""
     slow = seconds > SLOW_SECONDS
     access.log(
         logging.WARNING if slow else logging.INFO,
         "slow request" if slow else "request",
-        extra={"passage": passage, "status": status, "duration": seconds},
+        extra={"request": ctx, "status": status, "duration": seconds},
     )
 
 
 def request_fields(record: logging.LogRecord) -> dict[str, Any]:
     """Request fields of a log record. Empty if it belongs to no request."""
-    passage: Passage | None = getattr(record, "passage", None)
-    if passage is None:
-        passage = CURRENT.get()
-        if passage is None or passage.done:
+    ctx: Context | None = getattr(record, "request", None)
+    if ctx is None:
+        ctx = CURRENT.get()
+        if ctx is None or ctx.is_answered:
             return {}
-    info = passage.info
     fields: dict[str, Any] = {
-        "auditID": passage.identify(),
-        "verb": info.verb if info is not None else passage.request.method,
-        "path": passage.request.path,
-        "user": passage.user,
+        "auditID": ctx.audit_id,
+        "verb": ctx.verb,
+        "path": ctx.request.path,
+        "user": ctx.user.name,
     }
     if hasattr(record, "status"):
         fields["status"] = record.status

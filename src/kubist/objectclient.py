@@ -10,7 +10,6 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from kubist import request as requests
 from kubist.http.messages import Request
 from kubist.http.pool import Pool
 from kubist.kinds.core import service_ports
@@ -18,15 +17,16 @@ from kubist.meta import status
 from kubist.meta.object import Object
 from kubist.meta.objectmeta import APISERVER_MANAGER
 from kubist.objectstore.rangeallocation import RangeAllocation
+from kubist.request import RequestInfo
 from kubist.resources.context import Rules, Tokens, User
 from kubist.resources.resource import Resource
 from kubist.resources.strategy import Update
 from kubist.storage.cache import Collection, Entry
 from kubist.verbs import body, managed_fields, write_path
-from kubist.verbs.call import Call
 from kubist.verbs.delete import remove
 from kubist.verbs.lending import Fresh
 from kubist.verbs.options import delete_options
+from kubist.verbs.resource_request import ResourceRequest
 from kubist.verbs.services import Services
 
 Edit = Callable[[Object], Object | None]
@@ -113,27 +113,29 @@ class ObjectClient:
             self._parsed[entry.key] = (entry.revision, obj)
         return obj
 
-    def call(self, verb: str, found: Resource, namespace: str, name: str, subresource: str = "") -> Call:
-        """Call for a request of the actor."""
-        info = requests.RequestInfo(
-            "", verb, True, found.group, found.version, namespace, found.resource, subresource, name
-        )
-        call = Call(self._api, Request("", "", "", {}), info, found, self._actor.user, {}, [], {})
-        call.context.field_manager = self._actor.field_manager
-        return call
+    def _request(
+        self, verb: str, found: Resource, namespace: str, name: str, subresource: str = ""
+    ) -> ResourceRequest:
+        """Request of the actor, without HTTP."""
+        line = (found.group, found.version, namespace, found.resource, subresource, name)
+        info = RequestInfo("", verb, True, *line)
+        ctx = ResourceRequest(self._api, Request("", "", "", {}), info, {}, self._actor.user)
+        ctx.set_resource(found)
+        ctx.field_manager = self._actor.field_manager
+        return ctx
 
     async def create(self, resource: str, obj: Object, namespace: str = "", *, group: str = "") -> Object:
         name = obj["metadata"].get("name", "")
         found = self.resource(resource, group, name)
-        call = self.call("create", found, namespace, name)
+        ctx = self._request("create", found, namespace, name)
         obj = body.decode_parsed(obj, [], body.expected(found)).object
         if found.namespaced:
             obj["metadata"]["namespace"] = namespace
         found.strategy.default(obj)
-        obj = managed_fields.track(call, obj, None, found.strategy.reset_fields)
+        obj = managed_fields.track(ctx, obj, None, found.strategy.reset_fields)
         if self._actor.admission:
-            await self._api.admission.admit(call.context, obj, None)
-        outcome = await write_path.insert_object(call, obj)
+            await self._api.admission.admit(ctx, obj, None)
+        outcome = await write_path.insert_object(ctx, obj)
         assert outcome.entry is not None
         return outcome.entry.object()
 
@@ -151,20 +153,20 @@ class ObjectClient:
         path = found.strategy.subresources[subresource] if subresource else found.strategy
         assert isinstance(path, Update)
         for attempt in range(RETRIES):
-            call = self.call("update", found, namespace, name, subresource)
+            ctx = self._request("update", found, namespace, name, subresource)
 
-            async def transform(old: Object | None, fresh: Fresh, call: Call = call) -> Object:
+            async def transform(old: Object | None, fresh: Fresh, ctx: ResourceRequest = ctx) -> Object:
                 assert old is not None
                 new = edit(await fresh())
                 if new is None or new == old:
                     raise Unchanged
-                new = managed_fields.track(call, new, old, path.reset_fields)
+                new = managed_fields.track(ctx, new, old, path.reset_fields)
                 if self._actor.admission:
-                    await self._api.admission.admit(call.context, new, old)
+                    await self._api.admission.admit(ctx, new, old)
                 return new
 
             try:
-                outcome = await write_path.update_object(call, path, transform)
+                outcome = await write_path.update_object(ctx, path, transform)
             except Unchanged:
                 return None
             except status.APIError as error:
@@ -179,27 +181,29 @@ class ObjectClient:
     async def delete(
         self, resource: str, name: str, namespace: str = "", *, group: str = "", **options: Any
     ) -> Object | None:
-        call = self.call("delete", self.resource(resource, group, name), namespace, name)
-        entry = await self.registry.read(call.resource, namespace, name)
+        ctx = self._request("delete", self.resource(resource, group, name), namespace, name)
+        entry = await self.registry.read(ctx.resource, namespace, name)
         if entry is None:
-            raise call.not_found()
-        gone, held = await self._remove(call, entry, options)
+            raise ctx.not_found()
+        gone, held = await self._remove(ctx, entry, options)
         return held.object() if held is not None else gone
 
     async def delete_entry(self, found: Resource, entry: Entry, **options: Any) -> Entry | None:
         """Deletes an object. Returns the entry that remains (finalizers or grace period), or None if it is deleted."""
-        call = self.call("delete", found, entry.namespace, entry.name)
+        ctx = self._request("delete", found, entry.namespace, entry.name)
         try:
-            _, held = await self._remove(call, entry, options)
+            _, held = await self._remove(ctx, entry, options)
         except status.APIError as error:
             if error.code != 404:
                 raise
             return None
         return held
 
-    async def _remove(self, call: Call, entry: Entry, options: Object) -> tuple[Object, Entry | None]:
+    async def _remove(
+        self, ctx: ResourceRequest, entry: Entry, options: Object
+    ) -> tuple[Object, Entry | None]:
         admitted = not self._actor.admission
-        return await remove(call, entry, delete_options(options, {}), admitted=admitted)
+        return await remove(ctx, entry, delete_options(options, {}), admitted=admitted)
 
     @functools.cached_property
     def node_ports(self) -> RangeAllocation:

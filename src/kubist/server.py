@@ -218,8 +218,8 @@ class Server:
         await self.api.aggregation.stop()
         await self.definitions.stop()
         await self._connections.close()
-        if self.api.gate.audit is not None:
-            await asyncio.to_thread(self.api.gate.audit.log.close)
+        if self.api.handler_chain.audit is not None:
+            await asyncio.to_thread(self.api.handler_chain.audit.log.close)
         await self.registry.stop()
         await self.store.close()
         log.info("stopped")

@@ -310,7 +310,7 @@ def test_new_flow_schema_takes_effect_at_once(cluster: Live, admin: Client) -> N
 def test_too_many_requests_get_retry_after(server_pki: Pki) -> None:
     flags = {"enable_priority_and_fairness": False, "max_requests_inflight": 1}
     with Live(server_pki, **flags) as live:
-        limits = live.server.api.gate._limits
+        limits = live.server.api.handler_chain._limits
         assert isinstance(limits, InFlight)
         limits.count[0] = 1
         answer = ask(live, "GET", "/version", "dev-token")

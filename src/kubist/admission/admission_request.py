@@ -165,7 +165,7 @@ class AdmissionRequest:
             return None
         options: Object = {"kind": OPTIONS[self.operation], "apiVersion": "meta.k8s.io/v1"}
         if self.operation == DELETE:
-            return {**options, **ctx.options}
+            return {**options, **(ctx.options or {})}
         if ctx.dry_run:
             options["dryRun"] = ["All"]
         if ctx.field_manager:

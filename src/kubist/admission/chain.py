@@ -92,7 +92,7 @@ class Admission:
 
 
 async def _take(steps: list[Step], ctx: Context, new: Object | None, old: Object | None) -> None:
-    long = ctx.request is not None and len(ctx.request.body) > LONG
+    long = len(ctx.request.body) > LONG
     for basis, step in steps:
         if basis is None or basis.entries:
             pending = step(ctx, new, old)

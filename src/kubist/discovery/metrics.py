@@ -113,7 +113,7 @@ class Metrics:
         counters = self._counters
         watches: dict[Where, int] = {}
         for watcher in (each for open_ in self._watchers.values() for each in open_):
-            where = watcher.call.info.counted_as
+            where = watcher.ctx.info.counted_as
             watches[where] = watches.get(where, 0) + 1
         counters.watches = watches
         counters.measure()

@@ -15,7 +15,7 @@ from kubist.codec import protobuf, yaml
 from kubist.filters.auditfile import AuditFile
 from kubist.filters.auditpolicy import LEVELS, AuditPolicy, Verdict
 from kubist.filters.authorization_query import AuthorizationQuery
-from kubist.http.messages import Answer, Request, Response
+from kubist.http.messages import Answer, Request, Response, Stream
 from kubist.jsontext.errors import DecodeError
 from kubist.meta.object import Object
 from kubist.meta.times import now_micro
@@ -163,14 +163,24 @@ class Trail:
         """Records that authorization failed without a decision."""
         self.annotations["authorization.k8s.io/reason"] = "internal error"
 
-    def started(self, answer: Answer) -> None:
-        """Records that a long-running request was answered. `complete` follows when it ends."""
+    def answered(self, answer: Answer) -> None:
+        """Completes the event: now, or when the stream ends."""
+        if not isinstance(answer, Stream):
+            self._complete(answer)
+            return
         self._event["responseStatus"] = {"metadata": {}, "code": answer.status}
         self._stage("ResponseStarted")
+        stopped = answer.stopped
 
-    def complete(self, answer: Answer | None) -> None:
-        if answer is not None:
-            self._answered(answer)
+        def ended() -> None:
+            self._complete(None)
+            stopped()
+
+        answer.stopped = ended
+
+    def _complete(self, response: Response | None) -> None:
+        if response is not None:
+            self._received(response)
         if self._request.body and self._known:
             self._sent(self._request)
         self._stage("ResponseComplete" if self._known else "ResponseStarted")
@@ -188,10 +198,11 @@ class Trail:
         if sent is not None and self._verdict.level >= REQUEST:
             self._event["requestObject"] = sent
 
-    def _answered(self, answer: Answer) -> None:
+    def _received(self, answer: Response) -> None:
+        """Records the response."""
         status: Object = {"metadata": {}, "code": answer.status}
         shown = None
-        if isinstance(answer, Response) and (answer.status >= 400 or self._verdict.level >= RESPONSE):
+        if answer.status >= 400 or self._verdict.level >= RESPONSE:
             body = answer.body if isinstance(answer.body, bytes) else b"".join(answer.body)
             headers = dict(answer.headers)
             if b"Content-Encoding" not in headers:

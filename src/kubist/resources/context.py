@@ -1,6 +1,6 @@
-"""Request context that is passed from the filters through the verbs to the kinds.
+"""Context of a request, which is passed from the handler chain through the verbs to kinds and admission.
 
-Kinds and admission read and write other objects through `Context.objects`. The verbs fill in the other fields.
+Kinds and admission read and write other objects through `Context.objects`.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from kubist.meta import times
 from kubist.meta.object import Object
+from kubist.meta.uids import new_uid
 
 if TYPE_CHECKING:
     from kubist.config import Config
-    from kubist.http.messages import Request
+    from kubist.http.messages import Answer, Headers, Request
     from kubist.http.pool import Pool
+    from kubist.request import RequestInfo
     from kubist.resources.allocation import Allocation
     from kubist.resources.reinvocation import Reinvocation
     from kubist.resources.resource import Resource
@@ -137,43 +140,130 @@ class Objects(Protocol):
         ...
 
 
-Authorize = Callable[..., Awaitable[tuple[bool, str]]]
+class Server(Protocol):
+    """Parts of a server that kinds and admission use through the context."""
+
+    config: Config
+
+    @property
+    def cluster(self) -> Objects:
+        """Client for all objects, used by code inside the server."""
+        ...
+
+    @property
+    def authorize(self) -> Callable[..., Awaitable[tuple[bool, str]]]:
+        """`await authorize(user, verb, group=, resource=, …)` → (allowed, reason); see `Context.authorize`."""
+        ...
+
+
+class Seat(Protocol):
+    """Seat of a request in its priority level. `kubist.filters.flowcontrol` implements it."""
+
+    def leave(self) -> None: ...
+
+
+class AuditTrail(Protocol):
+    """Audit event of a request. `kubist.filters.audit` implements it."""
+
+    type: Object
+    """kind and apiVersion for a body that does not contain them."""
+
+    def answered(self, answer: Answer) -> None: ...
+
+
+NOBODY = User("")
+"""User of a request that is not authenticated yet."""
+AUDIT_ID_LIMIT = 1024
+"""Maximum length in characters of a client's Audit-Id in the audit log and the response."""
 
 
 @dataclass(slots=True)
 class Context:
-    """Request for one resource."""
+    """One request, from the handler chain through its verb to the kind and to admission.
 
-    resource: Resource
-    verb: str
-    user: User
-    config: Config
-    objects: Objects
-    authorize: Authorize
-    """`await authorize(verb, group=, resource=, subresource=, namespace=, name=, user=)` → (allowed, reason).
-    `field_selector=` and `label_selector=` narrow the check."""
-    request: Request | None = None
-    namespace: str = ""
-    name: str = ""
-    subresource: str = ""
-    query: dict[str, str] = field(default_factory=dict)
+    The application makes it. Requests for resources have a `verbs.resource_request.ResourceRequest`, which adds what
+    only verbs use."""
+
+    api: Server
+    request: Request
+    """HTTP request. A request of the server itself has an empty method, path and body."""
+    info: RequestInfo
+    query: dict[str, str]
     """Decoded query parameters; the first value of repeated ones."""
+    user: User = NOBODY
+    """Effective user. The handler chain sets it, before and after impersonation."""
+    warnings: list[str] = field(default_factory=list)
+    """Texts of the Warning headers."""
+    response_headers: Headers | tuple[()] = ()
+    """Headers that the handler chain adds to the response."""
+    audit_annotations: dict[str, str] = field(default_factory=dict)
+    trail: AuditTrail | None = None
+    seat: Seat | None = None
+    is_answered: bool = False
+    resource: Resource = field(init=False)
+    """Resource of the URL; only requests for resources have one."""
+    namespace: str = ""
+    """Namespace of the URL; empty for a cluster-scoped resource."""
+    name: str = ""
+    """Name of the object: that of the URL, or of the object that is created."""
     dry_run: bool = False
     field_manager: str = ""
     field_validation: str = "Warn"
-    user_agent: str = ""
-    warnings: list[str] = field(default_factory=list)
-    now: str = ""
-    """Time of the request, RFC 3339 in whole seconds."""
-    audit_annotations: dict[str, str] = field(default_factory=dict)
     operation: str = ""
     """Admission operation: CREATE, UPDATE, DELETE or CONNECT. Set by the admission chain."""
-    options: Object = field(default_factory=dict)
+    options: Object | None = None
     """DeleteOptions of a delete, as far as the client set them."""
     reinvocation: Reinvocation | None = None
     """State of mutating admission between its two rounds."""
+    _audit_id: str = ""
+    _now: str = ""
     _warned: set[str] | None = None
     """Texts of `warnings`, created with the first warning."""
+
+    def set_resource(self, resource: Resource) -> None:
+        """Sets the resource that the URL names."""
+        info = self.info
+        self.resource = resource
+        self.namespace = info.namespace if resource.namespaced else ""
+        self.name = info.name
+
+    @property
+    def verb(self) -> str:
+        return self.info.verb
+
+    @property
+    def subresource(self) -> str:
+        return self.info.subresource
+
+    @property
+    def config(self) -> Config:
+        return self.api.config
+
+    @property
+    def objects(self) -> Objects:
+        """Client for other objects of the cluster."""
+        return self.api.cluster
+
+    @property
+    def now(self) -> str:
+        """Time of the request, RFC 3339 in whole seconds; the time of the first use."""
+        if not self._now:
+            self._now = times.now()
+        return self._now
+
+    @property
+    def audit_id(self) -> str:
+        """Audit ID: the client's Audit-Id header, else generated on first use. The response carries it too."""
+        if not self._audit_id:
+            self._audit_id = self.request.headers.get("audit-id", "")[:AUDIT_ID_LIMIT] or new_uid()
+        return self._audit_id
+
+    def authorize(
+        self, verb: str, *, user: User | None = None, **attributes: Any
+    ) -> Awaitable[tuple[bool, str]]:
+        """`await authorize(verb, group=, resource=, subresource=, namespace=, name=, user=)` → (allowed, reason).
+        `field_selector=` and `label_selector=` narrow the check. The default user is that of the request."""
+        return self.api.authorize(self.user if user is None else user, verb, **attributes)
 
     def warn(self, text: str) -> None:
         """Adds a warning to the response, unless it is already there."""

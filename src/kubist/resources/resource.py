@@ -62,10 +62,10 @@ class Resource:
     """Store revision at which the resource was first served. Watches cannot start earlier."""
     representations: dict[Any, Any] = field(default_factory=dict)
     """Cache of `verbs.representations` and `tables.table`, kept as long as the resource."""
-    negotiated: BoundedCache[tuple[Any, ...], tuple[Any, Any]] = field(
+    negotiated: BoundedCache[tuple[Any, ...], Any] = field(
         default_factory=partial(BoundedCache, entries=64, key_length=512)
     )
-    """Cache of `Call.negotiate`: Accept header and options → media type and representation."""
+    """Cache of `verbs.responses`: Accept header and options → representation."""
     api_version: str = field(init=False)
 
     def __post_init__(self) -> None:

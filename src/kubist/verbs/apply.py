@@ -20,49 +20,49 @@ from kubist.schema.decode import restored
 from kubist.schema.leaves import WRAP
 from kubist.verbs import body, managed_fields, write_path
 from kubist.verbs import scale as scales
-from kubist.verbs.call import Call
 from kubist.verbs.lending import Fresh
 from kubist.verbs.metadata import check_name, match_namespace
+from kubist.verbs.resource_request import ResourceRequest
 from kubist.verbs.storage_version import is_converted, to_request_version, to_storage_version
 
 
-async def apply(call: Call, path: Update, shown: Any, force: bool) -> Response:
-    configuration, complaints = await away(call.long, read, call)
-    wanted = body.expected(call.resource)
+async def apply(ctx: ResourceRequest, path: Update, shown: Any, force: bool) -> Response:
+    configuration, complaints = await away(ctx.long, read, ctx)
+    wanted = body.expected(ctx.resource)
 
     def completed(merged: Object, live: Object | None, created: bool) -> Object:
-        new = _decoded(call, configuration, merged, wanted, None if is_converted(call) else live, new=created)
-        call.resource.strategy.default(new)
+        new = _decoded(ctx, configuration, merged, wanted, None if is_converted(ctx) else live, new=created)
+        ctx.resource.strategy.default(new)
         return new
 
     async def applied(old: Object | None, fresh: Fresh) -> Object:
-        live = to_request_version(call, await fresh()) if old is not None else None
-        merged = await _merge(call, configuration, live, force, path.reset_fields)
-        complain(call, complaints)
-        new = await away(call.long, completed, merged, live, old is None)
+        live = to_request_version(ctx, await fresh()) if old is not None else None
+        merged = await _merge(ctx, configuration, live, force, path.reset_fields)
+        complain(ctx, complaints)
+        new = await away(ctx.long, completed, merged, live, old is None)
         metadata = new["metadata"]
         if live is None and (uid := metadata.get("uid")):
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-            raise call.conflict(call.info.name, why)
-        if live is None or call.resource.namespaced:
-            match_namespace(call, metadata)
+            raise ctx.conflict(ctx.info.name, why)
+        if live is None or ctx.resource.namespaced:
+            match_namespace(ctx, metadata)
         else:
             metadata.pop("namespace", None)
-        check_name(call, metadata)
-        new = to_storage_version(call, new)
+        check_name(ctx, metadata)
+        new = to_storage_version(ctx, new)
         objectmeta.deduplicate_owner_references(metadata)
-        await call.api.admission.admit(call.context, new, old)
+        await ctx.api.admission.admit(ctx, new, old)
         return new
 
-    creates = not call.info.subresource or path.creates or call.resource.strategy.create_on_update
-    outcome = await write_path.update_object(call, path, applied, create_absent=creates, lend=True)
-    return await write_path.respond(call, outcome, shown)
+    creates = not ctx.info.subresource or path.creates or ctx.resource.strategy.create_on_update
+    outcome = await write_path.update_object(ctx, path, applied, create_absent=creates, lend=True)
+    return await write_path.respond(ctx, outcome, shown)
 
 
-def read(call: Call) -> tuple[Object, list[str]]:
+def read(ctx: ResourceRequest) -> tuple[Object, list[str]]:
     """Applied configuration, parsed from YAML, and a message for each duplicate key."""
     try:
-        document = body.parse_yaml(call)
+        document = body.parse_yaml(ctx)
     except DecodeError as error:
         raise status.bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
     value = {} if document.value is None else document.value
@@ -72,22 +72,22 @@ def read(call: Call) -> tuple[Object, list[str]]:
     return rounded(value) if odd_number(orjson.dumps(value)) else value, document.complaints
 
 
-def complain(call: Call, complaints: list[str]) -> None:
+def complain(ctx: ResourceRequest, complaints: list[str]) -> None:
     """Report duplicate keys as fieldValidation asks: warnings, or 400 for Strict."""
-    if not complaints or call.context.field_validation == "Ignore":
+    if not complaints or ctx.field_validation == "Ignore":
         return
-    if call.context.field_validation == "Strict":
+    if ctx.field_validation == "Strict":
         listed = "".join(f"\n  {complaint}" for complaint in complaints)
         why = f"error converting YAML to JSON: yaml: unmarshal errors:{listed}"
         raise status.bad_request(f"error strict decoding YAML: {why}")
     for complaint in complaints:
-        call.context.warn(complaint)
+        ctx.warn(complaint)
 
 
 async def _merge(
-    call: Call, configuration: Object, live: Object | None, force: bool, reset: tuple[str, ...]
+    ctx: ResourceRequest, configuration: Object, live: Object | None, force: bool, reset: tuple[str, ...]
 ) -> Object:
-    resource = call.resource
+    resource = ctx.resource
     check_kind(configuration, resource.api_version, resource.kind)
 
     def merge(convert: ssa.Convert | None) -> Object:
@@ -95,16 +95,16 @@ async def _merge(
             resource.schema,
             live,
             configuration,
-            manager=call.context.field_manager,
+            manager=ctx.field_manager,
             api_version=resource.api_version,
-            now=call.context.now,
+            now=ctx.now,
             force=force,
-            subresource=call.info.subresource,
+            subresource=ctx.info.subresource,
             reset_fields=reset,
             convert=convert,
         )
 
-    return await managed_fields.converting(call, merge)
+    return await managed_fields.converting(ctx, merge)
 
 
 def check_kind(configuration: Object, api_version: str, kind: str) -> None:
@@ -132,7 +132,7 @@ def _identity(configuration: Object) -> str:
 
 
 def _decoded(
-    call: Call,
+    ctx: ResourceRequest,
     configuration: Object,
     merged: Object,
     wanted: body.Expected,
@@ -149,7 +149,7 @@ def _decoded(
         raise status.plain_error(
             f"failed to convert new object ({_identity(configuration)}) to proper version: {why}"
         ) from None
-    return body.as_sent(call, wanted, decoded, new=new)
+    return body.as_sent(ctx, wanted, decoded, new=new)
 
 
 def _owned_here(obj: Object, api_version: str) -> Object:
@@ -165,34 +165,34 @@ def _unscalable(what: str) -> status.APIError:
     return status.plain_error(f"{what} to proper version: {why}")
 
 
-async def apply_scale(call: Call, path: Scale, shown: Any, force: bool) -> Response:
+async def apply_scale(ctx: ResourceRequest, path: Scale, shown: Any, force: bool) -> Response:
     """Apply to the scale subresource, whose only owned field is spec.replicas."""
-    configuration, complaints = await away(call.long, read, call)
+    configuration, complaints = await away(ctx.long, read, ctx)
     check_kind(configuration, managed_fields.SCALE, "Scale")
     schema = schema_for("autoscaling", "v1", "Scale")
     wanted = scales.expected_scale()
 
     async def applied(old: Object) -> Object:
         live = scales.view(old, path)
-        if call.resource.custom:
-            old = _owned_here(old, call.resource.api_version)
-        owners = live["metadata"]["managedFields"] = managed_fields.of_scale(call, old, path)
-        if call.resource.custom and not owners:
+        if ctx.resource.custom:
+            old = _owned_here(old, ctx.resource.api_version)
+        owners = live["metadata"]["managedFields"] = managed_fields.of_scale(ctx, old, path)
+        if ctx.resource.custom and not owners:
             what = "failed to convert live object (/; autoscaling/v1, Kind=Scale)"
             raise _unscalable(f"failed to create manager for existing fields: {what}")
         merged = ssa.apply(
             schema,
             live,
             configuration,
-            manager=call.context.field_manager,
+            manager=ctx.field_manager,
             api_version=managed_fields.SCALE,
-            now=call.context.now,
+            now=ctx.now,
             force=force,
             subresource="scale",
         )
-        complain(call, complaints)
-        if call.resource.custom:
+        complain(ctx, complaints)
+        if ctx.resource.custom:
             raise _unscalable(f"failed to convert new object ({_identity(configuration)})")
-        return _decoded(call, configuration, merged, wanted, new=False)
+        return _decoded(ctx, configuration, merged, wanted, new=False)
 
-    return await scales.write(call, path, applied, shown, None)
+    return await scales.write(ctx, path, applied, shown, None)

@@ -23,7 +23,7 @@ from kubist.schema.mistakes import first_mistake
 from kubist.schema.node import Schema
 from kubist.schema.strict import Decoded, decode_body, decode_value, resolve
 from kubist.verbs import otherversion, schemes
-from kubist.verbs.call import Call
+from kubist.verbs.resource_request import ResourceRequest
 from kubist.verbs.sent_object import PLAIN, SentObject
 
 if TYPE_CHECKING:
@@ -70,49 +70,49 @@ def expected(resource: Resource) -> Expected:
     )
 
 
-def read(call: Call, wanted: Expected, *, offered: tuple[str, ...] = negotiate.ALL) -> Object:
+def read(ctx: ResourceRequest, wanted: Expected, *, offered: tuple[str, ...] = negotiate.ALL) -> Object:
     """Decode the body of a create or update. 400 for a malformed body or another kind; unknown and duplicate fields
     are handled as fieldValidation asks."""
-    serializer = negotiate.content_type(call.request.headers.get("content-type", ""), offered)
+    serializer = negotiate.content_type(ctx.request.headers.get("content-type", ""), offered)
     try:
-        decoded = _decode(call, wanted, serializer)
+        decoded = _decode(ctx, wanted, serializer)
     except Mistaken as mistaken:
-        complain(call, wanted, mistaken.complaints, mistaken.version)
+        complain(ctx, wanted, mistaken.complaints, mistaken.version)
         raise mistaken.error from None
     except DecodeError as error:
-        raise _unreadable(call, wanted, error, serializer) from None
+        raise _unreadable(ctx, wanted, error, serializer) from None
     if decoded.complaints:
-        complain(call, wanted, decoded.complaints)
-    return as_sent(call, wanted, decoded, new=call.info.verb == "create")
+        complain(ctx, wanted, decoded.complaints)
+    return as_sent(ctx, wanted, decoded, new=ctx.info.verb == "create")
 
 
-def as_sent(call: Call, wanted: Expected, decoded: Decoded, *, new: bool) -> Object:
+def as_sent(ctx: ResourceRequest, wanted: Expected, decoded: Decoded, *, new: bool) -> Object:
     """The decoded object with the empty lists and maps of the body that a rule asks for. They are recorded in
-    `call.sent`, and the object keeps them until it is stored."""
+    `ctx.sent`, and the object keeps them until it is stored."""
     obj: Object = decoded.object
     if decoded.rewritten is None and not decoded.empties:
-        call.sent = PLAIN
+        ctx.sent = PLAIN
         return obj
-    call.sent = SentObject(wanted.schema, decoded, new=new)
-    return call.sent.as_sent(obj)
+    ctx.sent = SentObject(wanted.schema, decoded, new=new)
+    return ctx.sent.as_sent(obj)
 
 
-def parse_yaml(call: Call) -> Document:
-    return yaml.parse(call.request.body)
+def parse_yaml(ctx: ResourceRequest) -> Document:
+    return yaml.parse(ctx.request.body)
 
 
-def complain(call: Call, wanted: Expected, complaints: list[str], version: str = "") -> None:
+def complain(ctx: ResourceRequest, wanted: Expected, complaints: list[str], version: str = "") -> None:
     """Report unknown and duplicate fields as fieldValidation asks: not at all, as warnings, or as a 400."""
-    if not complaints or call.context.field_validation == "Ignore":
+    if not complaints or ctx.field_validation == "Ignore":
         return
-    if call.context.field_validation == "Strict":
+    if ctx.field_validation == "Strict":
         listed = ", ".join(_listed(complaints))
         message = (
             f'{wanted.kind} in version "{version or wanted.version}" cannot be handled as a {wanted.kind}: '
         )
         raise status.bad_request(f"{message}strict decoding error: {listed}")
     for complaint in complaints:
-        call.context.warn(complaint)
+        ctx.warn(complaint)
 
 
 def _listed(complaints: list[str]) -> list[str]:
@@ -162,12 +162,14 @@ class OtherKind(status.APIError):
         self.why = why
 
 
-def _unreadable(call: Call, wanted: Expected, error: DecodeError, serializer: str) -> status.APIError:
-    body = call.request.body
+def _unreadable(
+    ctx: ResourceRequest, wanted: Expected, error: DecodeError, serializer: str
+) -> status.APIError:
+    body = ctx.request.body
     if isinstance(error, NoVersion):
         return OtherKind(error.kind, "", wanted, f"{error} in '{body.decode(errors='replace')}'")
     if isinstance(error, NoKind):
-        if call.context.field_validation == "Ignore":
+        if ctx.field_validation == "Ignore":
             text = error.json if serializer == negotiate.YAML else body
             return OtherKind(
                 wanted.kind, error.version, wanted, f"{error} in '{text.decode(errors='replace')}'"
@@ -190,13 +192,13 @@ def _glimpse(body: bytes) -> str:
     return (head.decode(errors="replace") if head.startswith(b"{") else head.hex()) + more
 
 
-def _decode(call: Call, wanted: Expected, serializer: str) -> Decoded:
-    body = call.request.body
+def _decode(ctx: ResourceRequest, wanted: Expected, serializer: str) -> Decoded:
+    body = ctx.request.body
     if serializer == negotiate.PROTOBUF:
         return _decode_protobuf(body, wanted)
     if serializer == negotiate.YAML:
         try:
-            document = parse_yaml(call)
+            document = parse_yaml(ctx)
         except DecodeError as error:
             raise Unrecognized(str(error)) from None
         try:

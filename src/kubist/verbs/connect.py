@@ -8,46 +8,47 @@ from kubist.http.messages import Response
 from kubist.meta import status
 from kubist.request import query_values, truthy
 from kubist.resources.strategy import Connect
-from kubist.verbs.call import Call
+from kubist.verbs.resource_request import ResourceRequest
+from kubist.verbs.responses import negotiate_representation
 
 
-def way_through(call: Call) -> Connect | None:
+def way_through(ctx: ResourceRequest) -> Connect | None:
     """Connect subresource of the request, or None."""
-    if not call.info.subresource:
+    if not ctx.info.subresource:
         return None
-    found = call.resource.strategy.subresources.get(call.info.subresource)
+    found = ctx.resource.strategy.subresources.get(ctx.info.subresource)
     return found if isinstance(found, Connect) else None
 
 
-async def connect(call: Call, way: Connect) -> Response:
-    if call.request.method not in way.methods:
+async def connect(ctx: ResourceRequest, way: Connect) -> Response:
+    if ctx.request.method not in way.methods:
         raise status.method_not_allowed()
     if way.negotiated:
-        call.negotiate("none")
-    found = call.resource.subresources[call.info.subresource]
-    if found.kind != call.resource.kind:
-        await call.api.admission.connect(call.context, _options(call, found.kind))
-    code, content_type, body = await way.connect(call.context)
+        negotiate_representation(ctx, "none")
+    found = ctx.resource.subresources[ctx.info.subresource]
+    if found.kind != ctx.resource.kind:
+        await ctx.api.admission.connect(ctx, _options(ctx, found.kind))
+    code, content_type, body = await way.connect(ctx)
     return Response(code, [(b"Content-Type", content_type.encode())] if content_type else [], body)
 
 
 _FLAGS = ("stdin", "stdout", "stderr", "tty")
 
 
-def _options(call: Call, kind: str) -> dict[str, Any]:
+def _options(ctx: ResourceRequest, kind: str) -> dict[str, Any]:
     """Query parameters as an object of the subresource's options kind (PodExecOptions, for example)."""
-    options: dict[str, Any] = {"kind": kind, "apiVersion": call.resource.api_version}
+    options: dict[str, Any] = {"kind": kind, "apiVersion": ctx.resource.api_version}
     if kind in ("PodExecOptions", "PodAttachOptions"):
-        options |= {flag: True for flag in _FLAGS if truthy(call.query.get(flag))}
-    if call.query.get("container"):
-        options["container"] = call.query["container"]
-    commands = query_values(call.request.query, "command")
+        options |= {flag: True for flag in _FLAGS if truthy(ctx.query.get(flag))}
+    if ctx.query.get("container"):
+        options["container"] = ctx.query["container"]
+    commands = query_values(ctx.request.query, "command")
     if commands:
         options["command"] = commands
-    ports = [int(port) for port in query_values(call.request.query, "ports") if port.isdigit()]
+    ports = [int(port) for port in query_values(ctx.request.query, "ports") if port.isdigit()]
     if ports:
         options["ports"] = ports
-    path = "/".join(call.info.parts[call.info.parts.index(call.info.subresource) + 1 :])
+    path = "/".join(ctx.info.parts[ctx.info.parts.index(ctx.info.subresource) + 1 :])
     if path:
         options["path"] = path
     return options

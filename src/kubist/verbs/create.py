@@ -10,71 +10,72 @@ from kubist.offload import away, elsewhere
 from kubist.resources.strategy import Create
 from kubist.schema.catalog import schema_for
 from kubist.verbs import body, managed_fields, options, write_path
-from kubist.verbs.call import Call
 from kubist.verbs.metadata import (
     drop_system_fields,
     match_namespace,
 )
+from kubist.verbs.resource_request import ResourceRequest
+from kubist.verbs.responses import negotiate_representation, respond_object
 
 
-async def create(call: Call) -> Response:
-    strategy = call.resource.strategy
+async def create(ctx: ResourceRequest) -> Response:
+    strategy = ctx.resource.strategy
     poster = strategy.virtual
-    if call.info.subresource:
-        found = strategy.subresources.get(call.info.subresource)
+    if ctx.info.subresource:
+        found = strategy.subresources.get(ctx.info.subresource)
         poster = found if isinstance(found, Create) else None
         if poster is None:
             raise status.method_not_allowed()
     if poster is not None:
-        return await _post(call, poster)
-    shown = call.negotiate("object")
-    _options(call)
-    obj = await elsewhere(_sent, call) if call.long else _sent(call)
-    return await write_path.respond(call, await write_path.create_object(call, obj), shown)
+        return await _post(ctx, poster)
+    shown = negotiate_representation(ctx, "object")
+    _options(ctx)
+    obj = await elsewhere(_sent, ctx) if ctx.long else _sent(ctx)
+    return await write_path.respond(ctx, await write_path.create_object(ctx, obj), shown)
 
 
-def _sent(call: Call) -> Object:
+def _sent(ctx: ResourceRequest) -> Object:
     """Object of the body with defaults, namespace and without system fields."""
-    obj = body.read(call, body.expected(call.resource))
-    call.resource.strategy.default(obj)
+    obj = body.read(ctx, body.expected(ctx.resource))
+    ctx.resource.strategy.default(obj)
     metadata = obj["metadata"]
     drop_system_fields(metadata)
-    match_namespace(call, metadata)
+    match_namespace(ctx, metadata)
     warning = objectmeta.deduplicate_owner_references(metadata)
     if warning:
-        call.context.warn(warning)
-    call.context.name = metadata.get("name", "")
+        ctx.warn(warning)
+    ctx.name = metadata.get("name", "")
     return obj
 
 
-async def _post(call: Call, poster: Create) -> Response:
+async def _post(ctx: ResourceRequest, poster: Create) -> Response:
     """POST of a subresource, or of a kind whose response is computed and not stored."""
-    shown = call.negotiate("none")
-    _options(call)
+    shown = negotiate_representation(ctx, "none")
+    _options(ctx)
     schema = schema_for(poster.group, poster.version, poster.kind)
     wanted = body.Expected(poster.group, poster.version, poster.kind, schema, accepts=poster.accepts)
 
     def sent() -> Object:
-        obj = body.read(call, wanted)
+        obj = body.read(ctx, wanted)
         poster.default(obj)
         metadata = obj["metadata"]
-        if not call.info.subresource:
+        if not ctx.info.subresource:
             drop_system_fields(metadata)
-        match_namespace(call, metadata)
+        match_namespace(ctx, metadata)
         if poster.managed:
-            managed_fields.track_answer(call, obj, schema, wanted.api_version)
+            managed_fields.track_answer(ctx, obj, schema, wanted.api_version)
         return obj
 
-    obj = await away(call.long, sent)
-    await call.api.admission.admit(call.context, obj, None)
-    await call.api.admission.validate(call.context, obj, None)
-    answer = await poster.create(call.context, obj)
-    return await call.value(201, answer, shown)
+    obj = await away(ctx.long, sent)
+    await ctx.api.admission.admit(ctx, obj, None)
+    await ctx.api.admission.validate(ctx, obj, None)
+    answer = await poster.create(ctx, obj)
+    return await respond_object(ctx, 201, answer, shown)
 
 
-def _options(call: Call) -> None:
+def _options(ctx: ResourceRequest) -> None:
     """Read the options of the query. An unsupported content type is reported before an invalid option."""
-    if not call.query:
+    if not ctx.query:
         return
-    negotiate.content_type(call.request.headers.get("content-type", ""))
-    options.read_write_options(call, "CreateOptions")
+    negotiate.content_type(ctx.request.headers.get("content-type", ""))
+    options.read_write_options(ctx, "CreateOptions")

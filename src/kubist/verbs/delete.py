@@ -13,36 +13,37 @@ from kubist.meta.object import Object
 from kubist.meta.times import format_time, parse_time
 from kubist.storage.cache import Entry
 from kubist.verbs import deleteoptions
-from kubist.verbs.call import Call
 from kubist.verbs.finalizers import set_propagation_finalizers
 from kubist.verbs.metadata import MODIFIED
 from kubist.verbs.options import DeleteOptions, delete_options
-from kubist.verbs.storage_version import to_request_version
+from kubist.verbs.resource_request import ResourceRequest
+from kubist.verbs.responses import negotiate_representation, respond_entry, respond_object
+from kubist.verbs.storage_version import decode_entry, to_custom_storage_version, to_request_version
 
 
-async def delete(call: Call) -> Response:
-    if call.info.subresource:
+async def delete(ctx: ResourceRequest) -> Response:
+    if ctx.info.subresource:
         raise status.method_not_allowed()
-    shown = call.negotiate("object")
-    options = delete_options(deleteoptions.read(call), call.query)
-    call.context.dry_run = options.dry_run
-    call.context.options = options.given()
-    call.resource.strategy.before_delete(call.context, call.info.name, options.propagation)
-    registry, resource = call.api.registry, call.resource
-    entry = await registry.read(resource, call.info.namespace, call.info.name)
+    shown = negotiate_representation(ctx, "object")
+    options = delete_options(deleteoptions.read(ctx), ctx.query)
+    ctx.dry_run = options.dry_run
+    ctx.options = options.given()
+    ctx.resource.strategy.before_delete(ctx, ctx.info.name, options.propagation)
+    registry, resource = ctx.api.registry, ctx.resource
+    entry = await registry.read(resource, ctx.info.namespace, ctx.info.name)
     if entry is None:
-        raise call.not_found()
-    gone, held = await remove(call, entry, options)
+        raise ctx.not_found()
+    gone, held = await remove(ctx, entry, options)
     if held is not None:
         code = 202 if options.orphan_dependents is False else 200
-        return await call.entry(code, held, shown)
+        return await respond_entry(ctx, code, held, shown)
     if resource.strategy.returns_deleted:
-        return await call.value(200, to_request_version(call, gone), shown)
-    return await call.value(200, deleted_status(call, gone), shown)
+        return await respond_object(ctx, 200, to_request_version(ctx, gone), shown)
+    return await respond_object(ctx, 200, deleted_status(ctx, gone), shown)
 
 
-def deleted_status(call: Call, obj: Object) -> status.Status:
-    resource, metadata = call.resource, obj["metadata"]
+def deleted_status(ctx: ResourceRequest, obj: Object) -> status.Status:
+    resource, metadata = ctx.resource, obj["metadata"]
     details = {"name": metadata["name"]}
     if resource.group:
         details["group"] = resource.group
@@ -52,35 +53,35 @@ def deleted_status(call: Call, obj: Object) -> status.Status:
 
 
 async def remove(
-    call: Call, entry: Entry, options: DeleteOptions, *, admitted: bool = False
+    ctx: ResourceRequest, entry: Entry, options: DeleteOptions, *, admitted: bool = False
 ) -> tuple[Object, Entry | None]:
     """Delete the object of `entry`, in its newest version. Returns (deleted object, None), or (object, entry that
     waits for its grace period or finalizers). With `admitted`, admission is skipped."""
-    registry, resource, context = call.api.registry, call.resource, call.context
+    registry, resource = ctx.api.registry, ctx.resource
     strategy = resource.strategy
     while True:
-        obj = await call.decode_entry(entry)
-        check_preconditions(call, obj, options)
+        obj = await decode_entry(ctx, entry)
+        check_preconditions(ctx, obj, options)
         if not admitted:
-            await call.api.admission.delete(context, obj)
+            await ctx.api.admission.delete(ctx, obj)
             admitted = True
-        special = strategy.mark_deleted(context, obj)
+        special = strategy.mark_deleted(ctx, obj)
         if special is None:
-            marked = mark(call, obj, options)
+            marked = mark(ctx, obj, options)
         elif special:
             if strategy.keeps_propagation:
-                set_propagation_finalizers(call, obj["metadata"], options)
+                set_propagation_finalizers(ctx, obj["metadata"], options)
             marked = Marked(write=True, waits=True)
         else:
             marked = Marked(write=False, waits=strategy.held(obj))
-        if context.dry_run:
+        if ctx.dry_run:
             obj["metadata"]["resourceVersion"] = str(entry.revision)
             return obj, None if not marked.waits else registry.kind(resource).entry(
                 entry.key, registry.kind(resource).encode(obj), entry.revision
             )
         written: Entry | None = entry
         if marked.write:
-            written = await registry.replace(resource, entry, await call.to_stored_version(obj))
+            written = await registry.replace(resource, entry, await to_custom_storage_version(ctx, obj))
         if written is not None and marked.waits:
             return obj, written
         if written is not None:
@@ -88,19 +89,19 @@ async def remove(
             gone = written.object()
             if revision is not None:
                 gone["metadata"]["resourceVersion"] = str(revision)
-                await strategy.after_delete(context, gone)
+                await strategy.after_delete(ctx, gone)
                 return gone, None
         fresh = await registry.refresh(resource, entry.key)
         if fresh is None:
             if written is not None and marked.write:
                 return gone, None  # somebody else completed what this delete began
-            raise call.not_found(entry.name)
+            raise ctx.not_found(entry.name)
         if options.resource_version is not None:
-            raise call.conflict(entry.name, MODIFIED)
+            raise ctx.conflict(entry.name, MODIFIED)
         entry = fresh
 
 
-def check_preconditions(call: Call, obj: Object, options: DeleteOptions) -> None:
+def check_preconditions(ctx: ResourceRequest, obj: Object, options: DeleteOptions) -> None:
     metadata = obj["metadata"]
     pairs = (
         ("UID", options.uid, "uid", "deleted and then recreated"),
@@ -110,13 +111,13 @@ def check_preconditions(call: Call, obj: Object, options: DeleteOptions) -> None
         held = metadata.get(field, "")
         if wanted is None or wanted == held:
             continue
-        where = call.resource.strategy.precondition_kind
+        where = ctx.resource.strategy.precondition_kind
         if where:
             why = f"Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {held}"
         else:
             why = f"the {word} in the precondition ({wanted}) does not match the {word} in record ({held})."
             why += f" The object might have been {happened}"
-        raise status.conflict(call.resource.stored_group, where or call.resource.kind, metadata["name"], why)
+        raise status.conflict(ctx.resource.stored_group, where or ctx.resource.kind, metadata["name"], why)
 
 
 class Marked(NamedTuple):
@@ -126,16 +127,16 @@ class Marked(NamedTuple):
     waits: bool
 
 
-def mark(call: Call, obj: Object, options: DeleteOptions) -> Marked:
+def mark(ctx: ResourceRequest, obj: Object, options: DeleteOptions) -> Marked:
     """Set deletionTimestamp, the grace period and the finalizers of the propagation policy."""
     metadata = obj["metadata"]
-    grace = _grace(call, obj, options)
+    grace = _grace(ctx, obj, options)
     if grace is PENDING:
         return Marked(write=False, waits=True)
-    set_propagation_finalizers(call, metadata, options)
+    set_propagation_finalizers(ctx, metadata, options)
     held = bool(metadata.get("finalizers"))
     if grace is None and held:
-        _mark_held(call, metadata)
+        _mark_held(ctx, metadata)
     return Marked(write=grace is not None or held, waits=held or bool(grace))
 
 
@@ -143,13 +144,13 @@ PENDING = -1
 """Result of `_grace`: a graceful deletion is under way, and the request does not shorten it."""
 
 
-def _grace(call: Call, obj: Object, options: DeleteOptions) -> int | None:
+def _grace(ctx: ResourceRequest, obj: Object, options: DeleteOptions) -> int | None:
     """Begin or shorten a graceful deletion. Returns its grace period in seconds, or None without one."""
-    metadata, now = obj["metadata"], parse_time(call.context.now)
+    metadata, now = obj["metadata"], parse_time(ctx.now)
     asked = options.grace_period_seconds
     if asked is not None and asked < 0:
         asked = 1
-    period = call.resource.strategy.grace_period(call.context, obj, asked)
+    period = ctx.resource.strategy.grace_period(ctx, obj, asked)
     if period is None:
         return None
     if "deletionTimestamp" not in metadata:
@@ -172,9 +173,9 @@ def _grace(call: Call, obj: Object, options: DeleteOptions) -> int | None:
     return period
 
 
-def _mark_held(call: Call, metadata: Object) -> None:
+def _mark_held(ctx: ResourceRequest, metadata: Object) -> None:
     """Mark an object that only finalizers hold."""
-    now, since = call.context.now, metadata.get("deletionTimestamp")
+    now, since = ctx.now, metadata.get("deletionTimestamp")
     if since is None:
         raise_generation_if_set(metadata)
     if since is None or since > now:

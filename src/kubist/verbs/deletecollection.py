@@ -11,53 +11,55 @@ from kubist.meta import status
 from kubist.storage.cache import Entry
 from kubist.verbs import deleteoptions
 from kubist.verbs import list as list_verb
-from kubist.verbs.call import Call
 from kubist.verbs.delete import remove
 from kubist.verbs.options import DeleteOptions, delete_options, list_options
+from kubist.verbs.resource_request import ResourceRequest
+from kubist.verbs.responses import negotiate_representation, respond
 from kubist.verbs.selection import Selection
+from kubist.verbs.storage_version import entry_in_request_version
 
 WORKERS = 64
 """Concurrent deletions, which share transactions of the store."""
 
 
-async def deletecollection(call: Call) -> Response:
-    shown = call.negotiate("object")
-    chosen = await list_options({name: value for name, value in call.query.items() if name != "watch"})
-    selection = Selection(call, chosen)
-    options = delete_options(deleteoptions.read(call), call.query)
-    call.context.dry_run = options.dry_run
-    call.context.options = options.given()
-    call.resource.strategy.before_delete(call.context, "", options.propagation)
+async def deletecollection(ctx: ResourceRequest) -> Response:
+    shown = negotiate_representation(ctx, "object")
+    chosen = await list_options({name: value for name, value in ctx.query.items() if name != "watch"})
+    selection = Selection(ctx, chosen)
+    options = delete_options(deleteoptions.read(ctx), ctx.query)
+    ctx.dry_run = options.dry_run
+    ctx.options = options.given()
+    ctx.resource.strategy.before_delete(ctx, "", options.propagation)
     if not (chosen.limit or chosen.continue_ or chosen.resource_version_match):
         chosen.resource_version_match = "Exact"  # as for any list that is read in chunks
-    page = await list_verb.find(call, chosen, selection)
-    await remove_all(call, page.entries, options)
-    if call.resource.custom:
-        page.entries = [await call.versioned(entry) for entry in page.entries]
-    body_ = await shown.whole_list(page.entries, page.meta(custom=call.resource.custom))
-    return await call.respond(200, body_, shown.content_type)
+    page = await list_verb.find(ctx, chosen, selection)
+    await remove_all(ctx, page.entries, options)
+    if ctx.resource.custom:
+        page.entries = [await entry_in_request_version(ctx, entry) for entry in page.entries]
+    body_ = await shown.whole_list(page.entries, page.meta(custom=ctx.resource.custom))
+    return await respond(ctx, 200, body_, shown.content_type)
 
 
-async def remove_all(call: Call, entries: Iterable[Entry], options: DeleteOptions) -> None:
+async def remove_all(ctx: ResourceRequest, entries: Iterable[Entry], options: DeleteOptions) -> None:
     """Delete the objects in their newest versions and skip those that are already deleted. Raises the first failure."""
     failures: list[BaseException] = []
     rest = iter(entries)
-    await asyncio.gather(*(_work(call, rest, options, failures) for _ in range(WORKERS)))
+    await asyncio.gather(*(_work(ctx, rest, options, failures) for _ in range(WORKERS)))
     if failures:
         raise failures[0]
 
 
 async def _work(
-    call: Call, rest: Iterator[Entry], options: DeleteOptions, failures: list[BaseException]
+    ctx: ResourceRequest, rest: Iterator[Entry], options: DeleteOptions, failures: list[BaseException]
 ) -> None:
     while not failures:
         entry = next(rest, None)
         if entry is None:
             return
         try:
-            current = await call.api.registry.read(call.resource, entry.namespace, entry.name)
+            current = await ctx.api.registry.read(ctx.resource, entry.namespace, entry.name)
             if current is not None:
-                await remove(call, current, options)
+                await remove(ctx, current, options)
         except status.APIError as error:
             if error.code != 404:
                 failures.append(error)

@@ -13,16 +13,16 @@ from kubist.schema.node import Schema
 from kubist.schema.strict import decode_body, decode_value
 from kubist.verbs import schemes
 from kubist.verbs.body import NO_KIND
-from kubist.verbs.call import Call
+from kubist.verbs.resource_request import ResourceRequest
 
 
-def read(call: Call) -> Object | None:
+def read(ctx: ResourceRequest) -> Object | None:
     """DeleteOptions of the body, in any API group; None without a body."""
-    body = call.request.body
+    body = ctx.request.body
     if not body:
         return None
     schema = schema_for("", "v1", "DeleteOptions")
-    serializer = negotiate.content_type(call.request.headers.get("content-type", ""))
+    serializer = negotiate.content_type(ctx.request.headers.get("content-type", ""))
     try:
         if serializer == negotiate.PROTOBUF:
             api_version, kind, raw = protobuf.unwrap(body)

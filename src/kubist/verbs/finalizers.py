@@ -5,24 +5,24 @@ from __future__ import annotations
 from kubist.meta.object import Object
 from kubist.meta.objectmeta import FOREGROUND_FINALIZER as FOREGROUND
 from kubist.meta.objectmeta import ORPHAN_FINALIZER as ORPHAN
-from kubist.verbs.call import Call
 from kubist.verbs.options import DeleteOptions
+from kubist.verbs.resource_request import ResourceRequest
 
 
-def is_finalized(call: Call, new: Object, old: Object) -> bool:
+def is_finalized(ctx: ResourceRequest, new: Object, old: Object) -> bool:
     """Whether an update removes the last finalizer of a terminating object, which deletes it."""
     before = old["metadata"]
     if "deletionTimestamp" not in before or before.get("deletionGracePeriodSeconds"):
         return False
-    return not call.resource.strategy.held(new)
+    return not ctx.resource.strategy.held(new)
 
 
-def set_propagation_finalizers(call: Call, metadata: Object, options: DeleteOptions) -> None:
+def set_propagation_finalizers(ctx: ResourceRequest, metadata: Object, options: DeleteOptions) -> None:
     """Add or remove the finalizers `orphan` and `foregroundDeletion`, which tell the garbage collector what to do with
     dependents."""
     before = metadata.get("finalizers") or []
     wanted = [name for name in before if name not in (ORPHAN, FOREGROUND)]
-    orphan, foreground = _propagation(call, before, options)
+    orphan, foreground = _propagation(ctx, before, options)
     if orphan:
         wanted.append(ORPHAN)
     if foreground:
@@ -35,10 +35,10 @@ def set_propagation_finalizers(call: Call, metadata: Object, options: DeleteOpti
         metadata.pop("finalizers", None)
 
 
-def _propagation(call: Call, before: list[str], options: DeleteOptions) -> tuple[bool, bool]:
+def _propagation(ctx: ResourceRequest, before: list[str], options: DeleteOptions) -> tuple[bool, bool]:
     """Propagation as two flags: orphan the dependents, delete the dependents first."""
     policy = options.propagation_policy
-    if call.resource.strategy.default_propagation == "Unsupported":
+    if ctx.resource.strategy.default_propagation == "Unsupported":
         return False, False
     if options.orphan_dependents is not None:
         return options.orphan_dependents, False
@@ -48,4 +48,4 @@ def _propagation(call: Call, before: list[str], options: DeleteOptions) -> tuple
         return True, False
     if FOREGROUND in before:
         return False, True
-    return call.resource.strategy.default_propagation == "Orphan", False
+    return ctx.resource.strategy.default_propagation == "Orphan", False

@@ -5,24 +5,25 @@ from __future__ import annotations
 from kubist.http.messages import Response
 from kubist.meta import status
 from kubist.verbs import scale, versions
-from kubist.verbs.call import Call
+from kubist.verbs.resource_request import ResourceRequest
+from kubist.verbs.responses import negotiate_representation, respond_entry, respond_object
 
 
-async def get(call: Call) -> Response:
-    resource, info = call.resource, call.info
+async def get(ctx: ResourceRequest) -> Response:
+    resource, info = ctx.resource, ctx.info
     if info.subresource == "scale":
-        return await scale.get(call)
-    shown = call.negotiate("object")
+        return await scale.get(ctx)
+    shown = negotiate_representation(ctx, "object")
     virtual = resource.strategy.virtual_objects()
     if virtual is not None:
         for obj in virtual:
             if obj["metadata"]["name"] == info.name:
-                return await call.value(200, obj, shown)
+                return await respond_object(ctx, 200, obj, shown)
         raise status.not_found(resource.group, resource.singular, info.name)
-    asked = call.query.get("resourceVersion")
+    asked = ctx.query.get("resourceVersion")
     if asked:
-        await versions.reach(call, versions.parse(call, asked))
-    entry = await call.api.registry.read(resource, info.namespace, info.name)
+        await versions.reach(ctx, versions.parse(ctx, asked))
+    entry = await ctx.api.registry.read(resource, info.namespace, info.name)
     if entry is None:
-        raise call.not_found()
-    return await call.entry(200, entry, shown)
+        raise ctx.not_found()
+    return await respond_entry(ctx, 200, entry, shown)

@@ -14,7 +14,8 @@ import orjson
 
 from kubist.meta.object import Object
 from kubist.storage.cache import Entry
-from kubist.verbs.call import Call
+from kubist.verbs.resource_request import ResourceRequest
+from kubist.verbs.storage_version import decode_entry
 
 Fresh = Callable[[], Awaitable[Object]]
 """Gives the stored object, to build the new one from: a copy, or a lent object that must not be changed."""
@@ -27,17 +28,17 @@ class Altered(Exception):
 class Loan:
     """One try of an update with the stored object, lent or copied."""
 
-    __slots__ = ("_call", "_lent", "_old", "entry")
+    __slots__ = ("_ctx", "_lent", "_old", "entry")
 
-    def __init__(self, call: Call, entry: Entry, old: Object, lent: bool) -> None:
-        self._call = call
+    def __init__(self, ctx: ResourceRequest, entry: Entry, old: Object, lent: bool) -> None:
+        self._ctx = ctx
         self._old = old
         self._lent = lent
         self.entry = entry
 
     async def fresh(self) -> Object:
         """The stored object: itself if it is lent, else another copy."""
-        return self._old if self._lent else await self._call.decode_entry(self.entry)
+        return self._old if self._lent else await decode_entry(self._ctx, self.entry)
 
     def is_altered(self) -> bool:
         """Whether the object was lent and changed in place."""

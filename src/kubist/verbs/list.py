@@ -9,9 +9,11 @@ from kubist.meta import status
 from kubist.storage.cache import Collection, Entry
 from kubist.storage.store import Compacted, Unavailable
 from kubist.verbs import continuation, removedversions, versions
-from kubist.verbs.call import Call
 from kubist.verbs.options import ListOptions, list_options
+from kubist.verbs.resource_request import ResourceRequest
+from kubist.verbs.responses import negotiate_representation, respond, respond_object
 from kubist.verbs.selection import Selection, known_fields
+from kubist.verbs.storage_version import entry_in_request_version
 
 
 class Page:
@@ -36,12 +38,12 @@ class Page:
         return meta
 
 
-async def list_(call: Call) -> Response:
-    shown = call.negotiate("list")
-    options = await list_options(call.query)
-    virtual = call.resource.strategy.virtual_objects()
+async def list_(ctx: ResourceRequest) -> Response:
+    shown = negotiate_representation(ctx, "list")
+    options = await list_options(ctx.query)
+    virtual = ctx.resource.strategy.virtual_objects()
     if virtual is not None:
-        fields = known_fields(call, options.fields)
+        fields = known_fields(ctx, options.fields)
         items = [
             dict(obj)
             for obj in virtual
@@ -50,62 +52,64 @@ async def list_(call: Call) -> Response:
         ]
         for item in items:
             del item["kind"], item["apiVersion"]
-        kind, api_version = call.resource.list_kind, call.resource.api_version
+        kind, api_version = ctx.resource.list_kind, ctx.resource.api_version
         listed = {"kind": kind, "apiVersion": api_version, "metadata": {}, "items": items}
-        return await call.value(200, listed, shown)
-    page = await find(call, options, Selection(call, options))
-    if call.resource.custom:
-        page.entries = [await call.versioned(entry) for entry in page.entries]
-    body = await shown.whole_list(page.entries, page.meta(custom=call.resource.custom))
-    return await call.respond(200, body, shown.content_type)
+        return await respond_object(ctx, 200, listed, shown)
+    page = await find(ctx, options, Selection(ctx, options))
+    if ctx.resource.custom:
+        page.entries = [await entry_in_request_version(ctx, entry) for entry in page.entries]
+    body = await shown.whole_list(page.entries, page.meta(custom=ctx.resource.custom))
+    return await respond(ctx, 200, body, shown.content_type)
 
 
-async def find(call: Call, options: ListOptions, selection: Selection) -> Page:
+async def find(ctx: ResourceRequest, options: ListOptions, selection: Selection) -> Page:
     """Page of the list that the options select."""
-    collection = call.api.registry.collection(call.resource)
+    collection = ctx.api.registry.collection(ctx.resource)
     if not collection.loaded:
         await collection.ready()
-    if call.resource.custom:
-        removedversions.check_list(call, collection, options, selection)
+    if ctx.resource.custom:
+        removedversions.check_list(ctx, collection, options, selection)
     await selection.ready(collection)
     asked = options.resource_version
     if collection.unreadable and asked != "0":
-        await _catch_up(call)
-        call.api.registry.readable(collection, selection.key or selection.prefix)
+        await _catch_up(ctx)
+        ctx.api.registry.readable(collection, selection.key or selection.prefix)
     limit = options.limit
     if options.continue_:
         revision, start = continuation.decode(options.continue_)
         if asked not in ("", "0"):
             raise status.bad_request("specifying resource version is not allowed when using continue")
-        if asked and call.resource.strategy.cached:
+        if asked and ctx.resource.strategy.cached:
             limit = 0
         if revision == continuation.ANY:
-            await _catch_up(call)
-            return _today(call, collection, selection, limit, selection.prefix + start)
-        await versions.reach(call, revision)
+            await _catch_up(ctx)
+            return _today(ctx, collection, selection, limit, selection.prefix + start)
+        await versions.reach(ctx, revision)
         return await _past(collection, selection, limit, selection.prefix + start, revision)
     if not asked:
-        await _catch_up(call)
-        return _today(call, collection, selection, limit, "")
-    version = versions.parse(call, asked)
+        await _catch_up(ctx)
+        return _today(ctx, collection, selection, limit, "")
+    version = versions.parse(ctx, asked)
     if version == 0:
-        return _today(call, collection, selection, limit if not call.resource.strategy.cached else 0, "")
-    await versions.reach(call, version)
+        return _today(ctx, collection, selection, limit if not ctx.resource.strategy.cached else 0, "")
+    await versions.reach(ctx, version)
     exact = options.resource_version_match == "Exact"
     if exact or (limit and not options.resource_version_match):
         return await _past(collection, selection, limit, "", version)
-    return _today(call, collection, selection, limit, "")
+    return _today(ctx, collection, selection, limit, "")
 
 
-async def _catch_up(call: Call) -> None:
+async def _catch_up(ctx: ResourceRequest) -> None:
     try:
-        await call.api.registry.cache.catch_up()
+        await ctx.api.registry.cache.catch_up()
     except Unavailable as error:
         raise status.unavailable(str(error)) from None
 
 
-def _today(call: Call, collection: Collection, selection: Selection, limit: int, start: str) -> Page:
-    page = Page(call.api.registry.cache.revision)
+def _today(
+    ctx: ResourceRequest, collection: Collection, selection: Selection, limit: int, start: str
+) -> Page:
+    page = Page(ctx.api.registry.cache.revision)
     if selection.everything and not limit and not start:
         page.entries = list(collection.below(selection.prefix))
         return page

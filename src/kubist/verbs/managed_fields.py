@@ -17,7 +17,7 @@ from kubist.patch.apply import scale
 from kubist.resources.strategy import Scale
 from kubist.schema.catalog import schema_for
 from kubist.schema.node import Schema
-from kubist.verbs.call import Call
+from kubist.verbs.resource_request import ResourceRequest
 
 Owned = TypeVar("Owned")
 SCALE = "autoscaling/v1"
@@ -25,10 +25,9 @@ LONGEST_PRODUCT = 1024
 """Characters of a User-Agent that are read for the manager's name, of which 128 bytes are kept."""
 
 
-def manager(call: Call) -> str:
+def manager(ctx: ResourceRequest) -> str:
     """Name of the field manager: fieldManager, or the product of the User-Agent."""
-    context = call.context
-    return context.field_manager or _product(context.user_agent)
+    return ctx.field_manager or _product(ctx.request.headers.get("user-agent", ""))
 
 
 @bounded_cache(entries=256, key_length=512)
@@ -38,9 +37,9 @@ def _product(user_agent: str) -> str:
     return name.encode()[:128].decode(errors="ignore") or "unknown"
 
 
-def converter(call: Call) -> ssa.Convert:
+def converter(ctx: ResourceRequest) -> ssa.Convert:
     """Function that converts an object to another version of its kind, with that version's schema."""
-    resource, resources = call.resource, call.api.resources
+    resource, resources = ctx.resource, ctx.api.resources
     group = resource.group
 
     def convert(obj: Object, api_version: str) -> tuple[Object, Schema] | None:
@@ -66,12 +65,12 @@ class _Unconverted(Exception):
         self.api_version = api_version
 
 
-async def converting(call: Call, own: Callable[[ssa.Convert], Owned]) -> Owned:
+async def converting(ctx: ResourceRequest, own: Callable[[ssa.Convert], Owned]) -> Owned:
     """Result of `own`, which gets a function to convert objects. If a conversion webhook is needed, `own` stops, the
     webhook is called, and `own` starts again with the result."""
-    convert, conversion = converter(call), call.resource.strategy.conversion
+    convert, conversion = converter(ctx), ctx.resource.strategy.conversion
     if conversion is None or conversion.webhook is None:
-        return await away(call.long, own, convert)
+        return await away(ctx.long, own, convert)
     known: dict[tuple[bytes, str], Object] = {}
 
     def asked(obj: Object, api_version: str) -> tuple[Object, Schema] | None:
@@ -85,27 +84,27 @@ async def converting(call: Call, own: Callable[[ssa.Convert], Owned]) -> Owned:
 
     while True:
         try:
-            return await away(call.long, own, asked)
+            return await away(ctx.long, own, asked)
         except _Unconverted as wanted:
             key = orjson.dumps(wanted.obj), wanted.api_version
             known[key] = await conversion.converted(copied(wanted.obj), wanted.api_version)
 
 
 async def tracked(
-    call: Call, new: Object, live: Object | None, reset: tuple[str, ...], *, cleared: bool = False
+    ctx: ResourceRequest, new: Object, live: Object | None, reset: tuple[str, ...], *, cleared: bool = False
 ) -> Object:
     """Result of `track`. A conversion webhook may be called, and long work leaves the event loop."""
-    conversion = call.resource.strategy.conversion
+    conversion = ctx.resource.strategy.conversion
     if conversion is not None and conversion.webhook is not None:
-        await _tracked(call, new, live, reset, cleared=cleared)
+        await _tracked(ctx, new, live, reset, cleared=cleared)
         return new
-    if call.long:
-        return await elsewhere(partial(track, call, new, live, reset, cleared=cleared))
-    return track(call, new, live, reset, cleared=cleared)
+    if ctx.long:
+        return await elsewhere(partial(track, ctx, new, live, reset, cleared=cleared))
+    return track(ctx, new, live, reset, cleared=cleared)
 
 
 async def _tracked(
-    call: Call, new: Object, live: Object | None, reset: tuple[str, ...], *, cleared: bool
+    ctx: ResourceRequest, new: Object, live: Object | None, reset: tuple[str, ...], *, cleared: bool
 ) -> None:
     """Run `track` with a conversion webhook. If the webhook fails, managedFields are dropped."""
     sent = new["metadata"].get("managedFields")
@@ -113,10 +112,10 @@ async def _tracked(
     def own(convert: ssa.Convert) -> None:
         if sent is not None:
             new["metadata"]["managedFields"] = sent
-        _track(call, new, live, reset, cleared=cleared, convert=convert)
+        _track(ctx, new, live, reset, cleared=cleared, convert=convert)
 
     try:
-        await converting(call, own)
+        await converting(ctx, own)
     except status.APIError:
         new["metadata"].pop("managedFields", None)
 
@@ -128,17 +127,17 @@ def copied(obj: Object) -> Object:
 
 
 def track(
-    call: Call, new: Object, live: Object | None, reset: tuple[str, ...], *, cleared: bool = False
+    ctx: ResourceRequest, new: Object, live: Object | None, reset: tuple[str, ...], *, cleared: bool = False
 ) -> Object:
     """Update the managedFields of `new` after a create (`live` is None), update or patch. Both objects are in the
     request's version. Returns the object with which the write goes on."""
-    owned = call.sent.as_owned(new, new=live is None)
-    _track(call, owned, live, reset, cleared=cleared, convert=converter(call))
-    return call.sent.with_null_lists(call.resource.schema, new)
+    owned = ctx.sent.as_owned(new, new=live is None)
+    _track(ctx, owned, live, reset, cleared=cleared, convert=converter(ctx))
+    return ctx.sent.with_null_lists(ctx.resource.schema, new)
 
 
 def _track(
-    call: Call,
+    ctx: ResourceRequest,
     new: Object,
     live: Object | None,
     reset: tuple[str, ...],
@@ -147,58 +146,58 @@ def _track(
     convert: ssa.Convert,
 ) -> None:
     ssa.update_managed_fields(
-        call.resource.schema,
+        ctx.resource.schema,
         live,
         new,
-        manager=manager(call),
-        api_version=call.resource.api_version,
-        now=call.context.now,
-        subresource=call.info.subresource,
+        manager=manager(ctx),
+        api_version=ctx.resource.api_version,
+        now=ctx.now,
+        subresource=ctx.info.subresource,
         reset_fields=reset,
         cleared=cleared,
         convert=convert,
     )
 
 
-def track_answer(call: Call, obj: Object, schema: Schema, api_version: str) -> None:
+def track_answer(ctx: ResourceRequest, obj: Object, schema: Schema, api_version: str) -> None:
     """Set the managedFields of a kind whose response is not stored."""
     ssa.update_managed_fields(
         schema,
         None,
         obj,
-        manager=manager(call),
+        manager=manager(ctx),
         api_version=api_version,
-        now=call.context.now,
-        subresource=call.info.subresource,
+        now=ctx.now,
+        subresource=ctx.info.subresource,
     )
 
 
-def track_scale(call: Call, new: Object, live: Object) -> None:
+def track_scale(ctx: ResourceRequest, new: Object, live: Object) -> None:
     """Update the managedFields of a Scale; those of `live` are the stored ones."""
     ssa.update_managed_fields(
         schema_for("autoscaling", "v1", "Scale"),
         live,
         new,
-        manager=manager(call),
+        manager=manager(ctx),
         api_version=SCALE,
-        now=call.context.now,
+        now=ctx.now,
         subresource="scale",
     )
 
 
-def of_scale(call: Call, obj: Object, path: Scale) -> list[Object]:
+def of_scale(ctx: ResourceRequest, obj: Object, path: Scale) -> list[Object]:
     """managedFields of an object's replicas, translated to fields of its Scale."""
-    return scale.to_scale(obj["metadata"].get("managedFields"), _replicas(call, path))
+    return scale.to_scale(obj["metadata"].get("managedFields"), _replicas(ctx, path))
 
 
-def from_scale(call: Call, new: Object, written: Object, path: Scale) -> None:
+def from_scale(ctx: ResourceRequest, new: Object, written: Object, path: Scale) -> None:
     """Translate the managedFields of a written Scale back to the scaled object."""
     metadata = new["metadata"]
     owners = scale.to_parent(
         metadata.get("managedFields"),
         written["metadata"].get("managedFields"),
-        call.resource.api_version,
-        _replicas(call, path),
+        ctx.resource.api_version,
+        _replicas(ctx, path),
     )
     if owners:
         metadata["managedFields"] = owners
@@ -206,9 +205,9 @@ def from_scale(call: Call, new: Object, written: Object, path: Scale) -> None:
         metadata.pop("managedFields", None)
 
 
-def _replicas(call: Call, path: Scale) -> dict[str, str]:
+def _replicas(ctx: ResourceRequest, path: Scale) -> dict[str, str]:
     """Path of the replicas in each version of the kind."""
-    resource, resources = call.resource, call.api.resources
+    resource, resources = ctx.resource, ctx.api.resources
     found = {}
     for version in resources.versions(resource.group):
         other = resources.get(resource.group, version, resource.resource)

@@ -7,7 +7,7 @@ from kubist.meta.numerals import unsigned
 from kubist.meta.object import Object
 from kubist.meta.uids import new_uid
 from kubist.storage.cache import Entry
-from kubist.verbs.call import Call
+from kubist.verbs.resource_request import ResourceRequest
 
 SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
@@ -20,58 +20,58 @@ def drop_system_fields(metadata: Object) -> None:
             del metadata[name]
 
 
-def set_name(call: Call, metadata: Object) -> bool:
+def set_name(ctx: ResourceRequest, metadata: Object) -> bool:
     """Generate a name from generateName if the object has none. Returns whether generateName is set."""
     name, prefix = metadata.get("name", ""), metadata.get("generateName")
     if prefix and not name:
-        name = metadata["name"] = call.resource.strategy.generate_name(prefix)
+        name = metadata["name"] = ctx.resource.strategy.generate_name(prefix)
         if labels := metadata.get("labels"):
             # The reference goes on with a copy here: a Job no longer shares the map of its template.
             metadata["labels"] = dict(labels)
-    call.context.name = name
+    ctx.name = name
     return bool(prefix)
 
 
-def set_system_fields(call: Call, metadata: Object) -> None:
+def set_system_fields(ctx: ResourceRequest, metadata: Object) -> None:
     """Set the uid and the creation time of a new object."""
     metadata["uid"] = new_uid()
-    metadata["creationTimestamp"] = call.context.now
+    metadata["creationTimestamp"] = ctx.now
 
 
-def match_namespace(call: Call, metadata: Object) -> None:
+def match_namespace(ctx: ResourceRequest, metadata: Object) -> None:
     """Set the namespace of the URL; 400 if the object names another one."""
-    if not call.resource.namespaced:
+    if not ctx.resource.namespaced:
         metadata.pop("namespace", None)
         return
     given = metadata.get("namespace", "")
-    if given and given != call.info.namespace:
+    if given and given != ctx.info.namespace:
         raise status.bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
-    metadata["namespace"] = call.info.namespace
+    metadata["namespace"] = ctx.info.namespace
 
 
-def check_name(call: Call, metadata: Object) -> None:
+def check_name(ctx: ResourceRequest, metadata: Object) -> None:
     """Check that the object has the name of the URL; 400 otherwise."""
     name = metadata.get("name", "")
     if not name:
         raise status.bad_request(
-            f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided"
+            f"the name of the object ({ctx.info.name} based on URL) was undeterminable: name must be provided"
         )
-    if name != call.info.name:
-        message = f"the name of the object ({name}) does not match the name on the URL ({call.info.name})"
+    if name != ctx.info.name:
+        message = f"the name of the object ({name}) does not match the name on the URL ({ctx.info.name})"
         raise status.bad_request(message)
 
 
-def check_same_object(call: Call, new: Object, old: Object) -> None:
+def check_same_object(ctx: ResourceRequest, new: Object, old: Object) -> None:
     """Check that a patch changed neither the name nor the namespace; 400 otherwise."""
     metadata, before = new["metadata"], old["metadata"]
     where = before.get("namespace", "")
-    if call.resource.namespaced and metadata.setdefault("namespace", where) != where:
+    if ctx.resource.namespaced and metadata.setdefault("namespace", where) != where:
         raise status.bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
-    check_name(call, metadata)
+    check_name(ctx, metadata)
 
 
 def carry_over_system_fields(new: Object, old: Object) -> None:
@@ -103,7 +103,7 @@ def version_error(version: str) -> str:
     return number if isinstance(number, str) else ""
 
 
-def check_resource_version(call: Call, new: Object, entry: Entry) -> None:
+def check_resource_version(ctx: ResourceRequest, new: Object, entry: Entry) -> None:
     """Optimistic locking: 409 if the new object has a resourceVersion that is not the stored one."""
     given = new["metadata"].get("resourceVersion", "")
     if given == str(entry.revision):
@@ -112,7 +112,7 @@ def check_resource_version(call: Call, new: Object, entry: Entry) -> None:
         if why := version_error(given):
             raise status.plain_error(why)
         if int(given) != entry.revision:
-            raise call.conflict(call.info.name, MODIFIED)
-    elif not call.resource.strategy.unconditional_update:
+            raise ctx.conflict(ctx.info.name, MODIFIED)
+    elif not ctx.resource.strategy.unconditional_update:
         error = fields.invalid("metadata.resourceVersion", 0, "must be specified for an update")
-        raise status.invalid(call.resource.group, call.resource.resource, call.info.name, [error])
+        raise status.invalid(ctx.resource.group, ctx.resource.resource, ctx.info.name, [error])

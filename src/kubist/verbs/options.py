@@ -12,7 +12,7 @@ from kubist.meta import fields, selectors, status
 from kubist.meta.fields import FieldError, quoted
 from kubist.meta.objectmeta import validate_field_manager
 from kubist.request import query_values, truthy
-from kubist.verbs.call import Call
+from kubist.verbs.resource_request import ResourceRequest
 
 T = TypeVar("T")
 
@@ -30,13 +30,12 @@ class WriteOptions:
     force: bool | None = None
 
 
-def read_write_options(call: Call, kind: str, *, apply: bool = False) -> WriteOptions:
-    """Options of a create, update or patch. They are also set in the context of the request."""
-    chosen = write_options(kind, call.query, call.request.query, apply=apply)
-    context = call.context
-    context.dry_run = chosen.dry_run
-    context.field_manager = chosen.field_manager
-    context.field_validation = chosen.field_validation
+def read_write_options(ctx: ResourceRequest, kind: str, *, apply: bool = False) -> WriteOptions:
+    """Options of a create, update or patch. They are also set in the context."""
+    chosen = write_options(kind, ctx.query, ctx.request.query, apply=apply)
+    ctx.dry_run = chosen.dry_run
+    ctx.field_manager = chosen.field_manager
+    ctx.field_validation = chosen.field_validation
     return chosen
 
 

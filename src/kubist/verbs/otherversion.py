@@ -7,13 +7,13 @@ from kubist.meta import status
 from kubist.meta.object import Object
 from kubist.resources.resource import Resource
 from kubist.schema.older import SERVED_AS
-from kubist.verbs.call import Call
+from kubist.verbs.resource_request import ResourceRequest
 
 
-def named(call: Call, patched: Object) -> Resource | None:
+def named(ctx: ResourceRequest, patched: Object) -> Resource | None:
     """Resource in the version that a patched built-in object names; None if that is the request's version. An older
     version with the same fields is renamed in the object."""
-    resource = call.resource
+    resource = ctx.resource
     given = patched.get("apiVersion")
     if given == resource.api_version or not isinstance(given, str) or patched.get("kind") != resource.kind:
         return None
@@ -22,17 +22,17 @@ def named(call: Call, patched: Object) -> Resource | None:
         patched["apiVersion"] = current
         return None
     group, _, version = current.rpartition("/")
-    other = (call.api.resources.of(group, version) or {}).get(resource.resource)
+    other = (ctx.api.resources.of(group, version) or {}).get(resource.resource)
     if other is None or other.custom or other.prefix != resource.prefix or other.kind != resource.kind:
         return None
     patched["apiVersion"] = current
     return other
 
 
-def converted(call: Call, other: Resource, obj: Object) -> Object:
+def converted(ctx: ResourceRequest, other: Resource, obj: Object) -> Object:
     """Object converted from another version to that of the request."""
-    strategy = (other if other.api_version != other.storage_version else call.resource).strategy
-    return strategy.convert(obj, call.resource.api_version)
+    strategy = (other if other.api_version != other.storage_version else ctx.resource).strategy
+    return strategy.convert(obj, ctx.resource.api_version)
 
 
 def unknown_fields(resource: Resource, value: Object) -> list[str]:

@@ -25,10 +25,11 @@ from kubist.schema.node import Schema
 from kubist.schema.order import in_declared_order
 from kubist.verbs import apply as apply_verb
 from kubist.verbs import body, managed_fields, options, otherversion, scale, schemes, write_path
-from kubist.verbs.call import Call
 from kubist.verbs.lending import Fresh
 from kubist.verbs.metadata import check_same_object
 from kubist.verbs.patchtext import PatchedText, beyond_range
+from kubist.verbs.resource_request import ResourceRequest
+from kubist.verbs.responses import negotiate_representation
 from kubist.verbs.storage_version import is_converted, to_request_version
 
 JSON_PATCH = "application/json-patch+json"
@@ -44,10 +45,10 @@ class Change:
     """Patch of a request as a function of the current object, in the request's version. It is parsed on first use, so
     a malformed patch of an absent object gets 404."""
 
-    def __init__(self, call: Call, kind: str, schema: Schema | None = None) -> None:
-        self.call = call
+    def __init__(self, ctx: ResourceRequest, kind: str, schema: Schema | None = None) -> None:
+        self.ctx = ctx
         self.kind = kind
-        self.schema = schema or call.resource.schema
+        self.schema = schema or ctx.resource.schema
         self.complaints: list[str] = []
         """Field validation messages about the patch document."""
         self.repeats = Repeats()
@@ -90,38 +91,38 @@ class Change:
             return "{}"
         current = {**self._current, "metadata": {**self._current["metadata"], **self.owners}}
         ordered = in_declared_order(self.schema, current)
-        return PatchedText(self.call.request.body, ordered, is_json_patch=self.kind == JSON_PATCH)
+        return PatchedText(self.ctx.request.body, ordered, is_json_patch=self.kind == JSON_PATCH)
 
     def complain(self, complaints: list[str]) -> None:
         """Report field validation of the patch and its result: not at all, as warnings, or as a 422."""
         found = self.complaints + complaints + [f'unknown field "{name}"' for name in self.unknown]
-        validation = self.call.context.field_validation
+        validation = self.ctx.field_validation
         if not found or validation == "Ignore":
             return
         if validation == "Strict":
             raise self.invalid(f"strict decoding error: {', '.join(found)}")
         for complaint in found:
-            self.call.context.warn(complaint)
+            self.ctx.warn(complaint)
 
     def _out_of_range(self, error: DecodeError) -> str:
         """The error of a number that no float can hold. In a JSON patch a wrong type may come before it."""
         if self.kind == MERGE:
             return str(error)
-        document, repeats = json.parse_repeats(self.call.request.body, float)
+        document, repeats = json.parse_repeats(self.ctx.request.body, float)
         jsonpatch.operations(document, repeats=repeats)
         return str(error).replace("Go value", "Go struct field jsonPatchOp.value")
 
     def _read(self) -> Patch:
-        checked = self.call.context.field_validation != "Ignore"
+        checked = self.ctx.field_validation != "Ignore"
         try:
-            document, repeats = json.read_repeats(self.call.request.body)
+            document, repeats = json.read_repeats(self.ctx.request.body)
         except json.BeyondRange as error:
             if self.kind == STRATEGIC:
                 raise status.bad_request(str(error)) from None
             if checked:
                 raise status.bad_request(f"error decoding patch: {self._out_of_range(error)}") from None
             # Only the result is decoded, which may be without that number.
-            document, repeats = json.parse_repeats(self.call.request.body, float)
+            document, repeats = json.parse_repeats(self.ctx.request.body, float)
             self.beyond = error
         except DecodeError as error:
             if self.kind == MERGE and not checked:
@@ -140,7 +141,7 @@ class Change:
         if self.kind == MERGE:
             merge.check(document, checked=checked)
             return lambda current: _object(merge.apply(current, document))
-        if odd_number(self.call.request.body):
+        if odd_number(self.ctx.request.body):
             document = self._document = rounded(document)
         typed = dict(strategic.check(document))
         for given in (typed.pop("apiVersion", None), typed.pop("kind", None)):
@@ -150,86 +151,86 @@ class Change:
         return lambda current: strategic.apply(current, typed, self.schema)
 
 
-async def patch(call: Call) -> Response:
-    kind = patch_type(call)
-    path = write_path.update_target(call)
+async def patch(ctx: ResourceRequest) -> Response:
+    kind = patch_type(ctx)
+    path = write_path.update_target(ctx)
     if isinstance(path, Scale):
-        return await _patch_scale(call, path, kind)
-    shown = call.negotiate("object")
+        return await _patch_scale(ctx, path, kind)
+    shown = negotiate_representation(ctx, "object")
     apply = kind == APPLY
-    force = bool(options.read_write_options(call, "PatchOptions", apply=apply).force)
+    force = bool(options.read_write_options(ctx, "PatchOptions", apply=apply).force)
     if apply:
-        return await apply_verb.apply(call, path, shown, force)
-    change = Change(call, kind)
-    wanted = body.expected(call.resource)
-    converted = is_converted(call)
-    reads_version = kind != STRATEGIC and not call.resource.custom
+        return await apply_verb.apply(ctx, path, shown, force)
+    change = Change(ctx, kind)
+    wanted = body.expected(ctx.resource)
+    converted = is_converted(ctx)
+    reads_version = kind != STRATEGIC and not ctx.resource.custom
 
     def patched_from(current: Object) -> tuple[Object, bool]:
         """The patched object, and whether the patch clears managedFields."""
         changed = change(current)
         metadata = changed.get("metadata")
         cleared = isinstance(metadata, dict) and metadata.get("managedFields") == []
-        other = otherversion.named(call, changed) if reads_version else None
+        other = otherversion.named(ctx, changed) if reads_version else None
         if other is not None:
             new = decode(change, body.expected(other), changed)
             _complete(change, new, other)
-            return otherversion.converted(call, other, new), cleared
+            return otherversion.converted(ctx, other, new), cleared
         new = decode(change, wanted, changed, None if converted else current)
-        _complete(change, new, call.resource)
+        _complete(change, new, ctx.resource)
         return new, cleared
 
     async def patched(old: Object | None, fresh: Fresh) -> Object:
         assert old is not None
         current = await fresh()
         if converted:
-            current = to_request_version(call, current)
-        new, cleared = await away(call.long, patched_from, current)
-        check_same_object(call, new, old)
+            current = to_request_version(ctx, current)
+        new, cleared = await away(ctx.long, patched_from, current)
+        check_same_object(ctx, new, old)
         # Not `current` where `new` shares parts with it: completing `new` may have changed them.
         live = current if converted else old
         new = await write_path.finish_transform(
-            call, path, new, old, live, cleared=cleared, owned=not change.mistaken
+            ctx, path, new, old, live, cleared=cleared, owned=not change.mistaken
         )
         warning = objectmeta.deduplicate_owner_references(new["metadata"], after_admission=True)
         if warning:
-            call.context.warn(warning)
+            ctx.warn(warning)
         return new
 
-    outcome = await write_path.update_object(call, path, patched, lend=True)
-    return await write_path.respond(call, outcome, shown)
+    outcome = await write_path.update_object(ctx, path, patched, lend=True)
+    return await write_path.respond(ctx, outcome, shown)
 
 
-async def _patch_scale(call: Call, path: Scale, kind: str) -> Response:
-    shown = call.negotiate("object")
+async def _patch_scale(ctx: ResourceRequest, path: Scale, kind: str) -> Response:
+    shown = negotiate_representation(ctx, "object")
     apply = kind == APPLY
-    chosen = options.read_write_options(call, "PatchOptions", apply=apply)
+    chosen = options.read_write_options(ctx, "PatchOptions", apply=apply)
     wanted = scale.expected_scale()
     if apply:
-        return await apply_verb.apply_scale(call, path, shown, bool(chosen.force))
-    change = Change(call, kind, wanted.schema)
+        return await apply_verb.apply_scale(ctx, path, shown, bool(chosen.force))
+    change = Change(ctx, kind, wanted.schema)
 
     async def patched(old: Object) -> Object:
         live = scale.view(old, path)
-        if call.resource.custom and path.values(old)[0] is None:
+        if ctx.resource.custom and path.values(old)[0] is None:
             live["spec"]["replicas"] = scale.UNSET
-        owners = managed_fields.of_scale(call, old, path)
+        owners = managed_fields.of_scale(ctx, old, path)
         change.owners = {"managedFields": owners} if owners else {}
         new = decode(change, wanted, change(live))
-        check_same_object(call, new, old)
+        check_same_object(ctx, new, old)
         return new
 
-    return await scale.write(call, path, patched, shown, None)
+    return await scale.write(ctx, path, patched, shown, None)
 
 
-def patch_type(call: Call) -> str:
+def patch_type(ctx: ResourceRequest) -> str:
     """Patch type by Content-Type; 415 for a type that the resource does not support."""
-    header = call.request.headers.get("content-type", "")
+    header = ctx.request.headers.get("content-type", "")
     kind = header.partition(";")[0] if ";" in header[1:] else header
-    offered = tuple(t for t in TYPES if not (call.resource.custom and t == STRATEGIC))
+    offered = tuple(t for t in TYPES if not (ctx.resource.custom and t == STRATEGIC))
     if kind in offered:
         return kind
-    if call.resource.custom or kind.strip() in offered:
+    if ctx.resource.custom or kind.strip() in offered:
         listed = ", ".join(offered)
         message = f"the body of the request was in an unknown format - accepted media types include: {listed}"
         raise status.APIError(415, "UnsupportedMediaType", message)
@@ -257,7 +258,7 @@ def refused(error: FieldError) -> status.APIError:
 def decode(change: Change, wanted: body.Expected, patched: Object, stored: Object | None = None) -> Object:
     """Decode a patched document to an object of the kind. Parts taken over from the `stored` object are not decoded
     again."""
-    call, kind = change.call, change.kind
+    ctx, kind = change.ctx, change.kind
     asked = (KEEP_EMPTY, WRAP) if kind == STRATEGIC else (KEEP_EMPTY,)
     if wanted.custom is not None:
         patched = _identified(change, wanted, wanted.custom, patched)
@@ -278,7 +279,7 @@ def decode(change: Change, wanted: body.Expected, patched: Object, stored: Objec
             raise change.invalid(restored(error)) from None
         raise change.invalid(_reason(change, wanted, error)) from None
     change.complain(sorted(decoded.complaints) if kind == STRATEGIC else decoded.complaints)
-    return body.as_sent(call, wanted, decoded, new=False)
+    return body.as_sent(ctx, wanted, decoded, new=False)
 
 
 def _reason(change: Change, wanted: body.Expected, error: Exception) -> object:
@@ -317,13 +318,13 @@ def _identified(change: Change, wanted: body.Expected, resource: Resource, patch
     known = given in resource.strategy.conversion.versions
     if group == wanted.group and not known:
         change.unknown = sorted(patched.keys() - {"apiVersion", "kind", "metadata"})
-    if change.call.info.subresource != "status":
+    if change.ctx.info.subresource != "status":
         if given == wanted.api_version:
             return patched
         change.complain(duplicate)
         errors = [] if kind == wanted.kind else [fields.invalid("kind", kind, f"must be {wanted.kind}")]
         errors.append(fields.invalid("apiVersion", given, f"must be {wanted.api_version}"))
-        raise status.invalid(group, kind, change.call.info.name, errors)
+        raise status.invalid(group, kind, change.ctx.info.name, errors)
     change.mistaken = kind != wanted.kind or not known
     kept = {name: part for name, part in patched.items() if name not in change.unknown}
     return {**kept, "apiVersion": wanted.api_version, "kind": wanted.kind}
@@ -340,7 +341,7 @@ def _need_version(change: Change, wanted: body.Expected, patched: Object) -> Non
     if kind in (None, "", wanted.kind):
         change.unknown = sorted(patched.keys() - {"apiVersion", "kind"})
         change.complain([])
-        why = f"the name of the object ({change.call.info.name} based on URL) was undeterminable"
+        why = f"the name of the object ({change.ctx.info.name} based on URL) was undeterminable"
         raise status.bad_request(f"{why}: name must be provided")
     if isinstance(kind, str):
         scheme = schemes.scheme_of(wanted.group)

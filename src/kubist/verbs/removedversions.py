@@ -5,32 +5,34 @@ from __future__ import annotations
 
 from kubist.meta import status
 from kubist.storage.cache import Collection
-from kubist.verbs.call import Call
 from kubist.verbs.options import ListOptions
+from kubist.verbs.resource_request import ResourceRequest
 from kubist.verbs.selection import Selection
 
 
-def check_list(call: Call, collection: Collection, options: ListOptions, selection: Selection) -> None:
+def check_list(
+    ctx: ResourceRequest, collection: Collection, options: ListOptions, selection: Selection
+) -> None:
     """Reject a list that would have to read such an object."""
     removed = collection.kind.removed_versions()
     if not removed:
         return
     asked = options.resource_version
     exact = options.resource_version_match == "Exact" or (options.limit and asked != "0")
-    if call.info.verb == "list" and asked and not exact and not options.continue_:
-        check_cache(call, collection)
+    if ctx.info.verb == "list" and asked and not exact and not options.continue_:
+        check_cache(ctx, collection)
     if selection.key is None and not options.limit:
         found = _first(collection, selection.prefix, removed)
         if found:
             raise status.plain_error(_why(found))
 
 
-def check_cache(call: Call, collection: Collection) -> None:
+def check_cache(ctx: ResourceRequest, collection: Collection) -> None:
     """Reject a read of the cache, such as a watch, while it holds such an object."""
     removed = collection.kind.removed_versions()
     found = _first(collection, collection.kind.prefix, removed) if removed else ""
     if found:
-        kind = f"{call.resource.api_version}, Kind={call.resource.kind}"
+        kind = f"{ctx.resource.api_version}, Kind={ctx.resource.kind}"
         raise status.too_many_requests(
             f"storage is (re)initializing: failed to list {kind}: {_why(found)}", 1
         )

@@ -10,8 +10,10 @@ from kubist.meta.object import Object
 from kubist.resources.strategy import Scale
 from kubist.schema.catalog import schema_for
 from kubist.verbs import body, managed_fields, write_path
-from kubist.verbs.call import Call
 from kubist.verbs.lending import Fresh
+from kubist.verbs.resource_request import ResourceRequest
+from kubist.verbs.responses import negotiate_representation, respond_object
+from kubist.verbs.storage_version import decode_entry
 
 UNSET = -(2**31)
 """Replicas that a patch sees in a custom object without replicas. A result with this value is rejected."""
@@ -35,52 +37,52 @@ def view(obj: Object, path: Scale) -> Object:
     return scale
 
 
-def scaling(call: Call) -> Scale:
-    found = call.resource.strategy.subresources.get("scale")
+def scaling(ctx: ResourceRequest) -> Scale:
+    found = ctx.resource.strategy.subresources.get("scale")
     if not isinstance(found, Scale):
         raise status.method_not_allowed()
     return found
 
 
-async def get(call: Call) -> Response:
-    path = scaling(call)
-    shown = call.negotiate("object")
-    entry = await call.api.registry.read(call.resource, call.info.namespace, call.info.name)
+async def get(ctx: ResourceRequest) -> Response:
+    path = scaling(ctx)
+    shown = negotiate_representation(ctx, "object")
+    entry = await ctx.api.registry.read(ctx.resource, ctx.info.namespace, ctx.info.name)
     if entry is None:
-        raise call.not_found()
-    obj = await call.decode_entry(entry)
-    if call.resource.custom and path.values(obj)[0] is None:
+        raise ctx.not_found()
+    obj = await decode_entry(ctx, entry)
+    if ctx.resource.custom and path.values(obj)[0] is None:
         raise status.internal_error(f'the spec replicas field ".{path.spec_replicas}" does not exist')
-    return await call.value(200, view(obj, path), shown)
+    return await respond_object(ctx, 200, view(obj, path), shown)
 
 
-async def write(call: Call, path: Scale, transform: Any, shown: Any, uid: str | None) -> Response:
+async def write(ctx: ResourceRequest, path: Scale, transform: Any, shown: Any, uid: str | None) -> Response:
     async def rescaled(old: Object | None, fresh: Fresh) -> Object:
         assert old is not None
         seen = view(old, path)
         scale = await transform(old)
-        if not call.resource.custom:  # their own rules name the field that the scale stands for
-            check(call, scale, old["metadata"]["uid"])
+        if not ctx.resource.custom:  # their own rules name the field that the scale stands for
+            check(ctx, scale, old["metadata"]["uid"])
         replicas = (scale.get("spec") or {}).get("replicas", 0)
-        if call.resource.custom and replicas == UNSET:
+        if ctx.resource.custom and replicas == UNSET:
             raise status.bad_request(f'the spec replicas field ".{path.spec_replicas}" cannot be empty')
         new = set_replicas(path, await fresh(), replicas)
         version = scale["metadata"].get("resourceVersion")
         if version:
             new["metadata"]["resourceVersion"] = version
-        elif call.resource.strategy.unconditional_update:
+        elif ctx.resource.strategy.unconditional_update:
             new["metadata"].pop("resourceVersion", None)
-        if call.info.subresource == "scale" and "managedFields" not in scale["metadata"]:
+        if ctx.info.subresource == "scale" and "managedFields" not in scale["metadata"]:
             live = {**seen, "metadata": {**seen["metadata"]}}
-            live["metadata"]["managedFields"] = managed_fields.of_scale(call, old, path)
-            managed_fields.track_scale(call, scale, live)
-        await call.api.admission.admit(call.context, scale, seen)
-        managed_fields.from_scale(call, new, scale, path)
+            live["metadata"]["managedFields"] = managed_fields.of_scale(ctx, old, path)
+            managed_fields.track_scale(ctx, scale, live)
+        await ctx.api.admission.admit(ctx, scale, seen)
+        managed_fields.from_scale(ctx, new, scale, path)
         return new
 
-    outcome = await write_path.update_object(call, call.resource.strategy, rescaled, precondition_uid=uid)
-    obj = await call.decode_entry(outcome.entry) if outcome.entry is not None else outcome.object
-    return await call.value(200, view(obj, path), shown)
+    outcome = await write_path.update_object(ctx, ctx.resource.strategy, rescaled, precondition_uid=uid)
+    obj = await decode_entry(ctx, outcome.entry) if outcome.entry is not None else outcome.object
+    return await respond_object(ctx, 200, view(obj, path), shown)
 
 
 def set_replicas(path: Scale, old: Object, replicas: int) -> Object:
@@ -96,11 +98,11 @@ def set_replicas(path: Scale, old: Object, replicas: int) -> Object:
     return new
 
 
-def check(call: Call, scale: Object, held: str) -> None:
+def check(ctx: ResourceRequest, scale: Object, held: str) -> None:
     """Validate a Scale: 422 for invalid fields, 409 if its uid is that of another object."""
-    metadata, name = scale["metadata"], call.info.name
+    metadata, name = scale["metadata"], ctx.info.name
     errors = objectmeta.validate_create(
-        {"name": name, "namespace": call.info.namespace, **metadata},
+        {"name": name, "namespace": ctx.info.namespace, **metadata},
         namespaced=True,
         validate_name=names.dns_subdomain,
     )
@@ -112,4 +114,4 @@ def check(call: Call, scale: Object, held: str) -> None:
     uid = metadata.get("uid") or held
     if uid != held:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {held}"
-        raise status.conflict(call.resource.group, f"{call.resource.resource}/scale", name, why)
+        raise status.conflict(ctx.resource.group, f"{ctx.resource.resource}/scale", name, why)

@@ -10,8 +10,8 @@ from kubist.meta import status
 from kubist.meta.selectors import FieldSelector, LabelSelector
 from kubist.storage.cache import Collection, Entry
 from kubist.storage.snapshot_at import Past
-from kubist.verbs.call import Call
 from kubist.verbs.options import ListOptions
+from kubist.verbs.resource_request import ResourceRequest
 
 Match = Callable[[Entry], bool]
 
@@ -19,32 +19,32 @@ Match = Callable[[Entry], bool]
 class Selection:
     """Objects below `prefix` (or the one object `key`) whose labels and fields match."""
 
-    def __init__(self, call: Call, options: ListOptions) -> None:
-        self.prefix = call.collection_prefix
+    def __init__(self, ctx: ResourceRequest, options: ListOptions) -> None:
+        self.prefix = ctx.collection_prefix
         self.labels: LabelSelector = options.labels
-        self.fields: FieldSelector = known_fields(call, options.fields)
-        self._indexed_fields = call.resource.strategy.indexed_fields
+        self.fields: FieldSelector = known_fields(ctx, options.fields)
+        self._indexed_fields = ctx.resource.strategy.indexed_fields
         self.key: str | None = None
-        name = self._name(call)
+        name = self._name(ctx)
         if name is not None:
-            where = call.info.namespace or (self.fields.exact("metadata.namespace") or "")
-            if where or not call.resource.namespaced:
-                self.key = call.resource.key(where, name)
+            where = ctx.info.namespace or (self.fields.exact("metadata.namespace") or "")
+            if where or not ctx.resource.namespaced:
+                self.key = ctx.resource.key(where, name)
         self.matches: Match = self._below if self.everything else self._matches
         self._conversion = None
-        conversion = call.resource.strategy.conversion
+        conversion = ctx.resource.strategy.conversion
         if conversion is not None and conversion.webhook is not None and not self.everything:
             self._conversion = conversion
-            self._api_version = call.resource.api_version
+            self._api_version = ctx.resource.api_version
             self.matches = self._matches_converted
 
-    def _name(self, call: Call) -> str | None:
+    def _name(self, ctx: ResourceRequest) -> str | None:
         """Single name of the selection. A name in the path (`/watch/…`) must agree with the field selector."""
         chosen = self.fields.exact("metadata.name")
-        if call.info.watch_path and call.info.name:
-            if not self.fields.empty and chosen != call.info.name:
+        if ctx.info.watch_path and ctx.info.name:
+            if not self.fields.empty and chosen != ctx.info.name:
                 raise status.bad_request("fieldSelector metadata.name doesn't match requested name")
-            return call.info.name
+            return ctx.info.name
         return chosen
 
     @property
@@ -125,16 +125,16 @@ def _all_fields(entry: Entry) -> dict[str, str]:
     return {**entry.fields, "metadata.name": entry.name, "metadata.namespace": entry.namespace}
 
 
-def known_fields(call: Call, chosen: FieldSelector) -> FieldSelector:
+def known_fields(ctx: ResourceRequest, chosen: FieldSelector) -> FieldSelector:
     """Field selector in terms of stored fields; 400 for a field that the kind does not support."""
-    strategy = call.resource.strategy
+    strategy = ctx.resource.strategy
     for requirement in chosen.requirements:
         label = requirement[0]
         if label == "metadata.name" or label in strategy.field_labels:
             continue
         if label == "metadata.namespace" and strategy.namespace_selectable:
             continue
-        message = strategy.unsupported_field_label(call.resource.api_version, call.resource.kind, label)
+        message = strategy.unsupported_field_label(ctx.resource.api_version, ctx.resource.kind, label)
         raise status.bad_request(message)
     if not strategy.stored_labels or chosen.empty:
         return chosen

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Protocol
 
-from kubist.config import Config
 from kubist.filters.authentication import Authentication
 from kubist.filters.authorization import Authorization
 from kubist.meta.object import Object
 from kubist.objectstore.registry import Registry
-from kubist.resources.context import Context, Objects
+from kubist.resources.context import Context, Server
 from kubist.resources.resource import Resources
 
 if TYPE_CHECKING:
-    from kubist.verbs.call import Call
     from kubist.verbs.watch import Watcher
 
 
@@ -38,10 +36,9 @@ class Admission(Protocol):
         ...
 
 
-class Services(Protocol):
+class Services(Server, Protocol):
     """Parts of a server that the verbs use."""
 
-    config: Config
     registry: Registry
     resources: Resources
     authentication: Authentication
@@ -51,12 +48,3 @@ class Services(Protocol):
 
     @property
     def admission(self) -> Admission: ...
-
-    @property
-    def cluster(self) -> Objects:
-        """Client for all objects, used by code inside the server."""
-        ...
-
-    def context(self, call: Call) -> Context:
-        """The context of a request, for kinds and admission."""
-        ...

@@ -1,26 +1,51 @@
-"""Conversion of built-in objects between the version of the request and the stored version.
+"""Conversion of objects between the version of the request and the stored version.
 
-Custom objects are converted as their entries are decoded (`Call.decode_entry`, `Call.to_stored_version`).
+Built-in objects are converted here. Custom objects are converted as their entries are decoded and encoded.
 """
 
 from __future__ import annotations
 
 from kubist.meta.object import Object
-from kubist.verbs.call import Call
+from kubist.storage.cache import Entry
+from kubist.verbs.resource_request import ResourceRequest
 
 
-def is_converted(call: Call) -> bool:
+def is_converted(ctx: ResourceRequest) -> bool:
     """Whether a built-in object has to be converted, because the request uses another version than the store."""
-    return not call.resource.custom and call.resource.api_version != call.resource.storage_version
+    return not ctx.resource.custom and ctx.resource.api_version != ctx.resource.storage_version
 
 
-def to_storage_version(call: Call, obj: Object) -> Object:
-    """Convert an object of the request's version; the object is used up."""
-    resource = call.resource
-    return resource.strategy.convert(obj, resource.storage_version) if is_converted(call) else obj
+def to_storage_version(ctx: ResourceRequest, obj: Object) -> Object:
+    """Convert a built-in object of the request's version; the object is used up."""
+    resource = ctx.resource
+    return resource.strategy.convert(obj, resource.storage_version) if is_converted(ctx) else obj
 
 
-def to_request_version(call: Call, obj: Object) -> Object:
-    """Convert an object of the stored version; the object is used up."""
-    resource = call.resource
-    return resource.strategy.convert(obj, resource.api_version) if is_converted(call) else obj
+def to_request_version(ctx: ResourceRequest, obj: Object) -> Object:
+    """Convert a built-in object of the stored version; the object is used up."""
+    resource = ctx.resource
+    return resource.strategy.convert(obj, resource.api_version) if is_converted(ctx) else obj
+
+
+async def decode_entry(ctx: ResourceRequest, entry: Entry) -> Object:
+    """Copy of a stored object in the version that the verbs handle: the request's for custom resources, else the
+    stored one."""
+    return (await entry_in_request_version(ctx, entry)).object()
+
+
+async def entry_in_request_version(ctx: ResourceRequest, entry: Entry) -> Entry:
+    """Entry of a custom object converted to the request's version."""
+    conversion = ctx.resource.strategy.conversion
+    if conversion is None or entry.kind.api_version == ctx.resource.api_version:
+        return entry
+    converted: Entry = await conversion.entry(entry, ctx.resource.api_version)
+    return converted
+
+
+async def to_custom_storage_version(ctx: ResourceRequest, obj: Object) -> Object:
+    """Custom object converted to the stored version of its CRD."""
+    conversion = ctx.resource.strategy.conversion
+    if conversion is None or obj["apiVersion"] == ctx.resource.storage_version:
+        return obj
+    converted: Object = await conversion.to_stored_version(obj, ctx.resource.storage_version)
+    return converted

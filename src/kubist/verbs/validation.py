@@ -9,41 +9,40 @@ from kubist.meta.fields import FieldError
 from kubist.meta.object import Object
 from kubist.offload import Lengthy, away, elsewhere
 from kubist.resources.strategy import Update
-from kubist.verbs.call import Call
+from kubist.verbs.resource_request import ResourceRequest
 
 
-async def validate_new_object(call: Call, obj: Object) -> None:
+async def validate_new_object(ctx: ResourceRequest, obj: Object) -> None:
     """Validate an object before it is created. Long work leaves the event loop."""
     try:
-        await away(call.long, _check_new, call, obj)
+        await away(ctx.long, _check_new, ctx, obj)
     except Lengthy:
-        await elsewhere(_check_new, call, obj)
+        await elsewhere(_check_new, ctx, obj)
 
 
-async def validate_update(call: Call, target: Update, new: Object, old: Object) -> None:
+async def validate_update(ctx: ResourceRequest, target: Update, new: Object, old: Object) -> None:
     """Validate a changed object. Long work leaves the event loop."""
     try:
-        await away(call.long, _check_update, call, target, new, old)
+        await away(ctx.long, _check_update, ctx, target, new, old)
     except Lengthy:
-        await elsewhere(_check_update, call, target, new, old)
+        await elsewhere(_check_update, ctx, target, new, old)
 
 
-def _check_new(call: Call, obj: Object) -> None:
-    errors = _errors_of_new(call, obj)
+def _check_new(ctx: ResourceRequest, obj: Object) -> None:
+    errors = _errors_of_new(ctx, obj)
     if errors:
-        errors = _as_shown(call, errors, obj, lambda shown: _errors_of_new(call, shown))
+        errors = _as_shown(ctx, errors, obj, lambda shown: _errors_of_new(ctx, shown))
         name = obj["metadata"].get("name", "")
-        raise status.invalid(call.resource.stored_group, call.resource.kind, name, errors)
-    context = call.context
-    for warning in call.resource.strategy.warnings_on_create(context, obj):
-        context.warn(warning)
+        raise status.invalid(ctx.resource.stored_group, ctx.resource.kind, name, errors)
+    for warning in ctx.resource.strategy.warnings_on_create(ctx, obj):
+        ctx.warn(warning)
 
 
-def _errors_of_new(call: Call, obj: Object) -> list[FieldError]:
-    metadata, context, strategy = obj["metadata"], call.context, call.resource.strategy
-    namespaced = call.resource.namespaced
+def _errors_of_new(ctx: ResourceRequest, obj: Object) -> list[FieldError]:
+    metadata, strategy = obj["metadata"], ctx.resource.strategy
+    namespaced = ctx.resource.namespaced
     if strategy.lenient_metadata:
-        return strategy.validate_create(context, obj) or objectmeta.validate_create(
+        return strategy.validate_create(ctx, obj) or objectmeta.validate_create(
             metadata, namespaced=namespaced, validate_name=names.path_segment, qualified_finalizers=False
         )
     errors = objectmeta.validate_create(
@@ -52,34 +51,37 @@ def _errors_of_new(call: Call, obj: Object) -> list[FieldError]:
         validate_name=strategy.name_rule(obj),
         qualified_finalizers=strategy.qualified_finalizers,
     )
-    return errors + strategy.validate_create(context, obj)
+    return errors + strategy.validate_create(ctx, obj)
 
 
-def _check_update(call: Call, target: Update, new: Object, old: Object) -> None:
-    context, resource = call.context, call.resource
+def _check_update(ctx: ResourceRequest, target: Update, new: Object, old: Object) -> None:
+    resource = ctx.resource
 
     def validated(new: Object) -> list[FieldError]:
         errors = objectmeta.validate_any_update(
             new["metadata"], old["metadata"], namespaced=resource.namespaced
         )
-        return errors + target.validate_update(context, new, old)
+        return errors + target.validate_update(ctx, new, old)
 
     errors = validated(new)
     if errors:
-        errors = _as_shown(call, errors, new, validated)
-        raise status.invalid(resource.stored_group, resource.kind, call.info.name, errors)
-    for warning in target.warnings_on_update(context, new, old):
-        context.warn(warning)
+        errors = _as_shown(ctx, errors, new, validated)
+        raise status.invalid(resource.stored_group, resource.kind, ctx.info.name, errors)
+    for warning in target.warnings_on_update(ctx, new, old):
+        ctx.warn(warning)
 
 
 def _as_shown(
-    call: Call, errors: list[FieldError], obj: Object, validate: Callable[[Object], list[FieldError]]
+    ctx: ResourceRequest,
+    errors: list[FieldError],
+    obj: Object,
+    validate: Callable[[Object], list[FieldError]],
 ) -> list[FieldError]:
     """Errors whose messages show the empty values that the client sent.
 
     They come from a second validation, of the object with these values. They are used only if it finds the same
     errors, because a rule may ask whether a field was sent."""
-    shown = call.sent.as_shown(obj)
+    shown = ctx.sent.as_shown(obj)
     if shown is obj:
         return errors
     again = validate(shown)

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from kubist.meta import status
 from kubist.meta.numerals import unsigned
-from kubist.verbs.call import Call
+from kubist.verbs.resource_request import ResourceRequest
 
 WAIT_SECONDS = 3.0
 
 
-def parse(call: Call, text: str) -> int:
+def parse(ctx: ResourceRequest, text: str) -> int:
     """Resource version as a number. A malformed one is 400 in a list and an unclassified 500 elsewhere, as in the
     reference."""
     number = unsigned(text)
     if isinstance(number, int):
         return number
     message = f'resourceVersion: Invalid value: "{text}": {number}'
-    uncached_get = call.info.verb == "get" and not call.resource.strategy.cached
-    if call.info.verb in ("list", "deletecollection") or uncached_get:
+    uncached_get = ctx.info.verb == "get" and not ctx.resource.strategy.cached
+    if ctx.info.verb in ("list", "deletecollection") or uncached_get:
         raise status.bad_request(f"invalid resource version: {message}")
     raise status.plain_error(message)
 
 
-async def reach(call: Call, version: int) -> None:
+async def reach(ctx: ResourceRequest, version: int) -> None:
     """Wait until the cache has reached a version; 504 after WAIT_SECONDS."""
-    cache = call.api.registry.cache
+    cache = ctx.api.registry.cache
     if version <= cache.revision:
         return
-    if not call.resource.strategy.cached:
-        current = await call.api.registry.store.revision()
+    if not ctx.resource.strategy.cached:
+        current = await ctx.api.registry.store.revision()
         if version > current:
             raise _too_large(version, current, retry_after=0)
-    await call.api.registry.store.request_progress()
+    await ctx.api.registry.store.request_progress()
     if not await cache.wait(version, WAIT_SECONDS):
         raise _too_large(version, cache.revision, retry_after=1)
 

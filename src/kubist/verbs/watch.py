@@ -16,9 +16,11 @@ from kubist.schema.decode import decode
 from kubist.storage.cache import Change, Collection, Entry
 from kubist.storage.store import Compacted, Unavailable
 from kubist.verbs import removedversions, versions
-from kubist.verbs.call import Call
 from kubist.verbs.options import ListOptions, check_initial_events, list_options
+from kubist.verbs.resource_request import ResourceRequest
+from kubist.verbs.responses import negotiate_stream
 from kubist.verbs.selection import Selection
+from kubist.verbs.storage_version import entry_in_request_version
 
 BOOKMARK_SECONDS = 60.0
 BUFFER_LIMIT = 8 << 20
@@ -33,21 +35,21 @@ Waiting = tuple[str, Entry | bytes, Change | None]
 EXPIRED = "The resourceVersion for the provided watch is too old."
 
 
-async def watch(call: Call) -> Stream:
-    shown = call.negotiate("list", stream=True)
-    if call.api.config.feature_gates and "sendInitialEvents" in call.query:
-        check_initial_events(call.api.config.feature_gates)
-    options = await list_options(call.query)
-    selection = Selection(call, options)
-    if "watch" not in call.resource.verbs:
-        raise status.method_not_supported(call.resource.group, call.resource.resource, "watch")
-    collection = call.api.registry.collection(call.resource)
+async def watch(ctx: ResourceRequest) -> Stream:
+    shown = negotiate_stream(ctx)
+    if ctx.api.config.feature_gates and "sendInitialEvents" in ctx.query:
+        check_initial_events(ctx.api.config.feature_gates)
+    options = await list_options(ctx.query)
+    selection = Selection(ctx, options)
+    if "watch" not in ctx.resource.verbs:
+        raise status.method_not_supported(ctx.resource.group, ctx.resource.resource, "watch")
+    collection = ctx.api.registry.collection(ctx.resource)
     if not collection.loaded:
         await collection.ready()
-    if call.resource.custom:
-        removedversions.check_cache(call, collection)
+    if ctx.resource.custom:
+        removedversions.check_cache(ctx, collection)
     await selection.ready(collection)
-    watcher = Watcher(call, collection, selection, shown, options)
+    watcher = Watcher(ctx, collection, selection, shown, options)
     await watcher.position()
     if watcher.initial:
         await shown.prepare(selection.candidates(collection, ""))
@@ -60,21 +62,21 @@ class Watcher:
 
     def __init__(
         self,
-        call: Call,
+        ctx: ResourceRequest,
         collection: Collection,
         selection: Selection,
         shown: Representation,
         options: ListOptions,
     ) -> None:
-        self.cache = call.api.registry.cache
-        self.watchers = call.api.watchers
-        self.call = call
+        self.cache = ctx.api.registry.cache
+        self.watchers = ctx.api.watchers
+        self.ctx = ctx
         self.collection = collection
         self.selection = selection
         self.shown = shown
         self.options = options
         self.bookmarks = options.allow_watch_bookmarks
-        low = call.api.config.min_request_timeout
+        low = ctx.api.config.min_request_timeout
         self.seconds = float(options.timeout_seconds or 0) or low * (1 + random.random())
         self.after = 0
         """Changes up to this version are not sent."""
@@ -96,7 +98,7 @@ class Watcher:
     async def position(self) -> None:
         """Start with the newest state, or with the changes since a resource version."""
         asked = self.options.resource_version
-        version = versions.parse(self.call, asked) if asked else 0
+        version = versions.parse(self.ctx, asked) if asked else 0
         if self.initial or (not version and self.options.send_initial_events is None):
             self.initial = True
             try:
@@ -108,7 +110,7 @@ class Watcher:
                 raise status.unavailable(str(error)) from None
             return
         self.after = version or self.cache.revision
-        if self.after < self.call.resource.since:
+        if self.after < self.ctx.resource.since:
             self.error = status.gone(EXPIRED)
         elif self.after < self.collection.window_start:
             try:
@@ -121,7 +123,7 @@ class Watcher:
     async def _reach(self, version: int) -> None:
         """Wait for a version that the cache has not reached; after the timeout the stream gets an error event."""
         try:
-            await versions.reach(self.call, version)
+            await versions.reach(self.ctx, version)
         except status.APIError as error:
             self.error = error
 
@@ -173,7 +175,7 @@ class Watcher:
     def _converting(self) -> bool:
         """Whether some objects may be stored in another version than the one asked for: then events wait for
         their conversion, in order."""
-        conversion = self.call.resource.strategy.conversion
+        conversion = self.ctx.resource.strategy.conversion
         return conversion is not None and len(conversion.versions) > 1
 
     def _send_state(self) -> None:
@@ -270,7 +272,7 @@ class Watcher:
                         continue
                     type_, entry, _ = event
                     assert not isinstance(entry, bytes)
-                versioned = await self.call.versioned(entry)
+                versioned = await entry_in_request_version(self.ctx, entry)
             except status.APIError as error:
                 self._write([self.shown.event_value("ERROR", error.status())])
                 self.end()
@@ -281,7 +283,7 @@ class Watcher:
                 self._write([self.shown.shared_event(type_, change, versioned)])
 
     def _bookmark(self, version: int, annotations: dict[str, str] | None = None) -> bytes:
-        resource = self.call.resource
+        resource = self.ctx.resource
         metadata: dict[str, Any] = {"resourceVersion": str(version)}
         if annotations:
             metadata["annotations"] = annotations

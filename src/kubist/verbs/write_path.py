@@ -33,7 +33,6 @@ from kubist.patch.apply import restore_times
 from kubist.resources.strategy import Scale, Update
 from kubist.storage.cache import Entry
 from kubist.verbs import managed_fields
-from kubist.verbs.call import Call
 from kubist.verbs.finalizers import is_finalized
 from kubist.verbs.lending import Altered, Fresh, Loan, share_unchanged
 from kubist.verbs.metadata import (
@@ -44,7 +43,15 @@ from kubist.verbs.metadata import (
     set_system_fields,
     version_error,
 )
-from kubist.verbs.storage_version import is_converted, to_request_version, to_storage_version
+from kubist.verbs.resource_request import ResourceRequest
+from kubist.verbs.responses import respond_entry, respond_object
+from kubist.verbs.storage_version import (
+    decode_entry,
+    is_converted,
+    to_custom_storage_version,
+    to_request_version,
+    to_storage_version,
+)
 from kubist.verbs.validation import validate_new_object, validate_update
 
 Transform = Callable[[Object | None, Fresh], Awaitable[Object]]
@@ -63,39 +70,39 @@ class Outcome:
         self.created = created
 
 
-async def respond(call: Call, outcome: Outcome, shown: Representation) -> Response:
+async def respond(ctx: ResourceRequest, outcome: Outcome, shown: Representation) -> Response:
     """Response of a create, update, patch or apply: 201 if it created the object."""
     code = 201 if outcome.created else 200
     if outcome.entry is not None:
-        return await call.entry(code, outcome.entry, shown)
-    return await call.value(code, to_request_version(call, outcome.object), shown)
+        return await respond_entry(ctx, code, outcome.entry, shown)
+    return await respond_object(ctx, code, to_request_version(ctx, outcome.object), shown)
 
 
-async def create_object(call: Call, obj: Object) -> Outcome:
+async def create_object(ctx: ResourceRequest, obj: Object) -> Outcome:
     """Create an object of the request's version."""
-    obj = await managed_fields.tracked(call, obj, None, call.resource.strategy.reset_fields)
-    obj = to_storage_version(call, obj)
-    await call.api.admission.admit(call.context, obj, None)
-    return await insert_object(call, obj)
+    obj = await managed_fields.tracked(ctx, obj, None, ctx.resource.strategy.reset_fields)
+    obj = to_storage_version(ctx, obj)
+    await ctx.api.admission.admit(ctx, obj, None)
+    return await insert_object(ctx, obj)
 
 
-async def insert_object(call: Call, obj: Object) -> Outcome:
+async def insert_object(ctx: ResourceRequest, obj: Object) -> Outcome:
     """Complete, validate and store a new object of the stored version. An object that is created through a
     subresource gets no allocation: no cluster IP, for example."""
-    context, strategy, metadata = call.context, call.resource.strategy, obj["metadata"]
-    generated = set_name(call, metadata)
-    set_system_fields(call, metadata)
-    pending = strategy.before_create(context, obj) if not call.info.subresource else None
+    strategy, metadata = ctx.resource.strategy, obj["metadata"]
+    generated = set_name(ctx, metadata)
+    set_system_fields(ctx, metadata)
+    pending = strategy.before_create(ctx, obj) if not ctx.info.subresource else None
     release = await pending if pending is not None else None
     try:
-        prepare_for_create(call, obj)
-        await validate_new_object(call, obj)
-        await call.api.admission.validate(context, obj, None)
-        obj = as_stored(call, obj)
-        check_no_resource_version(call, metadata)
-        await check_absent(call, metadata["name"], generated)
-        if not context.dry_run:
-            return Outcome(await _insert(call, obj, generated), obj, created=True)
+        prepare_for_create(ctx, obj)
+        await validate_new_object(ctx, obj)
+        await ctx.api.admission.validate(ctx, obj, None)
+        obj = as_stored(ctx, obj)
+        check_no_resource_version(ctx, metadata)
+        await check_absent(ctx, metadata["name"], generated)
+        if not ctx.dry_run:
+            return Outcome(await _insert(ctx, obj, generated), obj, created=True)
     except BaseException:
         if release is not None:
             await release()
@@ -105,50 +112,52 @@ async def insert_object(call: Call, obj: Object) -> Outcome:
     return Outcome(None, obj, created=True)
 
 
-def prepare_for_create(call: Call, obj: Object) -> None:
+def prepare_for_create(ctx: ResourceRequest, obj: Object) -> None:
     """Set the first generation, and let the kind prepare the object."""
-    strategy = call.resource.strategy
+    strategy = ctx.resource.strategy
     if strategy.generation_fields:
         obj["metadata"]["generation"] = 1
-    strategy.prepare_for_create(call.context, obj)
+    strategy.prepare_for_create(ctx, obj)
 
 
-def as_stored(call: Call, obj: Object) -> Object:
+def as_stored(ctx: ResourceRequest, obj: Object) -> Object:
     """The object without the empty lists and maps that only validation had to see. Defaults may apply in their
     place."""
-    stored = call.sent.as_stored(obj)
+    stored = ctx.sent.as_stored(obj)
     if stored is not obj:
-        call.resource.strategy.default(stored)
+        ctx.resource.strategy.default(stored)
     return stored
 
 
-def check_no_resource_version(call: Call, metadata: Object) -> None:
+def check_no_resource_version(ctx: ResourceRequest, metadata: Object) -> None:
     """Reject a new object with the resourceVersion of a stored one. A dry run shows it in the response."""
-    if not call.context.dry_run and is_stored_version(metadata.pop("resourceVersion", "")):
+    if not ctx.dry_run and is_stored_version(metadata.pop("resourceVersion", "")):
         raise status.plain_error("resourceVersion should not be set on objects to be created")
 
 
-async def check_absent(call: Call, name: str, generated: bool) -> None:
+async def check_absent(ctx: ResourceRequest, name: str, generated: bool) -> None:
     """409 if the object exists. The store is asked only if the cache holds it, because the cache may be behind."""
-    registry, resource = call.api.registry, call.resource
-    if registry.collection(resource).get(resource.key(call.info.namespace, name)) is not None:
-        existing = await registry.read(resource, call.info.namespace, name)
+    registry, resource = ctx.api.registry, ctx.resource
+    if registry.collection(resource).get(resource.key(ctx.info.namespace, name)) is not None:
+        existing = await registry.read(resource, ctx.info.namespace, name)
         if existing is not None:
-            raise _exists(call, existing, generated)
+            raise _exists(ctx, existing, generated)
 
 
-async def _insert(call: Call, obj: Object, generated: bool) -> Entry:
+async def _insert(ctx: ResourceRequest, obj: Object, generated: bool) -> Entry:
     try:
-        stored = obj if call.resource.strategy.conversion is None else await call.to_stored_version(obj)
-        return await call.api.registry.insert(call.resource, call.info.namespace, stored)
+        stored = (
+            obj if ctx.resource.strategy.conversion is None else await to_custom_storage_version(ctx, obj)
+        )
+        return await ctx.api.registry.insert(ctx.resource, ctx.info.namespace, stored)
     except status.APIError as error:
         if error.reason == "AlreadyExists":
-            raise _exists(call, None, generated, obj["metadata"]["name"]) from None
+            raise _exists(ctx, None, generated, obj["metadata"]["name"]) from None
         raise
 
 
-def _exists(call: Call, entry: Entry | None, generated: bool, name: str = "") -> status.APIError:
-    resource = call.resource
+def _exists(ctx: ResourceRequest, entry: Entry | None, generated: bool, name: str = "") -> status.APIError:
+    resource = ctx.resource
     error = status.already_exists(resource.group, resource.resource, entry.name if entry else name)
     if generated:
         if error.details is not None:
@@ -160,19 +169,19 @@ def _exists(call: Call, entry: Entry | None, generated: bool, name: str = "") ->
     return error
 
 
-def update_target(call: Call) -> Update | Scale:
+def update_target(ctx: ResourceRequest) -> Update | Scale:
     """Strategy that an update, patch or apply goes through: that of the object or of the named subresource."""
-    strategy = call.resource.strategy
-    if not call.info.subresource:
+    strategy = ctx.resource.strategy
+    if not ctx.info.subresource:
         return strategy
-    found = strategy.subresources.get(call.info.subresource)
+    found = strategy.subresources.get(ctx.info.subresource)
     if isinstance(found, Update | Scale):
         return found
     raise status.method_not_allowed()
 
 
 async def update_object(
-    call: Call,
+    ctx: ResourceRequest,
     target: Update,
     transform: Transform,
     *,
@@ -182,30 +191,30 @@ async def update_object(
 ) -> Outcome:
     """Replace the object of the URL by what `transform` makes of it: compare and swap, until no other write comes
     between. `lend` says that `transform` never changes the object that `Fresh` gives (`lending.py`)."""
-    registry, resource = call.api.registry, call.resource
-    key = resource.key(call.info.namespace, call.info.name)
-    entry = await registry.read(resource, call.info.namespace, call.info.name)
+    registry, resource = ctx.api.registry, ctx.resource
+    key = resource.key(ctx.info.namespace, ctx.info.name)
+    entry = await registry.read(resource, ctx.info.namespace, ctx.info.name)
     plain = resource.strategy.conversion is None
-    lend = lend and plain and not is_converted(call)
+    lend = lend and plain and not is_converted(ctx)
     while True:
         if entry is None:
             try:
-                return await _create_absent(call, transform, create_absent, precondition_uid)
+                return await _create_absent(ctx, transform, create_absent, precondition_uid)
             except status.APIError as error:
                 if error.reason != "AlreadyExists":
                     raise
                 entry = await registry.refresh(resource, key)
                 if entry is None:
                     raise
-        call.long = call.long or len(entry.tail) > LONG
-        old = entry.object() if plain else await call.decode_entry(entry)
+        ctx.long = ctx.long or len(entry.tail) > LONG
+        old = entry.object() if plain else await decode_entry(ctx, entry)
         if precondition_uid and old["metadata"].get("uid") != precondition_uid:
-            raise _other_uid(call, precondition_uid, old["metadata"].get("uid", ""))
-        loan = Loan(call, entry, old, lend)
+            raise _other_uid(ctx, precondition_uid, old["metadata"].get("uid", ""))
+        loan = Loan(ctx, entry, old, lend)
         try:
             new = await transform(old, loan.fresh)
-            check_resource_version(call, new, entry)
-            outcome = await _replace_object(call, target, loan, new, old)
+            check_resource_version(ctx, new, entry)
+            outcome = await _replace_object(ctx, target, loan, new, old)
         except Exception:
             if not loan.is_altered():
                 raise
@@ -217,7 +226,7 @@ async def update_object(
 
 
 async def finish_transform(
-    call: Call,
+    ctx: ResourceRequest,
     target: Update,
     new: Object,
     old: Object | None,
@@ -230,82 +239,86 @@ async def finish_transform(
 
     `live` is the stored object in the request's version. `cleared` says that the client sent an empty list of
     managedFields; without `owned` the fields get no owner."""
-    new = await managed_fields.tracked(call, new, live, target.reset_fields, cleared=cleared)
+    new = await managed_fields.tracked(ctx, new, live, target.reset_fields, cleared=cleared)
     if not owned:
         new["metadata"].pop("managedFields", None)
-    new = to_storage_version(call, new)
-    await call.api.admission.admit(call.context, new, old)
+    new = to_storage_version(ctx, new)
+    await ctx.api.admission.admit(ctx, new, old)
     return new
 
 
-async def in_request_version(call: Call, old: Object | None, fresh: Fresh) -> Object | None:
+async def in_request_version(ctx: ResourceRequest, old: Object | None, fresh: Fresh) -> Object | None:
     """The stored object in the request's version, for reading."""
-    if old is None or not is_converted(call):
+    if old is None or not is_converted(ctx):
         return old
-    return to_request_version(call, await fresh())
+    return to_request_version(ctx, await fresh())
 
 
-async def _create_absent(call: Call, transform: Transform, allowed: bool, uid: str | None) -> Outcome:
+async def _create_absent(
+    ctx: ResourceRequest, transform: Transform, allowed: bool, uid: str | None
+) -> Outcome:
     """Create the object of an update or apply: 404 unless the kind or the verb allows it, 403 without the right to
     create."""
     if not allowed:
-        raise call.not_found()
+        raise ctx.not_found()
     if uid:
-        raise _other_uid(call, uid, "")
+        raise _other_uid(ctx, uid, "")
     new = await transform(None, _nothing)
     version = new["metadata"].get("resourceVersion")
     if version and (why := version_error(version)):
         raise status.plain_error(why)
-    asked = replace(attributes(call.user, call.info), verb="create")
-    verdict = await call.api.authorization.verdict(asked)
+    asked = replace(attributes(ctx.user, ctx.info), verb="create")
+    verdict = await ctx.api.authorization.verdict(asked)
     if not verdict.allowed:
         raise status.internal_error(verdict.error) if verdict.error else asked.forbidden(verdict.reason)
-    if not call.context.dry_run:  # stored objects have neither
+    if not ctx.dry_run:  # stored objects have neither
         new["metadata"].pop("resourceVersion", None)
         new["metadata"].pop("selfLink", None)
-    new["metadata"].setdefault("name", call.info.name)
-    return await insert_object(call, new)
+    new["metadata"].setdefault("name", ctx.info.name)
+    return await insert_object(ctx, new)
 
 
 async def _nothing() -> Object:
     return {}
 
 
-def _other_uid(call: Call, wanted: str, held: str) -> status.APIError:
-    key = call.resource.key(call.info.namespace, call.info.name)
-    if call.context.dry_run:
+def _other_uid(ctx: ResourceRequest, wanted: str, held: str) -> status.APIError:
+    key = ctx.resource.key(ctx.info.namespace, ctx.info.name)
+    if ctx.dry_run:
         key = key.removeprefix("/registry")
     why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {held}"
     where = f"Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
-    return call.conflict(call.info.name, f"StorageError: invalid object, {where}")
+    return ctx.conflict(ctx.info.name, f"StorageError: invalid object, {where}")
 
 
-async def _replace_object(call: Call, target: Update, loan: Loan, new: Object, old: Object) -> Outcome | None:
+async def _replace_object(
+    ctx: ResourceRequest, target: Update, loan: Loan, new: Object, old: Object
+) -> Outcome | None:
     """Complete, validate and store a changed object; None if another write came first."""
-    context, entry = call.context, loan.entry
+    entry = loan.entry
     carry_over_system_fields(new, old)
-    pending = target.before_update(context, new, old)
+    pending = target.before_update(ctx, new, old)
     release = await pending if pending is not None else None
     try:
-        target.prepare_for_update(context, new, old)
+        target.prepare_for_update(ctx, new, old)
         if loan.is_altered():
             raise Altered
         share_unchanged(new, old)
-        raise_generation(call, new, old)
-        await validate_update(call, target, new, old)
-        await call.api.admission.validate(context, new, old)
-        new = as_stored(call, new)
-        if call.info.subresource == "scale":  # replicas were set without regard to the schema
-            call.resource.strategy.prune(new)
-        if is_finalized(call, new, old):
-            return await _delete_finalized(call, entry, new)
-        if not context.dry_run:
-            written = await _replace(call, entry, new, old)
+        raise_generation(ctx, new, old)
+        await validate_update(ctx, target, new, old)
+        await ctx.api.admission.validate(ctx, new, old)
+        new = as_stored(ctx, new)
+        if ctx.info.subresource == "scale":  # replicas were set without regard to the schema
+            ctx.resource.strategy.prune(new)
+        if is_finalized(ctx, new, old):
+            return await _delete_finalized(ctx, entry, new)
+        if not ctx.dry_run:
+            written = await _replace(ctx, entry, new, old)
     except BaseException:
         if release is not None:
             await release()
         raise
-    if context.dry_run:
+    if ctx.dry_run:
         if release is not None:
             await release()
         new["metadata"]["resourceVersion"] = str(entry.revision)
@@ -315,32 +328,32 @@ async def _replace_object(call: Call, target: Update, loan: Loan, new: Object, o
             await release()
         return None
     if written is not entry:
-        released = target.after_update(context, new, old)
+        released = target.after_update(ctx, new, old)
         if released is not None:
             await released
     return Outcome(written, new)
 
 
-async def _replace(call: Call, entry: Entry, new: Object, old: Object) -> Entry | None:
+async def _replace(ctx: ResourceRequest, entry: Entry, new: Object, old: Object) -> Entry | None:
     """Store the new object, unless it is the old one. An entry whose form or encryption is outdated is stored anew."""
-    if is_unchanged(new, old) and not await call.api.registry.stale(entry):
+    if is_unchanged(new, old) and not await ctx.api.registry.stale(entry):
         return entry
-    stored = new if call.resource.strategy.conversion is None else await call.to_stored_version(new)
-    return await call.api.registry.replace(call.resource, entry, stored)
+    stored = new if ctx.resource.strategy.conversion is None else await to_custom_storage_version(ctx, new)
+    return await ctx.api.registry.replace(ctx.resource, entry, stored)
 
 
-def raise_generation(call: Call, new: Object, old: Object) -> None:
+def raise_generation(ctx: ResourceRequest, new: Object, old: Object) -> None:
     """Increment metadata.generation if a field that counts for it changed (spec, for most kinds)."""
-    strategy = call.resource.strategy
+    strategy = ctx.resource.strategy
     watched = strategy.generation_fields
     if not watched:
         return
-    stored = call.sent.as_stored(new)
+    stored = ctx.sent.as_stored(new)
     changed = False
     for field in watched:
         if (value := stored.get(field)) is not (held := old.get(field)) and value != held:
             changed = True
-    if changed or (strategy.empty_is_change and call.sent.is_empty_within(watched, new)):
+    if changed or (strategy.empty_is_change and ctx.sent.is_empty_within(watched, new)):
         generation.raise_generation(new, old)
 
 
@@ -357,11 +370,11 @@ def is_unchanged(new: Object, old: Object) -> bool:
     return same and new == old
 
 
-async def _delete_finalized(call: Call, entry: Entry, new: Object) -> Outcome | None:
+async def _delete_finalized(ctx: ResourceRequest, entry: Entry, new: Object) -> Outcome | None:
     new["metadata"]["resourceVersion"] = str(entry.revision)
-    if call.context.dry_run:
+    if ctx.dry_run:
         return Outcome(None, new)
-    if await call.api.registry.remove(entry) is None:
+    if await ctx.api.registry.remove(entry) is None:
         return None
-    await call.resource.strategy.after_delete(call.context, entry.object())
+    await ctx.resource.strategy.after_delete(ctx, entry.object())
     return Outcome(None, new)

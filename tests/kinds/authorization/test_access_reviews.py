@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kubist.config import Config
+from kubist.http.messages import Request
 from kubist.meta.status import APIError
 from kubist.resources.context import Rules, User
 from kubist.resources.resource import load_strategy
@@ -35,7 +36,7 @@ def review(kind: str, spec: dict[str, Any], group: str = "authorization.k8s.io",
         objects=objects,
         config=Config(service_account_issuer=("https://here",)),
         now="2030-01-01T00:00:00Z",
-        request=None,
+        request=Request("POST", "", "", {}),
     )
     virtual = load_strategy(group, kind).virtual
     assert isinstance(virtual, Create)

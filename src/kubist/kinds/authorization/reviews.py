@@ -28,7 +28,7 @@ class AccessReview(Create):
 
     async def create(self, ctx: Context, body: Object) -> Object:
         spec = body.get("spec") or {}
-        long = ctx.request is not None and len(ctx.request.body) > LONG
+        long = len(ctx.request.body) > LONG
         errors = await away(long, self.validate, body, spec)
         if errors:
             raise invalid(GROUP, "", "", errors)
