@@ -108,7 +108,7 @@ class API:
         """Open watches by collection."""
         self._logs_all = logs.access.isEnabledFor(logging.INFO)
         self._seldom = logs.Seldom()
-        self.metrics = Metrics(registry, self.watchers)
+        self.metrics = Metrics(registry, self.watchers, admission.durations)
         self._inflight = self.metrics.inflight
         paths.others["/metrics"] = self.metrics.respond
         paths.others["/metrics/slis"] = lambda request: metrics_page(

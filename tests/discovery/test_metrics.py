@@ -14,7 +14,7 @@ from kubist.discovery.counters import Counters, Requests
 from kubist.discovery.metrics import Metrics, content_type
 from kubist.request import parse
 from kubist.resources.resource import Resources
-from tests.live import Live, Pki
+from tests.live import Live, Pki, configmap
 from tests.waiting import wait_for
 
 
@@ -238,3 +238,23 @@ def test_disabled_metrics_are_left_out(server_pki: Pki) -> None:
         text = live.client.ask("GET", "/metrics").body.decode()
     assert "apiserver_request_total" in text
     assert "apiserver_storage_objects" not in text and "kubernetes_feature_enabled" not in text
+
+
+def test_admission_phases_are_timed(live: Live) -> None:
+    client = live.client
+    live.client.ask("DELETE", "/metrics")
+    client.post("/api/v1/namespaces/default/configmaps", configmap("timed"))
+    assert client.ask("POST", "/api/v1/namespaces/none/configmaps", configmap("x", "none")).status == 404
+    client.delete("/api/v1/namespaces/default/configmaps/timed")
+    text = client.ask("GET", "/metrics").body.decode()
+    name = "apiserver_admission_step_admission_duration_seconds"
+    for labels, count in (
+        ('operation="CREATE",rejected="false",type="admit"', 1),
+        ('operation="CREATE",rejected="false",type="validate"', 1),
+        ('operation="CREATE",rejected="true",type="admit"', 1),
+        ('operation="DELETE",rejected="false",type="admit"', 1),
+        ('operation="DELETE",rejected="false",type="validate"', 1),
+    ):
+        assert f"{name}_count{{{labels}}} {count}\n" in text, labels
+        assert f'{name}_bucket{{{labels},le="+Inf"}} {count}\n' in text
+    assert f'{name}_bucket{{operation="CREATE",rejected="false",type="admit",le="2.5"}} 1\n' in text

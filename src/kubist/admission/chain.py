@@ -6,7 +6,9 @@ The plugins for each (resource, subresource, operation) are determined once and 
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Sequence
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Pending, Plugin
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
 
 Step = tuple[Collection | None, Callable[[Context, Object | None, Object | None], Pending]]
 """Step of a plugin, and the collection that it acts on. The step is skipped while that collection is empty."""
+
+
+PHASE_BUCKETS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)
+"""Upper bounds of the durations of a phase, in seconds."""
 
 
 class Route:
@@ -46,6 +52,9 @@ class Admission:
 
     def __init__(self, plugins: Sequence[Plugin] = ()) -> None:
         self.plugins = list(plugins)
+        self.durations: dict[tuple[str, str, bool], list[float]] = {}
+        """(operation, admit or validate, whether it was rejected) → number of phases for each bucket of PHASE_BUCKETS
+        and above, and their seconds in total."""
         self._routes: BoundedCache[tuple[Resource, str, str], Route] = BoundedCache(
             entries=4096, key_length=128
         )
@@ -71,35 +80,51 @@ class Admission:
         """Lets plugins change `new` in place or reject the request. `new` is None for a delete, `old` for a create."""
         steps = self._route(ctx, operation_of(new, old)).admit
         ctx.reinvocation = None
-        await _take(steps, ctx, new, old)
+        await self._take(steps, ctx, new, old, "admit")
         if ctx.reinvocation is not None and ctx.reinvocation.wanted:
             ctx.reinvocation.again = True
-            await _take(steps, ctx, new, old)
+            await self._take(steps, ctx, new, old, "admit")
 
     def validate(self, ctx: Context, new: Object | None, old: Object | None) -> Awaitable[None]:
         """Lets plugins reject the final object."""
-        return _take(self._route(ctx, operation_of(new, old)).validate, ctx, new, old)
+        return self._take(self._route(ctx, operation_of(new, old)).validate, ctx, new, old, "validate")
 
-    def delete(self, ctx: Context, old: Object) -> Awaitable[None]:
+    async def delete(self, ctx: Context, old: Object) -> None:
         """Runs both phases for a delete, which has no object to mutate."""
         route = self._route(ctx, DELETE)
-        return _take(route.admit + route.validate, ctx, None, old)
+        await self._take(route.admit, ctx, None, old, "admit")
+        await self._take(route.validate, ctx, None, old, "validate")
 
-    def connect(self, ctx: Context, options: Object) -> Awaitable[None]:
+    async def connect(self, ctx: Context, options: Object) -> None:
         """Runs both phases for a CONNECT to a subresource. `options` is the query as an object."""
         route = self._route(ctx, CONNECT)
-        return _take(route.admit + route.validate, ctx, options, None)
+        await self._take(route.admit, ctx, options, None, "admit")
+        await self._take(route.validate, ctx, options, None, "validate")
 
-
-async def _take(steps: list[Step], ctx: Context, new: Object | None, old: Object | None) -> None:
-    long = len(ctx.request.body) > LONG
-    for basis, step in steps:
-        if basis is None or basis.entries:
-            pending = step(ctx, new, old)
-            if pending is not None:
-                await pending
-            if long:  # Give other requests a turn between two steps.
-                await asyncio.sleep(0)
+    async def _take(
+        self, steps: list[Step], ctx: Context, new: Object | None, old: Object | None, phase: str
+    ) -> None:
+        """Takes the steps of a phase and records its duration."""
+        long = len(ctx.request.body) > LONG
+        began = perf_counter()
+        rejected = True
+        try:
+            for basis, step in steps:
+                if basis is None or basis.entries:
+                    pending = step(ctx, new, old)
+                    if pending is not None:
+                        await pending
+                    if long:  # Give other requests a turn between two steps.
+                        await asyncio.sleep(0)
+            rejected = False
+        finally:
+            seconds = perf_counter() - began
+            key = (ctx.operation, phase, rejected)
+            found = self.durations.get(key)
+            if found is None:
+                found = self.durations[key] = [0] * (len(PHASE_BUCKETS) + 2)
+            found[bisect_left(PHASE_BUCKETS, seconds)] += 1
+            found[-1] += seconds
 
 
 def operation_of(new: Object | None, old: Object | None) -> str:

@@ -54,12 +54,15 @@ class Counters:
         self.requests: dict[Where, Requests] = {}
         self.watches: dict[Where, int] = {}
         self.inflight = [0, 0]
+        self.admission: dict[tuple[str, str, bool], list[float]] = {}
+        """Durations of admission phases (`Admission.durations`)."""
         self.cpu = 0.0
         self.memory = 0
 
     def reset(self) -> None:
         """Sets all request counters to zero."""
         self.requests.clear()
+        self.admission.clear()
 
     def measure(self) -> None:
         """Records the CPU time and memory of this process."""
@@ -72,16 +75,19 @@ class Counters:
             where: (found.codes, found.buckets, found.sum, found.sizes, found.bytes)
             for where, found in self.requests.items()
         }
-        return marshal.dumps((requests, self.watches, self.inflight, self.cpu, self.memory))
+        return marshal.dumps((requests, self.watches, self.inflight, self.admission, self.cpu, self.memory))
 
     def add(self, dumped: bytes) -> None:
         """Adds the dumped counters of another process."""
-        requests, watches, inflight, cpu, memory = marshal.loads(dumped)
+        requests, watches, inflight, admission, cpu, memory = marshal.loads(dumped)
         for where, found in requests.items():
             self.requests.setdefault(where, Requests(where[0])).add(*found)
         for where, count in watches.items():
             self.watches[where] = self.watches.get(where, 0) + count
         self.inflight = [mine + theirs for mine, theirs in zip(self.inflight, inflight, strict=True)]
+        for key, theirs in admission.items():
+            mine = self.admission.get(key, [0] * len(theirs))
+            self.admission[key] = [one + other for one, other in zip(mine, theirs, strict=True)]
         self.cpu += cpu
         self.memory += memory
 

@@ -6,11 +6,12 @@ import contextlib
 import os
 import re
 import resource
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kubist import featuregates
+from kubist.admission.chain import PHASE_BUCKETS
 from kubist.discovery.counters import BUCKETS, DRY_RUN, SIZES, Counters, Where
 from kubist.discovery.paths import VERSION
 
@@ -51,6 +52,7 @@ class Family(NamedTuple):
 def families(registry: Registry, counters: Counters, started: float) -> Iterator[Family]:
     """All families in a fixed order."""
     yield from _requests(counters)
+    yield _admission(counters)
     yield _deprecated(registry, counters)
     yield from _collections(registry)
     yield from _storage_size(registry)
@@ -109,6 +111,24 @@ def _requests(counters: Counters) -> Iterator[Family]:
         "gauge",
         "[STABLE] Number of open watches.",
         (("", _labels(where), count) for where, count in sorted(counters.watches.items())),
+    )
+
+
+def _admission(counters: Counters) -> Family:
+    return Family(
+        "apiserver_admission_step_admission_duration_seconds",
+        "histogram",
+        "[STABLE] Duration of the phases of admission, in seconds.",
+        (
+            each
+            for (operation, phase, rejected), (*buckets, total) in sorted(counters.admission.items())
+            for each in histogram(
+                (("operation", operation), ("rejected", str(rejected).lower()), ("type", phase)),
+                PHASE_BUCKETS,
+                buckets,
+                total,
+            )
+        ),
     )
 
 
@@ -204,9 +224,9 @@ def _process(counters: Counters, started: float) -> Iterator[Family]:
 
 
 def histogram(
-    labels: Labels, bounds: tuple[float, ...], buckets: list[int], total: float
+    labels: Labels, bounds: tuple[float, ...], buckets: Sequence[float], total: float
 ) -> Iterator[tuple[str, Labels, float]]:
-    reached = 0
+    reached: float = 0
     for bound, count in zip((*bounds, None), buckets, strict=True):
         reached += count
         limit = "+Inf" if bound is None else f"{bound:g}"

@@ -51,10 +51,17 @@ _LABEL_SETS = 20_000
 class Metrics:
     """Metrics of one server."""
 
-    def __init__(self, registry: Registry, watchers: dict[str, set[Any]]) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        watchers: dict[str, set[Any]],
+        admission: dict[tuple[str, str, bool], list[float]] | None = None,
+    ) -> None:
         self._registry = registry
         self._watchers = watchers
         self._counters = Counters()
+        if admission is not None:
+            self._counters.admission = admission
         self._requests = self._counters.requests
         self.inflight = self._counters.inflight
         """Numbers of reading and of changing requests that are being answered."""
