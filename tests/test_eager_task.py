@@ -8,6 +8,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubist.eager_task import begin, in_task
 
@@ -125,3 +127,50 @@ async def test_timeout_works_after_in_task() -> None:
     assert task is not None
     await task
     assert seen == ["late"]
+
+
+STEPS = st.lists(
+    st.sampled_from(["note", "sleep", "result", "failure", "caught failure", "raise"]), max_size=6
+)
+
+
+async def follow(steps: list[str], log: list[str]) -> None:
+    loop = asyncio.get_running_loop()
+    for step in steps:
+        log.append(step)
+        future: asyncio.Future[str] = loop.create_future()
+        match step:
+            case "sleep":
+                await asyncio.sleep(0)
+            case "result":
+                loop.call_soon(future.set_result, "done")
+                log.append(await future)
+            case "failure":
+                loop.call_soon(future.set_exception, ValueError("failed"))
+                await future
+            case "caught failure":
+                loop.call_soon(future.set_exception, ValueError("failed"))
+                try:
+                    await future
+                except ValueError as error:
+                    log.append(str(error))
+            case "raise":
+                raise KeyError("raised")
+
+
+async def log_of(steps: list[str], *, eager: bool) -> list[str]:
+    """Steps that a coroutine made, and how it ended."""
+    log: list[str] = []
+    loop = asyncio.get_running_loop()
+    try:
+        task = begin(follow(steps, log), loop) if eager else loop.create_task(follow(steps, log))
+        if task is not None:
+            await task
+    except (KeyError, ValueError) as error:
+        log.append(repr(error))
+    return log
+
+
+@given(STEPS)
+def test_eager_coroutine_makes_the_steps_of_a_task(steps: list[str]) -> None:
+    assert asyncio.run(log_of(steps, eager=True)) == asyncio.run(log_of(steps, eager=False))
