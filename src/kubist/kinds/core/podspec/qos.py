@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from orjson import dumps, loads
+
+from kubist.caching import bounded_cache
 from kubist.meta.object import Object
 from kubist.meta.quantity import Quantity, parse_quantity
 
@@ -12,29 +15,27 @@ def qos_class(spec: Object) -> str:
     """Guaranteed if every container has equal limits and requests for cpu and memory, BestEffort if none has any,
     else Burstable. Pod-level resources take precedence."""
     if "resources" in spec:
-        parts = [spec["resources"]]
-    else:
-        containers = (spec.get("containers") or []) + (spec.get("initContainers") or [])
-        parts = [container.get("resources") or {} for container in containers]
-    if _is_best_effort(parts):
-        return "BestEffort"
-    return "Guaranteed" if _is_guaranteed(parts) else "Burstable"
+        return _class(dumps([spec["resources"]]))
+    containers = (spec.get("containers") or []) + (spec.get("initContainers") or [])
+    return _class(dumps([container.get("resources") for container in containers]))
 
 
-def _is_best_effort(parts: list[Object]) -> bool:
-    """Whether no part has a request or limit of cpu or memory."""
-    return not any(_add({}, part.get(field)) for part in parts for field in ("requests", "limits"))
-
-
-def _is_guaranteed(parts: list[Object]) -> bool:
-    """Whether every part limits cpu and memory, and all requests together equal all limits."""
+@bounded_cache(entries=4096, key_length=1024)
+def _class(written: bytes) -> str:
+    """QoS class of resource requirements, a list in JSON: the key of the cache. Pods of one template have the same."""
     requests: dict[str, Quantity] = {}
     limits: dict[str, Quantity] = {}
-    for part in parts:
-        if _add(limits, part.get("limits")) < len(_COMPUTE):
-            return False
-        _add(requests, part.get("requests"))
-    return requests == limits
+    guaranteed = True
+    for resources in loads(written):
+        if not resources:
+            guaranteed = False
+            continue
+        _add(requests, resources.get("requests"))
+        if _add(limits, resources.get("limits")) < len(_COMPUTE):
+            guaranteed = False
+    if not requests and not limits:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed and requests == limits else "Burstable"
 
 
 def _add(total: dict[str, Quantity], amounts: dict[str, str] | None) -> int:
