@@ -39,6 +39,52 @@ STORED = {
 """Functions that empty a collection by hand when it is full."""
 
 
+COMPILED = {
+    # The keys are the names of types in the catalog.
+    "codec/protobuf_decode.py:_readers",
+    "codec/protobuf_encode.py:_compiled",
+    "schema/decode.py:_compiled",
+    "schema/decode.py:_compiled_lists",
+    # A stock of random numbers, not a cache.
+    "meta/uids.py:_uids",
+}
+"""Containers of modules that functions fill."""
+
+KEPT = {
+    # Served resources, kinds and stored objects bound these.
+    "crd/conversion.py:entry",
+    "crd/stored.py:_kind",
+    "filters/rbac.py:_collection",
+    "filters/rbac.py:role",
+    "objectstore/registry.py:collection",
+    "objectstore/registry.py:kind",
+    "patch/apply/typed.py:make",
+    "storage/cache.py:collection",
+    "storage/labelindex.py:find",
+    "tables/table.py:rows_of",
+    "verbs/representations.py:representation",
+    # FlowSchemas and priority levels bound these. A change of one empties them.
+    "filters/flowcontrol.py:_exempt_seat",
+    "filters/flowcontrol.py:_response_headers",
+    # The keys are media types that the server offers, and names of admission plugins' views.
+    "admission/followed.py:_of",
+    "discovery/aggregated.py:body",
+    # A bounded cache that the owner of the grants passes.
+    "filters/rbac.py:decide",
+    # They live as long as one request, connection or build of a label index.
+    "admission/admission_request.py:_view",
+    "filters/audit.py:_sent",
+    "filters/authentication.py:user",
+    "jsontext/complaints.py:at",
+    "storage/labelindex.py:examine",
+    # The keys are fixed labels of metrics.
+    "storage/encryption/tally.py:add",
+    # The keys are pods of simulated nodes.
+    "control/workloads/node.py:_scheduled_at",
+}
+"""Functions that look a key up in an attribute, and store the value there if it is missing."""
+
+
 def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     for path in sorted(SOURCE.rglob("*.py")):
         name = path.relative_to(SOURCE).as_posix()
@@ -97,6 +143,91 @@ def test_no_cache_is_emptied_by_hand() -> None:
                 if any(call.endswith((".clear", ".popitem")) for call in calls):
                     found.add(name)
     assert found == STORED, "use kubist.caching.BoundedCache, or give the reason here"
+
+
+_FILLS = (".add", ".append", ".extend", ".setdefault", ".update")
+
+
+def _is_container(value: ast.expr | None) -> bool:
+    text = ast.unparse(value) if value is not None else ""
+    return text in ("{}", "[]") or text.startswith(
+        ("dict(", "set(", "deque(", "OrderedDict(", "defaultdict(")
+    )
+
+
+def test_containers_of_modules_are_filled_with_fixed_keys() -> None:
+    found = set()
+    for path in sorted(SOURCE.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        containers = {
+            target.id
+            for node in tree.body
+            if isinstance(node, (ast.Assign, ast.AnnAssign)) and _is_container(node.value)
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+            if isinstance(target, ast.Name)
+        }
+        for function in (n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))):
+            for node in ast.walk(function):
+                filled = None
+                if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+                    filled = node.value
+                elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(_FILLS):
+                    filled = node.func.value  # type: ignore[attr-defined]
+                if isinstance(filled, ast.Name) and filled.id in containers:
+                    found.add(f"{path.relative_to(SOURCE).as_posix()}:{filled.id}")
+    assert found == COMPILED, "use kubist.caching.BoundedCache, or give the reason here"
+
+
+def _looked_up(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str]:
+    """Attributes in which a function looks up a key, with the variable of the result."""
+    found = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target: ast.expr = node.targets[0]
+        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
+            target = node.target
+        else:
+            continue
+        call = node.value
+        called, _, method = (
+            ast.unparse(call.func).rpartition(".") if isinstance(call, ast.Call) else ("", "", "")
+        )
+        if method == "get" and "." in called and isinstance(target, ast.Name):
+            found[called] = target.id
+    return found
+
+
+def _stores_missing_values(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Attributes that a function uses as a cache: `found = x.get(key)`, `if found is None: x[key] = …`."""
+    looked_up = _looked_up(function)
+    return {
+        text
+        for test in ast.walk(function)
+        if isinstance(test, ast.If)
+        for part in test.body
+        for node in ast.walk(part)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+        if (text := ast.unparse(node.value)) in looked_up and looked_up[text] in ast.unparse(test.test)
+    }
+
+
+def test_attributes_that_are_caches_are_bounded() -> None:
+    bounded = {
+        ast.unparse(node.target).rpartition(".")[2]
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.AnnAssign)
+        and (
+            "BoundedCache" in ast.unparse(node.annotation)
+            or ast.unparse(node.annotation) in ("Answers", "Shapes")
+        )
+    }
+    found = {
+        name
+        for name, function in functions()
+        if any(text.rpartition(".")[2] not in bounded for text in _stores_missing_values(function))
+    }
+    assert found == KEPT, "use kubist.caching.BoundedCache, or give the reason here"
 
 
 def test_schemas_of_invented_versions_are_not_cached() -> None:
