@@ -181,12 +181,8 @@ def representations() -> Iterator[Pair]:
     yield "meta/names: a DNS subdomain", names._subdomain_match, backtracking, subdomain
 
 
-def nothing() -> None: ...
-
-
 def work() -> None:
     """Runs every pair. The output names the counters that callgrind writes."""
-    count("", nothing, [()] * CALLS)
     for pairs in (transport, writes, representations):
         for title, fast, simple, arguments in pairs():
             count(title, fast, arguments)

@@ -2,7 +2,8 @@
 
 Every cache whose keys come from clients is one of these. A limit on entries alone is not enough, because a few hundred
 long keys fill the memory. Long keys are never stored; their values are computed each time. A full cache is emptied, so
-an entry needs no bookkeeping. A hit is one dict lookup in C and takes about half the time of `functools.lru_cache`.
+an entry needs no bookkeeping. A hit is one dict lookup in C: 420 instructions, compared with 500 of
+`functools.lru_cache` (`benchmarks/optimisations.py`).
 
 Threads may share a cache: each step is one atomic dict operation. At worst two threads compute the same value.
 """

@@ -2,6 +2,7 @@
 
 import contextlib
 from typing import Any
+from unittest import mock
 
 import orjson
 from hypothesis import HealthCheck, given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from kubist.codec import protobuf
 from kubist.jsontext.errors import DecodeError
 from kubist.schema import catalog
+from kubist.schema import decode as decoder
 from kubist.schema.decode import decode
 from kubist.schema.node import Schema
 from kubist.schema.strict import decode_body
@@ -40,6 +42,29 @@ def test_any_json_decodes_or_is_rejected(data: st.DataObject) -> None:
     with contextlib.suppress(DecodeError):
         decoded = decode_body(schema, orjson.dumps(value)).object
         assert orjson.loads(orjson.dumps(decoded)) == decoded
+
+
+def outcome(schema: Schema, value: Any) -> tuple[bytes, list[Any]] | str:
+    """Canonical object and findings, or the error."""
+    flags: list[Any] = []
+    try:
+        return orjson.dumps(decode(schema, value, flags)), flags
+    except DecodeError as error:
+        return str(error)
+
+
+@FAST
+@given(st.data())
+def test_decoder_that_stops_early_equals_one_that_looks_for_every_field(data: st.DataObject) -> None:
+    schema = data.draw(schemas(KINDS))
+    value = data.draw(fitting(schema) | nearly_fitting(schema))
+    found = outcome(schema, value)
+    with (
+        mock.patch.object(decoder, "PART", 1000),
+        mock.patch.dict(decoder._compiled, clear=True),
+        mock.patch.dict(decoder._compiled_lists, clear=True),
+    ):
+        assert outcome(schema, value) == found
 
 
 @FAST

@@ -1,7 +1,8 @@
 """YAML emitter in block style, with the quoting and line breaks of the reference's emitter.
 
-Objects are written directly to text, several times faster than with libyaml's events. Rare strings with complex
-rules (Unicode line breaks, multi-line keys) are left to libyaml.
+Objects are written directly to text: a pod takes 550,000 instructions, compared with 4,150,000 for libyaml's events
+(`_by_events`, the simple version; `benchmarks/optimisations.py`). Rare strings with complex rules (Unicode line breaks,
+multi-line keys) are left to libyaml. `tests/codec/test_yaml_emit.py` compares both.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """HPACK (RFC 7541): decodes requests, and encodes responses without a dynamic table.
 
-Huffman codes and the static table come from the `hpack` package. Its own coder costs more than a whole request.
+Huffman codes and the static table come from the `hpack` package. `tests/http/test_hpack.py` compares both coders.
+Decoded Huffman strings and encoded headers are cached: the path of a get takes 400 instructions instead of 72,000, a
+header of a response 1,500 instead of 8,700 (`benchmarks/optimisations.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,12 @@
 """Field set of the creator: all fields of the object except zero values and never-owned fields.
 
-The result is the same as a comparison with an empty object. Each schema gets a function that caches the result
-by shape.
+Rule: the result is that of a comparison with an empty object (`compare.py`), without the fields that this endpoint
+never sets and those that nobody owns. `tests/patch/apply/test_created.py` compares both.
+
+Optimisation: each schema gets a function that caches the result by shape, as in `whole.py`.
+
+Gain: 88,000 instructions instead of 191,000 for a pod, of about a million for its create
+(`benchmarks/optimisations.py`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,13 @@
 """Field set of a whole value that was added or removed: the value and everything below it.
 
-Every type gets its own function on first use. Values of one shape (maps with the same keys in the same order,
-and lists of such maps with the same identities) have the same node except for parts that are split further.
-Each shape is therefore computed once.
+Rule: a map that is not atomic has a node for each key, a list that is not atomic a node for each item; all other values
+are leaves. `plainly` in `tests/patch/apply/test_whole.py` is this rule in 20 lines, and the tests compare both.
+
+Optimisation: every type gets its own function on first use. Values of one shape (maps with the same keys in the same
+order, and lists of such maps with the same identities) have the same node except for parts that are split further. Each
+shape is therefore computed once.
+
+Gain: the field set of a pod takes 86,000 instructions instead of 787,000 (`benchmarks/optimisations.py`).
 """
 
 from __future__ import annotations
