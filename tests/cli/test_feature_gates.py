@@ -10,9 +10,15 @@ from typing import Any
 import pytest
 
 from kubist import featuregates
+from kubist.admission import order
 from kubist.cli import flags, serve
 from kubist.config import Config
+from kubist.filters.authentication import certificate_user
+from kubist.filters.clientca import Verified
+from kubist.resources.context import User
+from kubist.server import Server
 from tests.cli.processes import kubist, running
+from tests.filters.askers import Person, grant, user
 from tests.live import Client, Live, Pki, configmap
 from tests.waiting import wait_for
 
@@ -227,3 +233,44 @@ def test_stop_is_delayed_while_requests_are_answered(home: Path, server_pki: Pki
         assert client.get("/api/v1/namespaces/default")["kind"] == "Namespace"
         client.close()
         assert process.process.wait(30) == 0
+
+
+def test_gates_of_admission_plugins_turn_them_off() -> None:
+    gates = {"MutatingAdmissionPolicy": False, "PodTopologyLabelsAdmission": False}
+    off = set(order.enabled(Config())) - set(order.enabled(Config(feature_gates=gates)))
+    assert off == {"MutatingAdmissionPolicy", "PodTopologyLabels"}
+    named = Config(feature_gates=gates, enable_admission_plugins=("PodTopologyLabels",))
+    assert "PodTopologyLabels" in order.enabled(named)
+
+
+def test_uid_of_a_certificate_needs_its_gate() -> None:
+    subject = Verified("me", ("devs",), "u-1", "digest")
+    on, off = certificate_user(subject), certificate_user(subject, uid=False)
+    assert isinstance(on, User) and isinstance(off, User)
+    assert (on.uid, off.uid) == ("u-1", "") and on.name == off.name
+
+
+def test_uid_headers_need_their_gate(server_pki: Pki) -> None:
+    config = Config(
+        requestheader_client_ca_file=str(server_pki.path("ca.crt")),
+        requestheader_uid_headers=("X-Remote-Uid",),
+        feature_gates={"RemoteRequestHeaderUID": False},
+    )
+    with pytest.raises(ValueError, match="requires the feature gate RemoteRequestHeaderUID"):
+        Server(config)
+
+
+def test_constrained_impersonation_needs_its_gate(server_pki: Pki) -> None:
+    rules = [
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["users"], "verbs": ["impersonate:user-info"]},
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["impersonate-on:user-info:get", "get"]},
+    ]
+    seen = []
+    for gates in ({}, {"ConstrainedImpersonation": False}):
+        with Live(server_pki, feature_gates=gates) as live:
+            grant(live.client, user("dev"), *rules)
+            grant(live.client, user("other"), rules[1])
+            person = Person(live, "dev-token", **{"Impersonate-User": "other"})
+            seen.append(person.ask("GET", "/api/v1/namespaces/default").status)
+            person.close()
+    assert seen == [200, 403]
