@@ -323,6 +323,9 @@ async def test_tls_with_client_certificates(
         store = EtcdStore([server.endpoint], ca=ca, cert=cert, key=key)
         async with opened(store):
             assert await store.create("/r/a", b"") > 0
+        leaf = EtcdStore([server.endpoint], ca=cert, cert=cert, key=key)
+        async with opened(leaf):  # A certificate in the CA file is trusted, even if it is no authority.
+            assert await leaf.revision() > 0
         monkeypatch.setattr(etcd_module, "OPEN_SECONDS", 0.5)
         with pytest.raises(OpenFailed):
             await EtcdStore([server.endpoint], ca=ca).open()
