@@ -50,4 +50,5 @@ _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 @given(st.text(alphabet="a0-.A\n", max_size=8))
 def test_name_patterns_equal_the_patterns_in_messages(name: str) -> None:
     assert (not names.dns_label(name)) == bool(re.fullmatch(_LABEL, name))
+    assert names.is_dns_label(name) == (not names.dns_label(name))
     assert (not names.dns_subdomain(name)) == bool(re.fullmatch(rf"{_LABEL}(\.{_LABEL})*", name))

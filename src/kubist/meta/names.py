@@ -105,6 +105,12 @@ def dns_label(name: str, prefix: bool = False) -> list[str]:
     return errors
 
 
+@bounded_cache(entries=1024, key_length=63)
+def is_dns_label(name: str) -> bool:
+    """Same as `not dns_label(name)`. Cached, for names that many requests repeat: namespaces and containers."""
+    return not dns_label(name)
+
+
 def dns_subdomain(name: str, prefix: bool = False) -> list[str]:
     if prefix:
         name = _unprefixed(name)

@@ -69,8 +69,8 @@ def validate_create(
             errors.append(forbidden(f"{path}.namespace", "not allowed on this type"))
     elif not namespace:
         errors.append(required(f"{path}.namespace"))
-    elif problems := names.dns_label(namespace):
-        errors += [invalid(f"{path}.namespace", namespace, problem) for problem in problems]
+    elif not names.is_dns_label(namespace):
+        errors += [invalid(f"{path}.namespace", namespace, problem) for problem in names.dns_label(namespace)]
     if meta.get("generation", 0) < 0:
         errors.append(invalid(f"{path}.generation", meta["generation"], "must be greater than or equal to 0"))
     errors += _common(meta, path, finalizers=True)

@@ -169,8 +169,8 @@ def _common(container: Object, pod: PodContext, path: str) -> Errors:
     name = container.get("name", "")
     if not name:
         errors.append(required(f"{path}.name"))
-    elif problems := names.dns_label(name):
-        errors += [invalid(f"{path}.name", name, problem) for problem in problems]
+    elif not names.is_dns_label(name):
+        errors += [invalid(f"{path}.name", name, problem) for problem in names.dns_label(name)]
     if not container.get("image"):
         errors.append(required(f"{path}.image"))
     policy = container.get("terminationMessagePolicy", "")
