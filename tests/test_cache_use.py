@@ -78,6 +78,7 @@ KEPT = {
     "jsontext/complaints.py:at",
     "storage/labelindex.py:examine",
     # The keys are fixed labels of metrics.
+    "admission/chain.py:_take",
     "storage/encryption/tally.py:add",
     # The keys are pods of simulated nodes.
     "control/workloads/node.py:_scheduled_at",
