@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import http.client
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -188,13 +189,18 @@ def test_paths_beside_the_pages_are_not_found(client: Client, path: str) -> None
 
 def test_profile_is_taken_while_the_server_works(live: Live) -> None:
     client = live.client
+    containers = [
+        {"name": f"c{number}", "image": "a", "env": [{"name": "A", "value": "b"}]} for number in range(200)
+    ]
+    pod = json.dumps({"metadata": {"name": "busy"}, "spec": {"containers": containers}}).encode()
     results: list[tuple[http.client.HTTPResponse, bytes]] = []
     thread = threading.Thread(target=lambda: results.append(ask(client, "/debug/pprof/profile?seconds=1")))
     thread.start()
     answered = 0
     second = None
     while thread.is_alive():
-        assert client.ask("GET", "/api/v1/namespaces").status == 200
+        created = client.ask("POST", "/api/v1/namespaces/default/pods?dryRun=All", pod)
+        assert created.status == 201
         answered += 1
         if answered == 3:
             second = ask(client, "/debug/pprof/profile?seconds=1")
