@@ -95,7 +95,7 @@ async def test_requests_wait_for_a_restarting_owner(tmp_path: Path) -> None:
 
 
 async def test_absent_owner_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(remote, "OWNER_TIMEOUT", 0.05)
     async with owned(tmp_path) as (owner, (store,)):
         await owner.stop()
         await asyncio.sleep(0.05)
@@ -105,7 +105,7 @@ async def test_absent_owner_is_unavailable(tmp_path: Path, monkeypatch: pytest.M
             await store.get("/r/a")
         with pytest.raises(Unavailable):
             await read(store, 0, 1000)
-        monkeypatch.setattr(remote, "PATIENCE_SECONDS", 20)
+        monkeypatch.setattr(remote, "OWNER_TIMEOUT", 20)
         await owner.start()
         written = await store.create("/r/a", b"v")
         assert [event.key for event in await read(store, 0, written)] == ["/r/a"]
@@ -114,7 +114,7 @@ async def test_absent_owner_is_unavailable(tmp_path: Path, monkeypatch: pytest.M
 async def test_open_watch_fails_when_the_owner_stays_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(remote, "OWNER_TIMEOUT", 0.05)
     async with owned(tmp_path) as (owner, (store,)):
         watching = asyncio.create_task(read(store, 0, 1000))
         await asyncio.sleep(0.05)

@@ -323,7 +323,7 @@ async def test_transaction_begins_while_writes_keep_arriving(
 ) -> None:
     async with busy(path, monkeypatch) as store:
         monkeypatch.setattr(sqlite_writer, "BATCH_WAIT", 0.005)
-        store._writer._company = 1_000_000
+        store._writer._last_writers = 1_000_000
         writes = [asyncio.ensure_future(store.create("/r/first", b"2"))]
         while not writes[0].done():
             writes.append(asyncio.ensure_future(store.create(f"/r/{len(writes)}", b"2")))
@@ -339,7 +339,7 @@ async def test_closing_and_compacting_do_not_wait_for_writers(
         await asyncio.sleep(0.01)
         await store.compact(2)
         revision = await write
-        store._writer._company = 4
+        store._writer._last_writers = 4
         write = asyncio.ensure_future(store.create("/r/f", b"2"))
         await asyncio.sleep(0.01)
         assert not write.done()

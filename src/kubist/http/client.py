@@ -51,9 +51,9 @@ async def post(
 
     `Calling` describes the other arguments.
     """
-    told = {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers or {})}
+    sent_headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers or {})}
     calling = Calling(context, host, port, server_hostname, pool)
-    return await _call(calling, Outgoing("POST", url, told, body), timeout, follows=True)
+    return await _call(calling, Outgoing("POST", url, sent_headers, body), timeout, follows=True)
 
 
 async def get(

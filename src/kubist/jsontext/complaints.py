@@ -19,13 +19,13 @@ LIMIT_TEXT = 256 << 10
 class Place:
     """Position in a document. The values of a duplicate key share one place."""
 
-    __slots__ = ("_above", "_inner", "_name", "told")
+    __slots__ = ("_above", "_inner", "_name", "reported")
 
     def __init__(self, above: Place | None = None, name: str = "") -> None:
         self._above = above
         self._name = name
         self._inner: dict[str | int, Place] = {}
-        self.told: tuple[str, ...] = ()
+        self.reported: tuple[str, ...] = ()
         """Complaints already made about this place."""
 
     def at(self, key: str | int) -> Place:
@@ -60,9 +60,9 @@ class Complaints:
 
     def add(self, what: str, place: Place) -> None:
         """Adds a complaint. `what` is "unknown" or "duplicate"."""
-        if what in place.told or self.full:
+        if what in place.reported or self.full:
             return
-        place.told += (what,)
+        place.reported += (what,)
         complaint = f"{what} field {quoted(place.path())}"
         self._room -= len(complaint)
         self.found.append(complaint)

@@ -17,7 +17,7 @@ from .shared import SharedRevision
 from .store import Batch, KeyValue, OpenFailed, Scan, Unavailable
 
 OPEN_SECONDS = 10.0
-PATIENCE_SECONDS = 5.0
+OWNER_TIMEOUT = 5.0
 """Seconds that a request waits while the owner process restarts."""
 RETRY_SECONDS = 0.02
 AWAY = "the store process does not respond"
@@ -47,7 +47,7 @@ class RemoteStore:
         self._asked: dict[int, asyncio.Future[Any]] = {}
         self._count = ipc.FEED
         self._open = True
-        self._patience = asyncio.get_running_loop().call_later(0.0, lambda: None)
+        self._give_up_timer = asyncio.get_running_loop().call_later(0.0, lambda: None)
         self._keeper = asyncio.create_task(self._keep_connected())
         try:
             async with asyncio.timeout(OPEN_SECONDS):
@@ -60,7 +60,7 @@ class RemoteStore:
         if not self._open:
             return
         self._open = False
-        self._patience.cancel()
+        self._give_up_timer.cancel()
         self._keeper.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._keeper
@@ -134,7 +134,7 @@ class RemoteStore:
 
     async def _wait(self) -> None:
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(OWNER_TIMEOUT):
                 await self._connected.wait()
         except TimeoutError:
             raise Unavailable(AWAY) from None
@@ -161,8 +161,8 @@ class RemoteStore:
             await lost.wait()
             self._connected.clear()
             self._settle()
-            self._patience.cancel()
-            self._patience = loop.call_later(PATIENCE_SECONDS, self._give_up)
+            self._give_up_timer.cancel()
+            self._give_up_timer = loop.call_later(OWNER_TIMEOUT, self._give_up)
 
     def _give_up(self) -> None:
         """Ends the watches because the owner is away. They continue from their revision when it is back."""

@@ -66,11 +66,11 @@ class Writer:
         # State of the open transaction, valid if `_busy`.
         self._busy = False
         self._scheduled = False
-        self._patience: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         """Timer that ends the wait of a transaction for more writes."""
-        self._company = 0
+        self._last_writers = 0
         """Number of recent writers: writes in the last transaction plus writes that arrived during its commit."""
-        self._come = 0
+        self._queued_before = 0
         self._waited = 0.0
         """Length of the queue at the last timer, and seconds waited so far."""
         self._in_doubt = False
@@ -119,31 +119,31 @@ class Writer:
         """Schedules a transaction after the current callbacks of the loop, because these may add writes to it."""
         if self._busy:
             return
-        waits = patient and self._thread is not None and MIN_WRITERS <= self._company > len(self._queue)
+        waits = patient and self._thread is not None and MIN_WRITERS <= self._last_writers > len(self._queue)
         if not self._scheduled:
             self._scheduled = True
             if waits:
-                self._come, self._waited = len(self._queue), 0.0
-                self._patience = self._loop.call_later(BATCH_WAIT, self._wait_on)
+                self._queued_before, self._waited = len(self._queue), 0.0
+                self._timer = self._loop.call_later(BATCH_WAIT, self._wait_on)
             else:
                 self._loop.call_soon(self._begin)
-        elif self._patience is not None and not waits:
-            self._patience.cancel()
-            self._patience = None
+        elif self._timer is not None and not waits:
+            self._timer.cancel()
+            self._timer = None
             self._loop.call_soon(self._begin)
 
     def _wait_on(self) -> None:
         """Waits further if more writes have arrived since the last timer."""
         self._waited += BATCH_WAIT
-        if len(self._queue) == self._come or self._waited >= LONGEST_WAIT:
+        if len(self._queue) == self._queued_before or self._waited >= LONGEST_WAIT:
             self._begin()
         else:
-            self._come = len(self._queue)
-            self._patience = self._loop.call_later(BATCH_WAIT, self._wait_on)
+            self._queued_before = len(self._queue)
+            self._timer = self._loop.call_later(BATCH_WAIT, self._wait_on)
 
     def _begin(self) -> None:
         self._scheduled = False
-        self._patience = None
+        self._timer = None
         self._busy = True
         self._batch, self._queue = self._queue[:BATCH_WRITES], self._queue[BATCH_WRITES:]
         self._events = []
@@ -151,7 +151,7 @@ class Writer:
         try:
             self._execute()
         except sqlite3.Error as error:
-            if not (_busy(error) and self._come_again()):
+            if not (_busy(error) and self._retry_later()):
                 self._end(error)
             return
         self._blocked = None
@@ -160,7 +160,7 @@ class Writer:
         else:
             self._thread.commit(self._end)
 
-    def _come_again(self) -> bool:
+    def _retry_later(self) -> bool:
         """Retries later because another process locks the file. False after BUSY_SECONDS."""
         now = self._loop.time()
         self._blocked = self._blocked or now
@@ -205,7 +205,7 @@ class Writer:
     def _end(self, error: sqlite3.Error | None) -> None:
         self._busy = False
         batch, self._batch = self._batch, []
-        self._company = len(batch) + len(self._queue)
+        self._last_writers = len(batch) + len(self._queue)
         if error is not None:
             self._roll_back()
             self._in_doubt = True

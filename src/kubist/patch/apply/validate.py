@@ -13,8 +13,8 @@ def problems(kind: Type, value: Any, *, duplicates: bool = False) -> str:
     """Error messages with their paths. Empty if the value is valid. `duplicates`: duplicate list items are allowed."""
     found: list[tuple[str, str]] = []
     _check(kind, value, "", found)
-    told = [f"{path}: {text}" for path, text in found if not (duplicates and text.startswith(_DUPLICATE))]
-    return told[0] if len(told) == 1 else "\n  ".join(["errors:", *told]) if told else ""
+    lines = [f"{path}: {text}" for path, text in found if not (duplicates and text.startswith(_DUPLICATE))]
+    return lines[0] if len(lines) == 1 else "\n  ".join(["errors:", *lines]) if lines else ""
 
 
 _DUPLICATE = "duplicate entries for key "
