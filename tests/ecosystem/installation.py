@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -59,3 +60,27 @@ def run(
 def build(command: list[str | Path], directory: Path, environment: Mapping[str, str] = {}) -> None:
     """Runs an installation or a build, which may take long the first time."""
     run(command, directory, 3000, environment)
+
+
+def go_module(module: str, version: str) -> Path:
+    """Directory with a writable copy of the sources of a Go module."""
+    require("go")
+    sources = CACHE / f"{module.rpartition('/')[2]}-{version}"
+    if not (sources / "go.mod").exists():
+        shutil.rmtree(sources, ignore_errors=True)
+        CACHE.mkdir(parents=True, exist_ok=True)
+        build(["go", "mod", "download", f"{module}@{version}"], CACHE)
+        held = json.loads(run(["go", "mod", "download", "-json", f"{module}@{version}"], CACHE))["Dir"]
+        shutil.copytree(held, sources, copy_function=shutil.copyfile)
+        for directory, _, _ in os.walk(sources):
+            os.chmod(directory, 0o755)
+    return sources
+
+
+def go_program(module: str, version: str, package: str) -> Path:
+    """Program of a Go module, built from its sources. A module with replaced dependencies cannot be installed."""
+    sources = go_module(module, version)
+    program = sources / "kubist-built-program"
+    if not program.exists():
+        build(["go", "build", "-o", program, package], sources)
+    return program

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 
 import pytest
 
 from kubist.envtest.assets import write_assets
-from tests.ecosystem.installation import CACHE, build, copy_sources, require, run
+from tests.ecosystem.installation import build, copy_sources, go_module, require, run
 from tests.ecosystem.table import exercises
 
 VERSION = "v0.24.1"
@@ -58,18 +56,9 @@ def project() -> Path:
 @pytest.fixture(scope="module")
 def controller_runtime() -> Path:
     """Directory of the sources of controller-runtime. The tests write beside their sources, so it is a copy."""
-    require("go")
-    sources = CACHE / f"controller-runtime-{VERSION}"
-    if not (sources / "go.mod").exists():
-        shutil.rmtree(sources, ignore_errors=True)
-        CACHE.mkdir(parents=True, exist_ok=True)
-        build(["go", "mod", "download", f"{MODULE}@{VERSION}"], CACHE)
-        held = run(["go", "env", "GOMODCACHE"], CACHE).strip()
-        shutil.copytree(f"{held}/{MODULE}@{VERSION}", sources, copy_function=shutil.copyfile)
-        for directory, _, _ in os.walk(sources):
-            os.chmod(directory, 0o755)
-        for script in sources.rglob("*.sh"):  # Modules keep no permissions.
-            script.chmod(0o755)
+    sources = go_module(MODULE, VERSION)
+    for script in sources.rglob("*.sh"):  # Modules keep no permissions.
+        script.chmod(0o755)
     return sources
 
 

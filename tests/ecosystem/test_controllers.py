@@ -1,0 +1,163 @@
+"""Controllers of other projects, built from their Go modules and run as processes beside the server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.ecosystem.installation import OUTPUT, go_module, go_program, require
+from tests.ecosystem.servers import Server, unique
+from tests.ecosystem.table import exercises
+from tests.waiting import wait_for
+
+ROLLOUTS = ("github.com/argoproj/argo-rollouts", "v1.10.1")
+DESCHEDULER = ("sigs.k8s.io/descheduler", "v0.36.0")
+SECONDS = 90
+
+
+class Namespace:
+    """Namespace of one test, used through kubectl."""
+
+    def __init__(self, server: Server, name: str) -> None:
+        require("kubectl")
+        self.server = server
+        self.name = unique(name)
+        self.kubectl("create", "namespace", self.name)
+
+    def kubectl(self, *arguments: str | Path) -> str:
+        return self.server.run("kubectl", "--namespace", self.name, *arguments)
+
+    def apply(self, *objects: dict[str, Any]) -> None:
+        manifest = self.server.home / f"{unique('manifest')}.yaml"
+        manifest.write_text(yaml.safe_dump_all(objects))
+        self.kubectl("apply", "--filename", manifest)
+
+    def get(self, kind: str, name: str) -> Any:
+        return json.loads(self.kubectl("get", kind, name, "--output=json"))
+
+
+@contextmanager
+def running(server: Server, program: Path, *flags: str) -> Iterator[Path]:
+    """Runs a controller. Gives its log, which a failure shows."""
+    log = server.home / f"{unique('controller')}.log"
+    with log.open("wb") as output:
+        environment = {**os.environ, **server.environment, "HOME": str(server.home)}
+        process = subprocess.Popen(
+            [program, *flags], cwd=server.home, env=environment, stdout=output, stderr=subprocess.STDOUT
+        )
+    try:
+        yield log
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{log.read_text()[-OUTPUT:]}") from None
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def deployment(name: str, replicas: int) -> dict[str, Any]:
+    labels = {"app": name}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "main", "image": f"{name}:1"}]},
+    }
+    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+
+
+@exercises(
+    "Argo Rollouts",
+    ROLLOUTS[1],
+    "canary with steps: new ReplicaSets, pause, promotion",
+)
+def test_argo_rollouts_runs_a_canary(server: Server) -> None:
+    program = go_program(*ROLLOUTS, "./cmd/rollouts-controller")
+    space = Namespace(server, "rollouts")
+    server.run("kubectl", "apply", "--server-side", "--kustomize", go_module(*ROLLOUTS) / "manifests/crds")
+    rollout = {**deployment("web", 4), "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
+    steps: list[dict[str, Any]] = [{"setWeight": 50}, {"pause": {}}]
+    rollout["spec"]["strategy"] = {"canary": {"steps": steps}}
+    space.apply(rollout)
+    flags = (
+        "--namespaced",
+        "--namespace",
+        space.name,
+        "--metricsport=0",
+        "--healthzPort=0",
+        "--leader-elect=false",
+    )
+
+    def phase() -> str:
+        status = space.get("rollout", "web").get("status", {})
+        return f"{status.get('phase')} {status.get('updatedReplicas', 0)} of {status.get('readyReplicas', 0)}"
+
+    with running(server, program, *flags):
+        wait_for(lambda: phase() == "Healthy 4 of 4", SECONDS)
+        image = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "web:2"}]
+        space.kubectl("patch", "rollout", "web", "--type=json", "--patch", json.dumps(image))
+        wait_for(lambda: phase() == "Paused 2 of 4", SECONDS)
+        sets = json.loads(space.kubectl("get", "replicasets", "--output=json"))["items"]
+        assert sorted(item["spec"]["replicas"] for item in sets) == [2, 2]
+        promoted = {"status": {"pauseConditions": None, "currentStepIndex": 2}}
+        promote = ("--subresource=status", "--type=merge", "--patch", json.dumps(promoted))
+        space.kubectl("patch", "rollout", "web", *promote)
+        wait_for(lambda: phase() == "Healthy 4 of 4", SECONDS)
+        rolled = space.get("rollout", "web")
+        assert rolled["status"]["stableRS"] == rolled["status"]["currentPodHash"]
+
+
+@exercises("descheduler", DESCHEDULER[1], "evicts old pods, within a PodDisruptionBudget")
+def test_descheduler_evicts_pods(server: Server) -> None:
+    program = go_program(*DESCHEDULER, "./cmd/descheduler")
+    space = Namespace(server, "descheduler")
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "guarded"},
+        "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "guarded"}}},
+    }
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": unique("second")}}
+    space.apply(deployment("free", 2), deployment("guarded", 2), budget, node)
+    for name in ("free", "guarded"):
+        space.kubectl("rollout", "status", "deployment", name, "--timeout=60s")
+    wait_for(lambda: space.get("pdb", "guarded")["status"]["currentHealthy"] == 2, SECONDS)
+    ready = {"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "a", "message": ""}]}}
+    name = node["metadata"]["name"]  # type: ignore[index]
+    space.kubectl("patch", "node", name, "--subresource=status", "--type=merge", "--patch", json.dumps(ready))
+    lifetime = {
+        "name": "PodLifeTime",
+        "args": {"maxPodLifeTimeSeconds": 1, "namespaces": {"include": [space.name]}},
+    }
+    profile = {
+        "name": "old",
+        "pluginConfig": [lifetime],
+        "plugins": {"deschedule": {"enabled": ["PodLifeTime"]}},
+    }
+    policy = {"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy", "profiles": [profile]}
+    file = server.home / "policy.yaml"
+    file.write_text(yaml.safe_dump(policy))
+
+    def pods(app: str) -> set[str]:
+        return set(space.kubectl("get", "pods", "--selector", f"app={app}", "--output=name").split())
+
+    free, guarded = pods("free"), pods("guarded")
+    flags = ("--kubeconfig", str(server.kubeconfig), "--policy-config-file", str(file), "--secure-port=0")
+    with running(server, program, *flags, "--descheduling-interval=2s"):
+        wait_for(lambda: not free & pods("free"), SECONDS)
+        assert pods("guarded") == guarded
+
+
+@pytest.fixture(autouse=True, scope="module")
+def go_toolchain() -> None:
+    require("go")
