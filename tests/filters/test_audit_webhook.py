@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kubist.filters import auditwebhook
 from kubist.filters.auditwebhook import AuditWebhook, WebhookSettings
 from kubist.http.client import CallFailed
 from kubist.meta.object import Object
@@ -111,6 +112,30 @@ def test_full_buffer_drops_events_and_logs_once(caplog: Any) -> None:
     found = delivered(recorder, [event(number) for number in range(9)], buffer_size=5)
     assert [each["auditID"] for each in found] == ["0", "1", "2", "3", "4"]
     assert caplog.text.count("cannot keep up") == 1 and "4 audit events were dropped" in caplog.text
+
+
+def test_large_events_are_limited_by_their_size(caplog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auditwebhook, "BUFFER_BYTES", 2500)
+    events = [event(number, requestObject={"data": "x" * 1000}) for number in range(4)]
+    assert [each["auditID"] for each in delivered(Recorder(), events)] == ["0", "1"]
+    assert "2 audit events were dropped" in caplog.text
+
+
+def test_sent_events_make_room_for_others() -> None:
+    recorder = Recorder()
+
+    async def run() -> None:
+        webhook = AuditWebhook(recorder, WebhookSettings(max_size=1, max_wait=0.0, throttle_qps=0))
+        for number in range(5):
+            webhook.put(event(number))
+        for _ in range(500):
+            await asyncio.sleep(0.01)
+            if len(recorder.sizes) == 5 and not webhook._sending:
+                break
+        assert webhook._bytes == 0
+        webhook._runner.cancel()  # type: ignore[union-attr]
+
+    asyncio.run(run())
 
 
 def test_rate_of_batches_is_limited() -> None:

@@ -24,6 +24,8 @@ FACTOR, JITTER = 1.5, 0.2
 """The wait before each further attempt is longer by FACTOR, and by a random part of up to JITTER."""
 IN_FLIGHT = 64
 """Maximum number of batches that are being sent. Further events wait in the buffer."""
+BUFFER_BYTES = 64 << 20
+"""Maximum size of the events that wait or are being sent. An event may hold a request and a response of megabytes."""
 CLOSING_SECONDS = 10.0
 """Time at a stop to send the waiting events."""
 TRUNCATED = "audit.k8s.io/truncated"
@@ -63,7 +65,10 @@ class AuditWebhook:
     def __init__(self, sender: Sender, settings: WebhookSettings) -> None:
         self._sender = sender
         self._settings = settings
-        self._events: deque[Object] = deque()
+        self._events: deque[bytes] = deque()
+        """Waiting events as JSON."""
+        self._bytes = 0
+        """Size of the events that wait or are being sent."""
         self._wake = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._runner: asyncio.Task[None] | None = None
@@ -75,12 +80,16 @@ class AuditWebhook:
 
     def put(self, event: Object) -> None:
         """Adds an event to the buffer. A full buffer drops it."""
-        if len(self._events) >= self._settings.buffer_size:
+        encoded = self._encoded(event)
+        if not encoded:
+            return
+        if len(self._events) >= self._settings.buffer_size or self._bytes + len(encoded) > BUFFER_BYTES:
             if not self._dropped:
                 log.error("the audit webhook cannot keep up: events are dropped")
             self._dropped += 1
             return
-        self._events.append(event)
+        self._events.append(encoded)
+        self._bytes += len(encoded)
         if len(self._events) == 1 or len(self._events) >= self._settings.max_size:
             self._wake.set()
         if self._runner is None:
@@ -151,9 +160,12 @@ class AuditWebhook:
         if self._tokens < 0:
             await asyncio.sleep(-self._tokens / rate)
 
-    async def _deliver(self, batch: list[Object]) -> None:
-        for body, count in await asyncio.to_thread(lambda: list(self._bodies(batch))):
-            await self._send(body, count)
+    async def _deliver(self, batch: list[bytes]) -> None:
+        try:
+            for items in self._split(batch):
+                await self._send(_HEAD + b",".join(items) + _TAIL, len(items))
+        finally:
+            self._bytes -= sum(map(len, batch))
 
     async def _send(self, body: bytes, count: int) -> None:
         """Sends a body, several times if needed. It tries again after every error, as the reference does."""
@@ -170,22 +182,18 @@ class AuditWebhook:
             await asyncio.sleep(wait * (1 + random.random() * JITTER))
             wait *= FACTOR
 
-    def _bodies(self, batch: list[Object]) -> Iterator[tuple[bytes, int]]:
-        """EventLists for a batch, each with the number of its events. Long batches are split."""
+    def _split(self, batch: list[bytes]) -> Iterator[list[bytes]]:
+        """Events of each EventList. A batch above the limit is split."""
         limit = self._settings.truncate_batch
         items: list[bytes] = []
         size = 0
         for event in batch:
-            encoded = self._encoded(event)
-            if not encoded:
-                continue
-            if items and limit and size + len(encoded) > limit:
-                yield _HEAD + b",".join(items) + _TAIL, len(items)
+            if items and limit and size + len(event) > limit:
+                yield items
                 items, size = [], 0
-            items.append(encoded)
-            size += len(encoded)
-        if items:
-            yield _HEAD + b",".join(items) + _TAIL, len(items)
+            items.append(event)
+            size += len(event)
+        yield items
 
     def _encoded(self, event: Object) -> bytes:
         """Event as JSON. One above the limit loses its objects; empty if it is still too long."""
