@@ -8,7 +8,7 @@ import threading
 import traceback
 from collections.abc import Callable
 
-from kubist.discovery.sampling import Sampler
+from kubist.discovery.sampling import IN_USE, Sampler
 from kubist.http.messages import Request, Response
 from kubist.request import parse_query
 
@@ -48,7 +48,6 @@ class Profiling:
 
     def __init__(self, set_verbosity: Callable[[int], None]) -> None:
         self._set_verbosity = set_verbosity
-        self._sampler: Sampler | None = None
 
     async def answer(self, request: Request, path: str) -> Response | None:
         """Response for a path; None if it is not one of these paths."""
@@ -76,16 +75,15 @@ class Profiling:
 
     async def _profile(self, request: Request) -> Response:
         """CPU profile. The samples are taken in a thread, so that the event loop goes on."""
-        if self._sampler is not None:
+        if not IN_USE.acquire(blocking=False):
             text = b"Could not enable CPU profiling: cpu profiling already in use\n"
             return Response(500, [_TEXT, _NOSNIFF, (b"X-Go-Pprof", b"1")], text)
-        sampler = self._sampler = Sampler()
+        sampler = Sampler()
         try:
             await asyncio.sleep(_seconds(request))
             body = await asyncio.to_thread(sampler.profile)
         finally:
             sampler.stop()
-            self._sampler = None
         headers = [
             (b"Content-Type", b"application/octet-stream"),
             (b"Content-Disposition", b'attachment; filename="profile"'),

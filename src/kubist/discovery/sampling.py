@@ -8,6 +8,8 @@ import threading
 import time
 from types import CodeType, FrameType
 
+from kubist.codec.protobuf_wire import BYTES, VARINT, delimited, tag, varint
+
 INTERVAL = 0.01
 """Seconds between two samples."""
 SWITCH = 1e-5
@@ -15,12 +17,17 @@ SWITCH = 1e-5
 DEPTH = 128
 """Maximum number of frames of a stack."""
 
+IN_USE = threading.Lock()
+"""Held by the sampler of this process. Servers of one process share its threads and its switch interval."""
+
 Stack = tuple[tuple[CodeType, int], ...]
 """Code and line of each frame, the innermost first."""
 
 
 class Sampler:
-    """Samples the stacks of all other threads in a thread of its own, weighted by the CPU time that each has used."""
+    """Samples the stacks of all other threads in a thread of its own, weighted by the CPU time that each has used.
+
+    The caller must have acquired `IN_USE`. The sampler releases it at its end."""
 
     def __init__(self) -> None:
         self.samples: dict[Stack, list[int]] = {}
@@ -48,6 +55,7 @@ class Sampler:
                 self._sample()
         finally:
             sys.setswitchinterval(usual)
+            IN_USE.release()
 
     def _sample(self) -> None:
         own = threading.get_ident()
@@ -96,13 +104,13 @@ def encoded(samples: dict[Stack, list[int]], began: int, nanoseconds: int) -> by
         for code, line in stack:
             functions.setdefault(code, len(functions) + 1)
             locations.setdefault((code, line), len(locations) + 1)
-        ids = b"".join(_varint(locations[frame]) for frame in stack)
-        out.append(_message(2, _message(1, ids) + _message(2, _varint(count) + _varint(cpu))))
+        ids = b"".join(varint(locations[frame]) for frame in stack)
+        out.append(_message(2, _message(1, ids) + _message(2, varint(count) + varint(cpu))))
     for (code, line), number in locations.items():
         where = _number(1, functions[code]) + _number(2, line)
         out.append(_message(4, _number(1, number) + _message(4, where)))
     for code, number in functions.items():
-        name = text(code.co_qualname if sys.version_info >= (3, 11) else code.co_name)
+        name = text(code.co_qualname)
         names = _number(2, name) + _number(3, name) + _number(4, text(code.co_filename))
         out.append(_message(5, _number(1, number) + names + _number(5, code.co_firstlineno)))
     out.append(_number(9, began) + _number(10, nanoseconds))
@@ -110,18 +118,9 @@ def encoded(samples: dict[Stack, list[int]], began: int, nanoseconds: int) -> by
     return b"".join([*out, *(_message(6, value.encode()) for value in strings)])
 
 
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
+    return tag(field, VARINT) + varint(value)
 
 
 def _message(field: int, value: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(value)) + value
+    return delimited(tag(field, BYTES), value)

@@ -15,7 +15,7 @@ from kubist.codec import negotiate, yaml
 from kubist.codec.representation import indented
 from kubist.config import KUBERNETES_VERSION, Config
 from kubist.http.messages import Request, Response
-from kubist.meta import durations
+from kubist.meta import durations, times
 from kubist.request import parse_query
 
 NAME = "apiserver"
@@ -88,7 +88,7 @@ class StatuszPage:
         binary = KUBERNETES_VERSION.removeprefix("v")
         emulated = binary.rpartition(".")[0]
         value = {
-            "startTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", started),
+            "startTime": times.format_time(int(self._started)),
             "uptimeSeconds": up,
             "goVersion": PYTHON,
             "binaryVersion": binary,
