@@ -65,13 +65,15 @@ def draft(target: Path, *, durable: bool = False) -> Iterator[Path]:
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     path = Path(name)
     try:
-        os.fchmod(descriptor, FILE_MODE)
-        yield path
-        if durable:
-            os.fsync(descriptor)
+        try:
+            os.fchmod(descriptor, FILE_MODE)
+            yield path
+            if durable:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)  # A program that is open for writing cannot be started.
         path.replace(target)
     finally:
-        os.close(descriptor)
         path.unlink(missing_ok=True)
     if durable:
         sync(target.parent)

@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import kubist
+from kubist import files
 from kubist.config import KUBERNETES_VERSION
 
 _EXECUTABLE = """\
@@ -95,12 +96,6 @@ def _write(path: Path, content: str) -> None:
     """Writes an executable whole or not at all, because a test may start it at the same time."""
     if not path.is_symlink() and path.is_file() and os.access(path, os.X_OK) and path.read_text() == content:
         return
-    descriptor, draft = tempfile.mkstemp(dir=path.parent)
-    try:
-        with open(descriptor, "w") as file:
-            file.write(content)
-        os.chmod(draft, 0o755)
-        os.replace(draft, path)
-    except BaseException:
-        os.unlink(draft)
-        raise
+    with files.draft(path) as draft:
+        draft.write_text(content)
+        draft.chmod(0o755)
