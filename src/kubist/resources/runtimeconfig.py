@@ -41,12 +41,12 @@ def served_resources(wanted: Mapping[str, str], *, fairness: bool = False) -> Re
         if value and _is_missing(key):
             raise _unavailable(key)
     _log_missing(on)
-    shown = [
+    shown = {
         each
         for each in every
         if single.get(f"{each.group}/{each.version}/{each.resource}", (each.group, each.version) in on)
-    ]
-    hidden = frozenset(each for each in builtin() if each not in shown)
+    }
+    hidden = frozenset(builtin()) - shown
     return Resources([each for each in every if each in shown or each in hidden], hidden)
 
 
