@@ -201,6 +201,7 @@ class Resources:
         return (group, version) not in self._fixed
 
     def get(self, group: str, version: str, resource: str) -> Resource | None:
+        """A resource, for the server itself: hidden ones too. Clients get those of `of`."""
         for found in (self._served.get((group, version)), self._hidden.get((group, version))):
             if found is not None and resource in found:
                 return found[resource]
