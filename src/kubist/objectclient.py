@@ -63,12 +63,21 @@ class ObjectClient:
     def __init__(self, api: Services, actor: Actor = APISERVER) -> None:
         self._api = api
         self._actor = actor
+        self.clock = api.clock
         self._parsed: dict[str, tuple[int, Object]] = {}
         self.config = api.config
         self.registry = api.registry
         self.resources = api.resources
         self.tokens: Tokens | None = None
         self.connections: Pool | None = None
+
+    def acting_as(self, actor: Actor) -> ObjectClient:
+        """Client of the same server for another actor."""
+        if actor == self._actor:
+            return self
+        other = ObjectClient(self._api, actor)
+        other.tokens, other.connections, other._parsed = self.tokens, self.connections, self._parsed
+        return other
 
     def get(self, resource: str, name: str, namespace: str = "", *, group: str = "") -> Object | None:
         return self.registry.get(resource, name, namespace, group=group)

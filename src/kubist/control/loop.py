@@ -11,15 +11,17 @@ import logging
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from kubist.control.events import EventRecorder
 from kubist.control.queue import Queue
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
+from kubist.meta.times import format_time
+from kubist.objectclient import CONTROLLER_MANAGER, Actor, ObjectClient
 from kubist.storage.cache import Change, Collection, Entry
 from kubist.storage.store import StoreError
 
 if TYPE_CHECKING:
     from kubist.config import Config
-    from kubist.objectclient import ObjectClient
 
 log = logging.getLogger("kubist.control")
 
@@ -28,13 +30,19 @@ class Loop:
     """A controller. Subclasses define the watches in `follow` and the work in `reconcile`."""
 
     name: ClassVar[str]
+    component: ClassVar[str] = ""
+    """Name in the Events that the controller records, such as deployment-controller."""
+    actor: ClassVar[Actor] = CONTROLLER_MANAGER
+    """User and field manager of its writes."""
     workers: ClassVar[int] = 1
     """Number of keys that are reconciled concurrently."""
 
     def __init__(self, client: ObjectClient) -> None:
-        self.client = client
+        self.client = client.acting_as(self.actor)
+        self.clock = client.clock
         self.config: Config = client.config
-        self.queue: Queue[Any] = Queue(self._start_worker)
+        self.events = EventRecorder(self.client, self.clock, self.component or self.name)
+        self.queue: Queue[Any] = Queue(self._start_worker, self.clock)
         self._followed: list[tuple[Collection, object]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._running = False
@@ -67,6 +75,11 @@ class Loop:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self.queue.close()
+        await self.events.close()
+
+    def stamp(self) -> str:
+        """Current time as objects show it."""
+        return format_time(int(self.clock.now()))
 
     def watch(self, resource: str, changed: Callable[[Change], None], *, group: str = "") -> None:
         """Calls `changed` for all objects of a resource, and for every later change."""

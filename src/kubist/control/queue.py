@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from kubist.clock import Clock
+
 K = TypeVar("K", bound=Hashable)
 
 FIRST_DELAY = 0.01
@@ -17,7 +19,8 @@ class Queue(Generic[K]):
     """Keys in the order in which they were added. A key that is added while a worker has it is queued again
     afterwards."""
 
-    def __init__(self, arrived: Callable[[], None]) -> None:
+    def __init__(self, arrived: Callable[[], None], clock: Clock | None = None) -> None:
+        self._clock = clock or Clock()
         self._ready: deque[K] = deque()
         self._wanted: set[K] = set()
         self._active: set[K] = set()
@@ -36,14 +39,13 @@ class Queue(Generic[K]):
 
     def add_after(self, key: K, seconds: float) -> None:
         """Adds the key after a delay, unless it is already due earlier."""
-        loop = asyncio.get_running_loop()
-        when = loop.time() + seconds
+        when = self._clock.monotonic() + seconds
         earlier = self._timers.get(key)
         if earlier is not None:
             if earlier[0] <= when:
                 return
             earlier[1].cancel()
-        self._timers[key] = (when, loop.call_later(seconds, self._due, key))
+        self._timers[key] = (when, self._clock.call_after(seconds, self._due, key))
 
     def _due(self, key: K) -> None:
         del self._timers[key]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Protocol
 
+from kubist.clock import Clock
 from kubist.filters.authentication import Authentication
 from kubist.filters.authorization import Authorization
 from kubist.meta.object import Object
@@ -39,6 +40,7 @@ class Admission(Protocol):
 class Services(Server, Protocol):
     """Parts of a server that the verbs use."""
 
+    clock: Clock
     registry: Registry
     resources: Resources
     authentication: Authentication
