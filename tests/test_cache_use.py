@@ -81,7 +81,7 @@ KEPT = {
     "admission/chain.py:_take",
     "storage/encryption/tally.py:add",
     # The keys are pods of simulated nodes.
-    "control/workloads/node.py:_scheduled_at",
+    "simulation/kubelet.py:_scheduled_at",
 }
 """Functions that look a key up in an attribute, and store the value there if it is missing."""
 

@@ -38,6 +38,8 @@ from kubist.storage.cache import ROOT
 from kubist.storage.store import Store, StoreError
 
 if TYPE_CHECKING:
+    from kubist.control.loop import Loop
+
     # Saves start-up time: a server without control loops does not load them.
     from kubist.control.manager import Manager
     from kubist.storage.encryption.store import EncryptedStore
@@ -167,11 +169,18 @@ class Server:
 
     async def _control(self) -> None:
         """Starts the configured control loops."""
-        if self.config.controllers or self.config.workloads:
+        config = self.config
+        simulated: list[type[Loop]] = []
+        if config.workloads:
+            # Saves start-up time: few servers simulate nodes.
+            from kubist import simulation
+
+            simulated = simulation.loops()
+        if config.controllers or config.workloads:
             # Saves start-up time: a server without control loops does not load them.
             from kubist.control.manager import Manager
 
-            self._loops = Manager(self.api)
+            self._loops = Manager(self.api, simulated)
             await self._loops.start()
 
     async def _follow_encryption(self) -> None:

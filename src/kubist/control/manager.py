@@ -30,7 +30,7 @@ log = logging.getLogger("kubist.control")
 class Manager:
     """Runs the controllers that the configuration names, as long as this server is the leader."""
 
-    def __init__(self, api: Services) -> None:
+    def __init__(self, api: Services, simulation: Iterable[type[Loop]] = ()) -> None:
         self.api = api
         self.client = ObjectClient(api, CONTROLLER_MANAGER)
         self.client.tokens = api.cluster.tokens
@@ -41,6 +41,7 @@ class Manager:
             from kubist.control import workloads
 
             self._kinds += workloads.loops()
+        self._kinds += simulation
         self._task: asyncio.Task[None] | None = None
         self._leader: Leader | None = None
 

@@ -1,4 +1,4 @@
-"""Simulated workloads (`serve --workloads`): workload controllers, and a node that runs no containers."""
+"""Workload controllers of kube-controller-manager (`serve --workloads`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from kubist.control.workloads.deployments import Deployments
 from kubist.control.workloads.endpoints import ServiceEndpoints
 from kubist.control.workloads.jobs import Jobs
 from kubist.control.workloads.loadbalancers import LoadBalancers
-from kubist.control.workloads.node import Kubelet, Nodes, Scheduler
 from kubist.control.workloads.replicasets import ReplicaSets, ReplicationControllers
 from kubist.control.workloads.statefulsets import StatefulSets
 from kubist.control.workloads.volumes import Volumes
@@ -17,9 +16,6 @@ from kubist.control.workloads.volumes import Volumes
 
 def loops() -> list[type[Loop]]:
     return [
-        Nodes,
-        Scheduler,
-        Kubelet,
         ReplicaSets,
         ReplicationControllers,
         Deployments,

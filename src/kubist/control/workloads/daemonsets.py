@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 
+from kubist.control.tolerations import tolerated
 from kubist.control.values import pod_active, pod_ready, scaled
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads import revisions
-from kubist.control.workloads.node import tolerated
 from kubist.control.workloads.pods import PodOwnerLoop
 from kubist.meta.object import Object
 from kubist.storage.cache import Change

@@ -1,0 +1,10 @@
+"""Users of the simulated components."""
+
+from __future__ import annotations
+
+from kubist.objectclient import Actor
+from kubist.resources.context import User
+
+_MASTERS = ("system:masters", "system:authenticated")
+SCHEDULER = Actor(User("system:kube-scheduler", groups=_MASTERS), "kube-scheduler", admission=True)
+KUBELET = Actor(User("system:simulated-kubelet", groups=_MASTERS), "kubelet", admission=True)
