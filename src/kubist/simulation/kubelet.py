@@ -15,6 +15,7 @@ from kubist.simulation import podstatus
 from kubist.simulation.actors import KUBELET
 from kubist.simulation.nodes import POD_NETWORK, SIMULATED
 from kubist.simulation.podstatus import NODE_ADDRESS
+from kubist.simulation.stages.ownership import governs
 from kubist.storage.cache import Change
 
 
@@ -50,6 +51,8 @@ class Kubelet(Loop):
             return
         node = self.client.get("nodes", pod["spec"].get("nodeName", ""))
         if node is None or (node["metadata"].get("labels") or {}).get(SIMULATED) != "true":
+            return
+        if governs(self.client, "pods", pod):
             return
         if "deletionTimestamp" in pod["metadata"]:
             await self._remove(pod)

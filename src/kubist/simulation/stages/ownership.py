@@ -1,0 +1,35 @@
+"""Objects that KWOK Stages drive. The simulated kubelet and nodes leave them alone.
+
+if governs(self.client, "pods", pod):
+    return
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from weakref import WeakKeyDictionary
+
+from kubist.meta.object import Object
+from kubist.objectclient import ObjectClient
+from kubist.objectstore.registry import Registry
+
+Rule = Callable[[str, Object], bool]
+"""Whether Stages drive an object of a resource of the core group, such as pods."""
+
+_rules: WeakKeyDictionary[Registry, Rule] = WeakKeyDictionary()
+"""The rule of each server whose Stages are played."""
+
+
+def governs(client: ObjectClient, resource: str, obj: Object) -> bool:
+    """Whether Stages drive a pod or node. The answer for one object changes only when Stages or the object change."""
+    rule = _rules.get(client.registry)
+    return rule is not None and rule(resource, obj)
+
+
+def claim(client: ObjectClient, rule: Rule) -> None:
+    """Makes `governs` ask this rule for objects of the client's server."""
+    _rules[client.registry] = rule
+
+
+def release(client: ObjectClient) -> None:
+    _rules.pop(client.registry, None)
