@@ -66,4 +66,4 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/neighbours.py
 
 clean:
-	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage.json
+	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache* .hypothesis .coverage.json
