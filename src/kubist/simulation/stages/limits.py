@@ -1,0 +1,49 @@
+"""Limits of the jq and Go template interpreters, and the error of a Stage."""
+
+from __future__ import annotations
+
+MAX_SOURCE = 100_000
+"""Characters of one expression or template."""
+MAX_DEPTH = 50
+"""Nesting of brackets and blocks in an expression or template."""
+MAX_STEPS = 100_000
+"""Operations of one evaluation."""
+MAX_SIZE = 1 << 20
+"""Characters or items of one value that an evaluation makes."""
+
+
+class StageError(ValueError):
+    """A Stage, an expression or a template cannot be used. The message is one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
+
+
+class Budget:
+    """Operations that an evaluation may still do."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, steps: int = MAX_STEPS) -> None:
+        self.left = steps
+
+    def spend(self, steps: int = 1) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise StageError(f"the evaluation takes more than {MAX_STEPS} steps")
+
+
+def check_size(size: int) -> None:
+    """Rejects a value that would have more than MAX_SIZE characters or items."""
+    if size > MAX_SIZE:
+        raise StageError(f"a value has more than {MAX_SIZE} characters or items")
+
+
+def check_source(text: str) -> None:
+    if len(text) > MAX_SOURCE:
+        raise StageError(f"the text has more than {MAX_SOURCE} characters")
+
+
+def shortened(text: str) -> str:
+    """Source text for an error message: in quotes, at most 80 characters."""
+    return repr(text if len(text) <= 80 else f"{text[:77]}...")
