@@ -150,9 +150,17 @@ class Config:
     cluster_signing_key_file: str = ""
     """CA that signs approved CertificateSigningRequests."""
     workloads: bool = False
-    """Simulates a node, the workload controllers, and running pods."""
+    """Simulates nodes, the scheduler, the workload controllers, and running pods."""
     workload_delay: float = 0.0
     """Seconds until a simulated pod is ready."""
+    workload_nodes: int = 2
+    """Number of simulated nodes with `workloads`."""
+    workload_node_capacity: dict[str, str] = field(default_factory=dict)
+    """Size of simulated nodes, such as `{"cpu": "4", "pods": "110"}`. Other resources keep their default amounts."""
+    workload_node_labels: dict[str, str] = field(default_factory=dict)
+    """Further labels of simulated nodes. `{i}` is the number of the node, `{i%3}` its remainder by 3."""
+    simulated_nodes: int = 0
+    """Number of simulated nodes of a bare API server, whose scheduler and controllers run elsewhere."""
 
     def __new__(cls, *_: Any, **settings: Any) -> Config:
         """Rejects unknown settings with a hint."""

@@ -171,12 +171,12 @@ class Server:
         """Starts the configured control loops."""
         config = self.config
         simulated: list[type[Loop]] = []
-        if config.workloads:
+        if config.workloads or config.simulated_nodes:
             # Saves start-up time: few servers simulate nodes.
             from kubist import simulation
 
-            simulated = simulation.loops()
-        if config.controllers or config.workloads:
+            simulated = simulation.loops(config)
+        if config.controllers or simulated:
             # Saves start-up time: a server without control loops does not load them.
             from kubist.control.manager import Manager
 

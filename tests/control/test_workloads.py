@@ -13,7 +13,7 @@ import pytest
 from kubist.testing import Cluster
 from tests.waiting import wait_for
 
-pytestmark = pytest.mark.kubist(workloads=True)
+pytestmark = pytest.mark.kubist(workloads=True, workload_nodes=1)
 KUBECTL = os.environ.get("KUBECTL") or shutil.which("kubectl")
 MERGE = "application/merge-patch+json"
 LABELS = {"app": "web"}
@@ -43,7 +43,7 @@ def running(cluster: Cluster) -> list[dict[str, Any]]:
 
 
 def test_simulated_node_is_ready_and_labelled_as_simulated(cluster: Cluster) -> None:
-    node = cluster.wait("node/kubist-node", "Ready")
+    node = cluster.wait("node/kubist-node-0", "Ready")
     assert node["metadata"]["labels"]["kubist.io/simulated"] == "true"
     assert node["status"]["allocatable"]["pods"]
 
@@ -54,8 +54,8 @@ def test_simulated_node_renews_its_lease(
     """Tools judge a node by its Lease."""
     monkeypatch.setattr("kubist.simulation.nodes.RENEW_SECONDS", 0.1)
     cluster: Cluster = request.getfixturevalue("cluster")
-    path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/kubist-node"
-    cluster.wait("node/kubist-node", "Ready")
+    path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/kubist-node-0"
+    cluster.wait("node/kubist-node-0", "Ready")
     first = cluster.request("GET", path)["spec"]["renewTime"]
     wait_for(lambda: cluster.request("GET", path)["spec"]["renewTime"] != first, pause=0.05)
     cluster.request("DELETE", path)
@@ -64,7 +64,7 @@ def test_simulated_node_renews_its_lease(
         found = cluster.request("GET", path.rpartition("/")[0])
         return [lease["metadata"]["name"] for lease in found["items"]]
 
-    wait_for(lambda: "kubist-node" in leases(), pause=0.05)
+    wait_for(lambda: "kubist-node-0" in leases(), pause=0.05)
 
 
 def test_pod_runs_and_deletion_completes(cluster: Cluster) -> None:

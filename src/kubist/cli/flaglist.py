@@ -30,6 +30,25 @@ OWN = (
     Flag("data-dir", "string", "", "Directory of the embedded store, used without --etcd-servers."),
     Flag("log-format", "string", "text", "Same as --logging-format."),
     Flag("http2", "bool", "true", "Offer HTTP/2 to clients that speak it."),
+    Flag(
+        "simulated-nodes",
+        "int",
+        "0",
+        "Number of nodes to simulate for a kube-scheduler and kube-controller-manager that run elsewhere.",
+    ),
+    Flag("workload-delay", "duration", "0s", "Time that a simulated pod takes to become ready."),
+    Flag(
+        "workload-node-capacity",
+        "mapStringString",
+        "",
+        "Size of simulated nodes: cpu=4,memory=16Gi,pods=110.",
+    ),
+    Flag(
+        "workload-node-labels",
+        "mapStringString",
+        "",
+        "Labels of simulated nodes: topology.kubernetes.io/zone=zone-{i%3}.",
+    ),
     WORKERS,
 )
 

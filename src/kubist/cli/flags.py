@@ -55,6 +55,7 @@ _IDENTIFIER = "(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _REPORTED_VERSION = re.compile(
     rf"{re.escape(KUBERNETES_VERSION)}(?:-{_IDENTIFIER}(?:\.{_IDENTIFIER})*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
 )
+NODE_FLAGS = ("workload-nodes", "workload-node-capacity", "workload-node-labels")
 RECONCILERS = ("lease", "none", "master-count")
 _LISTS = ("strings", "stringArray")
 
@@ -84,7 +85,19 @@ def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -
         raise FlagError(str(error)) from None
     if wrong := conflict(values, made):
         raise FlagError(wrong)
+    if any(name in values for name in (*NODE_FLAGS, "simulated-nodes")):
+        _check_nodes(made)
     return made
+
+
+def _check_nodes(made: Config) -> None:
+    # Saves start-up time: only the flags of simulated nodes need it.
+    from kubist.simulation.nodeobjects import template_of
+
+    try:
+        template_of(made)
+    except ValueError as error:
+        raise FlagError(str(error)) from None
 
 
 def _field(name: str) -> str:
@@ -133,8 +146,9 @@ def check_combinations(values: dict[str, list[str]]) -> None:
     for name in ("etcd-cafile", "etcd-certfile", "etcd-keyfile"):
         if values.get(name, [""])[-1] and not values.get("etcd-servers", [""])[-1]:
             raise FlagError(f"--{name} needs --etcd-servers: without it there is no etcd to talk to")
-    if "workload-delay" in values and not is_on(values, "workloads"):
-        raise FlagError("--workload-delay needs --workloads: without it there are no simulated pods")
+    for name in ("workload-delay", *NODE_FLAGS):
+        if name in values and "simulated-nodes" not in values and not is_on(values, "workloads"):
+            raise FlagError(f"--{name} needs --workloads: without it there are no simulated pods and nodes")
     if not is_on(values, "in-memory"):
         return
     if values.get("data-dir", [""])[-1]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from kubist.config import Config
 from kubist.control.loop import Loop
 from kubist.simulation.kubelet import Kubelet
 from kubist.simulation.nodes import Nodes
 from kubist.simulation.scheduler import Scheduler
 
 
-def loops() -> list[type[Loop]]:
-    return [Nodes, Scheduler, Kubelet]
+def loops(config: Config) -> list[type[Loop]]:
+    """Simulated components. Without workloads, the scheduler and the controllers run elsewhere."""
+    return [Nodes, Scheduler, Kubelet] if config.workloads else [Nodes, Kubelet]

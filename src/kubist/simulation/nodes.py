@@ -1,83 +1,253 @@
-"""Simulated node: it is registered and ready, and its Lease is renewed. No container runs."""
+"""Simulated nodes: they report their status and renew their Leases as kubelets do. No container runs."""
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
+import itertools
+import zlib
 
-from kubist.config import KUBERNETES_VERSION
 from kubist.control.loop import Loop, entry_of
-from kubist.meta import times
-from kubist.meta.conditions import set_condition
+from kubist.meta.conditions import find
 from kubist.meta.object import Object
-from kubist.meta.times import now_micro
+from kubist.meta.status import APIError
+from kubist.meta.times import format_micro_time
+from kubist.objectclient import ObjectClient
 from kubist.simulation.actors import KUBELET
-from kubist.simulation.podstatus import NODE_ADDRESS
-from kubist.storage.cache import Change
+from kubist.simulation.nodeobjects import (
+    NOT_READY,
+    SIMULATED,
+    STATE,
+    UNREACHABLE,
+    new_node,
+    node_address,
+    number_of,
+    pod_cidrs,
+    pod_network,
+    reported,
+    states_of,
+    template_of,
+)
+from kubist.simulation.stages.ownership import governs
+from kubist.storage.cache import Change, Entry
 
-NAME = "kubist-node"
-CAPACITY = {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "10000"}
+__all__ = [
+    "NOT_READY",
+    "POD_NETWORK",
+    "SIMULATED",
+    "UNREACHABLE",
+    "Nodes",
+    "node_address",
+    "pod_network",
+    "set_state",
+]
+
 POD_NETWORK = ipaddress.IPv4Network("10.244.0.0/16")
-SIMULATED = "kubist.io/simulated"
-LEASE = ("leases", NAME)
-"""Key in the queue of `Nodes`."""
+LEASES = "kube-node-lease"
+LEASE_GROUP = "coordination.k8s.io"
 LEASE_SECONDS = 40
 RENEW_SECONDS = 10.0
+REPORT_SECONDS = 300.0
+"""Time after which a kubelet reports an unchanged status again."""
+ROUNDS = 10
+"""Number of groups of Leases. The renewals of a group share a transaction, and the groups take turns."""
+
+Key = tuple[str, str | int]
+"""Keys of the queue: ("node", name) or ("leases", number of a round)."""
 
 
 class Nodes(Loop):
-    """Keeps the simulated node. It is created again when it is deleted."""
+    """Keeps the configured nodes, and all others with the label of simulated nodes. Deleted ones come back."""
 
     name = "simulated-node"
     component = "kubelet"
     actor = KUBELET
+    workers = 8
+
+    def __init__(self, client: ObjectClient) -> None:
+        super().__init__(client)
+        self.template = template_of(self.config)
+        self._own = {name: number for number, name in enumerate(self.template.names())}
+        self._numbers: dict[str, int] = dict(self._own)
+        """Numbers of all simulated nodes."""
+        self._rounds: list[set[str]] = [set() for _ in range(ROUNDS)]
+        """Nodes whose Leases are renewed."""
+        self._reported: dict[str, float] = {}
+        """Time of the last report of each node."""
 
     def follow(self) -> None:
-        self.queue.add(LEASE)
-        self.queue.add(NAME)
         self.watch("nodes", self._node_changed)
+        for name in self._own:
+            self.queue.add(("node", name))
 
     def _node_changed(self, change: Change) -> None:
-        if entry_of(change).name == NAME and (change.new is None or change.old is None):
-            self.queue.add(NAME)
+        entry = entry_of(change)
+        if is_simulated(entry) or (change.old is not None and is_simulated(change.old)):
+            self.queue.add(("node", entry.name))
 
-    async def reconcile(self, key: str | tuple[str, str]) -> None:
-        if isinstance(key, tuple):
-            await self._renew_lease(NAME)
+    async def reconcile(self, key: Key) -> None:
+        _kind, which = key
+        if isinstance(which, int):
+            await self._renew_leases(which)
         else:
-            await self._keep_node(key)
+            await self._keep_node(which)
 
-    async def _keep_node(self, key: str) -> None:
-        if self.client.get("nodes", key) is None:
-            labels = {
-                "kubernetes.io/hostname": NAME,
-                "kubernetes.io/os": "linux",
-                "kubernetes.io/arch": "amd64",
-                SIMULATED: "true",
-            }
-            node = {
-                "metadata": {"name": NAME, "labels": labels},
-                "spec": {"podCIDR": str(POD_NETWORK), "podCIDRs": [str(POD_NETWORK)]},
-            }
-            await self.client.create("nodes", node)
-        await self.client.update("nodes", key, "", _without_taint)
-        await self.client.update("nodes", key, "", _ready, subresource="status")
+    async def _keep_node(self, name: str) -> None:
+        node = self.client.get("nodes", name)
+        if node is None and name in self._own:
+            node = await self._register(name)
+        if node is None or (node["metadata"].get("labels") or {}).get(SIMULATED) != "true":
+            self._forget(name)
+            return
+        states, problem = states_of(node)
+        if problem:
+            self.events.emit(node, "Warning", "InvalidNodeState", problem, host=name)
+        if UNREACHABLE in states:
+            self._rounds[round_of(name)].discard(name)
+            return
+        if not governs(self.client, "nodes", node):
+            await self._report(node)
+        await self._beat(name)
+
+    async def _register(self, name: str) -> Object | None:
+        node = new_node(name, self._own[name], self.template, self.stamp())
+        if governs(self.client, "nodes", node):
+            node["status"] = {}
+        try:
+            made = await self.client.create("nodes", node)
+        except APIError as error:
+            if error.code != 409:
+                raise
+            return self.client.get("nodes", name)
+        if self.config.workloads:
+            await self.client.update("nodes", name, "", _without_taint)
+        self._reported[name] = self.clock.now()
+        self.events.emit(made, "Normal", "Starting", "Starting kubelet.", host=name)
+        return made
+
+    def _forget(self, name: str) -> None:
+        self._rounds[round_of(name)].discard(name)
+        self._reported.pop(name, None)
+        if name not in self._own:
+            self._numbers.pop(name, None)
+
+    async def _report(self, node: Object, *, heartbeat: bool = False) -> None:
+        """Writes the status of the kubelet if it differs from the stored one."""
+        name, now = node["metadata"]["name"], self.stamp()
+        number = self._number(node)
+        if not node["spec"].get("podCIDR"):
+            await self.client.update("nodes", name, "", lambda held: self._with_network(held, number))
+
+        def edit(held: Object) -> Object:
+            return reported(held, number, self.template, now, heartbeat=heartbeat)
+
+        written = await self.client.update("nodes", name, "", edit, subresource="status")
+        if written is None:
+            self._reported.setdefault(name, self.clock.now())
+            return
+        self._reported[name] = self.clock.now()
+        before, after = _ready(node), _ready(written)
+        if before != after:
+            reason = "NodeReady" if after == "True" else "NodeNotReady"
+            message = f"Node {name} status is now: {reason}"
+            self.events.emit(written, "Normal", reason, message, host=name)
+
+    def _with_network(self, node: Object, number: int) -> Object | None:
+        if node["spec"].get("podCIDR"):
+            return None
+        node["spec"] |= pod_cidrs(self.template, number)
+        return node
+
+    def _number(self, node: Object) -> int:
+        """Number of a node: by its address, else the lowest one that is free."""
+        name = node["metadata"]["name"]
+        number = self._numbers.get(name)
+        if number is None:
+            number = number_of(node)
+            taken = set(self._numbers.values())
+            if number is None or number in taken:
+                number = next(free for free in itertools.count() if free not in taken)
+            self._numbers[name] = number
+        return number
+
+    async def _beat(self, name: str) -> None:
+        """Begins to renew the Lease of a node."""
+        members = self._rounds[round_of(name)]
+        if name in members:
+            return
+        members.add(name)
+        await self._renew_lease(name)
+        self.queue.add_after(("leases", round_of(name)), RENEW_SECONDS)
+
+    async def _renew_leases(self, number: int) -> None:
+        """Renews the Leases of one round together, and reports the status of nodes that were silent for long."""
+        members = self._rounds[number]
+        if not members:
+            return
+        self.queue.add_after(("leases", number), RENEW_SECONDS)
+        await asyncio.gather(*map(self._renew_lease, sorted(members)))
+        due = self.clock.now() - REPORT_SECONDS
+        for name in sorted(members):
+            if self._reported.get(name, 0.0) <= due:
+                node = self.client.get("nodes", name)
+                if node is not None and not governs(self.client, "nodes", node):
+                    await self._report(node, heartbeat=True)
 
     async def _renew_lease(self, name: str) -> None:
-        """Creates or renews the node's Lease, as a kubelet does. Other tools may judge the node by it."""
-        self.queue.add_after(LEASE, RENEW_SECONDS)
-        spec = {"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now_micro()}
-        place = ("leases", name, "kube-node-lease")
-        if self.client.get(*place, group="coordination.k8s.io") is None:
-            lease = {"metadata": {"name": name}, "spec": spec}
-            await self.client.create("leases", lease, "kube-node-lease", group="coordination.k8s.io")
+        now = self.clock.now()
+        renewed = format_micro_time(int(now), int(now % 1 * 1e6))
+        found = self.client.resource("leases", LEASE_GROUP)
+        registry = self.client.registry
+        entry = registry.collection(found).get(found.key(LEASES, name))
+        if entry is None:
+            await self._create_lease(name, renewed)
+            return
+        lease = entry.object()
+        lease["spec"] |= {"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": renewed}
+        # Renewals go past admission and managed fields: thousands of nodes write most of the time.
+        await registry.replace(found, entry, lease)
+
+    async def _create_lease(self, name: str, renewed: str) -> None:
+        node = self.client.get("nodes", name)
+        if node is None:
+            return
+        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
+        spec = {"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": renewed}
+        lease = {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec}
+        try:
+            await self.client.create("leases", lease, LEASES, group=LEASE_GROUP)
+        except APIError as error:
+            if error.code != 409:
+                raise
+
+
+async def set_state(client: ObjectClient, name: str, *states: str) -> Object | None:
+    """Makes a simulated node NotReady or Unreachable, or puts it under pressure. Without states it is healthy again.
+
+    None if the node does not exist or is in this state already.
+    """
+
+    def edit(node: Object) -> Object:
+        annotations = node["metadata"].setdefault("annotations", {})
+        if states:
+            annotations[STATE] = ",".join(states)
         else:
-            await self.client.update(
-                *place, lambda lease: {**lease, "spec": spec}, group="coordination.k8s.io"
-            )
+            annotations.pop(STATE, None)
+        return node
+
+    return await client.update("nodes", name, "", edit)
+
+
+def is_simulated(entry: Entry) -> bool:
+    return entry.labels.get(SIMULATED) == "true"
+
+
+def round_of(name: str) -> int:
+    return zlib.crc32(name.encode()) % ROUNDS
 
 
 def _without_taint(node: Object) -> Object:
-    """Removes the not-ready taint that admission adds to new nodes, because the simulated node is always ready."""
+    """Removes the not-ready taint that admission adds to new nodes."""
     taints = [t for t in node["spec"].get("taints") or () if t["key"] != "node.kubernetes.io/not-ready"]
     if taints:
         node["spec"]["taints"] = taints
@@ -86,22 +256,5 @@ def _without_taint(node: Object) -> Object:
     return node
 
 
-def _ready(node: Object) -> Object:
-    now, status = times.now(), node["status"]
-    conditions = status.setdefault("conditions", [])
-    for kind in ("MemoryPressure", "DiskPressure", "PIDPressure"):
-        healthy = {"type": kind, "status": "False", "reason": f"KubeletHasNo{kind}", "message": "simulated"}
-        set_condition(conditions, {**healthy, "lastHeartbeatTime": now}, now)
-    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "this node is simulated"}
-    set_condition(conditions, {**ready, "lastHeartbeatTime": now}, now)
-    status["capacity"] = dict(CAPACITY)
-    status["allocatable"] = dict(CAPACITY)
-    status["addresses"] = [
-        {"type": "InternalIP", "address": NODE_ADDRESS},
-        {"type": "Hostname", "address": node["metadata"]["name"]},
-    ]
-    info = status.setdefault("nodeInfo", {})
-    info.update(
-        kubeletVersion=KUBERNETES_VERSION, osImage="simulated", operatingSystem="linux", architecture="amd64"
-    )
-    return node
+def _ready(node: Object) -> str | None:
+    return (find(node["status"].get("conditions"), "Ready") or {}).get("status")
