@@ -101,7 +101,7 @@ class DaemonSets(PodOwnerLoop):
         digest = revision["metadata"]["labels"][revisions.HASH_LABEL]
         right = [pod for pod in pods if target(pod) in nodes]
         least = owner["spec"].get("minReadySeconds", 0)
-        waits = [of_pods.available_in(pod, least) for pod in right]
+        waits = [of_pods.available_in(pod, least, self.clock.now()) for pod in right]
         if later := [wait for wait in waits if wait]:
             self.queue.add_after(key, min(later) + 0.01)
         available = sum(wait == 0 for wait in waits)

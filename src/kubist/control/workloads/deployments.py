@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 import copy
-import time
+from dataclasses import dataclass
 
-from kubist.control.loop import controller_of
-from kubist.control.values import scaled
 from kubist.control.workloads import pods as of_pods
+from kubist.control.workloads import rollout
 from kubist.control.workloads.pods import PodOwnerLoop
-from kubist.meta import times
-from kubist.meta.conditions import find, set_condition
+from kubist.control.workloads.rollout import HASH, REVISION, Scaling, replicas
+from kubist.control.workloads.rolloutstatus import (
+    PROGRESSING,
+    deadline_in,
+    has_deadline,
+    is_complete,
+    mark_paused,
+    rollout_status,
+    set_condition,
+    set_progress,
+)
+from kubist.meta.conditions import find
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
-from kubist.meta.times import parse_time
 
-HASH = "pod-template-hash"
-PREFIX = "deployment.kubernetes.io/"
-REVISION = f"{PREFIX}revision"
-NOT_COPIED = (
-    "kubectl.kubernetes.io/last-applied-configuration",
-    "deprecated.deployment.rollback.to",
-    REVISION,
-    f"{PREFIX}revision-history",
-    f"{PREFIX}desired-replicas",
-    f"{PREFIX}max-replicas",
-)
+
+@dataclass(slots=True)
+class Rollout:
+    """A Deployment and its ReplicaSets during one pass."""
+
+    deployment: Object
+    new: Object | None
+    old: list[Object]
+    conditions: list[Object]
+    annotations: Object
+    """Conditions and annotations that the pass writes at its end."""
+
+    @property
+    def sets(self) -> list[Object]:
+        return self.old if self.new is None else [*self.old, self.new]
 
 
 class Deployments(PodOwnerLoop):
     name = "deployment"
+    component = "deployment-controller"
     resource = "deployments"
     managed, managed_group = "replicasets", "apps"
 
@@ -37,280 +50,241 @@ class Deployments(PodOwnerLoop):
         deployment = self.find(key)
         if deployment is None:
             return
-        if "deletionTimestamp" in deployment["metadata"]:
-            await self._status(key, deployment)
+        if not deployment["spec"].get("selector"):
+            text = "This deployment is selecting all pods. A non-empty selector is required."
+            self.events.emit(deployment, "Warning", "SelectingAll", text)
+            generation = deployment["metadata"].get("generation")
+            await self.write_status(deployment, {**deployment["status"], "observedGeneration": generation})
             return
-        sets = await of_pods.claim(self.client, "replicasets", deployment, group="apps")
-        new = newest(deployment, sets)
-        paused = deployment["spec"].get("paused")
-        if new is None and not paused:
-            new = await self._create(deployment, sets)
-        if new is not None:
-            new = await self._note_revision(deployment, new, sets)
-        old = [held for held in sets if new is None or held["metadata"]["uid"] != new["metadata"]["uid"]]
-        if paused:
-            active = [held for held in sets if held["spec"].get("replicas")] or sets[-1:]
-            if len(active) == 1:
-                await self._scale(deployment, active[0], deployment["spec"].get("replicas", 1))
-        elif new is not None and deployment["spec"].get("strategy", {}).get("type") == "Recreate":
-            await self._recreate(deployment, new, old)
-        elif new is not None:
-            await self._roll(deployment, new, old)
-        await self._forget(deployment, old)
-        await self._status(key, deployment)
+        sets = await self.claim(deployment)
+        new = rollout.newest(deployment, sets)
+        old = [held for held in sets if held is not new]
+        conditions = [dict(held) for held in deployment["status"].get("conditions") or ()]
+        annotations = dict(deployment["metadata"].get("annotations") or {})
+        state = Rollout(deployment, new, old, conditions, annotations)
+        if "deletionTimestamp" in deployment["metadata"]:
+            await self._write(state)
+            return
+        mark_paused(deployment, conditions, self.stamp())
+        if not deployment["spec"].get("paused") and rollout.ROLLBACK in annotations:
+            await self._roll_back(state)
+            return
+        await self._update_new(state)
+        if deployment["spec"].get("paused") or rollout.is_scaled(deployment, state.sets):
+            await self._scale_all(state, rollout.resize(deployment, state.new, old))
+            if deployment["spec"].get("paused"):
+                await self._clean_up(state)
+            await self._write(state)
+            return
+        rolls_out = self._roll if rollout.is_rolling(deployment) else self._recreate
+        is_busy = await rolls_out(state)
+        status = rollout_status(deployment, state.sets, state.new, conditions, self.stamp())
+        set_progress(deployment, state.sets, state.new, status, self.clock.now(), self.stamp())
+        if not is_busy and is_complete(deployment, status):
+            await self._clean_up(state)
+        await self.write_status(deployment, status, annotations)
+        left = deadline_in(deployment, conditions, self.clock.now())
+        if left is not None:
+            self.queue.add_after(key, max(left, 0) + 1)
 
-    async def _create(self, deployment: Object, sets: list[Object]) -> Object:
+    async def _write(self, state: Rollout) -> None:
+        """Writes the counts without a judgement of progress."""
+        status = rollout_status(state.deployment, state.sets, state.new, state.conditions, self.stamp())
+        await self.write_status(state.deployment, status, state.annotations)
+
+    async def _roll(self, state: Rollout) -> bool:
+        """One step of a rolling update. False if there is nothing to scale now."""
+        if state.new is None:
+            await self._create(state)
+            return True
+        current = replicas(state.new)
+        size = rollout.size_of_new(state.deployment, state.sets, current)
+        if size != current:
+            return await self._scale_all(state, [Scaling(state.new, size)])
+        return await self._scale_all(state, rollout.scale_down(state.deployment, state.new, state.old))
+
+    async def _recreate(self, state: Rollout) -> bool:
+        """One step of an update that deletes all old pods before it creates new ones."""
+        active = [Scaling(held, 0) for held in state.old if replicas(held)]
+        if await self._scale_all(state, active) or rollout.has_old_pods(state.old):
+            return True
+        if state.new is None:
+            await self._create(state)
+            return True
+        return await self._scale_all(state, [Scaling(state.new, replicas(state.deployment))])
+
+    async def _create(self, state: Rollout) -> None:
+        """Creates the ReplicaSet of the present template."""
+        deployment = state.deployment
+        new = self._new_set(state)
+        name = new["metadata"]["name"]
+        created = True
+        try:
+            state.new = await self.client.create(
+                "replicasets", new, deployment["metadata"]["namespace"], group="apps"
+            )
+        except APIError as error:
+            if error.reason != "AlreadyExists":
+                await self._report_failure(state, name, error)
+                raise
+            state.new, created = await self._existing(state, name, error), False
+        state.annotations[REVISION] = new["metadata"]["annotations"][REVISION]
+        if not created:
+            return
+        if replicas(state.new):
+            self._emit(deployment, f"Scaled up replica set {name} from 0 to {replicas(state.new)}")
+        if has_deadline(deployment):
+            text = f'Created new replica set "{name}"'
+            set_condition(state.conditions, PROGRESSING, "True", "NewReplicaSetCreated", text, self.stamp())
+
+    def _new_set(self, state: Rollout) -> Object:
+        deployment = state.deployment
         template = copy.deepcopy(deployment["spec"]["template"])
-        digest = of_pods.template_hash(template)
-        labels = {**(template["metadata"].get("labels") or {}), HASH: digest}
-        template["metadata"]["labels"] = labels
+        digest = of_pods.template_hash(template, deployment["status"].get("collisionCount", 0))
+        labels = {**(template.get("metadata", {}).get("labels") or {}), HASH: digest}
+        template.setdefault("metadata", {})["labels"] = labels
         selector = copy.deepcopy(deployment["spec"]["selector"])
         selector["matchLabels"] = {**(selector.get("matchLabels") or {}), HASH: digest}
-        metadata = deployment["metadata"]
-        new = {
+        number = max(map(rollout.revision, state.old), default=0) + 1
+        own = {REVISION: str(number), **rollout.limits(deployment)}
+        spec = {"selector": selector, "template": template}
+        spec["replicas"] = rollout.size_of_new(deployment, state.old, 0)
+        if deployment["spec"].get("minReadySeconds"):
+            spec["minReadySeconds"] = deployment["spec"]["minReadySeconds"]
+        return {
             "metadata": {
-                "name": f"{metadata['name']}-{digest}",
+                "name": rollout.set_name(deployment, digest),
                 "labels": labels,
-                "annotations": _annotations(deployment, _revision_after(sets)),
+                "annotations": {**rollout.copied_annotations(deployment), **own},
                 "ownerReferences": [of_pods.owner_reference(deployment)],
             },
-            "spec": {"replicas": 0, "selector": selector, "template": template},
+            "spec": spec,
         }
-        if deployment["spec"].get("minReadySeconds"):
-            new["spec"]["minReadySeconds"] = deployment["spec"]["minReadySeconds"]
-        try:
-            return await self.client.create("replicasets", new, metadata["namespace"], group="apps")
-        except APIError as error:
-            found = self.client.get(
-                "replicasets", new["metadata"]["name"], metadata["namespace"], group="apps"
-            )
-            if error.reason != "AlreadyExists" or found is None or not of_pods.owned(found, deployment):
-                raise
+
+    async def _existing(self, state: Rollout, name: str, error: APIError) -> Object:
+        """The ReplicaSet of the same name, if it belongs to the deployment and has its template. Otherwise the hash
+        collides: collisionCount changes the next name."""
+        deployment = state.deployment
+        found = self.client.get("replicasets", name, deployment["metadata"]["namespace"], group="apps")
+        if found is not None and of_pods.owned(found, deployment) and rollout.newest(deployment, [found]):
             return found
+        count = deployment["status"].get("collisionCount", 0) + 1
+        await self.write_status(deployment, {**deployment["status"], "collisionCount": count})
+        raise error
 
-    async def _note_revision(self, deployment: Object, new: Object, sets: list[Object]) -> Object:
-        """Gives the newest ReplicaSet the highest revision, even if it is an older one that is used again."""
-        others = [held for held in sets if held["metadata"]["uid"] != new["metadata"]["uid"]]
-        revision = max(_revision_after(others), _revision(new))
-        wanted = _annotations(deployment, revision)
-
-        def edit(held: Object) -> Object:
-            annotations = held["metadata"].setdefault("annotations", {})
-            if annotations.get(REVISION, str(revision)) != str(revision):
-                history = annotations.get(f"{PREFIX}revision-history", "")
-                past = [*filter(None, history.split(",")), annotations[REVISION]]
-                annotations[f"{PREFIX}revision-history"] = ",".join(past)
-            annotations.update(wanted)
-            held["spec"]["minReadySeconds"] = deployment["spec"].get("minReadySeconds", 0)
-            if not held["spec"]["minReadySeconds"]:
-                del held["spec"]["minReadySeconds"]
-            return held
-
-        def mark(held: Object) -> Object:
-            held["metadata"].setdefault("annotations", {})[REVISION] = str(revision)
-            return held
-
-        metadata = new["metadata"]
-        namespace = metadata["namespace"]
-        changed = await self.client.update("replicasets", metadata["name"], namespace, edit, group="apps")
-        await self.client.update("deployments", deployment["metadata"]["name"], namespace, mark, group="apps")
-        return changed or new
-
-    async def _scale(self, deployment: Object, held: Object, replicas: int) -> None:
-        if held["spec"].get("replicas") == replicas:
+    async def _report_failure(self, state: Rollout, name: str, error: APIError) -> None:
+        if of_pods.is_namespace_terminating(error):
             return
-        limits = _limits(deployment)
+        deployment = state.deployment
+        text = f'Failed to create new replica set "{name}": {error}'
+        self.events.emit(deployment, "Warning", "ReplicaSetCreateError", text)
+        if has_deadline(deployment):
+            reason = "ReplicaSetCreateError"
+            set_condition(state.conditions, PROGRESSING, "False", reason, text, self.stamp())
+            await self.write_status(deployment, {**deployment["status"], "conditions": state.conditions})
 
-        def edit(obj: Object) -> Object:
-            obj["spec"]["replicas"] = replicas
-            obj["metadata"].setdefault("annotations", {}).update(limits)
-            return obj
+    async def _update_new(self, state: Rollout) -> None:
+        """Copies annotations, revision and minReadySeconds to the new ReplicaSet, if it exists."""
+        new, deployment = state.new, state.deployment
+        if new is None:
+            return
+        wanted = rollout.updated_annotations(deployment, new, state.old)
+        seconds = deployment["spec"].get("minReadySeconds", 0)
+        if wanted != (new["metadata"].get("annotations") or {}) or seconds != new["spec"].get(
+            "minReadySeconds", 0
+        ):
 
+            def edit(held: Object) -> Object:
+                held["metadata"]["annotations"] = rollout.updated_annotations(deployment, held, state.old)
+                held["spec"]["minReadySeconds"] = seconds
+                if not seconds:
+                    del held["spec"]["minReadySeconds"]
+                return held
+
+            state.new = await self._update_set(new, edit)
+        state.annotations[REVISION] = wanted.get(REVISION, "")
+        if has_deadline(deployment) and find(state.conditions, PROGRESSING) is None:
+            text = f'Found new replica set "{new["metadata"]["name"]}"'
+            set_condition(state.conditions, PROGRESSING, "True", "FoundNewReplicaSet", text, self.stamp())
+
+    async def _scale_all(self, state: Rollout, steps: list[Scaling]) -> bool:
+        """Scales ReplicaSets. False if none has got another size."""
+        any_scaled = False
+        limits = rollout.limits(state.deployment)
+        for step in steps:
+            before, name = replicas(step.held), step.held["metadata"]["name"]
+            if before == step.replicas and not step.always:
+                continue
+
+            def edit(held: Object, step: Scaling = step) -> Object:
+                held["spec"]["replicas"] = step.replicas
+                held["metadata"]["annotations"] = {**(held["metadata"].get("annotations") or {}), **limits}
+                return held
+
+            changed = await self._update_set(step.held, edit)
+            if state.new is step.held:
+                state.new = changed
+            state.old = [changed if held is step.held else held for held in state.old]
+            if before != step.replicas:
+                any_scaled = True
+                way = "up" if before < step.replicas else "down"
+                text = f"Scaled {way} replica set {name} from {before} to {step.replicas}"
+                self._emit(state.deployment, text)
+        return any_scaled
+
+    async def _update_set(self, held: Object, edit: of_pods.Edit) -> Object:
         metadata = held["metadata"]
-        await self.client.update("replicasets", metadata["name"], metadata["namespace"], edit, group="apps")
+        return (
+            await self.client.update(
+                "replicasets", metadata["name"], metadata["namespace"], edit, group="apps"
+            )
+            or held
+        )
 
-    async def _recreate(self, deployment: Object, new: Object, old: list[Object]) -> None:
-        for held in old:
-            await self._scale(deployment, held, 0)
-        uids = {held["metadata"]["uid"] for held in old}
-        for entry in self.client.labelled("pods", deployment["metadata"]["namespace"]):
-            reference = controller_of(entry.object())
-            if reference is not None and reference["uid"] in uids:
-                return
-        await self._scale(deployment, new, deployment["spec"].get("replicas", 1))
-
-    async def _roll(self, deployment: Object, new: Object, old: list[Object]) -> None:
-        wanted = deployment["spec"].get("replicas", 1)
-        surge, unavailable = _bounds(deployment)
-        running = sum(held["spec"].get("replicas", 0) for held in (*old, new))
-        current = new["spec"].get("replicas", 0)
-        if current > wanted:
-            await self._scale(deployment, new, wanted)
-        elif current < wanted and running < wanted + surge:
-            await self._scale(deployment, new, current + min(wanted + surge - running, wanted - current))
-        spare = _available(new, *old) - (wanted - unavailable)
-        for held in sorted(old, key=lambda held: held["metadata"]["creationTimestamp"]):
-            replicas = held["spec"].get("replicas", 0)
-            unhealthy = max(replicas - _available(held), 0)
-            going = min(replicas, unhealthy + max(spare, 0))
-            if going:
-                spare -= max(going - unhealthy, 0)
-                await self._scale(deployment, held, replicas - going)
-
-    async def _forget(self, deployment: Object, old: list[Object]) -> None:
-        """Deletes the oldest ReplicaSets without pods above revisionHistoryLimit."""
-        limit = deployment["spec"].get("revisionHistoryLimit", 10)
-        idle = [
-            held for held in old if not held["spec"].get("replicas") and not held["status"].get("replicas")
-        ]
-        idle.sort(key=_revision)
-        for held in idle[: max(len(idle) - limit, 0)]:
+    async def _clean_up(self, state: Rollout) -> None:
+        """Deletes ReplicaSets above revisionHistoryLimit."""
+        for held in rollout.removable(state.deployment, state.old):
             await of_pods.delete(self.client, held, "replicasets", group="apps")
 
-    async def _status(self, key: tuple[str, str], deployment: Object) -> None:
-        deployment = self.find(key) or deployment
-        sets = await of_pods.claim(self.client, "replicasets", deployment, group="apps")
-        new = newest(deployment, sets)
-        wanted = deployment["spec"].get("replicas", 1)
-        total = sum(held["status"].get("replicas", 0) for held in sets)
-        updated = new["status"].get("replicas", 0) if new is not None else 0
-        available = _available(*sets)
-        conditions = [dict(held) for held in deployment["status"].get("conditions") or ()]
-        status: Object = {
-            "observedGeneration": deployment["metadata"].get("generation"),
-            "replicas": total or None,
-            "updatedReplicas": updated or None,
-            "readyReplicas": sum(held["status"].get("readyReplicas", 0) for held in sets) or None,
-            "availableReplicas": available or None,
-            "unavailableReplicas": max(total - available, 0) or None,
-            "conditions": conditions,
-        }
-        enough = available >= wanted - _bounds(deployment)[1]
-        word = "has minimum availability" if enough else "does not have minimum availability"
-        _set_condition(
-            conditions,
-            "Available",
-            enough,
-            f"MinimumReplicas{'Available' if enough else 'Unavailable'}",
-            f"Deployment {word}.",
-        )
-        self._progress(key, deployment, new, status)
-        await self.write_status(deployment, status)
+    async def _roll_back(self, state: Rollout) -> None:
+        """Rolls back to the revision that the deprecated annotation names, as old clients ask for it. 0 is the last
+        revision before the present one. The annotation is removed in any case."""
+        deployment = state.deployment
+        text = state.annotations[rollout.ROLLBACK]
+        numbers = sorted(map(rollout.revision, state.sets))
+        wanted = int(text) if text.isdecimal() else -1
+        if wanted == 0 and len(numbers) > 1:
+            wanted = numbers[-2]
+        found = next((held for held in state.sets if rollout.revision(held) == wanted), None)
+        changes = False
+        if wanted <= 0 or found is None:
+            which = "last revision" if wanted == 0 else "the revision to rollback to"
+            self._warn(deployment, "DeploymentRollbackRevisionNotFound", f"Unable to find {which}.")
+        elif found is state.new:
+            name = deployment["metadata"]["name"]
+            text = f'The rollback revision contains the same template as current deployment "{name}"'
+            self._warn(deployment, "DeploymentRollbackTemplateUnchanged", text)
+        else:
+            changes = True
 
-    def _progress(self, key: tuple[str, str], deployment: Object, new: Object | None, status: Object) -> None:
-        """Sets the Progressing condition: state of the rollout, and its deadline."""
-        wanted = deployment["spec"].get("replicas", 1)
-        counts = [status[name] or 0 for name in ("replicas", "updatedReplicas", "availableReplicas")]
-        complete = new is not None and counts == [wanted, wanted, wanted]
-        name = f'ReplicaSet "{new["metadata"]["name"]}"' if new is not None else "Deployment"
-        conditions = status["conditions"]
-        if deployment["spec"].get("paused"):
-            _set_condition(conditions, "Progressing", None, "DeploymentPaused", "Deployment is paused")
-            return
-        if complete:
-            _set_condition(
-                conditions,
-                "Progressing",
-                True,
-                "NewReplicaSetAvailable",
-                f"{name} has successfully progressed.",
-            )
-            return
-        before = deployment["status"]
-        moved = any((before.get(part) or 0) != (status[part] or 0) for part in PROGRESS) or (
-            before.get("observedGeneration") != status["observedGeneration"]
-        )
-        condition = find(conditions, "Progressing")
-        if condition is None or moved or condition.get("reason") == "NewReplicaSetAvailable":
-            reason = "ReplicaSetUpdated" if condition is not None else "NewReplicaSetCreated"
-            verb = (
-                "is progressing."
-                if condition is not None
-                else "has been created"
-                if new is None
-                else "is progressing."
-            )
-            _set_condition(conditions, "Progressing", True, reason, f"{name} {verb}", touch=True)
-            condition = find(conditions, "Progressing")
-        deadline = deployment["spec"].get("progressDeadlineSeconds")
-        if condition is None or deadline is None:
-            return
-        left = parse_time(condition["lastUpdateTime"]) + deadline - time.time()
-        if left > 0:
-            self.queue.add_after(key, left)
-        elif condition.get("reason") != "ProgressDeadlineExceeded":
-            _set_condition(
-                conditions,
-                "Progressing",
-                False,
-                "ProgressDeadlineExceeded",
-                f"{name} has timed out progressing.",
-            )
+        def edit(held: Object) -> Object:
+            annotations = held["metadata"].get("annotations") or {}
+            if changes and found is not None:
+                held["spec"]["template"] = copy.deepcopy(rollout.unhashed(found["spec"]["template"]))
+                kept = {key: value for key, value in annotations.items() if key in rollout.NOT_COPIED}
+                annotations = {**kept, **rollout.copied_annotations(found)}
+            annotations.pop(rollout.ROLLBACK, None)
+            held["metadata"]["annotations"] = annotations
+            return held
 
+        metadata = deployment["metadata"]
+        await self.client.update("deployments", metadata["name"], metadata["namespace"], edit, group="apps")
+        if changes:
+            text = f'Rolled back deployment "{metadata["name"]}" to revision {wanted}'
+            self.events.emit(deployment, "Normal", "DeploymentRollback", text)
 
-PROGRESS = ("updatedReplicas", "readyReplicas", "availableReplicas", "replicas")
+    def _emit(self, deployment: Object, text: str) -> None:
+        self.events.emit(deployment, "Normal", "ScalingReplicaSet", text)
 
-
-def newest(deployment: Object, sets: list[Object]) -> Object | None:
-    """The ReplicaSet with the deployment's present template; the oldest of several."""
-    wanted = deployment["spec"]["template"]
-    same = [held for held in sets if _unhashed(held["spec"]["template"]) == _unhashed(wanted)]
-    return min(same, key=lambda held: held["metadata"]["creationTimestamp"], default=None)
-
-
-def _unhashed(template: Object) -> Object:
-    labels = {key: value for key, value in (template["metadata"].get("labels") or {}).items() if key != HASH}
-    return {**template, "metadata": {**template["metadata"], "labels": labels}}
-
-
-def _revision(held: Object) -> int:
-    text = (held["metadata"].get("annotations") or {}).get(REVISION, "0")
-    return int(text) if text.isdigit() else 0
-
-
-def _revision_after(sets: list[Object]) -> int:
-    return max((_revision(held) for held in sets), default=0) + 1
-
-
-def _annotations(deployment: Object, revision: int) -> Object:
-    given = deployment["metadata"].get("annotations") or {}
-    kept = {key: value for key, value in given.items() if key not in NOT_COPIED}
-    return {**kept, REVISION: str(revision), **_limits(deployment)}
-
-
-def _limits(deployment: Object) -> Object:
-    wanted = deployment["spec"].get("replicas", 1)
-    return {
-        f"{PREFIX}desired-replicas": str(wanted),
-        f"{PREFIX}max-replicas": str(wanted + _bounds(deployment)[0]),
-    }
-
-
-def _bounds(deployment: Object) -> tuple[int, int]:
-    """maxSurge and maxUnavailable of a rollout as numbers of pods."""
-    strategy = deployment["spec"].get("strategy") or {}
-    wanted = deployment["spec"].get("replicas", 1)
-    if strategy.get("type") == "Recreate":
-        return 0, 0
-    rolling = strategy.get("rollingUpdate") or {}
-    surge = scaled(rolling.get("maxSurge"), wanted, up=True)
-    unavailable = min(scaled(rolling.get("maxUnavailable"), wanted, up=False), wanted)
-    return (surge, unavailable) if surge or unavailable else (0, 1)
-
-
-def _available(*sets: Object) -> int:
-    return sum(held["status"].get("availableReplicas", 0) for held in sets)
-
-
-def _set_condition(
-    conditions: list[Object], kind: str, state: bool | None, reason: str, message: str, *, touch: bool = False
-) -> None:
-    """Sets a condition, with the lastUpdateTime that deployments have. `touch` renews it without a change."""
-    now = times.now()
-    condition = {"type": kind, "status": {True: "True", False: "False", None: "Unknown"}[state]}
-    condition |= {"reason": reason, "message": message}
-    before = find(conditions, kind)
-    same = before is not None and all(before.get(part) == value for part, value in condition.items())
-    if before is not None and same and not touch:
-        return
-    set_condition(conditions, {**condition, "lastUpdateTime": now}, now)
+    def _warn(self, deployment: Object, reason: str, text: str) -> None:
+        self.events.emit(deployment, "Warning", reason, text)

@@ -1,25 +1,31 @@
-"""Pods of workload controllers: creation from a template, lookup by owner, adoption and release by selector."""
+"""Pods of workload controllers: creation from a template, lookup by owner, adoption and release by selector, Events."""
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import hashlib
-import time
+from collections.abc import Awaitable, Callable
 
 import orjson
 
 from kubist.control.loop import Loop, controller_of, entry_of
 from kubist.control.values import pod_ready
+from kubist.control.workloads.owned import ORPHAN, OwnedIndex
 from kubist.meta.conditions import find
 from kubist.meta.object import Object
-from kubist.meta.selectors import label_selector
+from kubist.meta.selectors import LabelSelector, label_selector
 from kubist.meta.status import APIError
 from kubist.meta.times import parse_time
 from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change
 
-WANTED = ("generation", "deletionTimestamp", "finalizers", "annotations", "labels")
+WANTED = ("generation", "deletionTimestamp", "finalizers", "labels")
 """Metadata fields that trigger a reconcile. The generation stands for the spec."""
+Edit = Callable[[Object], Object | None]
+DELETED = b'"deletionTimestamp":"'
+NOTHING = label_selector({"matchExpressions": [{"key": "a", "operator": "In", "values": []}]})
+"""Selector that matches no object."""
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -55,9 +61,10 @@ def from_template(template: Object, owner: Object, name: str = "") -> Object:
     return {"metadata": metadata, "spec": template["spec"]}
 
 
-def template_hash(template: Object) -> str:
-    """Short hash of a template for names and labels."""
-    digest = hashlib.sha256(orjson.dumps(template, option=orjson.OPT_SORT_KEYS)).digest()
+def template_hash(template: Object, collisions: int = 0) -> str:
+    """Short hash of a template for names and labels. `collisions` is the collisionCount of its owner."""
+    text = orjson.dumps(template, option=orjson.OPT_SORT_KEYS)
+    digest = hashlib.sha256(text + str(collisions or "").encode()).digest()
     return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:10])
 
 
@@ -128,7 +135,7 @@ async def delete(client: ObjectClient, obj: Object, resource: str = "pods", *, g
             raise
 
 
-def available_in(pod: Object, least: int) -> float | None:
+def available_in(pod: Object, least: int, now: float) -> float | None:
     """Seconds until a pod has been ready for `least` seconds; 0 if it has, None if it is not ready."""
     if not pod_ready(pod):
         return None
@@ -136,7 +143,25 @@ def available_in(pod: Object, least: int) -> float | None:
         return 0.0
     condition = find(pod["status"].get("conditions"), "Ready") or {}
     since = condition.get("lastTransitionTime")
-    return max(parse_time(since) + least - time.time(), 0.0) if since else 0.0
+    return max(parse_time(since) + least - now, 0.0) if since else 0.0
+
+
+def is_namespace_terminating(error: APIError) -> bool:
+    causes = (error.details or {}).get("causes") or ()
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+
+
+async def slow_start(count: int, step: Callable[[int], Awaitable[object]]) -> None:
+    """Calls `step` with the numbers below `count`, in concurrent batches of 1, 2, 4 and so on. A batch with a failure
+    is the last one. Its first error is raised after the batch has ended."""
+    done, size = 0, 1
+    while done < count:
+        batch = range(done, min(done + size, count))
+        results = await asyncio.gather(*(step(number) for number in batch), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        done, size = batch.stop, size * 2
 
 
 class PodOwnerLoop(Loop):
@@ -146,12 +171,13 @@ class PodOwnerLoop(Loop):
     group: str = "apps"
     managed: str = "pods"
     managed_group: str = ""
-    workers = 4
+    workers = 16
 
     def __init__(self, client: ObjectClient) -> None:
         super().__init__(client)
-        self._written: dict[tuple[str, str], Object] = {}
-        """Status that this controller wrote last, by namespace and name."""
+        self._written: dict[tuple[str, str], tuple[Object, Object]] = {}
+        """Status and annotations that this controller wrote last, by namespace and name."""
+        self.index = OwnedIndex(self.client.resource(self.resource, self.group).kind, self.client.parsed)
 
     def follow(self) -> None:
         self.watch(self.resource, self._manager_changed, group=self.group)
@@ -162,56 +188,116 @@ class PodOwnerLoop(Loop):
         entry = entry_of(change)
         if change.new is None:
             self._written.pop((entry.namespace, entry.name), None)
-        elif change.old is not None:
+        elif change.old is not None and (written := self._written.get((entry.namespace, entry.name))):
             new = change.new.object()
             before, after = change.old.object()["metadata"], new["metadata"]
-            own = self._written.get((entry.namespace, entry.name)) == new.get("status")
+            status, annotations = written
+            own = status == new.get("status") and annotations == (after.get("annotations") or {})
             if own and all(before.get(part) == after.get(part) for part in WANTED):
                 return
         self.enqueue(change)
 
     def _managed_changed(self, change: Change) -> None:
-        """Queues the controller of the object, or without one all objects with a matching selector."""
+        """Queues the controllers of the object before and after the change. An orphan queues all objects with a
+        matching selector."""
         entry = entry_of(change)
-        collection = self.client.collection(self.managed, group=self.managed_group)
-        for version in (change.old, change.new):
-            if version is None or b'"ownerReferences":[' not in version.tail:
-                continue
-            reference = controller_of(self.client.parsed(version))
-            if (
-                reference is not None
-                and reference.get("kind") == self.client.resource(self.resource, self.group).kind
-            ):
-                self.enqueue_soon((entry.namespace, reference["name"]), collection)
-                return
-        if change.new is not None and controller_of(change.new.object()) is None:
-            for manager in self.client.list(self.resource, entry.namespace, group=self.group):
-                selector = label_selector(manager["spec"].get("selector") or {})
-                if not selector.empty and selector.matches(entry.labels):
-                    self.queue.add((entry.namespace, manager["metadata"]["name"]))
+        before, after = self.index.apply(change)
+        for owner in {before, after}:
+            if owner is not None and owner is not ORPHAN:
+                collection = self.client.collection(self.managed, group=self.managed_group)
+                self.enqueue_soon((entry.namespace, owner.name), collection)
+        if after is ORPHAN and (
+            before is not ORPHAN or change.old is None or change.old.labels != entry.labels
+        ):
+            for manager in self.client.labelled(self.resource, entry.namespace, group=self.group):
+                if self.selector(self.client.parsed(manager)).matches(entry.labels):
+                    self.queue.add((entry.namespace, manager.name))
 
     def find(self, key: tuple[str, str]) -> Object | None:
         namespace, name = key
         return self.client.get(self.resource, name, namespace, group=self.group)
 
-    async def write_status(self, obj: Object, status: Object) -> None:
-        """Writes the status if it differs."""
+    def selector(self, owner: Object) -> LabelSelector:
+        """Selector of an owner. An empty selector matches nothing."""
+        selector = label_selector(owner["spec"].get("selector") or {})
+        return NOTHING if selector.empty else selector
+
+    def may_claim(self, owner: Object, obj: Object) -> bool:
+        """Whether the controller is responsible for an object that its selector matches."""
+        return True
+
+    async def claim(self, owner: Object) -> list[Object]:
+        """Objects that an owner controls and its selector matches. Orphans that match are adopted; controlled
+        objects that no longer match are released. The objects are shared and must not be changed."""
+        namespace, uid = owner["metadata"]["namespace"], owner["metadata"]["uid"]
+        selector = self.selector(owner)
+        terminating = "deletionTimestamp" in owner["metadata"]
+        mine = []
+        for entry in self.index.owned(uid):
+            obj = self.client.parsed(entry)
+            if not self.may_claim(owner, obj):
+                continue
+            if selector.matches(entry.labels):
+                mine.append(obj)
+            elif not terminating:
+                await _release(self.client, self.managed, self.managed_group, obj, uid)
+        if terminating:
+            return mine
+        for entry in self.index.orphans(namespace):
+            if not selector.matches(entry.labels) or DELETED in entry.tail:
+                continue
+            if self.may_claim(owner, obj := self.client.parsed(entry)):
+                adopted = await _adopt(self.client, self.managed, self.managed_group, obj, owner)
+                if adopted is not None:
+                    mine.append(adopted)
+        return mine
+
+    async def create_pod(self, owner: Object, pod: Object) -> None:
+        """Creates a pod and records an Event. Nothing happens in a namespace that is being deleted."""
+        try:
+            made = await self.client.create("pods", pod, owner["metadata"]["namespace"])
+        except APIError as error:
+            if is_namespace_terminating(error):
+                return
+            self.events.emit(owner, "Warning", "FailedCreate", f"Error creating: {error}")
+            raise
+        self.events.emit(owner, "Normal", "SuccessfulCreate", f"Created pod: {made['metadata']['name']}")
+
+    async def delete_pod(self, owner: Object, pod: Object) -> None:
+        """Deletes a pod and records an Event."""
+        try:
+            await delete(self.client, pod)
+        except APIError as error:
+            self.events.emit(owner, "Warning", "FailedDelete", f"Error deleting: {error}")
+            raise
+        self.events.emit(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
+
+    def check_later(self, key: tuple[str, str], pods: list[Object], least: int) -> None:
+        """Queues the key for the time at which the next ready pod becomes available."""
+        now = self.clock.now()
+        waits = [wait for pod in pods if (wait := available_in(pod, least, now))]
+        if waits:
+            self.queue.add_after(key, min(waits) + 0.01)
+
+    async def write_status(self, obj: Object, status: Object, annotations: Object | None = None) -> None:
+        """Writes the status, and annotations if given, unless they are the same. If the object has changed since it
+        was read, nothing is written and the object is queued again."""
         metadata = obj["metadata"]
+        key = (metadata["namespace"], metadata["name"])
         shown = {name: value for name, value in status.items() if value not in (None, [], {})}
+        held_annotations = metadata.get("annotations") or {}
+        wanted = held_annotations if annotations is None else annotations
+        if shown == obj.get("status") and wanted == held_annotations:
+            return
 
         def edit(held: Object) -> Object | None:
-            if held["metadata"]["uid"] != metadata["uid"]:
+            if held["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
+                self.queue.add(key)
                 return None
             held["status"] = dict(shown)
+            if wanted:
+                held["metadata"]["annotations"] = dict(wanted)
             return held
 
-        if shown != obj.get("status"):
-            self._written[metadata["namespace"], metadata["name"]] = shown
-            await self.client.update(
-                self.resource,
-                metadata["name"],
-                metadata["namespace"],
-                edit,
-                group=self.group,
-                subresource="status",
-            )
+        self._written[key] = (shown, wanted)
+        await self.client.update(self.resource, key[1], key[0], edit, group=self.group, subresource="status")

@@ -3,80 +3,116 @@
 from __future__ import annotations
 
 import asyncio
+from typing import ClassVar
 
+from kubist.control.loop import controller_of
 from kubist.control.values import pod_active, pod_ready
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.pods import PodOwnerLoop
-from kubist.meta import times
-from kubist.meta.conditions import set_condition
+from kubist.control.workloads.victims import victims
+from kubist.meta.conditions import find
 from kubist.meta.object import Object
 from kubist.meta.selectors import label_selector
 from kubist.meta.status import APIError
 
-AT_ONCE = 100
+BURST = 500
 """Maximum number of pods created or deleted in one pass."""
+FAILURE = "ReplicaFailure"
 
 
 class ReplicaSets(PodOwnerLoop):
     name = "replicaset"
+    component = "replicaset-controller"
     resource = "replicasets"
+    counts_terminating: ClassVar[bool] = True
+
+    def may_claim(self, owner: Object, obj: Object) -> bool:
+        return pod_active(obj)
 
     async def reconcile(self, key: tuple[str, str]) -> None:
         owner = self.find(key)
         if owner is None:
             return
-        pods = [pod for pod in await of_pods.claim(self.client, "pods", owner) if pod_active(pod)]
-        failure = ""
+        pods = await self.claim(owner)
+        failure: APIError | None = None
         if "deletionTimestamp" not in owner["metadata"]:
             try:
                 await self._scale(owner, pods)
             except APIError as error:
-                failure = str(error)
-                self.queue.add_after(key, 1.0)
-        await self._status(key, owner, pods, failure)
+                failure = error
+        least = owner["spec"].get("minReadySeconds", 0)
+        status = replica_status(owner, pods, str(failure) if failure else "", self.clock.now(), self.stamp())
+        if self.counts_terminating:
+            status["terminatingReplicas"] = self._terminating(owner)
+        await self.write_status(owner, status)
+        if failure is not None:
+            raise failure
+        self.check_later(key, pods, least)
 
     async def _scale(self, owner: Object, pods: list[Object]) -> None:
         missing = owner["spec"].get("replicas", 1) - len(pods)
         if missing > 0:
-            namespace = owner["metadata"]["namespace"]
-            new = [
-                of_pods.from_template(owner["spec"]["template"], owner) for _ in range(min(missing, AT_ONCE))
-            ]
-            await self.client.create("pods", new[0], namespace)  # fails early if it is not allowed
-            await asyncio.gather(*(self.client.create("pods", pod, namespace) for pod in new[1:]))
+            template = owner["spec"]["template"]
+            await of_pods.slow_start(
+                min(missing, BURST), lambda _: self.create_pod(owner, of_pods.from_template(template, owner))
+            )
         elif missing < 0:
-            last = sorted(pods, key=_dispensable)[missing:] if missing else []
-            await asyncio.gather(*(of_pods.delete(self.client, pod) for pod in last[:AT_ONCE]))
+            chosen = victims(pods, self._related(owner), min(-missing, BURST), self.clock.now())
+            await asyncio.gather(*(self.delete_pod(owner, pod) for pod in chosen))
 
-    async def _status(self, key: tuple[str, str], owner: Object, mine: list[Object], failure: str) -> None:
-        labels = (owner["spec"].get("template") or {}).get("metadata", {}).get("labels") or {}
-        full = label_selector({"matchLabels": labels})
-        least = owner["spec"].get("minReadySeconds", 0)
-        waits = [of_pods.available_in(pod, least) for pod in mine]
-        later = [wait for wait in waits if wait]
-        if later:
-            self.queue.add_after(key, min(later) + 0.01)
-        conditions = [c for c in owner["status"].get("conditions") or () if c["type"] != "ReplicaFailure"]
-        if failure:
-            why = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": failure}
-            set_condition(conditions, why, times.now())
-        status = {
-            "replicas": len(mine),
-            "fullyLabeledReplicas": sum(full.matches(pod["metadata"].get("labels")) for pod in mine) or None,
-            "readyReplicas": sum(pod_ready(pod) for pod in mine) or None,
-            "availableReplicas": sum(wait == 0 for wait in waits) or None,
-            "observedGeneration": owner["metadata"].get("generation"),
-            "conditions": conditions,
-        }
-        await self.write_status(owner, status)
+    def _related(self, owner: Object) -> list[Object]:
+        """Pods of all ReplicaSets of the same Deployment."""
+        above = controller_of(owner)
+        if above is None:
+            return []
+        uids = [owner["metadata"]["uid"]]
+        for entry in self.client.labelled(self.resource, owner["metadata"]["namespace"], group=self.group):
+            if above["uid"].encode() in entry.tail:
+                uids.append(self.client.parsed(entry)["metadata"]["uid"])
+        return [self.client.parsed(entry) for uid in {*uids} for entry in self.index.owned(uid)]
+
+    def _terminating(self, owner: Object) -> int:
+        """Number of pods that are being deleted and have not finished."""
+        selector = self.selector(owner)
+        return sum(
+            self.client.parsed(entry)["status"].get("phase") not in ("Succeeded", "Failed")
+            for entry in self.index.owned(owner["metadata"]["uid"])
+            if of_pods.DELETED in entry.tail and selector.matches(entry.labels)
+        )
 
 
 class ReplicationControllers(ReplicaSets):
     name = "replicationcontroller"
+    component = "replication-controller"
     resource = "replicationcontrollers"
     group = ""
+    counts_terminating = False
 
 
-def _dispensable(pod: Object) -> tuple[bool, bool, str]:
-    """Sort key: scheduled, ready and old pods come first. Pods at the end are deleted first."""
-    return (not pod["spec"].get("nodeName"), not pod_ready(pod), pod["metadata"].get("creationTimestamp", ""))
+def replica_status(owner: Object, pods: list[Object], failure: str, now: float, stamp: str) -> Object:
+    """Status from the active pods. `failure` is the error of the last creation or deletion."""
+    labels = (owner["spec"].get("template") or {}).get("metadata", {}).get("labels") or {}
+    full = label_selector({"matchLabels": labels})
+    least = owner["spec"].get("minReadySeconds", 0)
+    ready = [pod for pod in pods if pod_ready(pod)]
+    return {
+        "replicas": len(pods),
+        "fullyLabeledReplicas": sum(full.matches(pod["metadata"].get("labels")) for pod in pods) or None,
+        "readyReplicas": len(ready) or None,
+        "availableReplicas": sum(of_pods.available_in(pod, least, now) == 0 for pod in ready) or None,
+        "observedGeneration": owner["metadata"].get("generation"),
+        "conditions": _conditions(owner, len(pods), failure, stamp),
+    }
+
+
+def _conditions(owner: Object, count: int, failure: str, stamp: str) -> list[Object]:
+    conditions = list(owner["status"].get("conditions") or ())
+    held = find(conditions, FAILURE)
+    if not failure:
+        return [condition for condition in conditions if condition["type"] != FAILURE]
+    if held is None:
+        missing = owner["spec"].get("replicas", 1) - count
+        reason = "FailedCreate" if missing > 0 else "FailedDelete"
+        state = {"type": FAILURE, "status": "True", "lastTransitionTime": stamp}
+        conditions.append({**state, "reason": reason, "message": failure})
+    return conditions

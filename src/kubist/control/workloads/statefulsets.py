@@ -59,7 +59,8 @@ class StatefulSets(PodOwnerLoop):
                 if not parallel:
                     return
             elif not parallel and (
-                "deletionTimestamp" in pod["metadata"] or of_pods.available_in(pod, least) != 0
+                "deletionTimestamp" in pod["metadata"]
+                or of_pods.available_in(pod, least, self.clock.now()) != 0
             ):
                 return
         for index in sorted((index for index in pods if index not in wanted), reverse=True):
@@ -121,7 +122,7 @@ class StatefulSets(PodOwnerLoop):
         pods = [pod for pod in claimed if "deletionTimestamp" not in pod["metadata"]]
         newest, before = update["metadata"]["name"], current["metadata"]["name"]
         least = owner["spec"].get("minReadySeconds", 0)
-        waits = [of_pods.available_in(pod, least) for pod in pods]
+        waits = [of_pods.available_in(pod, least, self.clock.now()) for pod in pods]
         if later := [wait for wait in waits if wait]:
             self.queue.add_after(key, min(later) + 0.01)
         updated = sum(revision_of(pod) == newest for pod in pods)
