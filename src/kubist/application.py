@@ -13,7 +13,7 @@ from kubist import featuregates, known_paths, logs
 from kubist import request as requests
 from kubist.admission.chain import Admission
 from kubist.aggregation.aggregation import Aggregation
-from kubist.clock import Clock
+from kubist.clock import SYSTEM, Clock
 from kubist.codec.status import render_status
 from kubist.config import Config
 from kubist.crd import routes as custom_routes
@@ -83,6 +83,7 @@ class API:
         admission: Admission,
         paths: Paths,
         *,
+        clock: Clock = SYSTEM,
         chores: bool = True,
     ) -> None:
         self.config = config
@@ -102,7 +103,7 @@ class API:
         self.chores = chores
         """Whether this process runs the tasks that only one process of a server runs (control loops, CRDs,
         bootstrap, repairs)."""
-        self.clock = Clock()
+        self.clock = clock
         self.cluster = ObjectClient(self)
         self.aggregation = Aggregation(config, registry, self.cluster, chores=chores)
         paths.merge(self.aggregation)

@@ -1,7 +1,7 @@
-"""Clock of a server: the time of day that objects show, and the timers that wait for it.
+"""Clock of a server: the time that objects show and that expiry, schedules and back-offs follow.
 
-Code whose behaviour depends on the time asks the clock of its server. Metrics, logs and network timeouts use the
-system's clocks.
+Code whose behaviour depends on the time asks the functions of this module. They use the clock of the server whose
+request or task runs, which a test can move. Metrics, logs and network timeouts use the system's clocks.
 """
 
 from __future__ import annotations
@@ -9,9 +9,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TypeVarTuple
+from contextvars import ContextVar
+from typing import Protocol, TypeVarTuple
 
 Arguments = TypeVarTuple("Arguments")
+
+
+class Timer(Protocol):
+    """A call that waits for its time."""
+
+    def cancel(self) -> None: ...
 
 
 class Clock:
@@ -27,6 +34,54 @@ class Clock:
 
     def call_after(
         self, seconds: float, callback: Callable[[*Arguments], object], *args: *Arguments
-    ) -> asyncio.TimerHandle:
+    ) -> Timer:
         """Calls back in the running event loop after a time on this clock."""
         return asyncio.get_running_loop().call_later(seconds, callback, *args)
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits for a time on this clock."""
+        waiter = asyncio.get_running_loop().create_future()
+        timer = self.call_after(seconds, _wake, waiter)
+        try:
+            await waiter
+        finally:
+            timer.cancel()
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+SYSTEM = Clock()
+CURRENT: ContextVar[Clock] = ContextVar("kubist.clock", default=SYSTEM)
+"""Clock of the server whose request or task runs."""
+
+_moved = 0
+"""Number of clocks in this process that do not show the system's time. While it is 0, `now` asks no other clock."""
+
+
+def count_moved(change: int) -> None:
+    """Notes that a clock begins (1) or ceases (-1) to differ from the system's."""
+    global _moved
+    _moved += change
+
+
+def now() -> float:
+    """Seconds since 1970 on the clock of the current server."""
+    return CURRENT.get().now() if _moved else time.time()
+
+
+def monotonic() -> float:
+    """Seconds on the clock of the current server that never go back."""
+    return CURRENT.get().monotonic() if _moved else time.monotonic()
+
+
+def call_after(seconds: float, callback: Callable[[*Arguments], object], *args: *Arguments) -> Timer:
+    """Calls back after a time on the clock of the current server."""
+    return CURRENT.get().call_after(seconds, callback, *args)
+
+
+async def sleep(seconds: float) -> None:
+    """Waits for a time on the clock of the current server."""
+    await CURRENT.get().sleep(seconds)

@@ -161,6 +161,8 @@ class Config:
     """Further labels of simulated nodes. `{i}` is the number of the node, `{i%3}` its remainder by 3."""
     simulated_nodes: int = 0
     """Number of simulated nodes of a bare API server, whose scheduler and controllers run elsewhere."""
+    test_bench: bool = False
+    """Serves /kubist/v1/: control over this server for tests."""
 
     def __new__(cls, *_: Any, **settings: Any) -> Config:
         """Rejects unknown settings with a hint."""
@@ -181,5 +183,6 @@ SERVE_DEFAULTS = Config(
     service_account_issuer=("https://kubernetes.default.svc.cluster.local",),
     allow_privileged=True,
     controllers=("*",),
+    test_bench=True,
 )
 """Defaults of `kubist serve`, and of servers inside other programs and tests."""

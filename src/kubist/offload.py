@@ -7,6 +7,7 @@ have no side effects before it is done.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +37,10 @@ def leave_loop() -> None:
 async def elsewhere(function: Callable[..., Result], *args: Any) -> Result:
     """Result of `function(*args)` in the worker thread. There is one worker, so long work waits only for other
     long work."""
-    return await asyncio.get_running_loop().run_in_executor(_worker(), functools.partial(function, *args))
+    run = contextvars.copy_context().run  # the clock of the server goes along
+    return await asyncio.get_running_loop().run_in_executor(
+        _worker(), functools.partial(run, function, *args)
+    )
 
 
 async def away(long: bool, function: Callable[..., Result], *args: Any) -> Result:

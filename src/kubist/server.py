@@ -16,6 +16,7 @@ from kubist import bootstrap, featuregates, files
 from kubist.admission.chain import Admission
 from kubist.admission.order import build
 from kubist.application import API
+from kubist.clock import CURRENT, SYSTEM, Clock
 from kubist.config import Config
 from kubist.control.allocations import repair_allocations
 from kubist.control.flowschemas import keep_dangling_conditions
@@ -38,6 +39,7 @@ from kubist.storage.cache import ROOT
 from kubist.storage.store import Store, StoreError
 
 if TYPE_CHECKING:
+    from kubist.bench.bench import Bench
     from kubist.control.loop import Loop
 
     # Saves start-up time: a server without control loops does not load them.
@@ -74,6 +76,7 @@ class Server:
         self.health.add("informer-sync", lambda: "" if self.ready else "not ready", "readyz")
         self.health.add("shutdown", lambda: "process is shutting down" if self.stopping else "", "readyz")
         self._connections = Pool()
+        clock = _clock(config)
         self.api = API(
             config,
             self.registry,
@@ -81,12 +84,14 @@ class Server:
             authorization(config, self.registry, self._connections),
             Admission(build(config)),
             Paths(config, self.resources, self.health),
+            clock=clock,
             chores=chores,
         )
         self.api.cluster.connections = self._connections
         self.api.cluster.tokens = token_signer(config)
         self.api.paths.others.update(openid(config))
         self.definitions = CRDController(self.registry, self.api.cluster, self.api.watchers, chores=chores)
+        self.bench = _bench(self.api, self._switch)
         self._http: HttpServer | None = None
         self._chores: list[asyncio.Task[None]] = []
         self._loops: Manager | None = None
@@ -122,6 +127,7 @@ class Server:
     async def start(self, *, sock: socket.socket | None = None) -> None:
         """Binds the port, opens the store, fills the cache, creates bootstrap objects, and listens."""
         sock = sock or bound(self.config.bind_address, self.config.secure_port)
+        CURRENT.set(self.api.clock)
         try:
             await self.store.open()
         except BaseException:
@@ -189,13 +195,24 @@ class Server:
             async for _ in self._encrypted.follow(self.config.encryption_provider_config):
                 await self.registry.cache.reload_unreadable()
 
-    async def _listen(self, sock: socket.socket) -> None:
+    def _wrapped(self, application: Application) -> Application:
+        """Application with the headers and the compression that the flags ask for."""
         config = self.config
         application = with_browser_headers(
-            self._application(), config.cors_allowed_origins, config.strict_transport_security_directives
+            application, config.cors_allowed_origins, config.strict_transport_security_directives
         )
         if not featuregates.enabled(config.feature_gates, "APIResponseCompression"):
             application = without_compression(application)
+        return application
+
+    def _switch(self, application: Application | None) -> None:
+        """Lets another application take the requests; None for this server's own."""
+        if self._http is not None:
+            self._http.switch(self._wrapped(application or self._application()))
+
+    async def _listen(self, sock: socket.socket) -> None:
+        config = self.config
+        application = self._wrapped(self._application())
         streams = config.http2_max_streams_per_connection
         limits = Limits(streams=streams) if streams else Limits()
         self._http = HttpServer(application, ssl_context=await self._ssl_context(), limits=limits)
@@ -231,6 +248,8 @@ class Server:
             await asyncio.to_thread(self.api.handler_chain.audit.log.close)
         await self.registry.stop()
         await self.store.close()
+        if self.bench is not None:
+            self.bench.close()
         log.info("stopped")
 
 
@@ -283,6 +302,26 @@ def make_store(config: Config) -> Store:
         return SqliteStore(None)
     files.make_directory(Path(config.data_dir))
     return SqliteStore(str(Path(config.data_dir) / "kubist.db"))
+
+
+def _clock(config: Config) -> Clock:
+    """The system's clock, or one that the test bench can move."""
+    if not config.test_bench:
+        return SYSTEM
+    # Saves start-up time: only the test bench needs it.
+    from kubist.bench.movable_clock import MovableClock
+
+    return MovableClock()
+
+
+def _bench(api: API, switch: Callable[[Application | None], None]) -> Bench | None:
+    """The test bench; None if it is off."""
+    if not api.config.test_bench:
+        return None
+    # Saves start-up time: only the test bench needs it.
+    from kubist.bench.bench import Bench
+
+    return Bench(api, switch)
 
 
 def encrypted(config: Config, store: Store, resources: Resources) -> EncryptedStore | None:

@@ -126,3 +126,4 @@ class Settings(TypedDict, total=False):
     workload_node_capacity: dict[str, str]
     workload_node_labels: dict[str, str]
     simulated_nodes: int
+    test_bench: bool

@@ -114,7 +114,6 @@ def test_workloads_run_pods(control_plane: NewControlPlane) -> None:
 @pytest.mark.parametrize(
     ("variables", "why"),
     [
-        ({"KUBIST_TEST_BENCH": "1"}, "KUBIST_TEST_BENCH is set, but this version has no test bench"),
         ({"KUBIST_WORKLOADS": "maybe"}, "KUBIST_WORKLOADS is 'maybe': it must be 1 or 0"),
         ({"KUBIST_CONTROLLERS": "nothing-like-it"}, "KUBIST_CONTROLLERS: .*nothing-like-it"),
     ],

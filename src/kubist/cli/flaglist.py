@@ -26,6 +26,7 @@ class Flag(NamedTuple):
 
 
 WORKERS = Flag("workers", "int", "1", "Processes that serve the port together, on one store.")
+TEST_BENCH = Flag("test-bench", "bool", "false", "Serve /kubist/v1/: control over this server for tests.")
 OWN = (
     Flag("data-dir", "string", "", "Directory of the embedded store, used without --etcd-servers."),
     Flag("log-format", "string", "text", "Same as --logging-format."),
@@ -50,6 +51,7 @@ OWN = (
         "Labels of simulated nodes: topology.kubernetes.io/zone=zone-{i%3}.",
     ),
     WORKERS,
+    TEST_BENCH,
 )
 
 

@@ -149,6 +149,8 @@ def check_combinations(values: dict[str, list[str]]) -> None:
     for name in ("workload-delay", *NODE_FLAGS):
         if name in values and "simulated-nodes" not in values and not is_on(values, "workloads"):
             raise FlagError(f"--{name} needs --workloads: without it there are no simulated pods and nodes")
+    if is_on(values, "test-bench") and values.get("workers", ["1"])[-1] != "1":
+        raise FlagError("--test-bench contradicts --workers: the test bench controls one process")
     if not is_on(values, "in-memory"):
         return
     if values.get("data-dir", [""])[-1]:

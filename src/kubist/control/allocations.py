@@ -6,10 +6,10 @@ programs may write services without recording allocations. Part of the API serve
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 
+from kubist import clock
 from kubist.kinds.core import service_addresses, service_ports
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
@@ -28,7 +28,7 @@ async def repair_allocations(objects: Objects, store: Store) -> None:
             await allocations.repair()
         except Exception:
             log.exception("cannot repair the allocations of cluster IPs and node ports")
-        await asyncio.sleep(INTERVAL)
+        await clock.sleep(INTERVAL)
 
 
 class Allocations:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import time
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
+from kubist import clock
 from kubist.control.loop import Loop
 from kubist.control.signing import SIGNERS, Signer, check, issue
 from kubist.meta import times
@@ -113,7 +113,7 @@ class CertificateCleaner(Loop):
         for condition in request["status"].get("conditions") or ():
             if condition.get("type") in ("Approved", "Denied", "Failed"):
                 since, seconds = condition.get("lastUpdateTime") or since, 3600
-        left = parse_time(since) + seconds - time.time()
+        left = parse_time(since) + seconds - clock.now()
         if left > 0:
             self.queue.add_after(key, left)
             return

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from kubist import clock
 from kubist.control.loop import Loop, controller_of, entry_of
 from kubist.control.names import NamesByNamespace
 from kubist.control.values import pod_ready, scaled
@@ -142,7 +141,7 @@ class Disruption(Loop):
             name = pod["metadata"]["name"]
             if name not in held or "deletionTimestamp" in pod["metadata"]:
                 continue
-            remaining = parse_time(held[name]) + DELETION_TIMEOUT - time.time()
+            remaining = parse_time(held[name]) + DELETION_TIMEOUT - clock.now()
             if remaining > 0:
                 left[name] = held[name]
                 self.queue.add_after(key, remaining)

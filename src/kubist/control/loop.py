@@ -105,7 +105,7 @@ class Loop:
     def enqueue_soon(self, key: Any, collection: Collection) -> None:
         """Queues a key that stands for many objects. The delay grows with their number (at most 0.2 s) to
         batch changes."""
-        self.queue.add_after(key, min(len(collection.entries) * 2e-4, 0.2))
+        self.queue.add_soon(key, min(len(collection.entries) * 2e-4, 0.2))
 
     async def _work(self) -> None:
         try:

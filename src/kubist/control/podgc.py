@@ -3,8 +3,7 @@ grace period."""
 
 from __future__ import annotations
 
-import time
-
+from kubist import clock
 from kubist.control.loop import Loop
 from kubist.meta.status import APIError
 from kubist.meta.times import parse_time
@@ -36,7 +35,7 @@ class PodGarbageCollector(Loop):
         node = pod["spec"].get("nodeName")
         if node and self.client.get("nodes", node) is not None:
             return
-        left = parse_time(pod["metadata"]["deletionTimestamp"]) - time.time()
+        left = parse_time(pod["metadata"]["deletionTimestamp"]) - clock.now()
         if left > 0:
             self.queue.add_after(key, left)
             return

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from kubist.clock import Clock
+from kubist.clock import SYSTEM, Clock, Timer
 
 K = TypeVar("K", bound=Hashable)
 
@@ -20,12 +19,12 @@ class Queue(Generic[K]):
     afterwards."""
 
     def __init__(self, arrived: Callable[[], None], clock: Clock | None = None) -> None:
-        self._clock = clock or Clock()
+        self._clock = clock or SYSTEM
         self._ready: deque[K] = deque()
         self._wanted: set[K] = set()
         self._active: set[K] = set()
         self._failures: dict[K, int] = {}
-        self._timers: dict[K, tuple[float, asyncio.TimerHandle]] = {}
+        self._timers: dict[Clock, dict[K, tuple[float, Timer]]] = {SYSTEM: {}, self._clock: {}}
         self._arrived = arrived
         """Called whenever a key becomes ready."""
 
@@ -38,17 +37,25 @@ class Queue(Generic[K]):
             self._arrived()
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Adds the key after a delay, unless it is already due earlier."""
-        when = self._clock.monotonic() + seconds
-        earlier = self._timers.get(key)
+        """Adds the key after a delay on the server's clock, unless it is already due earlier."""
+        self._add_later(self._clock, key, seconds)
+
+    def add_soon(self, key: K, seconds: float) -> None:
+        """Adds the key after a short delay on the system's clock, also while the server's clock stands still: for
+        retries, and for keys that several changes add."""
+        self._add_later(SYSTEM, key, seconds)
+
+    def _add_later(self, clock: Clock, key: K, seconds: float) -> None:
+        timers, when = self._timers[clock], clock.monotonic() + seconds
+        earlier = timers.get(key)
         if earlier is not None:
             if earlier[0] <= when:
                 return
             earlier[1].cancel()
-        self._timers[key] = (when, self._clock.call_after(seconds, self._due, key))
+        timers[key] = (when, clock.call_after(seconds, self._due, timers, key))
 
-    def _due(self, key: K) -> None:
-        del self._timers[key]
+    def _due(self, timers: dict[K, tuple[float, Timer]], key: K) -> None:
+        del timers[key]
         self.add(key)
 
     def next(self) -> K | None:
@@ -70,9 +77,10 @@ class Queue(Generic[K]):
             return
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        self.add_after(key, min(FIRST_DELAY * 2.0 ** min(failures, 20), LONGEST_DELAY))
+        self.add_soon(key, min(FIRST_DELAY * 2.0 ** min(failures, 20), LONGEST_DELAY))
 
     def close(self) -> None:
-        for _, timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        for timers in self._timers.values():
+            for _, timer in timers.values():
+                timer.cancel()
+            timers.clear()

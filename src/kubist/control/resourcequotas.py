@@ -60,7 +60,7 @@ class ResourceQuotas(Loop):
             return
         for change in changes:
             for key in self._quotas.keys(entry_of(change).namespace):
-                self.queue.add_after(key, SETTLE_SECONDS)
+                self.queue.add_soon(key, SETTLE_SECONDS)
 
     async def reconcile(self, key: tuple[str, str]) -> None:
         namespace, name = key
@@ -78,7 +78,7 @@ class ResourceQuotas(Loop):
         quiet = self._charged.get(key, 0.0) + QUIET_SECONDS - time.monotonic()
         if quiet > 0 and any(held.get(counted, ZERO) > amount for counted, amount in used.items()):
             used = {counted: max(held.get(counted, ZERO), amount) for counted, amount in used.items()}
-            self.queue.add_after(key, quiet)
+            self.queue.add_soon(key, quiet)
         wanted = {"hard": hard, "used": amounts.write(used)} if hard else {}
         if quota.get("status") == wanted:
             return

@@ -13,6 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 from cryptography.x509.oid import NameOID
 
+from kubist import clock
 from kubist.http.certificates import signature_hash
 
 YEAR = datetime.timedelta(days=365)
@@ -116,7 +117,7 @@ def issue(
     """Signs the request. Raises ValueError if its signature is invalid or the CA has expired."""
     if not request.is_signature_valid:
         raise ValueError("unable to verify certificate request signature")
-    now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+    now = datetime.datetime.fromtimestamp(int(clock.now()), datetime.UTC)
     if now >= authority.not_valid_after_utc:
         raise ValueError(f"the signer has expired: NotAfter={authority.not_valid_after_utc}")
     start, end = validity(now, expiration_seconds)

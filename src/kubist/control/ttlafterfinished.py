@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from kubist import clock
 from kubist.control.loop import Loop
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
@@ -29,7 +28,7 @@ class TTLAfterFinished(Loop):
         ended, ttl = finish_time(job), job["spec"].get("ttlSecondsAfterFinished")
         if ended is None or ttl is None:
             return
-        left = ended + ttl - time.time()
+        left = ended + ttl - clock.now()
         if left > 0:
             self.queue.add_after(key, left)
             return

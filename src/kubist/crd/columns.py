@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
+from kubist import clock
 from kubist.crd.jsonpath import JsonPath, PathError
 from kubist.meta.durations import human_duration
 from kubist.meta.numerals import canonical, go_float, odd_number, written
@@ -123,7 +123,7 @@ def age(text: str, now: float | None = None) -> str:
         return "<invalid>"
     if when is None or is_zero(when):
         return "<unknown>"
-    return human_duration((time.time() if now is None else now) - when)
+    return human_duration((clock.now() if now is None else now) - when)
 
 
 class FieldPath:

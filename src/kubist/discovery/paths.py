@@ -47,6 +47,7 @@ VERSION = {
 }
 JSON = [(b"Content-Type", b"application/json")]
 ROUTED = negotiate.Endpoint(literal=True)
+CONTROL = "/kubist/v1/"
 OTHERS = ("/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
 
 
@@ -64,6 +65,8 @@ class Paths:
         self.health = health
         self.others: dict[str, Callable[[Request], Answer | Awaitable[Answer]]] = {}
         """Handlers of further paths, which other modules register."""
+        self.control: Callable[[Request, str, User], Awaitable[Answer]] | None = None
+        """Handler of the paths below /kubist/v1/, which no index shows."""
         self.set_verbosity: Callable[[int], None] = lambda _: None
         """Changes the log level of the application."""
         self._profiling: Profiling | None = None
@@ -108,6 +111,8 @@ class Paths:
             return await self.openapi.answer(request, path, query) or plain_not_found()
         if parts[0] == "debug" and self.config.profiling:
             return await self._debug(request, path) or plain_not_found()
+        if self.control is not None and path.startswith(CONTROL):
+            return await self.control(request, path.removeprefix(CONTROL), user)
         return plain_not_found()
 
     async def _debug(self, request: Request, path: str) -> Response | None:

@@ -22,9 +22,9 @@ _ON, _OFF = ("1", "true", "t", "yes"), ("", "0", "false", "f", "no")
 def configured(config: Config, environment: Mapping[str, str]) -> Config:
     """Config with the environment variables, and with the in-memory store if etcd is the stand-in. Raises
     ValueError for an invalid variable."""
-    if is_on(environment, "KUBIST_TEST_BENCH"):
-        raise ValueError("KUBIST_TEST_BENCH is set, but this version has no test bench: unset the variable")
     changes: dict[str, object] = {}
+    if is_on(environment, "KUBIST_TEST_BENCH"):
+        changes["test_bench"] = True
     names = tuple(
         name.strip() for name in environment.get("KUBIST_CONTROLLERS", "").split(",") if name.strip()
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import hmac
 import re
-import time
 from typing import TYPE_CHECKING, Any
 
+from kubist import clock
 from kubist.filters.audiences import Audiences, accepted
 from kubist.filters.authentication import Known, with_groups
 from kubist.meta.times import parse_time
@@ -50,7 +50,7 @@ def _user(secret: dict[str, Any], token_id: str, token_secret: str) -> User | No
         return None
     expires = data.get("expiration", b"").decode(errors="replace")
     try:
-        if expires and parse_time(expires) <= time.time():
+        if expires and parse_time(expires) <= clock.now():
             return None
     except ValueError:
         return None

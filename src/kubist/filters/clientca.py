@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from time import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from kubist import clock
 from kubist.caching import BoundedCache
 from kubist.http.messages import Request
 from kubist.http.tls import CHECK_INTERVAL, read_certificates, stamp
@@ -66,7 +66,7 @@ class ClientCA:
         chain = request.peer_certificates
         if not chain:
             return None
-        now = time()
+        now = clock.now()
         if abs(now - self._checked) >= CHECK_INTERVAL:
             self._check_file(now)
         kept: _CachedVerdict | None = request.connection.get(self._key)  # type: ignore[assignment]

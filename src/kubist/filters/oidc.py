@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kubist import clock
 from kubist.filters.audiences import Audiences, accepted
 from kubist.filters.authentication import Known, TokenError
 from kubist.filters.authorization_query import quoted_list
@@ -68,7 +68,7 @@ class OIDC:
                 f"audience {quoted(wanted[0])}" if len(wanted) == 1 else f"audience in {quoted_list(wanted)}"
             )
             raise TokenError(f"oidc: verify token: oidc: expected {expected} got {quoted_list(named)}")
-        now = time.time()
+        now = clock.now()
         if claims.get("exp", 0) < now:
             raise TokenError("oidc: verify token: oidc: token is expired")
         if claims.get("nbf", 0) > now + NOT_BEFORE_LEEWAY:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import base64
 import hmac
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from kubist import clock
 from kubist.caching import BoundedCache
 from kubist.filters import audiences as token_audiences
 from kubist.filters.audiences import Audiences
@@ -77,7 +77,7 @@ class ServiceAccountTokens:
             if issuer not in self._issuers:
                 return None
             held = self._hold(token)
-        elif time.time() > held.until:
+        elif clock.now() > held.until:
             del self._held[token]
             check_dates(held.claims)
         wanted = audiences or self._audiences
@@ -151,7 +151,7 @@ class ServiceAccountTokens:
         deleted = metadata.get("deletionTimestamp")
         if deleted is None:
             bound.seen = entry
-        elif parse_time(deleted) < time.time() - LEEWAY:
+        elif parse_time(deleted) < clock.now() - LEEWAY:
             gone = f"service account {bound.namespace}/{bound.name} has been deleted"
             raise TokenError(bound.gone or gone)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
+from kubist import clock
 from kubist.filters.authentication import TokenError
 from kubist.filters.keyfiles import PrivateKey, PublicKey, read_private_key, read_public_keys
 
@@ -152,7 +152,7 @@ def is_texts(value: object) -> bool:
 
 
 def check_dates(claims: Claims) -> None:
-    now = time.time()
+    now = clock.now()
     if now > _date(claims, "exp", float("inf")) + LEEWAY:
         raise TokenError("service account token has expired")
     if now + LEEWAY < _date(claims, "nbf", 0):

@@ -9,9 +9,9 @@ import asyncio
 import hashlib
 import logging
 import random
-import time
 from typing import TYPE_CHECKING, Any
 
+from kubist import clock
 from kubist.caching import BoundedCache
 from kubist.filters.audiences import Audiences
 from kubist.filters.authentication import Known, TokenError, with_groups
@@ -64,11 +64,11 @@ class AnswerCache:
 
     def get(self, question: object) -> Any:
         until, answer = self._answers.get(_digest(question), (0.0, None))
-        return answer if time.monotonic() < until else None
+        return answer if clock.monotonic() < until else None
 
     def put(self, question: object, answer: Any, seconds: float) -> None:
         if seconds > 0:
-            self._answers[_digest(question)] = (time.monotonic() + seconds, answer)
+            self._answers[_digest(question)] = (clock.monotonic() + seconds, answer)
 
 
 def _digest(question: object) -> bytes:

@@ -60,6 +60,12 @@ class HttpServer:
         bound = listener.sockets[0].getsockname()
         return int(bound[1]) if isinstance(bound, tuple) else 0
 
+    def switch(self, application: Application) -> None:
+        """Passes further requests to another application."""
+        self._application = application
+        if self._host is not None:
+            self._host.application = application
+
     @property
     def connections(self) -> int:
         return len(self._host.connections) if self._host is not None else 0

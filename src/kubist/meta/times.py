@@ -7,8 +7,8 @@ not support.
 from __future__ import annotations
 
 import re
-import time
 
+from kubist import clock
 from kubist.caching import bounded_cache
 
 RFC3339 = "2006-01-02T15:04:05Z07:00"
@@ -45,7 +45,7 @@ _stamp = ""
 def now() -> str:
     """Current time with whole seconds. Formatted at most once per second."""
     global _second, _stamp
-    second = int(time.time())
+    second = int(clock.now())
     if second != _second:
         _second, _stamp = second, format_time(second)
     return _stamp
@@ -57,8 +57,7 @@ def today() -> str:
 
 
 def now_micro() -> str:
-    seconds, nanos = divmod(time.time_ns(), 10**9)
-    return format_micro_time(seconds, nanos // 1000)
+    return format_micro_time(*divmod(int(clock.now() * 1e6), 10**6))
 
 
 @bounded_cache(entries=4096, key_length=64)

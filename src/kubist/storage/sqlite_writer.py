@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import time
+
+from kubist.clock import CURRENT, Timer
 
 from . import sqlite_log as log
 from .hub import Hub
@@ -82,7 +83,9 @@ class Writer:
         self._sweep = 0
 
         self._expired = False
-        self._expiry: asyncio.Handle | None = None
+        self._clock = CURRENT.get()
+        """The clock of the server that opens the store."""
+        self._expiry: Timer | None = None
         self._expiry_due = 0.0
         self._expect_expiry(log.next_expiry(self._connection))
 
@@ -179,7 +182,7 @@ class Writer:
             self._catch_up(log.last_revision(self._connection))
             self._in_doubt = False
         revision = self._hub.revision
-        now = time.time()
+        now = self._clock.now()
         for write in self._batch:
             try:
                 current = log.read_latest(cursor, write.key)
@@ -248,13 +251,12 @@ class Writer:
     def _expect_expiry(self, at: float | None) -> None:
         if at is None or self._stopping:
             return
-        when = self._loop.time() + max(0.0, at - time.time())
         if self._expiry is not None:
-            if self._expiry_due <= when:
+            if self._expiry_due <= at:
                 return
             self._expiry.cancel()
-        self._expiry_due = when
-        self._expiry = self._loop.call_at(when, self._expire)
+        self._expiry_due = at
+        self._expiry = self._clock.call_after(max(0.0, at - self._clock.now()), self._expire)
 
     def _expire(self) -> None:
         self._expiry = None
@@ -266,7 +268,7 @@ class Writer:
             return
         self._expired = False
         if error is not None:
-            self._expect_expiry(time.time() + EXPIRY_RETRY)
+            self._expect_expiry(self._clock.now() + EXPIRY_RETRY)
         else:
             self._expect_expiry(log.next_expiry(self._connection))
 

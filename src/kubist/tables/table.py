@@ -7,12 +7,12 @@ strategy.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from kubist import clock
 from kubist.codec.partial import Metadata, internal, list_meta
 from kubist.codec.representation import Cached, Chunks, Json, ListMeta, Representation, in_turns, is_status
 from kubist.codec.representation_budget import EVENTS, KEPT
@@ -102,7 +102,7 @@ class Table(Representation):
         self._partial = b'"object":{"kind":"PartialObjectMetadata","apiVersion":"%b",' % self.version.encode()
 
     def object(self, entry: Entry) -> bytes:
-        return self._whole({"resourceVersion": str(entry.revision)}, self.row(entry, time.time()))
+        return self._whole({"resourceVersion": str(entry.revision)}, self.row(entry, clock.now()))
 
     def value(self, obj: Object) -> bytes:
         if is_status(obj):
@@ -117,7 +117,7 @@ class Table(Representation):
         if self.table.order is not None:
             order = self.table.order
             entries = sorted(entries, key=lambda entry: order(entry.object()))
-        now = time.time()
+        now = clock.now()
         before, shown, after = self._all_included(entries)
         parts = [before] * (4 * len(shown))
         parts[0::4] = [row.text(now) for row in self.rows.parts(entries)]
@@ -202,7 +202,7 @@ class Table(Representation):
         elif self.include == "None":
             included = None
         row = Row(table.cells(source), table.conditions(source))
-        return b'%b"object":%b}' % (row.text(time.time()), orjson.dumps(included))
+        return b'%b"object":%b}' % (row.text(clock.now()), orjson.dumps(included))
 
     def _list_value(self, obj: Object) -> bytes:
         self._check()
@@ -241,12 +241,12 @@ class WatchedTable(Representation):
         await self.inner.prepare(entries)
 
     def event(self, type: str, entry: Entry, now: float | None = None) -> bytes:
-        row = self.inner.row(entry, time.time() if now is None else now)
+        row = self.inner.row(entry, clock.now() if now is None else now)
         return self._event(type, {"resourceVersion": str(entry.revision)}, row)
 
     def shared_event(self, type: str, change: Change, entry: Entry) -> bytes:
         """Same as `event`, shared by all watchers until an age in the row changes."""
-        now = time.time()
+        now = clock.now()
         cells = self.inner.cells(entry, now)
         key = (self.inner.event_key, type, self.headers)
         found: tuple[bytes, bytes] | None = change.encoded.get(key)

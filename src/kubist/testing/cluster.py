@@ -19,6 +19,7 @@ from kubist.resources.resource import Resource
 from kubist.testing import manifests as reading
 from kubist.testing import references, snapshot, waiting
 from kubist.testing.clients import Clients
+from kubist.testing.clock import ClusterClock
 from kubist.testing.snapshot import Snapshot
 from kubist.testing.waiting import Until
 
@@ -173,6 +174,11 @@ class Cluster(Server):
     def restore(self, taken: Snapshot) -> None:
         """Restores a snapshot. Watchers see the changes, and resource versions keep increasing."""
         self.run(snapshot.restore_with_retries(self.inner.store, taken))
+
+    @cached_property
+    def clock(self) -> ClusterClock:
+        """The time on this cluster: `cluster.clock.advance("1h")`."""
+        return ClusterClock(self.request)
 
     def _resource(self, kind: str) -> Resource:
         return references.resource_of(self.inner.resources, kind)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
+from kubist import clock
 from kubist.http.messages import Response
 from kubist.meta import status
 from kubist.meta.durations import SECOND
@@ -165,7 +165,7 @@ def _grace(ctx: ResourceRequest, obj: Object, options: DeleteOptions) -> int | N
             return PENDING
         period = asked
         when = parse_time(metadata["deletionTimestamp"]) + _go_seconds(period - held)
-        if when < time.time():
+        if when < clock.now():
             # The grace asked for is over, but whoever stops the object still has to see that it is asked for.
             when, period = now, min(period, 1)
     metadata["deletionTimestamp"] = format_time(when)

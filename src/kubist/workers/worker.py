@@ -87,9 +87,11 @@ class WaitForCache:
 
 
 def share(config: Config) -> Config:
-    """Configuration of one worker: an equal share of the in-flight limits."""
+    """Configuration of one worker: an equal share of the in-flight limits. The test bench is off, because it
+    controls one process."""
     return dataclasses.replace(
         config,
+        test_bench=False,
         max_requests_inflight=math.ceil(config.max_requests_inflight / config.workers),
         max_mutating_requests_inflight=math.ceil(config.max_mutating_requests_inflight / config.workers),
     )

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 
+from kubist import clock
 from kubist.admission import amounts
 from kubist.admission.amounts import Amounts
 from kubist.admission.plugin import CREATE, UPDATE
@@ -126,7 +126,7 @@ def _ended(pod: Object) -> bool:
     grace = metadata.get("deletionGracePeriodSeconds")
     if not metadata.get("deletionTimestamp") or grace is None:
         return False
-    return time.time() > parse_time(metadata["deletionTimestamp"]) + int(grace)
+    return clock.now() > parse_time(metadata["deletionTimestamp"]) + int(grace)
 
 
 def _compute_usage(requests: Amounts, limits: Amounts) -> Amounts:

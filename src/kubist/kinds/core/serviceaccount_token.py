@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from kubist import clock
 from kubist.meta import fields
 from kubist.meta.fields import quoted
 from kubist.meta.names import path_segment
@@ -42,7 +42,7 @@ class ServiceAccountToken(Create):
         if signer is None:
             raise internal_error("no key to sign service account tokens with")
         metadata, spec = body["metadata"], body["spec"]
-        now = int(time.time())
+        now = int(clock.now())
         if not spec.get("audiences"):
             spec["audiences"] = list(signer.audiences)
         metadata["name"] = account["metadata"]["name"]

@@ -1,0 +1,1 @@
+"""Test bench: control over a server for tests, from Python and over HTTP below /kubist/v1/."""

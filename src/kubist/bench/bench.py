@@ -1,0 +1,38 @@
+"""The test bench of one server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubist.application import API
+from kubist.bench.clock_control import ClockControl
+from kubist.bench.control_api import ControlAPI
+from kubist.bench.movable_clock import MovableClock
+from kubist.clock import CURRENT
+from kubist.http.messages import Answer, Application, Request
+
+
+class Bench:
+    """Control over one server. While nothing is in use, requests go straight to the application."""
+
+    def __init__(self, api: API, switch: Callable[[Application | None], None]) -> None:
+        """`switch` lets another application take the requests; None for the server's own."""
+        assert isinstance(api.clock, MovableClock)
+        self._api = api
+        self._switch = switch
+        self.clock = api.clock
+        self.control = ControlAPI()
+        self.clock_control = ClockControl(self.clock, api.registry.store, self._changed)
+        self.clock_control.register(self.control)
+        api.paths.control = self.control.answer
+
+    def _changed(self) -> None:
+        """Takes the requests if something is in use."""
+        self._switch(self._application if self.clock.is_moved else None)
+
+    async def _application(self, request: Request) -> Answer:
+        CURRENT.set(self.clock)
+        return await self._api(request)
+
+    def close(self) -> None:
+        self.clock.close()
