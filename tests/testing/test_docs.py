@@ -1,21 +1,30 @@
-"""The examples of docs/testing.md run as they are written."""
+"""The examples of the guides run as they are written."""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = re.findall(
-    r"```python\n(.*?)```", (Path(__file__).parents[2] / "docs/testing.md").read_text(), re.DOTALL
-)
+from kubist.testing import Cluster
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("testing.md", "clock.md")
 
 
-TESTS = [example for example in EXAMPLES if "def test_" in example]
-PROGRAMS = [example for example in EXAMPLES if example not in TESTS]
+def blocks(page: str, language: str) -> list[str]:
+    """Code blocks of a page in one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE)
+
+
+TESTS = [(page, block) for page in PAGES for block in blocks(page, "python") if "def test_" in block]
+PROGRAMS = [(page, block) for page in PAGES for block in blocks(page, "python") if "def test_" not in block]
+SCRIPTS = [(page, block) for page in PAGES for block in blocks(page, "bash")]
 
 
 def run(where: Path, *arguments: str) -> str:
@@ -25,13 +34,26 @@ def run(where: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_doc_examples_with_tests_pass(tmp_path: Path) -> None:
-    for number, example in enumerate(TESTS):
-        (tmp_path / f"test_{number}.py").write_text(example)
-    assert f"{len(TESTS)} passed" in run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", ".")
+def test_examples_with_tests_pass(tmp_path: Path) -> None:
+    for number, (page, example) in enumerate(TESTS):
+        (tmp_path / f"test_{Path(page).stem}_{number}.py").write_text(example)
+    found = sum(len(re.findall(r"^(?:async )?def test_", example, re.MULTILINE)) for _, example in TESTS)
+    assert f"{found} passed" in run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", ".")
 
 
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))
-def test_doc_examples_with_programs_run(number: int, tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAMS[number])
+def test_examples_with_programs_run(number: int, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAMS[number][1])
     assert "https://127.0.0.1:" in run(tmp_path, "program.py")
+
+
+@pytest.mark.parametrize("number", range(len(SCRIPTS)))
+def test_examples_for_the_command_line_run(number: int, cluster: Cluster) -> None:
+    if not shutil.which("kubectl"):
+        pytest.skip("no kubectl")
+    variables = os.environ | {"KUBECONFIG": str(cluster.kubeconfig)}
+    script = SCRIPTS[number][1]
+    done = subprocess.run(
+        ["bash", "-euxo", "pipefail", "-c", script], env=variables, timeout=280, check=False
+    )
+    assert done.returncode == 0
