@@ -95,24 +95,32 @@ async def claim(client: ObjectClient, resource: str, owner: Object, *, group: st
 
 
 async def _adopt(
-    client: ObjectClient, resource: str, group: str, obj: Object, owner: Object
+    client: ObjectClient, resource: str, group: str, obj: Object, owner: Object, finalizer: str = ""
 ) -> Object | None:
     def edit(held: Object) -> Object | None:
         if controller_of(held) is not None or "deletionTimestamp" in held["metadata"]:
             return None
         held["metadata"].setdefault("ownerReferences", []).append(owner_reference(owner))
+        if finalizer and finalizer not in held["metadata"].setdefault("finalizers", []):
+            held["metadata"]["finalizers"].append(finalizer)
         return held
 
     metadata = obj["metadata"]
     return await client.update(resource, metadata["name"], metadata["namespace"], edit, group=group)
 
 
-async def _release(client: ObjectClient, resource: str, group: str, obj: Object, uid: str) -> None:
+async def _release(
+    client: ObjectClient, resource: str, group: str, obj: Object, uid: str, finalizer: str = ""
+) -> None:
     def edit(held: Object) -> Object:
         kept = [r for r in held["metadata"].get("ownerReferences") or () if r.get("uid") != uid]
         held["metadata"]["ownerReferences"] = kept
         if not kept:
             del held["metadata"]["ownerReferences"]
+        if finalizer in (held["metadata"].get("finalizers") or ()):
+            held["metadata"]["finalizers"].remove(finalizer)
+            if not held["metadata"]["finalizers"]:
+                del held["metadata"]["finalizers"]
         return held
 
     metadata = obj["metadata"]
@@ -171,6 +179,8 @@ class PodOwnerLoop(Loop):
     group: str = "apps"
     managed: str = "pods"
     managed_group: str = ""
+    finalizer: str = ""
+    """Finalizer that adopted objects get and released ones lose."""
     workers = 16
 
     def __init__(self, client: ObjectClient) -> None:
@@ -240,14 +250,16 @@ class PodOwnerLoop(Loop):
             if selector.matches(entry.labels):
                 mine.append(obj)
             elif not terminating:
-                await _release(self.client, self.managed, self.managed_group, obj, uid)
+                await _release(self.client, self.managed, self.managed_group, obj, uid, self.finalizer)
         if terminating:
             return mine
         for entry in self.index.orphans(namespace):
             if not selector.matches(entry.labels) or DELETED in entry.tail:
                 continue
             if self.may_claim(owner, obj := self.client.parsed(entry)):
-                adopted = await _adopt(self.client, self.managed, self.managed_group, obj, owner)
+                adopted = await _adopt(
+                    self.client, self.managed, self.managed_group, obj, owner, self.finalizer
+                )
                 if adopted is not None:
                     mine.append(adopted)
         return mine
