@@ -51,7 +51,8 @@ def test_examples_with_programs_run(number: int, tmp_path: Path) -> None:
 def test_examples_for_the_command_line_run(number: int, cluster: Cluster) -> None:
     if not shutil.which("kubectl"):
         pytest.skip("no kubectl")
-    variables = os.environ | {"KUBECONFIG": str(cluster.kubeconfig)}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    variables = os.environ | {"KUBECONFIG": str(cluster.kubeconfig), "PATH": path}
     script = SCRIPTS[number][1]
     done = subprocess.run(
         ["bash", "-euxo", "pipefail", "-c", script], env=variables, timeout=280, check=False

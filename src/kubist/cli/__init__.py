@@ -13,6 +13,7 @@ Kubist: the Kubernetes API server as a Python package.
 Usage:
   kubist serve [flags]        a small control plane on an embedded store, nothing to configure
   kubist apiserver [flags]    only the API server, with kube-apiserver's own flags
+  kubist exec -- COMMAND      run a command with a temporary server and KUBECONFIG set
   kubist envtest [DIR]        make kube-apiserver and etcd executables for envtest
   kubist kubeconfig [flags]   print the kubeconfig of a data directory of `serve`
   kubist backup [flags]       copy the embedded store to a file, even while the server runs
@@ -47,6 +48,11 @@ def _run(command: str, rest: list[str]) -> int:
         from kubist.cli import apiserver
 
         return apiserver.main(rest)
+    if command == "exec":
+        # Saves start-up time: a command loads only its own module.
+        from kubist.cli import exec
+
+        return exec.main(rest)
     if command == "envtest":
         # Saves start-up time: a command loads only its own module.
         from kubist.cli import envtest

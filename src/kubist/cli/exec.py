@@ -1,0 +1,82 @@
+"""`kubist exec`: runs a command with a temporary server and its KUBECONFIG."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import FrameType
+
+from kubist import logs
+from kubist.cli import flags, serve
+from kubist.inprocess import DEFAULTS
+from kubist.runtime.run import explain, fail
+from kubist.testing.cluster import Cluster, Refused
+
+_LEFT_OUT = ("data-dir", "in-memory", "kubeconfig", "kubeconfig-merge", "workers")
+LOAD = flags.Flag("load", "strings", "", "Manifests to apply first: files or directories. May be repeated.")
+FLAGS = (LOAD, *(flag for flag in serve.FLAGS if flag.name not in _LEFT_OUT))
+TITLE = """\
+Starts an empty server in memory, runs a command with KUBECONFIG set, and stops the server. The exit code is
+that of the command.
+
+Usage:
+  kubist exec [flags] -- COMMAND [ARGUMENT ...]
+
+Example:
+  kubist exec --workloads -- kubectl get nodes"""
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+
+
+def main(arguments: list[str]) -> int:
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    given, command = arguments[:at], arguments[at + 1 :]
+    known = {flag.name: flag for flag in FLAGS}
+    try:
+        values = flags.parse(given, known)
+        if "help" in values:
+            print(flags.usage(TITLE, FLAGS), end="")
+            return 0
+        flags.check_combinations(values)
+        manifests = [part for text in values.pop("load", []) for part in text.split(",") if part]
+        config = flags.config(values, known, DEFAULTS)
+    except flags.FlagError as error:
+        return fail(str(error))
+    if not command:
+        return fail("no command: kubist exec [flags] -- COMMAND [ARGUMENT ...]")
+    logs.setup(config.verbosity, config.logging_format)
+    try:
+        with Cluster(config) as cluster:
+            cluster.load(*map(Path, manifests))
+            return _run(command, cluster)
+    except Refused as error:
+        return fail(str(error))
+    except (OSError, ValueError) as error:
+        return fail(explain(error) if isinstance(error, OSError) else str(error))
+
+
+def _run(command: list[str], cluster: Cluster) -> int:
+    """Exit code of the command; 128 plus the number of the signal that ended it."""
+    variables = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "KUBIST_URL": cluster.url}
+    try:
+        child = subprocess.Popen(command, env=variables)
+    except OSError as error:
+        print(f"kubist exec: {command[0]}: {error.strerror}", file=sys.stderr)
+        return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+
+    def pass_on(number: int, _: FrameType | None) -> None:
+        child.send_signal(number)
+
+    before = {
+        signal.SIGINT: signal.signal(signal.SIGINT, signal.SIG_IGN),  # the terminal tells the command itself
+        signal.SIGTERM: signal.signal(signal.SIGTERM, pass_on),
+        signal.SIGHUP: signal.signal(signal.SIGHUP, pass_on),
+    }
+    try:
+        code = child.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return code if code >= 0 else 128 - code
