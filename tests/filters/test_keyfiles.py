@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
 
 from kubist.filters.keyfiles import PrivateKey, PublicKey, read_private_key, read_public_keys
 from kubist.filters.tokens import key_id
+from kubist.http import pem
 from kubist.http.certificates import new_authority
 
 PEM = serialization.Encoding.PEM
@@ -121,7 +123,65 @@ def test_first_private_key_of_a_signing_key_file_is_used(
     assert ids(read_private_key(str(tmp_path / "signing.pem"))) == ids(key)
 
 
+def altered(**changes: int) -> bytes:
+    """The RSA key in PKCS#1 form with other numbers."""
+    numbers = RSA.private_numbers()
+    public = numbers.public_numbers
+    values = {"n": public.n, "e": public.e, "d": numbers.d, "p": numbers.p, "q": numbers.q}
+    values |= {"dmp1": numbers.dmp1, "dmq1": numbers.dmq1, "iqmp": numbers.iqmp} | changes
+    content = b"".join(integer(number) for number in (0, *values.values()))
+    der = b"\x30\x82" + len(content).to_bytes(2, "big") + content
+    return b"-----BEGIN RSA PRIVATE KEY-----\n" + base64.encodebytes(der) + b"-----END RSA PRIVATE KEY-----\n"
+
+
+def integer(number: int) -> bytes:
+    """DER of a number."""
+    content = number.to_bytes(number.bit_length() // 8 + 1, "big")
+    size = len(content).to_bytes(1 + (len(content) > 255), "big")
+    return b"\x02" + (size if len(content) < 128 else bytes([0x80 + len(size)]) + size) + content
+
+
 def test_signing_key_file_without_a_private_key_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "signing.pem").write_bytes(public(RSA))
     with pytest.raises(ValueError, match=r"signing\.pem contains no valid RSA or ECDSA private key"):
         read_private_key(str(tmp_path / "signing.pem"))
+
+
+def test_unchanged_numbers_are_a_valid_signing_key(tmp_path: Path) -> None:
+    (tmp_path / "signing.pem").write_bytes(altered())
+    assert ids(read_private_key(str(tmp_path / "signing.pem"))) == ids(RSA)
+
+
+NUMBERS = RSA.private_numbers()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"n": NUMBERS.public_numbers.n + 2},
+        {"e": 65539},
+        {"e": 65537 + (NUMBERS.p - 1) * (NUMBERS.q - 1)},
+        {"d": NUMBERS.d + 2},
+        {"p": NUMBERS.p + 2},
+        {"p": 1, "q": NUMBERS.public_numbers.n},
+        {"p": NUMBERS.q, "q": NUMBERS.p},
+        {"dmp1": NUMBERS.dmp1 + 2},
+        {"dmq1": NUMBERS.dmq1 + 2},
+        {"iqmp": NUMBERS.iqmp + 1},
+    ],
+)
+def test_rsa_key_with_numbers_that_do_not_fit_is_ignored(tmp_path: Path, changes: dict[str, int]) -> None:
+    (tmp_path / "keys.pem").write_bytes(altered(**changes) + private(EC, pkcs8=False))
+    assert ids(read_private_key(str(tmp_path / "keys.pem"))) == ids(EC)
+    assert found(tmp_path, altered(**changes) + public(EC)) == ids(EC)
+
+
+def test_block_that_only_begins_like_a_certificate_is_ignored(tmp_path: Path) -> None:
+    text, identity = certificate()
+    content = next(pem.blocks(text)).content
+    broken = [content[:-1], content + b"\0", content[:200], content.replace(b"\x06\x07", b"\x07\x06", 1)]
+    blocks = [
+        b"-----BEGIN CERTIFICATE-----\n" + base64.encodebytes(der) + b"-----END CERTIFICATE-----\n"
+        for der in broken
+    ]
+    assert found(tmp_path, b"".join(blocks) + text) == [identity]
