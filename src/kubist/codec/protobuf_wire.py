@@ -30,10 +30,8 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-SMALL = (
-    *(bytes((value,)) for value in range(128)),
-    *(bytes((low, high)) for high in range(1, 128) for low in range(128, 256)),
-)
+_BYTES = [bytes((value,)) for value in range(256)]
+SMALL = (*_BYTES[:128], *[low + high for high in _BYTES[1:128] for low in _BYTES[128:]])
 """Varints of the integers from 0 to 16383."""
 
 

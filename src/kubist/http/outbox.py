@@ -19,7 +19,19 @@ if TYPE_CHECKING:
     from kubist.http.http2 import Http2
 
 _QUANTUM = 64 * 1024
-_STATUS = {status: encode(b":status", b"%d" % status) for status in range(100, 1000)}
+
+
+class _StatusFields(dict[int, bytes]):
+    """Encoded field `:status` of each status that was used. KeyError for an invalid status."""
+
+    def __missing__(self, status: int) -> bytes:
+        if not 100 <= status <= 999:
+            raise KeyError(status)
+        field = self[status] = encode(b":status", b"%d" % status)
+        return field
+
+
+_STATUS = _StatusFields()
 
 
 class Outbox:
