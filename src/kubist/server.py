@@ -32,6 +32,7 @@ from kubist.http.messages import Application
 from kubist.http.pool import Pool
 from kubist.http.server import HttpServer
 from kubist.http.tls import HTTP1, HTTP2, server_context
+from kubist.listening import bound
 from kubist.objectstore.registry import Registry
 from kubist.resources.resource import Resources
 from kubist.resources.runtimeconfig import served_resources
@@ -257,28 +258,6 @@ def following(api: API) -> list[Callable[[], Coroutine[None, None, None]]]:
     """Tasks that reload configuration files, in every process of a server."""
     authenticators, authorizers = api.authentication.jwt, api.authorization.file
     return [found.follow for found in (authenticators, authorizers) if found is not None]
-
-
-def bound(address: str, port: int, *, shared: bool = False) -> socket.socket:
-    """Bound socket, not yet listening, so that a port in use is an error before any other step.
-
-    `shared`: other processes of this server bind the same port (SO_REUSEPORT).
-    """
-    family, kind, protocol, _, where = socket.getaddrinfo(
-        address or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    sock = socket.socket(family, kind, protocol)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if shared:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        sock.bind(where)
-    except OSError:
-        sock.close()
-        raise
-    return sock
 
 
 def make_store(config: Config) -> Store:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -30,6 +31,31 @@ def test_both_processes_may_start_at_once(control_plane: NewControlPlane) -> Non
     plane.processes.reverse()
     plane.wait_until_ready()
     assert plane.ask("POST", CONFIGMAPS, CONFIGMAP)[0] == 201
+
+
+def test_first_connection_that_is_accepted_is_answered_when_the_server_is_ready(
+    control_plane: NewControlPlane,
+) -> None:
+    plane = control_plane()
+    plane.start_etcd()
+    plane.start_apiserver()
+    answers: list[int] = []
+
+    def answered() -> bool:
+        answers.append(plane.ask("GET", "/readyz")[0])
+        return answers[-1] != 0
+
+    wait_for(answered, 60)
+    assert answers[-1] == 200
+
+
+def test_taken_port_prints_one_line_error(control_plane: NewControlPlane) -> None:
+    plane = control_plane()
+    plane.start_etcd()
+    with socket.create_server(("127.0.0.1", plane.port)):
+        assert plane.start_apiserver().wait(60) == 1
+    (line,) = plane.log.read_text().splitlines()
+    assert line.startswith(f"kubist: port {plane.port} on 127.0.0.1 is taken: ")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

@@ -6,9 +6,12 @@ from kubist.cli.flaglist import Flag, FlagError, of_kube_apiserver, parse, usage
 
 TYPE_CHECKING = False  # Saves start-up time: `--help` does without `typing`.
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
     from kubist.config import Config
+
+    Adapt = Callable[[Config], tuple[Config, socket.socket | None]]
 
 TITLE = """\
 The Kubernetes API server in Python: takes the flags of kube-apiserver. Data goes to the etcd of
@@ -18,8 +21,9 @@ Usage:
   kubist apiserver [flags]"""
 
 
-def main(arguments: list[str], adapt: Callable[[Config], Config] | None = None) -> int:
-    """Runs a server with the given flags. `adapt` changes their Config; its ValueError is reported."""
+def main(arguments: list[str], adapt: Adapt | None = None) -> int:
+    """Runs a server with the given flags. `adapt` changes their Config, and may return a listening socket; its
+    ValueError and OSError are reported."""
     known = of_kube_apiserver()
     try:
         values = parse(arguments, known)
@@ -38,9 +42,14 @@ def _fail(message: str) -> int:
     return fail(message)
 
 
-def _serve(
-    values: dict[str, list[str]], known: dict[str, Flag], adapt: Callable[[Config], Config] | None
-) -> int:
+def _fail_to_bind(error: OSError, config: Config) -> int:
+    # Saves start-up time: `--help` does without an event loop.
+    from kubist.runtime.run import explain, unbound
+
+    return _fail(unbound(error, config.bind_address, config.secure_port) or explain(error))
+
+
+def _serve(values: dict[str, list[str]], known: dict[str, Flag], adapt: Adapt | None) -> int:
     # Saves start-up time: `--help` needs none of them.
     from kubist import logs
     from kubist.cli import flags
@@ -55,10 +64,16 @@ def _serve(
         logs.setup(verbosity or 1, form[-1])
         flags.check_combinations(values)
         config = flags.config(values, known, Config(cert_dir="/var/run/kubernetes"))
-        if adapt is not None:
-            config = adapt(config)
     except (FlagError, ValueError) as error:
         return _fail(str(error))
+    sock = None
+    if adapt is not None:
+        try:
+            config, sock = adapt(config)
+        except ValueError as error:
+            return _fail(str(error))
+        except OSError as error:
+            return _fail_to_bind(error, config)
 
     # Saves start-up time: wrong flags need no server.
     from kubist.runtime.run import run
@@ -72,4 +87,4 @@ def _serve(
         from kubist.workers.supervisor import supervise
 
         return supervise(config, announce)
-    return run(lambda: Server(config), announce)
+    return run(lambda: Server(config), announce, sock)

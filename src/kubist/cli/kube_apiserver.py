@@ -9,6 +9,8 @@ from kubist.cli import apiserver
 
 TYPE_CHECKING = False  # Saves start-up time: `--help` does without `typing`.
 if TYPE_CHECKING:
+    import socket
+
     from kubist.config import Config
 
 
@@ -17,8 +19,9 @@ def main(arguments: list[str]) -> int:
     return apiserver.main(arguments, _adapted)
 
 
-def _adapted(config: Config) -> Config:
+def _adapted(config: Config) -> tuple[Config, socket.socket | None]:
     # Saves start-up time: `--help` needs no settings.
-    from kubist.envtest.environment import configured
+    from kubist.envtest.environment import configured, early_listener
 
-    return configured(config, os.environ)
+    config = configured(config, os.environ)
+    return config, early_listener(config)

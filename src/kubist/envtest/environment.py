@@ -10,11 +10,13 @@ from urllib.parse import urlsplit
 
 from kubist.config import Config
 from kubist.envtest.etcd import MARK
+from kubist.listening import bound
 
 ETCD_WAIT = 5.0
 """Seconds to wait until something listens at --etcd-servers. Some libraries start both processes at once."""
 POLL = 0.005
 ANSWER_WAIT = 2.0
+BACKLOG = 128
 
 _ON, _OFF = ("1", "true", "t", "yes"), ("", "0", "false", "f", "no")
 
@@ -36,6 +38,19 @@ def configured(config: Config, environment: Mapping[str, str]) -> Config:
     if config.etcd_servers and all(is_stand_in(url) for url in config.etcd_servers):
         changes |= {"etcd_servers": (), "etcd_cafile": "", "etcd_certfile": "", "etcd_keyfile": ""}
     return dataclasses.replace(config, **changes)  # type: ignore[arg-type]
+
+
+def early_listener(config: Config) -> socket.socket | None:
+    """Socket that listens while the server still loads; None if several processes share the port.
+
+    A test library whose readiness check connects now waits for the answer. A refused one would wait for its next
+    check, which is 100 ms later in controller-runtime.
+    """
+    if config.workers > 1:
+        return None
+    listener = bound(config.bind_address, config.secure_port)
+    listener.listen(BACKLOG)
+    return listener
 
 
 def is_on(environment: Mapping[str, str], name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 
-from kubist.server import bound
+from kubist.listening import bound
 
 
 def listening(address: str, port: int, count: int) -> list[socket.socket]:
