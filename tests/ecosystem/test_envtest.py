@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kubist.envtest.assets import write_assets
+from kubist.cli.envtest import make_assets
 from tests.ecosystem.installation import build, copy_sources, go_module, require, run
 from tests.ecosystem.table import exercises
 
@@ -40,7 +40,7 @@ DOWNLOADING = "/aggregatedDiscovery=false"
 @pytest.fixture(scope="module")
 def assets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     directory = tmp_path_factory.mktemp("assets")
-    write_assets(directory)
+    make_assets(directory)
     return {"KUBEBUILDER_ASSETS": str(directory)}
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kubist.envtest.assets import release, write_assets
+from kubist.cli.envtest import make_assets
+from kubist.envtest.assets import release
 from tests.ecosystem.installation import build, copy_sources, require, run
 from tests.ecosystem.servers import Server, unique
 from tests.ecosystem.table import exercises
@@ -61,7 +62,7 @@ def test_leader_election(program: list[str], server: Server) -> None:
 @exercises(TEST_NAME, TEST_VERSION, "start and stop of `kubist envtest` assets, and all of the above")
 def test_kube_api_test_starts_the_assets(program: list[str], tmp_path: Path) -> None:
     assets = tmp_path / "assets"
-    write_assets(assets)
+    make_assets(assets)
     environment = {"KUBE_API_TEST_DIR": str(assets), "HOME": str(tmp_path)}
     output = run([*program, "kube-api-test", release().partition("-")[0]], tmp_path, 120, environment)
     assert output.endswith("passed\n")

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from kubist.envtest.assets import write_assets
+from kubist.cli.envtest import make_assets
 from kubist.http.certificates import new_authority, save
 from tests.cli.processes import environment
 from tests.storage.etcd_server import free_port
@@ -26,7 +26,7 @@ from tests.waiting import wait_for
 @pytest.fixture(scope="session")
 def assets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("assets")
-    write_assets(directory)
+    make_assets(directory)
     return directory
 
 

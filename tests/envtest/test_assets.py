@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import tarfile
+import warnings
 from pathlib import Path
 
 import pytest
 
-from kubist.envtest.assets import release, write_assets
+from kubist.cli import apiserver
+from kubist.cli.envtest import make_assets
+from kubist.envtest import etcd
+from kubist.envtest.assets import release
 from tests.cli.processes import kubist
 
 NAMES = ["etcd", "kube-apiserver", "kubectl"]
@@ -44,18 +48,18 @@ def test_folder_of_the_user_is_the_default(tmp_path: Path) -> None:
 
 
 def test_second_run_changes_nothing(tmp_path: Path) -> None:
-    write_assets(tmp_path)
+    make_assets(tmp_path)
     before = content(tmp_path)
-    write_assets(tmp_path)
+    make_assets(tmp_path)
     assert content(tmp_path) == before
 
 
 def test_damaged_executables_are_repaired(tmp_path: Path) -> None:
-    write_assets(tmp_path)
+    make_assets(tmp_path)
     before = content(tmp_path)["etcd"][1]
     (tmp_path / "etcd").write_text("damaged")
     (tmp_path / "kube-apiserver").chmod(0o644)
-    write_assets(tmp_path)
+    make_assets(tmp_path)
     assert (tmp_path / "etcd").read_text() == before
     assert os.access(tmp_path / "kube-apiserver", os.X_OK)
 
@@ -66,17 +70,17 @@ def test_kubectl_of_the_path_is_linked(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "bin" / "kubectl").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'assets'}:{tmp_path / 'bin'}")
     for _ in range(2):
-        write_assets(tmp_path / "assets")
+        make_assets(tmp_path / "assets")
         assert os.readlink(tmp_path / "assets" / "kubectl") == str(tmp_path / "bin" / "kubectl")
 
 
 def test_missing_kubectl_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    write_assets(tmp_path)
+    make_assets(tmp_path)
     result = subprocess.run([tmp_path / "kubectl", "get", "pods"], capture_output=True, text=True)
     assert result.returncode == 127
     assert "Install kubectl, then run: kubist envtest" in result.stderr
-    write_assets(tmp_path)
+    make_assets(tmp_path)
     assert not (tmp_path / "kubectl").is_symlink()
 
 
@@ -86,7 +90,7 @@ def test_missing_kubectl_is_explained(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_wrong_arguments_are_one_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     result = kubist("envtest", *arguments, home=tmp_path)
     assert result.returncode == 1
-    assert "the usage is kubist envtest [DIR]" in result.stderr
+    assert "the usage is kubist envtest [--warm] [DIR]" in result.stderr
 
 
 def test_directory_that_is_a_file_is_one_line(tmp_path: Path) -> None:
@@ -106,3 +110,23 @@ def test_executables_work_from_an_archive(assets: Path, tmp_path: Path) -> None:
         copied = tmp_path / "other place" / name
         result = subprocess.run([copied, "--version"], capture_output=True, text=True, cwd="/", env={})
         assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("name", ["kube-apiserver", "etcd"])
+def test_help_needs_no_path(
+    assets: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Test libraries ask for the help before every start, so the executable contains it."""
+    result = subprocess.run(
+        [assets / name, "--help"], capture_output=True, text=True, env={"PATH": str(tmp_path)}
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    etcd.main(["--help"]) if name == "etcd" else apiserver.main(["--help"])
+    assert result.stdout == capsys.readouterr().out
+
+
+def test_executables_are_valid_python(assets: Path) -> None:
+    for name in ("kube-apiserver", "etcd"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            compile((assets / name).read_text(), name, "exec")

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from kubist.http.certificates import new_authority
+
 SHOW = "print('\\n'.join(sys.modules), file=sys.stderr)"
 
 
@@ -16,6 +18,22 @@ def loaded(program: str, home: Path) -> set[str]:
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, cwd=home)
     assert done.returncode == 0, done.stderr
     return set(done.stderr.split())
+
+
+def test_client_of_the_helper_loads_no_other_python_module(tmp_path: Path) -> None:
+    modules = loaded("from kubist.envtest.client import run; assert run('missing', '', []) is None", tmp_path)
+    ours = {name for name in modules if name.partition(".")[0] == "kubist"}
+    assert ours == {"kubist", "kubist.version", "kubist.envtest", "kubist.envtest.client"}
+    assert not modules & {"socket", "typing", "re", "enum", "json", "signal"}
+
+
+def test_loaded_helper_has_no_threads_and_no_event_loop(tmp_path: Path) -> None:
+    program = "from kubist.cli.warm import load_server; load_server(); import threading, asyncio"
+    checks = "assert threading.active_count() == 1; assert asyncio._get_running_loop() is None"
+    modules = loaded(
+        f"{program}; {checks}; import os; assert os.listdir('/proc/self/task')[1:] == []", tmp_path
+    )
+    assert {"kubist.application", "kubist.storage.sqlite", "kubist.filters.tokens", "ssl"} <= modules
 
 
 def test_help_of_kube_apiserver_loads_no_server(tmp_path: Path) -> None:
@@ -44,3 +62,13 @@ def test_server_starts_without_yaml_openapi_grpc_and_control_loops(tmp_path: Pat
         "kubist.discovery.openapi",
         "kubist.control.manager",
     }
+
+
+def test_service_account_keys_load_no_x509(tmp_path: Path) -> None:
+    new_authority("keys").save(tmp_path / "sa.crt", tmp_path / "sa.key")
+    files = "service_account_key_file=('sa.crt',), service_account_signing_key_file='sa.key'"
+    config = f"Config({files}, service_account_issuer=('https://issuer',))"
+    made = f"from kubist.server import Server; from kubist.config import Config; Server({config})"
+    modules = loaded(made, tmp_path)
+    assert "kubist.filters.keyfiles" in modules
+    assert "cryptography.x509" not in modules

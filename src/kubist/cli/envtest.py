@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from kubist.cli import apiserver
+from kubist.cli.flaglist import of_kube_apiserver, usage
 from kubist.cli.kubeconfig import default_data_dir
 from kubist.envtest.assets import write_assets
 from kubist.runtime.run import explain, fail
@@ -14,10 +16,13 @@ Makes a folder with the executables kube-apiserver, etcd and kubectl for envtest
 prints the setting for them. Running it again changes nothing.
 
 Usage:
-  kubist envtest [DIR]
+  kubist envtest [--warm] [DIR]
   eval "$(kubist envtest)" && go test ./...
 
 DIR is `envtest` in the user's data directory if it is missing. docs/envtest.md describes the environment variables.
+
+--warm starts a helper process that has the server loaded, so that kube-apiserver starts faster. The helper ends after
+15 minutes without a start, or when DIR is removed.
 """
 
 
@@ -25,12 +30,25 @@ def main(arguments: list[str]) -> int:
     if "--help" in arguments or "-h" in arguments:
         print(USAGE, end="")
         return 0
-    if len(arguments) > 1 or any(word.startswith("-") for word in arguments):
-        return fail(f"unexpected argument {arguments[-1]!r}: the usage is kubist envtest [DIR]")
-    directory = Path(arguments[0]).absolute() if arguments else default_data_dir() / "envtest"
+    places = [word for word in arguments if word != "--warm"]
+    if len(places) > 1 or any(word.startswith("-") for word in places):
+        return fail(f"unexpected argument {places[-1]!r}: the usage is kubist envtest [--warm] [DIR]")
+    directory = Path(places[0]).absolute() if places else default_data_dir() / "envtest"
     try:
-        write_assets(directory)
+        make_assets(directory)
+        if "--warm" in arguments:
+            # Saves start-up time: only --warm needs it.
+            from kubist.cli import warm
+
+            warm.start(directory)
+    except ValueError as error:
+        return fail(str(error))
     except OSError as error:
         return fail(explain(error))
     print(f"export KUBEBUILDER_ASSETS={shlex.quote(str(directory))}")
     return 0
+
+
+def make_assets(directory: Path) -> None:
+    """Makes the executables, or repairs them."""
+    write_assets(directory, usage(apiserver.TITLE, of_kube_apiserver().values()))

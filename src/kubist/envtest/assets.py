@@ -14,20 +14,43 @@ from pathlib import Path
 import kubist
 from kubist import files
 from kubist.config import KUBERNETES_VERSION
+from kubist.envtest import etcd
 
 _EXECUTABLE = """\
 #!/bin/sh
-# Made by `kubist envtest`. Run it again after Kubist or Python has moved.
-'''exec' {python} -I -S "$0" "$@"
+# Made by `kubist envtest`. Run it again after Kubist or Python was updated or has moved.
+''':'
+{preface}exec {python} -I -S "$0" "$@"
 '''
 import sys
 
 sys.argv[0] = {name!r}
-sys.path[:0] = {paths!r}
-from {module} import main
-
-sys.exit(main(sys.argv[1:]))
+sys.path += {paths!r}  # After the standard library, which is searched more often.
+{program}
 """
+"""Program for the shell, which runs the same file as a Python program: there the first part is a string."""
+_ETCD = """\
+from kubist.envtest.etcd import main
+
+sys.exit(main(sys.argv[1:]))"""
+_KUBE_APISERVER = """\
+from kubist.envtest.client import run
+
+code = run({socket!r}, {identity!r}, sys.argv[1:])
+if code is None:
+    from kubist.cli.kube_apiserver import main
+
+    code = main(sys.argv[1:])
+sys.exit(code)"""
+"""Uses the helper of `kubist envtest --warm` if it runs."""
+_HELP = """\
+if [ "$*" = --help ]; then
+PATH="$PATH:/bin:/usr/bin" cat <<'END_OF_HELP'
+{text}END_OF_HELP
+exit
+fi
+"""
+"""Answers `--help` without Python, because test libraries ask for it before every start."""
 _NO_KUBECTL = """\
 #!/bin/sh
 # Made by `kubist envtest`.
@@ -37,14 +60,26 @@ exit 127
 _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 
-def write_assets(directory: Path) -> None:
+def write_assets(directory: Path, help_text: str) -> None:
     """Writes the executables to a directory, and to `k8s/VERSION-OS-ARCH` in it, where setup-envtest and the
-    libraries for Java look for them. Files that are right already are not touched."""
+    libraries for Java look for them. Files that are right already are not touched. `help_text`: the output of
+    `kube-apiserver --help`."""
+    server = _KUBE_APISERVER.format(socket=str(socket_path(directory)), identity=identity())
     for target in (directory, directory / "k8s" / release()):
         target.mkdir(parents=True, exist_ok=True)
-        _write(target / "kube-apiserver", _executable("kube-apiserver", "kubist.cli.kube_apiserver"))
-        _write(target / "etcd", _executable("etcd", "kubist.envtest.etcd"))
+        _write(target / "kube-apiserver", _executable("kube-apiserver", server, _HELP.format(text=help_text)))
+        _write(target / "etcd", _executable("etcd", _ETCD, _HELP.format(text=etcd.usage())))
         _provide_kubectl(target / "kubectl", directory)
+
+
+def socket_path(directory: Path) -> Path:
+    """Socket of the helper of `kubist envtest --warm`."""
+    return directory / "warm" / "socket"
+
+
+def identity() -> str:
+    """Version and places of Kubist and Python. A helper serves only executables with the same identity."""
+    return f"{kubist.__version__} {Path(kubist.__file__).parent} {sys.executable} {sys.version}"
 
 
 def release() -> str:
@@ -53,13 +88,17 @@ def release() -> str:
     return f"{KUBERNETES_VERSION[1:]}-{sys.platform}-{_MACHINES.get(machine, machine)}"
 
 
-def _executable(name: str, module: str) -> str:
+def _executable(name: str, program: str, preface: str = "") -> str:
     return _EXECUTABLE.format(
-        python=shlex.quote(sys.executable), name=name, paths=_import_paths(), module=module
+        preface=preface,
+        python=shlex.quote(sys.executable),
+        name=name,
+        paths=import_paths(),
+        program=program,
     )
 
 
-def _import_paths() -> list[str]:
+def import_paths() -> list[str]:
     """Directories of Kubist and its dependencies. The executables skip `site`, which saves start-up time."""
     standard = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
     standard |= {str(Path(path) / "lib-dynload") for path in standard}

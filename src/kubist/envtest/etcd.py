@@ -71,8 +71,7 @@ def main(arguments: "list[str]") -> int:
     try:
         flags = parse(arguments)
         if "help" in flags:
-            names = sorted(SWITCHES | SETTINGS)
-            print(USAGE + "".join(f"  --{name}\n" for name in names), end="")
+            print(usage(), end="")
             return 0
         if flags.get("version", "false") != "false":
             print(f"etcd Version: {VERSION} (stand-in of Kubist)")
@@ -85,6 +84,10 @@ def main(arguments: "list[str]") -> int:
         serve(listeners)
     except KeyboardInterrupt:
         return 130
+
+
+def usage() -> str:
+    return USAGE + "".join(f"  --{name}\n" for name in sorted(SWITCHES | SETTINGS))
 
 
 def parse(arguments: "Iterable[str]") -> "dict[str, str]":
