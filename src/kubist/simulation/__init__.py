@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from kubist.config import Config
 from kubist.control.loop import Loop
+from kubist.control.nodelifecycle import NodeLifecycle
+from kubist.control.orphanedpods import OrphanedPods
+from kubist.control.tainteviction import TaintEviction
 from kubist.simulation.kubelet import Kubelet
 from kubist.simulation.nodes import Nodes
 from kubist.simulation.scheduler import Scheduler
@@ -11,4 +14,6 @@ from kubist.simulation.scheduler import Scheduler
 
 def loops(config: Config) -> list[type[Loop]]:
     """Simulated components. Without workloads, the scheduler and the controllers run elsewhere."""
-    return [Nodes, Scheduler, Kubelet] if config.workloads else [Nodes, Kubelet]
+    if not config.workloads:
+        return [Nodes, Kubelet]
+    return [NodeLifecycle, TaintEviction, OrphanedPods, Nodes, Scheduler, Kubelet]

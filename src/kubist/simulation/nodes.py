@@ -119,8 +119,6 @@ class Nodes(Loop):
             if error.code != 409:
                 raise
             return self.client.get("nodes", name)
-        if self.config.workloads:
-            await self.client.update("nodes", name, "", _without_taint)
         self._reported[name] = self.clock.now()
         self.events.emit(made, "Normal", "Starting", "Starting kubelet.", host=name)
         return made
@@ -244,16 +242,6 @@ def is_simulated(entry: Entry) -> bool:
 
 def round_of(name: str) -> int:
     return zlib.crc32(name.encode()) % ROUNDS
-
-
-def _without_taint(node: Object) -> Object:
-    """Removes the not-ready taint that admission adds to new nodes."""
-    taints = [t for t in node["spec"].get("taints") or () if t["key"] != "node.kubernetes.io/not-ready"]
-    if taints:
-        node["spec"]["taints"] = taints
-    else:
-        node["spec"].pop("taints", None)
-    return node
 
 
 def _ready(node: Object) -> str | None:
