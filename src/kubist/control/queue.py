@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from kubist.clock import SYSTEM, Clock, Timer
 
@@ -14,13 +14,25 @@ FIRST_DELAY = 0.01
 LONGEST_DELAY = 60.0
 
 
-class Queue(Generic[K]):
-    """Keys in the order in which they were added. A key that is added while a worker has it is queued again
-    afterwards."""
+class Order(Protocol[K]):
+    """Ready keys in the order in which they are worked on."""
 
-    def __init__(self, arrived: Callable[[], None], clock: Clock | None = None) -> None:
+    def __len__(self) -> int: ...
+
+    def append(self, key: K, /) -> None: ...
+
+    def popleft(self) -> K: ...
+
+
+class Queue(Generic[K]):
+    """Keys in the order in which they were added, or in another one. A key that is added while a worker has it is
+    queued again afterwards."""
+
+    def __init__(
+        self, arrived: Callable[[], None], clock: Clock | None = None, order: Order[K] | None = None
+    ) -> None:
         self._clock = clock or SYSTEM
-        self._ready: deque[K] = deque()
+        self._ready: Order[K] = deque() if order is None else order
         self._wanted: set[K] = set()
         self._active: set[K] = set()
         self._failures: dict[K, int] = {}
