@@ -176,7 +176,7 @@ class Scheduler(Loop):
         """Tries the pods again that these plugins refused; None for all."""
         for key, seconds in self._waiting.release(plugins, self.clock.monotonic()):
             if seconds:
-                self.queue.add_after(key, seconds)
+                self.queue.add_soon(key, seconds)
             else:
                 self.queue.add(key)
 
