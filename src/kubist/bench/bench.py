@@ -8,6 +8,7 @@ from kubist.application import API
 from kubist.bench.clock_control import ClockControl
 from kubist.bench.control_api import ControlAPI
 from kubist.bench.movable_clock import MovableClock
+from kubist.bench.users import Users
 from kubist.clock import CURRENT
 from kubist.http.messages import Answer, Application, Request
 
@@ -24,6 +25,7 @@ class Bench:
         self.control = ControlAPI()
         self.clock_control = ClockControl(self.clock, api.registry.store, self._changed)
         self.clock_control.register(self.control)
+        Users(api).register(self.control)
         api.paths.control = self.control.answer
 
     def _changed(self) -> None:

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from kubist.inprocess import Server
+    from pathlib import Path
+
+
+class Access(Protocol):
+    """Address of a server, and credentials of one user."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def ca(self) -> Path: ...
+
+    @property
+    def token(self) -> str: ...
+
+    @property
+    def kubeconfig(self) -> Path: ...
 
 
 class Clients:
     """One client of each library, created on first use."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Access) -> None:
         self._server = server
 
     @cached_property

@@ -6,7 +6,7 @@ import asyncio
 import http.client
 import json
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, wraps
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
@@ -17,10 +17,11 @@ from kubist.meta.object import Object
 from kubist.offload import on_loop
 from kubist.resources.resource import Resource
 from kubist.testing import manifests as reading
-from kubist.testing import references, snapshot, waiting
+from kubist.testing import references, snapshot, users, waiting
 from kubist.testing.clients import Clients
 from kubist.testing.clock import ClusterClock
 from kubist.testing.snapshot import Snapshot
+from kubist.testing.users import ClusterUser, Rules
 from kubist.testing.waiting import Until
 
 # pytest omits the frames of this module from its reports.
@@ -76,6 +77,8 @@ class Cluster(Server):
         clients: Clients | None = self.__dict__.pop("clients", None)
         if clients is not None:
             clients.close()
+        for close in self.__dict__.pop("_closing", ()):
+            close()
         super().stop()
 
     async def stop_here(self, grace: float = 1.0) -> None:
@@ -91,10 +94,17 @@ class Cluster(Server):
 
     @blocking
     def request(
-        self, method: str, path: str, body: Any = None, content_type: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        content_type: str = "application/json",
+        *,
+        token: str = "",
     ) -> Any:
-        """Sends a request as administrator and returns the JSON of the response. Raises `Refused`."""
-        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content_type}
+        """Sends a request and returns the JSON of the response. Raises `Refused`. Without a token of another user, the
+        administrator sends it."""
+        headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": content_type}
         self._connection.request(method, path, json.dumps(body) if body is not None else None, headers)
         response = self._connection.getresponse()
         raw = response.read()
@@ -174,6 +184,20 @@ class Cluster(Server):
     def restore(self, taken: Snapshot) -> None:
         """Restores a snapshot. Watchers see the changes, and resource versions keep increasing."""
         self.run(snapshot.restore_with_retries(self.inner.store, taken))
+
+    def user(
+        self, name: str, *, groups: Sequence[str] = (), rules: Rules = (), namespace: str = ""
+    ) -> ClusterUser:
+        """A user with RBAC rules: for one namespace, or for the whole cluster."""
+        return users.make_user(self, name, groups, rules, namespace)
+
+    def service_account(self, name: str, *, namespace: str = "default", rules: Rules = ()) -> ClusterUser:
+        """A ServiceAccount with RBAC rules for the whole cluster, and a token of it."""
+        return users.make_service_account(self, name, namespace, rules)
+
+    def close_later(self, close: Callable[[], None]) -> None:
+        """Calls back when the cluster stops."""
+        self.__dict__.setdefault("_closing", []).append(close)
 
     @cached_property
     def clock(self) -> ClusterClock:

@@ -1,0 +1,110 @@
+"""Users and service accounts of a cluster: their credentials, and clients that act as them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kubist import files
+from kubist.meta.object import Object
+from kubist.testing.clients import Clients
+
+if TYPE_CHECKING:
+    from kubist.testing.cluster import Cluster
+
+# pytest omits the frames of this module from its reports.
+__tracebackhide__ = True
+
+Rules = Sequence[Mapping[str, Sequence[str]]]
+"""RBAC rules: `[{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]`."""
+TOKEN_SECONDS = 24 * 3600
+
+
+class ClusterUser:
+    """A user of a cluster, with the credentials that a client or an operator under test needs."""
+
+    def __init__(self, cluster: Cluster, name: str, token: str, document: Object) -> None:
+        self._cluster = cluster
+        self.name = name
+        self.token = token
+        self._document = document
+
+    def __repr__(self) -> str:
+        return f"<user {self.name}>"
+
+    @property
+    def url(self) -> str:
+        return self._cluster.url
+
+    @property
+    def ca(self) -> Path:
+        return self._cluster.ca
+
+    @cached_property
+    def kubeconfig(self) -> Path:
+        """Path of a kubeconfig file of this user."""
+        safe = "".join(char if char.isalnum() else "-" for char in self.name)[:64]
+        path = self._cluster.kubeconfig.with_name(f"kubeconfig-{self._cluster.port}-{safe}")
+        files.write(path, json.dumps(self._document).encode())
+        return path
+
+    @cached_property
+    def clients(self) -> Clients:
+        """Clients of the installed libraries that act as this user."""
+        clients = Clients(self)
+        self._cluster.close_later(clients.close)
+        return clients
+
+    def request(
+        self, method: str, path: str, body: Any = None, content_type: str = "application/json"
+    ) -> Any:
+        """Sends a request as this user and returns the JSON of the response. Raises `Refused`."""
+        return self._cluster.request(method, path, body, content_type, token=self.token)
+
+
+def make_user(
+    cluster: Cluster, name: str, groups: Sequence[str], rules: Rules, namespace: str
+) -> ClusterUser:
+    body = {"name": name, "groups": list(groups), "rules": list(rules), "namespace": namespace}
+    made = cluster.request("POST", "/kubist/v1/users", body)
+    return ClusterUser(cluster, name, made["token"], made["kubeconfig"])
+
+
+def make_service_account(cluster: Cluster, name: str, namespace: str, rules: Rules) -> ClusterUser:
+    """Creates the ServiceAccount and its namespace if they are missing. Its rules hold in the whole cluster."""
+    namespaces = {found["metadata"]["name"] for found in cluster.list("namespaces")}
+    if namespace not in namespaces:
+        cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    account = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": name, "namespace": namespace},
+    }
+    cluster.load(account)
+    if rules:
+        role = f"{namespace}:{name}"
+        cluster.load(
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRole",
+                "metadata": {"name": role},
+                "rules": [dict(rule) for rule in rules],
+            },
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": {"name": role},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+                "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+            },
+        )
+    asked = {"spec": {"expirationSeconds": TOKEN_SECONDS}}
+    token = cluster.request("POST", f"{path}/{name}/token", asked)["status"]["token"]
+    document = cluster.kubeconfig_document()
+    document["users"][0]["user"] = {"token": token}
+    document["contexts"][0]["context"]["namespace"] = namespace
+    return ClusterUser(cluster, f"system:serviceaccount:{namespace}:{name}", token, document)
