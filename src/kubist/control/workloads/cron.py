@@ -1,4 +1,4 @@
-"""Next time of a cron schedule. Schedules are already validated."""
+"""Cron schedules: the next time after a moment. Schedules are already validated."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import datetime
 import zoneinfo
 from typing import NamedTuple
 
+from kubist.caching import bounded_cache
 from kubist.meta.durations import seconds
 
 WORDS = {
@@ -22,67 +23,105 @@ DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 BOUNDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
 YEARS = 5
 """Maximum number of years to look ahead, because some schedules (February 30) never fire."""
+MINUTE = 60
+
+
+class Field(NamedTuple):
+    """Values of one field. `is_any` means that the field restricts nothing, like `*`."""
+
+    values: frozenset[int]
+    is_any: bool
 
 
 class Schedule(NamedTuple):
-    minutes: frozenset[int]
-    hours: frozenset[int]
-    days: frozenset[int]
-    months: frozenset[int]
-    weekdays: frozenset[int]
-    any_day: bool
-    any_weekday: bool
+    """Parsed schedule. `delay` is the period of `@every` in seconds; the other fields are then unused."""
 
-    def on(self, day: datetime.date) -> bool:
-        if day.month not in self.months:
-            return False
-        by_day, by_weekday = day.day in self.days, (day.weekday() + 1) % 7 in self.weekdays
-        return (by_day and by_weekday) if self.any_day or self.any_weekday else (by_day or by_weekday)
+    minutes: Field
+    hours: Field
+    days: Field
+    months: Field
+    weekdays: Field
+    zone: datetime.tzinfo
+    delay: int = 0
+
+    def next_after(self, moment: float) -> int | None:
+        """First Unix time after `moment` at which the schedule fires. None if there is none within YEARS.
+
+        Local times that a change of the clocks skips do not fire. Those that it repeats fire twice.
+        """
+        if self.delay:
+            return int(moment) + self.delay
+        start = int(moment) // MINUTE * MINUTE + MINUTE
+        day = datetime.datetime.fromtimestamp(start, self.zone).date()
+        last = day.replace(year=day.year + YEARS, day=min(day.day, 28))
+        while day <= last:
+            if day.month not in self.months.values:
+                day = _first_of_next_month(day)
+                continue
+            following = day + datetime.timedelta(days=1)
+            if self._fires_on(day):
+                found = self._next_within(
+                    max(start, _midnight(day, self.zone)), _midnight(following, self.zone)
+                )
+                if found is not None:
+                    return found
+            day = following
+        return None
+
+    def _fires_on(self, day: datetime.date) -> bool:
+        by_day = day.day in self.days.values
+        by_weekday = (day.weekday() + 1) % 7 in self.weekdays.values
+        if self.days.is_any or self.weekdays.is_any:
+            return by_day and by_weekday
+        return by_day or by_weekday
+
+    def _next_within(self, moment: int, end: int) -> int | None:
+        """First time of a day from `moment` on. `end` is the following midnight."""
+        while moment < end:
+            local = datetime.datetime.fromtimestamp(moment, self.zone)
+            if local.hour not in self.hours.values:
+                moment += (60 - local.minute) * MINUTE
+            elif local.minute in self.minutes.values:
+                return moment
+            else:
+                moment += MINUTE
+        return None
 
 
-def next_after(text: str, zone: str, moment: datetime.datetime) -> datetime.datetime | None:
-    """First time after `moment` (UTC) at which a schedule fires; None if there is none within YEARS."""
+_NOTHING = Field(frozenset(), is_any=False)
+
+
+@bounded_cache(entries=1024, key_length=1024)
+def parse(text: str, zone: str) -> Schedule:
+    """Reads a schedule. A time zone in its text wins over `zone`."""
     if text.startswith(("TZ=", "CRON_TZ=")):
         zone, _, text = text.partition("=")[2].partition(" ")
     text = text.strip()
+    where = zoneinfo.ZoneInfo(zone) if zone not in ("", "Local", "UTC") else datetime.UTC
     if text.startswith("@every "):
-        return moment + datetime.timedelta(seconds=max(seconds(text[7:].strip()), 1))
-    schedule = parse(WORDS.get(text, text))
-    where = zoneinfo.ZoneInfo(zone) if zone and zone != "Local" else datetime.UTC
-    local = (moment + datetime.timedelta(minutes=1)).replace(second=0, microsecond=0).astimezone(where)
-    last = local.date() + datetime.timedelta(days=366 * YEARS)
-    day = local.date()
-    while day <= last:
-        if schedule.on(day):
-            for hour in sorted(schedule.hours):
-                for minute in sorted(schedule.minutes):
-                    at = datetime.datetime.combine(day, datetime.time(hour, minute), where)
-                    if at >= local:
-                        return at.astimezone(datetime.UTC)
-        day += datetime.timedelta(days=1)
-    return None
-
-
-def parse(text: str) -> Schedule:
-    fields = text.split()
+        delay = max(int(seconds(text[7:].strip())), 1)
+        return Schedule(_NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING, where, delay)
+    fields = WORDS.get(text, text).split()
     minutes, hours, days, months, weekdays = (
-        _values(field, *bounds) for field, bounds in zip(fields, BOUNDS, strict=True)
+        _field(part, *bounds) for part, bounds in zip(fields, BOUNDS, strict=True)
     )
-    return Schedule(minutes, hours, days, months, weekdays, fields[2][0] in "*?", fields[4][0] in "*?")
+    return Schedule(minutes, hours, days, months, weekdays, where)
 
 
-def _values(field: str, low: int, high: int) -> frozenset[int]:
+def _field(text: str, low: int, high: int) -> Field:
     found: set[int] = set()
-    for part in field.split(","):
+    is_any = False
+    for part in filter(None, text.split(",")):
         span, _, step = part.partition("/")
         first, _, last = span.partition("-")
         if first in ("*", "?"):
             start, end = low, high
+            is_any = is_any or int(step or 1) == 1
         else:
             start = _number(first)
             end = _number(last) if last else high if step else start
         found.update(range(start, end + 1, int(step or 1)))
-    return frozenset(found)
+    return Field(frozenset(found), is_any)
 
 
 def _number(text: str) -> int:
@@ -90,3 +129,11 @@ def _number(text: str) -> int:
     if text in MONTHS:
         return MONTHS.index(text) + 1
     return DAYS.index(text) if text in DAYS else int(text)
+
+
+def _midnight(day: datetime.date, zone: datetime.tzinfo) -> int:
+    return int(datetime.datetime.combine(day, datetime.time(), zone).timestamp())
+
+
+def _first_of_next_month(day: datetime.date) -> datetime.date:
+    return day.replace(year=day.year + day.month // 12, month=day.month % 12 + 1, day=1)

@@ -4,113 +4,238 @@ from __future__ import annotations
 
 import copy
 import datetime
+import email.utils
+import zoneinfo
 
-from kubist.control.loop import controller_of
+from kubist.control.loop import entry_of
 from kubist.control.workloads import cron
 from kubist.control.workloads import pods as of_pods
+from kubist.control.workloads.cronjobtimes import (
+    MANY,
+    ScheduleError,
+    is_too_late,
+    missed_times,
+    seconds_to_next,
+)
 from kubist.control.workloads.pods import PodOwnerLoop
+from kubist.kinds.batch import schedule as schedules
 from kubist.kinds.batch.jobstatus import is_finished, is_true
-from kubist.meta import times
+from kubist.meta.fields import quoted
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
+from kubist.meta.times import format_time
 from kubist.storage.cache import Change
 
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+HISTORY = (("Complete", "successfulJobsHistoryLimit"), ("Failed", "failedJobsHistoryLimit"))
+TOO_MANY = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
+FORBIDDEN = "Not starting job because prior execution is running and concurrency policy is Forbid"
+SEE = "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/"
 
 
 class CronJobs(PodOwnerLoop):
     name = "cronjob"
+    component = "cronjob-controller"
     resource = "cronjobs"
     group = "batch"
     managed, managed_group = "jobs", "batch"
 
+    def _manager_changed(self, change: Change) -> None:
+        """Queues the CronJob. After a change of its schedule it waits for the next time of the new one."""
+        if change.old is not None and change.new is not None:
+            old, new = self.client.parsed(change.old)["spec"], self.client.parsed(change.new)
+            if any(old.get(part) != new["spec"].get(part) for part in ("schedule", "timeZone")):
+                entry = entry_of(change)
+                self._look_again((entry.namespace, entry.name), new, _schedule(new))
+                return
+        super()._manager_changed(change)
+
     def _managed_changed(self, change: Change) -> None:
-        for version in (change.old, change.new):
-            if version is not None:
-                reference = controller_of(version.object())
-                if reference is not None and reference.get("kind") == "CronJob":
-                    self.queue.add((version.namespace, reference["name"]))
+        """Queues the CronJob that controls a Job."""
+        entry = entry_of(change)
+        for owner in {*self.index.apply(change)}:
+            if owner is not None and owner.name:
+                self.queue.add((entry.namespace, owner.name))
 
     async def reconcile(self, key: tuple[str, str]) -> None:
         cronjob = self.find(key)
-        if cronjob is None or "deletionTimestamp" in cronjob["metadata"]:
+        if cronjob is None:
             return
-        jobs = [job for job in self.client.list("jobs", key[0], group="batch") if of_pods.owned(job, cronjob)]
-        await self._clean(cronjob, jobs)
-        active = [job for job in jobs if not is_finished(job)]
-        status: Object = dict(cronjob["status"])
-        done = [job["status"].get("completionTime") for job in jobs if is_true(job, "Complete")]
-        if completed := [when for when in done if when]:
-            status["lastSuccessfulTime"] = max([*completed, status.get("lastSuccessfulTime", "")])
-        if not cronjob["spec"].get("suspend"):
-            due = self._due(key, cronjob)
-            if due is not None:
-                await self._run(cronjob, active, due, status)
-        status["active"] = [_reference(job) for job in active]
-        await self.write_status(cronjob, status)
-
-    def _due(self, key: tuple[str, str], cronjob: Object) -> datetime.datetime | None:
-        """The latest missed time within startingDeadlineSeconds, or None. Queues the key for the following time."""
-        spec, metadata = cronjob["spec"], cronjob["metadata"]
-        now = datetime.datetime.now(datetime.UTC)
-        since = _time(cronjob["status"].get("lastScheduleTime") or metadata["creationTimestamp"])
-        if spec.get("startingDeadlineSeconds") is not None:
-            since = max(since, now - datetime.timedelta(seconds=spec["startingDeadlineSeconds"]))
-        zone = spec.get("timeZone", "")
-        due = None
-        following = cron.next_after(spec["schedule"], zone, since)
-        while following is not None and following <= now:
-            due = following
-            following = cron.next_after(spec["schedule"], zone, following)
-        if following is not None:
-            self.queue.add_after(key, min((following - now).total_seconds() + 0.01, 86_400))
-        return due
-
-    async def _run(
-        self, cronjob: Object, active: list[Object], due: datetime.datetime, status: Object
-    ) -> None:
-        policy = cronjob["spec"].get("concurrencyPolicy", "Allow")
-        if active and policy == "Forbid":
-            return
-        if policy == "Replace":
-            for job in active:
-                await of_pods.delete(self.client, job, "jobs", group="batch")
-            active.clear()
-        metadata = cronjob["metadata"]
-        template = copy.deepcopy(cronjob["spec"]["jobTemplate"])
-        kept = template.get("metadata") or {}
-        new = {
-            "metadata": {
-                "name": f"{metadata['name']}-{int(due.timestamp()) // 60}",
-                "labels": kept.get("labels") or {},
-                "annotations": {
-                    **(kept.get("annotations") or {}),
-                    SCHEDULED: times.format_time(int(due.timestamp())),
-                },
-                "ownerReferences": [of_pods.owner_reference(cronjob)],
-            },
-            "spec": template["spec"],
-        }
+        jobs = [self.client.parsed(entry) for entry in self.index.owned(cronjob["metadata"]["uid"])]
+        status: Object = {**cronjob["status"], "active": list(cronjob["status"].get("active") or ())}
+        await self._delete_old_jobs(cronjob, jobs, status)
+        self._observe(cronjob, jobs, status)
         try:
-            active.append(await self.client.create("jobs", new, metadata["namespace"], group="batch"))
+            if "deletionTimestamp" not in cronjob["metadata"] and not cronjob["spec"].get("suspend"):
+                await self._start_due_job(key, cronjob, status)
+        finally:
+            await self.write_status(cronjob, status)
+
+    async def _delete_old_jobs(self, cronjob: Object, jobs: list[Object], status: Object) -> None:
+        for kind, field in HISTORY:
+            ended = [job for job in jobs if is_true(job, kind)]
+            limit = cronjob["spec"].get(field, len(ended))
+            ended.sort(key=lambda job: (job["status"].get("startTime", "~"), job["metadata"]["name"]))
+            for job in ended[: max(len(ended) - limit, 0)]:
+                if "deletionTimestamp" not in job["metadata"]:
+                    await self._delete_job(cronjob, job, status)
+
+    async def _delete_job(self, cronjob: Object, job: Object, status: Object) -> None:
+        metadata = job["metadata"]
+        try:
+            await of_pods.delete(self.client, job, "jobs", group="batch")
+        except APIError as error:
+            self.events.emit(cronjob, "Warning", "FailedDelete", f"Deleted job: {error}")
+            raise
+        status["active"] = _without(status["active"], metadata["uid"])
+        self.events.emit(cronjob, "Normal", "SuccessfulDelete", f"Deleted job {metadata['name']}")
+
+    def _observe(self, cronjob: Object, jobs: list[Object], status: Object) -> None:
+        """Updates the active Jobs and the time of the last success."""
+        for job in jobs:
+            name, uid = job["metadata"]["name"], job["metadata"]["uid"]
+            is_listed = any(reference["uid"] == uid for reference in status["active"])
+            if not is_finished(job):
+                if not is_listed:
+                    message = f"Saw a job that the controller did not create or forgot: {name}"
+                    self.events.emit(cronjob, "Warning", "UnexpectedJob", message)
+                continue
+            if is_listed:
+                condition = "Complete" if is_true(job, "Complete") else "Failed"
+                status["active"] = _without(status["active"], uid)
+                message = f"Saw completed job: {name}, condition: {condition}"
+                self.events.emit(cronjob, "Normal", "SawCompletedJob", message)
+            ended = job["status"].get("completionTime")
+            if ended and is_true(job, "Complete"):
+                status["lastSuccessfulTime"] = max(status.get("lastSuccessfulTime", ""), ended)
+        known = {job["metadata"]["uid"] for job in jobs}
+        for reference in status["active"]:
+            name = reference["name"]
+            if reference["uid"] not in known and self._find_job(cronjob, name) is None:
+                status["active"] = _without(status["active"], reference["uid"])
+                self.events.emit(cronjob, "Normal", "MissingJob", f"Active job went missing: {name}")
+
+    async def _start_due_job(self, key: tuple[str, str], cronjob: Object, status: Object) -> None:
+        """Creates a Job for the latest missed time, unless it is too late or the concurrency policy forbids it."""
+        spec, now = cronjob["spec"], self.clock.now()
+        try:
+            if spec.get("timeZone") is not None:
+                schedules.check_time_zone(spec["timeZone"])
+        except schedules.ScheduleError as error:
+            message = f"invalid timeZone: {quoted(spec['timeZone'])}: {error}"
+            self.events.emit(cronjob, "Warning", "UnknownTimeZone", message)
+            return
+        if "TZ" in spec["schedule"]:
+            message = f"CRON_TZ or TZ used in schedule {quoted(spec['schedule'])} is not officially supported"
+            self.events.emit(
+                cronjob, "Warning", "UnsupportedSchedule", f"{message}, see {SEE} for more details"
+            )
+        schedule = _schedule(cronjob)
+        due = self._due(cronjob, schedule, now)
+        if due is not None and not await self._is_prevented(cronjob, due, status):
+            await self._start(cronjob, due, status)
+        self._look_again(key, {**cronjob, "status": status}, schedule)
+
+    def _look_again(self, key: tuple[str, str], cronjob: Object, schedule: cron.Schedule) -> None:
+        """Queues a CronJob for its next time."""
+        left = seconds_to_next(cronjob, schedule, self.clock.now())
+        if left is not None:
+            self.queue.add_after(key, left)
+
+    def _due(self, cronjob: Object, schedule: cron.Schedule, now: float) -> int | None:
+        """Latest missed time, if a Job can still be started for it."""
+        try:
+            missed = missed_times(cronjob, schedule, now)
+        except ScheduleError as error:
+            message = f"invalid schedule: {cronjob['spec']['schedule']} : {error}"
+            self.events.emit(cronjob, "Warning", "InvalidSchedule", message)
+            return None
+        if missed.latest is None:
+            return None
+        if missed.number > MANY:
+            self.events.emit(cronjob, "Warning", "TooManyMissedTimes", TOO_MANY)
+        if is_too_late(cronjob, missed.latest, now):
+            shown = email.utils.format_datetime(datetime.datetime.fromtimestamp(missed.latest, datetime.UTC))
+            message = f"Missed scheduled time to start a job: {shown}"
+            self.events.emit(cronjob, "Warning", "MissSchedule", message)
+            return None
+        return missed.latest
+
+    async def _is_prevented(self, cronjob: Object, due: int, status: Object) -> bool:
+        """Whether the due time was handled before, or the concurrency policy forbids a Job. With the policy
+        Replace, the active Jobs are deleted."""
+        policy, name = cronjob["spec"].get("concurrencyPolicy"), job_name(cronjob, due)
+        if status.get("lastScheduleTime") == format_time(due):
+            return True
+        if any(reference["name"] == name for reference in status["active"]):
+            return True
+        if policy == "Forbid" and status["active"]:
+            self.events.emit(cronjob, "Normal", "JobAlreadyActive", FORBIDDEN)
+            return True
+        if policy == "Replace":
+            for reference in status["active"]:
+                job = self._find_job(cronjob, reference["name"])
+                if job is not None:
+                    await self._delete_job(cronjob, job, status)
+        return False
+
+    async def _start(self, cronjob: Object, due: int, status: Object) -> None:
+        namespace = cronjob["metadata"]["namespace"]
+        try:
+            job = await self.client.create("jobs", new_job(cronjob, due), namespace, group="batch")
         except APIError as error:
             if error.reason != "AlreadyExists":
+                if not of_pods.is_namespace_terminating(error):
+                    self.events.emit(cronjob, "Warning", "FailedCreate", f"Error creating job: {error}")
                 raise
-        status["lastScheduleTime"] = times.format_time(int(due.timestamp()))
+            held = self._find_job(cronjob, job_name(cronjob, due))
+            if held is None or not of_pods.owned(held, cronjob):
+                return
+            job = held
+        else:
+            self.events.emit(cronjob, "Normal", "SuccessfulCreate", f"Created job {job['metadata']['name']}")
+        status["active"] = [*status["active"], _reference(job)]
+        status["lastScheduleTime"] = format_time(due)
 
-    async def _clean(self, cronjob: Object, jobs: list[Object]) -> None:
-        for kind, field, default in (
-            ("Complete", "successfulJobsHistoryLimit", 3),
-            ("Failed", "failedJobsHistoryLimit", 1),
-        ):
-            ended = [job for job in jobs if is_true(job, kind) and "deletionTimestamp" not in job["metadata"]]
-            ended.sort(key=lambda job: job["status"].get("startTime") or times.now())
-            for job in ended[: max(len(ended) - cronjob["spec"].get(field, default), 0)]:
-                await of_pods.delete(self.client, job, "jobs", group="batch")
+    def _find_job(self, cronjob: Object, name: str) -> Object | None:
+        return self.client.get("jobs", name, cronjob["metadata"]["namespace"], group="batch")
 
 
-def _time(text: str) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(times.parse_time(text), datetime.UTC)
+def job_name(cronjob: Object, due: int) -> str:
+    return f"{cronjob['metadata']['name']}-{due // 60}"
+
+
+def new_job(cronjob: Object, due: int) -> Object:
+    """Job for a scheduled time. Its annotation shows the time in the CronJob's time zone."""
+    template = copy.deepcopy(cronjob["spec"]["jobTemplate"])
+    held = template.get("metadata") or {}
+    return {
+        "metadata": {
+            "name": job_name(cronjob, due),
+            "labels": held.get("labels") or {},
+            "annotations": {
+                **(held.get("annotations") or {}),
+                SCHEDULED: _local_time(due, cronjob["spec"].get("timeZone", "")),
+            },
+            "ownerReferences": [of_pods.owner_reference(cronjob)],
+        },
+        "spec": template["spec"],
+    }
+
+
+def _schedule(cronjob: Object) -> cron.Schedule:
+    return cron.parse(cronjob["spec"]["schedule"], cronjob["spec"].get("timeZone", ""))
+
+
+def _local_time(moment: int, zone: str) -> str:
+    if zone in ("", "Local", "UTC"):
+        return format_time(moment)
+    shown = datetime.datetime.fromtimestamp(moment, zoneinfo.ZoneInfo(zone)).isoformat()
+    return f"{shown[:-6]}Z" if shown.endswith("+00:00") else shown
+
+
+def _without(references: list[Object], uid: str) -> list[Object]:
+    return [reference for reference in references if reference["uid"] != uid]
 
 
 def _reference(job: Object) -> Object:
