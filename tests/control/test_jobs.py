@@ -119,16 +119,17 @@ def test_failures_up_to_the_limit_are_retried(cluster: Cluster) -> None:
 def test_failed_pod_is_replaced_only_after_the_backoff(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobbackoff, "FIRST_SECONDS", 3600.0)
+    monkeypatch.setattr(jobbackoff, "FIRST_SECONDS", 10.0)
+    cluster.clock.set("2026-01-01T00:00:00Z")
+    cluster.clock.freeze()
     create(cluster, backoffLimit=6)
-    (pod,) = active(cluster, 1)
-    ended = {
-        "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": "2099-01-01T00:00:00Z"}]
-    }
-    end(cluster, pod, 1, containerStatuses=[], **ended)
+    end(cluster, active(cluster, 1)[0], 1)
     job = cluster.wait("job/j", lambda job: job["status"].get("failed") == 1)
     assert "active" not in job["status"]
+    cluster.clock.advance(9)
     assert len(cluster.list("pods")) == 1
+    cluster.clock.advance(1)
+    assert len(active(cluster, 1)) == 1
 
 
 def test_deleted_pod_counts_as_failed(cluster: Cluster) -> None:
@@ -140,8 +141,9 @@ def test_deleted_pod_counts_as_failed(cluster: Cluster) -> None:
 
 
 def test_deadline_ends_active_pods(cluster: Cluster) -> None:
-    create(cluster, activeDeadlineSeconds=1, backoffLimit=6, parallelism=2, completions=2)
+    create(cluster, activeDeadlineSeconds=600, backoffLimit=6, parallelism=2, completions=2)
     active(cluster, 2)
+    cluster.clock.advance("10m")
     job = finish(cluster, "Failed")
     assert conditions(job)[-1] == ("Failed", "True", "DeadlineExceeded")
     assert job["status"]["failed"] == 2
