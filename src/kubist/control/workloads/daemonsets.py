@@ -2,138 +2,143 @@
 
 from __future__ import annotations
 
-import copy
+import asyncio
 
-from kubist.control.tolerations import tolerated
-from kubist.control.values import pod_active, pod_ready, scaled
+from kubist.control.loop import entry_of
+from kubist.control.workloads import daemonplan, revisions
 from kubist.control.workloads import pods as of_pods
-from kubist.control.workloads import revisions
 from kubist.control.workloads.pods import PodOwnerLoop
+from kubist.control.workloads.revisions import HASH_LABEL, History
 from kubist.meta.object import Object
+from kubist.meta.status import APIError
+from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change
 
-TOLERATED = (
-    ("node.kubernetes.io/not-ready", "NoExecute"),
-    ("node.kubernetes.io/unreachable", "NoExecute"),
-    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
-    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
-    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
-    ("node.kubernetes.io/unschedulable", "NoSchedule"),
-)
+BURST = 250
+"""Maximum number of pods created or deleted in one pass."""
+FIRST_DELAY = 1.0
+LONGEST_DELAY = 900.0
+"""Seconds between deletions of failed pods of one set on one node. The delay doubles."""
 
 
 class DaemonSets(PodOwnerLoop):
     name = "daemonset"
+    component = "daemonset-controller"
     resource = "daemonsets"
+
+    def __init__(self, client: ObjectClient) -> None:
+        super().__init__(client)
+        self._failures: dict[tuple[str, str], tuple[int, dict[str, tuple[float, float]]]] = {}
+        """By set: its generation, and by node the time of the last deletion of a failed pod and the delay after it."""
 
     def follow(self) -> None:
         super().follow()
         self.watch("nodes", self._node_changed)
 
+    def _manager_changed(self, change: Change) -> None:
+        if change.new is None:
+            entry = entry_of(change)
+            self._failures.pop((entry.namespace, entry.name), None)
+        super()._manager_changed(change)
+
     def _node_changed(self, change: Change) -> None:
         old, new = change.old, change.new
-        if old is not None and new is not None:
-            before, after = old.object(), new.object()
-            if before["spec"] == after["spec"] and old.labels == new.labels:
+        sets = self.client.collection(self.resource, group=self.group).entries
+        if not sets:
+            return
+        if old is not None and new is not None and old.labels == new.labels:
+            before, after = old.object(), self.client.parsed(new)
+            if before["spec"] == after["spec"]:
                 return
-        for entry in self.client.collection("daemonsets", group="apps").entries.values():
-            self.queue.add((entry.namespace, entry.name))
+        nodes = self.client.collection("nodes")
+        for entry in sets.values():
+            self.enqueue_soon((entry.namespace, entry.name), nodes)
 
     async def reconcile(self, key: tuple[str, str]) -> None:
         owner = self.find(key)
         if owner is None:
             return
-        revision, all_revisions = await revisions.current(self.client, owner)
-        nodes = {node["metadata"]["name"] for node in self.client.list("nodes") if suits(owner, node)}
-        pods = await of_pods.claim(self.client, "pods", owner)
-        if "deletionTimestamp" not in owner["metadata"]:
-            await self._step(owner, pods, nodes, revision)
-        await self._status(key, owner, [pod for pod in pods if pod_active(pod)], nodes, revision)
-        used = {revision["metadata"]["name"]}
-        await revisions.delete_unused(
-            self.client, all_revisions, used, owner["spec"].get("revisionHistoryLimit", 10)
-        )
-
-    async def _step(self, owner: Object, pods: list[Object], nodes: set[str], revision: Object) -> None:
-        digest = revision["metadata"]["labels"][revisions.HASH_LABEL]
-        covered: set[str] = set()
-        stale = []
-        unavailable = 0
-        for pod in pods:
-            node = target(pod)
-            if "deletionTimestamp" in pod["metadata"]:
-                covered.add(node)
-                unavailable += 1
-            elif node not in nodes or node in covered or not pod_active(pod):
-                await of_pods.delete(self.client, pod)
-            else:
-                covered.add(node)
-                unavailable += not pod_ready(pod)
-                if (pod["metadata"].get("labels") or {}).get(revisions.HASH_LABEL) != digest:
-                    stale.append(pod)
-        for node in sorted(nodes - covered):
-            await self._create(owner, node, digest)
-        strategy = owner["spec"].get("updateStrategy") or {}
-        if strategy.get("type") == "OnDelete":
+        if not owner["spec"].get("selector"):
+            text = "This daemon set is selecting all pods. A non-empty selector is required."
+            self.events.emit(owner, "Warning", "SelectingAll", text)
             return
-        bound = (strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1)
-        allowed = max(scaled(bound, len(nodes), up=True), 1) - unavailable
-        for pod in stale[: max(allowed, 0)]:
-            await of_pods.delete(self.client, pod)
-
-    async def _create(self, owner: Object, node: str, digest: str) -> None:
-        pod = of_pods.from_template(copy.deepcopy(owner["spec"]["template"]), owner)
-        labels = pod["metadata"].setdefault("labels", {})
-        labels[revisions.HASH_LABEL] = digest
-        labels["pod-template-generation"] = str(owner["metadata"].get("generation", 1))
-        field = {"key": "metadata.name", "operator": "In", "values": [node]}
-        required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-        affinity = pod["spec"].setdefault("affinity", {})
-        affinity["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": required}
-        held = pod["spec"].setdefault("tolerations", [])
-        held += [{"key": key, "operator": "Exists", "effect": effect} for key, effect in TOLERATED]
-        pod["spec"]["nodeName"] = node
-        await self.client.create("pods", pod, owner["metadata"]["namespace"])
-
-    async def _status(
-        self, key: tuple[str, str], owner: Object, pods: list[Object], nodes: set[str], revision: Object
-    ) -> None:
-        digest = revision["metadata"]["labels"][revisions.HASH_LABEL]
-        right = [pod for pod in pods if target(pod) in nodes]
-        least = owner["spec"].get("minReadySeconds", 0)
-        waits = [of_pods.available_in(pod, least, self.clock.now()) for pod in right]
-        if later := [wait for wait in waits if wait]:
-            self.queue.add_after(key, min(later) + 0.01)
-        available = sum(wait == 0 for wait in waits)
-        updated = [
-            p for p in right if (p["metadata"].get("labels") or {}).get(revisions.HASH_LABEL) == digest
-        ]
-        status = {
-            "observedGeneration": owner["metadata"].get("generation"),
-            "currentNumberScheduled": len({target(pod) for pod in right}),
-            "numberMisscheduled": len(pods) - len(right),
-            "desiredNumberScheduled": len(nodes),
-            "numberReady": sum(pod_ready(pod) for pod in right),
-            "updatedNumberScheduled": len(updated) or None,
-            "numberAvailable": available or None,
-            "numberUnavailable": max(len(nodes) - available, 0) or None,
-            "conditions": owner["status"].get("conditions"),
+        if "deletionTimestamp" in owner["metadata"]:
+            return
+        fit = daemonplan.fits(owner)
+        nodes = {
+            entry.name: fit(self.client.parsed(entry))
+            for entry in self.client.collection("nodes").entries.values()
         }
+        history = await revisions.history(self.client, owner, HASH_LABEL)
+        digest = history.present["metadata"]["labels"][HASH_LABEL]
+        claimed = await self.claim(owner)
+        pods = daemonplan.by_node(claimed)
+        failure: APIError | None = None
+        try:
+            await self._step(key, owner, nodes, pods, digest)
+            await self._clean_up(owner, history, claimed)
+        except APIError as error:
+            failure = error
+        now = self.clock.now()
+        status = daemonplan.daemon_status(owner, nodes, pods, digest, now)
+        status["collisionCount"] = history.collisions or status["collisionCount"]
         await self.write_status(owner, status)
+        if failure is not None:
+            raise failure
+        self.check_later(key, claimed, owner["spec"].get("minReadySeconds", 0))
 
+    async def _step(
+        self,
+        key: tuple[str, str],
+        owner: Object,
+        nodes: dict[str, daemonplan.Fit],
+        pods: daemonplan.PodsByNode,
+        digest: str,
+    ) -> None:
+        """Puts pods on nodes. An update goes on only when all nodes are as they should be."""
+        now = self.clock.now()
+        plan = daemonplan.plan(
+            owner, nodes, pods, digest, lambda node: self._may_replace(key, owner, node), now
+        )
+        if not plan.create and not plan.delete and daemonplan.is_rolling(owner):
+            plan = daemonplan.plan_update(owner, nodes, pods, digest, now)
+        for event in plan.events:
+            self.events.emit(owner, *event)
+        generation = (owner["metadata"].get("annotations") or {}).get(daemonplan.GENERATION, "")
+        template = owner["spec"]["template"]
 
-def target(pod: Object) -> str:
-    node: str = pod["spec"].get("nodeName", "")
-    return node
+        async def create(number: int) -> None:
+            made = daemonplan.new_pod(template, plan.create[number], digest, generation)
+            made["spec"]["nodeName"] = plan.create[number]
+            await self.create_pod(owner, of_pods.from_template(made, owner))
 
+        await of_pods.slow_start(min(len(plan.create), BURST), create)
+        await asyncio.gather(*(self.delete_pod(owner, pod) for pod in plan.delete[:BURST]))
 
-def suits(owner: Object, node: Object) -> bool:
-    spec = owner["spec"]["template"]["spec"]
-    labels = node["metadata"].get("labels") or {}
-    if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
-        return False
-    held = [
-        *(spec.get("tolerations") or ()),
-        *({"key": k, "operator": "Exists", "effect": e} for k, e in TOLERATED),
-    ]
-    return all(tolerated(taint, held) for taint in node["spec"].get("taints") or ())
+    def _may_replace(self, key: tuple[str, str], owner: Object, node: str) -> bool:
+        """Whether a failed pod may be deleted now. Otherwise the set is queued for the end of the delay."""
+        generation = owner["metadata"].get("generation", 0)
+        if self._failures.get(key, (-1, {}))[0] != generation:
+            self._failures[key] = (generation, {})
+        failures = self._failures[key][1]
+        now = self.clock.now()
+        last, delay = failures.get(node, (0.0, 0.0))
+        if now - last < delay:
+            self.queue.add_after(key, last + delay - now)
+            return False
+        if now - last > 2 * LONGEST_DELAY:
+            delay = 0.0
+        failures[node] = (now, min(delay * 2, LONGEST_DELAY) or FIRST_DELAY)
+        return True
+
+    async def _clean_up(self, owner: Object, history: History, pods: list[Object]) -> None:
+        """Deletes the oldest revisions above revisionHistoryLimit that no pod has."""
+        old = [revision for revision in history.all if revision is not history.present]
+        surplus = len(old) - owner["spec"].get("revisionHistoryLimit", 10)
+        live = {(pod["metadata"].get("labels") or {}).get(HASH_LABEL) for pod in pods}
+        for revision in old:
+            if surplus <= 0:
+                return
+            if revision["metadata"].get("labels", {}).get(HASH_LABEL) not in live:
+                await of_pods.delete(self.client, revision, revisions.RESOURCE, group="apps")
+                surplus -= 1

@@ -68,33 +68,7 @@ def template_hash(template: Object, collisions: int = 0) -> str:
     return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:10])
 
 
-async def claim(client: ObjectClient, resource: str, owner: Object, *, group: str = "") -> list[Object]:
-    """Objects that an owner controls and its selector matches. Orphans that match are adopted; controlled
-    objects that no longer match are released."""
-    namespace, uid = owner["metadata"]["namespace"], owner["metadata"]["uid"]
-    selector = label_selector(owner["spec"].get("selector") or {})
-    terminating = "deletionTimestamp" in owner["metadata"]
-    mine = []
-    for entry in client.labelled(resource, namespace, group=group):
-        matches = not selector.empty and selector.matches(entry.labels)
-        if not matches and uid.encode() not in entry.tail:
-            continue
-        obj = client.parsed(entry)
-        reference = controller_of(obj)
-        if reference is not None:
-            if reference.get("uid") == uid:
-                if matches:
-                    mine.append(obj)
-                elif not terminating:
-                    await _release(client, resource, group, obj, uid)
-        elif matches and not terminating and "deletionTimestamp" not in obj["metadata"]:
-            adopted = await _adopt(client, resource, group, obj, owner)
-            if adopted is not None:
-                mine.append(adopted)
-    return mine
-
-
-async def _adopt(
+async def adopt(
     client: ObjectClient, resource: str, group: str, obj: Object, owner: Object, finalizer: str = ""
 ) -> Object | None:
     def edit(held: Object) -> Object | None:
@@ -257,7 +231,7 @@ class PodOwnerLoop(Loop):
             if not selector.matches(entry.labels) or DELETED in entry.tail:
                 continue
             if self.may_claim(owner, obj := self.client.parsed(entry)):
-                adopted = await _adopt(
+                adopted = await adopt(
                     self.client, self.managed, self.managed_group, obj, owner, self.finalizer
                 )
                 if adopted is not None:
