@@ -1,26 +1,39 @@
-"""Simulated kubelet: reports the pods of simulated nodes as running and completes their deletion. No container runs."""
+"""Simulated kubelet: takes the pods of simulated nodes through their states. No container runs.
+
+`podmachine` decides what happens to a pod. The loop supplies the facts, writes the status and waits for the time of
+the next step. A waiting pod costs one timer, or an entry in the index of the objects that pods wait for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import math
+from functools import partial
 
-from kubist.control.loop import Loop, controller_of
+from kubist.control import usage
+from kubist.control.loop import Loop, controller_of, entry_of
 from kubist.meta.conditions import find
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
-from kubist.meta.times import parse_time
 from kubist.objectclient import ObjectClient
-from kubist.simulation import podstatus
+from kubist.simulation import outcomes, podneeds
 from kubist.simulation.actors import KUBELET
-from kubist.simulation.nodes import POD_NETWORK, SIMULATED
-from kubist.simulation.podstatus import NODE_ADDRESS
+from kubist.simulation.addresses import Addresses, host_addresses
+from kubist.simulation.commands import run_of
+from kubist.simulation.containermachine import Memory, Surroundings
+from kubist.simulation.files import Files
+from kubist.simulation.nodes import SIMULATED
+from kubist.simulation.podmachine import Step, advance
+from kubist.simulation.shell import Run
 from kubist.simulation.stages.ownership import governs
-from kubist.storage.cache import Change
+from kubist.storage.cache import Change, Entry
+
+Key = tuple[str, str]
+"""Namespace and name of a pod."""
+CHECKED = (outcomes.ANNOTATION.encode(), usage.ANNOTATION.encode())
 
 
 class Kubelet(Loop):
-    """Reports the pods of simulated nodes as running, and those of Jobs then as succeeded."""
+    """Runs the state machine of every pod that is bound to a simulated node that is ready."""
 
     name = "simulated-kubelet"
     component = "kubelet"
@@ -29,98 +42,199 @@ class Kubelet(Loop):
 
     def __init__(self, client: ObjectClient) -> None:
         super().__init__(client)
-        self._taken: dict[str, str] = {}
-        """Addresses given to pods, by namespace and name."""
-        self._addresses: Iterator[str] = iter(())
-        self._scheduled: dict[tuple[str, str], tuple[str, float]] = {}
-        """Pods that must not run yet, by namespace and name: their UID and the time at which they were scheduled."""
+        self._pods = self.client.collection("pods")
+        self._nodes = self.client.collection("nodes")
+        self._needed = {resource: self.client.resource(resource) for resource in podneeds.RESOURCES}
+        self._addresses = Addresses(self.client)
+        self._files = Files()
+        self._memories: dict[Key, tuple[str, Memory]] = {}
+        """UID and memory of the pods that change again without a change of any object."""
+        self._writing: dict[Key, int] = {}
+        """Pods whose status is being written, and their revision until now."""
+        self._needs: dict[Key, set[tuple[str, str]]] = {}
+        """Resource and name of missing objects by pod."""
+        self._waiting: dict[tuple[str, str, str], set[Key]] = {}
+        """Pods by resource, namespace and name of a missing object."""
+        self._problems: dict[Key, tuple[str, ...]] = {}
+        """Faults of annotations that an Event reported."""
 
     def follow(self) -> None:
+        self.watch("nodes", self._node_changed)
         self.watch("pods", self._pod_changed)
+        for resource in podneeds.RESOURCES:
+            self.watch(resource, partial(self._needed_changed, resource))
 
     def _pod_changed(self, change: Change) -> None:
-        if change.new is not None and b'"nodeName":"' in change.new.tail:
-            self.enqueue(change)
+        if change.new is None:
+            if change.old is not None:
+                self._forget((change.old.namespace, change.old.name))
+        elif b'"nodeName":"' in change.new.tail:
+            key = (change.new.namespace, change.new.name)
+            if change.old is None or self._writing.get(key) != change.old.revision:
+                self.queue.add(key)
 
-    async def reconcile(self, key: tuple[str, str]) -> None:
+    def _node_changed(self, change: Change) -> None:
+        """Wakes up the pods of a node that becomes ready. A kubelet that is not ready leaves its pods alone."""
+        if change.new is None or not is_served(self.client.parsed(change.new)):
+            return
+        if change.old is None or not is_served(change.old.object()):
+            name = change.new.name
+            for entry in self._pods.entries.values():
+                if entry.fields.get("spec.nodeName") == name:
+                    self.queue.add((entry.namespace, entry.name))
+
+    def _needed_changed(self, resource: str, change: Change) -> None:
+        if self._waiting:
+            entry = entry_of(change)
+            for key in self._waiting.get((resource, entry.namespace, entry.name), ()):
+                self.queue.add(key)
+
+    def _forget(self, key: Key) -> None:
+        self._addresses.release(key)
+        self._problems.pop(key, None)
+        self._set_needs(key, set())
+        uid, _ = self._memories.pop(key, ("", None))
+        self._files.forget(uid)
+
+    async def reconcile(self, key: Key) -> None:
         namespace, name = key
-        pod = self.client.get("pods", name, namespace)
-        if pod is None:
-            self._taken.pop(f"{namespace}/{name}", None)
-            self._scheduled.pop(key, None)
+        entry = self._pods.get(self.client.resource("pods").key(namespace, name))
+        if entry is None:
             return
-        node = self.client.get("nodes", pod["spec"].get("nodeName", ""))
-        if node is None or (node["metadata"].get("labels") or {}).get(SIMULATED) != "true":
+        pod = self.client.parsed(entry)
+        node = self._node_of(pod)
+        if node is None or governs(self.client, "pods", pod):
             return
-        if governs(self.client, "pods", pod):
+        if any(annotation in entry.tail for annotation in CHECKED):
+            self._report_problems(key, pod)
+        memory = self._memory(key, pod)
+        now = self.clock.now()
+        step = advance(pod, self._surroundings(key, pod, node, memory), memory, now)
+        if step.status is not None and not await self._write_status(key, entry, step.status):
+            # Another client was faster.
+            memory.said.clear()
+            self.queue.add(key)
             return
-        if "deletionTimestamp" in pod["metadata"]:
+        self._emit(pod, step)
+        if step.is_stopped:
             await self._remove(pod)
-            return
-        phase = pod["status"].get("phase", "Pending")
-        if phase in ("Succeeded", "Failed"):
-            return
-        if self.config.workload_delay:
-            left = self._scheduled_at(pod) + self.config.workload_delay - self.clock.now()
-            if left > 0:
-                self.queue.add_after(key, left)
-                return
-            self._scheduled.pop(key, None)
-        if phase == "Pending":
-            await self._update_status(pod, podstatus.running)
-        elif podstatus.is_outdated(pod):
-            await self._update_status(pod, podstatus.observed)
-        reference = controller_of(pod)
-        if reference is not None and reference.get("kind") == "Job":
-            await self._update_status(pod, podstatus.succeeded)
+        elif math.isinf(step.wake):
+            self._settle(key, memory)
+        else:
+            self.queue.add_after(key, max(step.wake - self.clock.now(), 0.0))
 
-    def _scheduled_at(self, pod: Object) -> float:
-        """Time at which a pod was scheduled, recorded when the pod is first seen. Timestamps have whole
-        seconds, so the pod may have been scheduled up to one second after its own timestamp."""
-        metadata = pod["metadata"]
-        key, uid = (metadata["namespace"], metadata["name"]), metadata["uid"]
-        noted = self._scheduled.get(key)
-        if noted is None or noted[0] != uid:
-            scheduled = find(pod["status"].get("conditions"), "PodScheduled") or {}
-            stated = parse_time(scheduled.get("lastTransitionTime") or metadata["creationTimestamp"])
-            noted = self._scheduled[key] = (uid, min(stated + 1, self.clock.now()))
-        return noted[1]
+    def _node_of(self, pod: Object) -> Object | None:
+        """The pod's node if it is simulated and ready."""
+        entry = self._nodes.get(self.client.resource("nodes").key("", pod["spec"].get("nodeName", "")))
+        if entry is None:
+            return None
+        node = self.client.parsed(entry)
+        return node if is_served(node) else None
 
-    async def _update_status(self, pod: Object, change: Any) -> None:
-        metadata = pod["metadata"]
-        address = self._address(f"{metadata['namespace']}/{metadata['name']}", pod)
-        await self.client.update(
-            "pods",
-            metadata["name"],
-            metadata["namespace"],
-            lambda held: change(held, address) if held["metadata"]["uid"] == metadata["uid"] else None,
-            subresource="status",
+    def _memory(self, key: Key, pod: Object) -> Memory:
+        uid = pod["metadata"]["uid"]
+        known = self._memories.get(key)
+        if known is None or known[0] != uid:
+            known = self._memories[key] = (uid, Memory())
+        return known[1]
+
+    def _settle(self, key: Key, memory: Memory) -> None:
+        """Forgets a pod that needs no step until it changes, unless its memory decides about its next start."""
+        if (
+            not memory.calm
+            and not memory.pulls
+            and not any(run and run.files for run in memory.runs.values())
+        ):
+            self._memories.pop(key, None)
+
+    def _surroundings(self, key: Key, pod: Object, node: Object, memory: Memory) -> Surroundings:
+        missing = podneeds.missing_for(pod, lambda resource, name: self._look_up(resource, key[0], name))
+        self._set_needs(key, missing.objects if missing is not None else set())
+        owner = controller_of(pod)
+
+        def run(container: Object, attempt: int) -> Run | None:
+            place = (container["name"], attempt)
+            if place not in memory.runs:
+                memory.runs[place] = self._run(pod, container, attempt)
+            return memory.runs[place]
+
+        return Surroundings(
+            host_addresses(node),
+            lambda: self._addresses.of(key, node),
+            run,
+            self.config.workload_delay,
+            is_of_job=owner is not None and owner.get("kind") == "Job",
+            missing=missing,
+            allocatable=node["status"].get("allocatable"),
         )
 
-    def _address(self, key: str, pod: Object) -> str:
-        """An address that no other pod has; the node's address for pods with hostNetwork."""
-        if pod["spec"].get("hostNetwork"):
-            return NODE_ADDRESS
-        if pod["status"].get("podIP"):
-            return str(pod["status"]["podIP"])
-        if key not in self._taken:
-            self._taken[key] = self._free_address()
-        return self._taken[key]
+    def _run(self, pod: Object, container: Object, attempt: int) -> Run | None:
+        run = run_of(pod, container, attempt, self._files.seen_by(pod, container))
+        if run is not None and run.files:
+            self._files.keep(pod, container, run.files)
+        return run
 
-    def _free_address(self) -> str:
-        """The next address that no pod had when the present round over the network began."""
-        for _ in range(2):
-            address = next(self._addresses, None)
-            if address is not None:
-                return address
-            taken = {e.fields.get("status.podIP") for e in self.client.collection("pods").entries.values()}
-            taken.update(self._taken.values())
-            self._addresses = (str(ip) for ip in POD_NETWORK.hosts() if str(ip) not in taken)
-        raise LookupError(f"all addresses of {POD_NETWORK} are taken")
+    def _look_up(self, resource: str, namespace: str, name: str) -> Object | None:
+        found = self._needed[resource]
+        entry = self.client.registry.collection(found).get(found.key(namespace, name))
+        return self.client.parsed(entry) if entry is not None else None
+
+    def _set_needs(self, key: Key, needs: set[tuple[str, str]]) -> None:
+        """Keeps the index of the objects that pods wait for."""
+        old = self._needs.get(key, set())
+        if needs == old:
+            return
+        for resource, name in old - needs:
+            place = (resource, key[0], name)
+            self._waiting[place].discard(key)
+            if not self._waiting[place]:
+                del self._waiting[place]
+        for resource, name in needs - old:
+            self._waiting.setdefault((resource, key[0], name), set()).add(key)
+        if needs:
+            self._needs[key] = needs
+        else:
+            self._needs.pop(key, None)
+
+    def _report_problems(self, key: Key, pod: Object) -> None:
+        found = outcomes.problems(pod)
+        if problem := usage.usage_problem(pod["metadata"].get("annotations") or {}):
+            found.append(problem)
+        problems = tuple(found)
+        if self._problems.get(key, ()) != problems:
+            self._problems[key] = problems
+            for text in problems:
+                self.events.emit(pod, "Warning", "InvalidAnnotation", text, host=pod["spec"]["nodeName"])
+
+    def _emit(self, pod: Object, step: Step) -> None:
+        node = pod["spec"]["nodeName"]
+        for event in step.events:
+            self.events.emit(
+                pod, event.type, event.reason, event.message, host=node, field_path=event.field_path
+            )
+
+    async def _write_status(self, key: Key, entry: Entry, status: Object) -> bool:
+        """Writes a status unless the pod has changed. The loop does not react to this write."""
+        namespace, name = key
+        version = str(entry.revision)
+
+        def edit(held: Object) -> Object | None:
+            if held["metadata"]["resourceVersion"] != version:
+                return None
+            held["status"] = status
+            return held
+
+        self._writing[key] = entry.revision
+        try:
+            return bool(await self.client.update("pods", name, namespace, edit, subresource="status"))
+        finally:
+            del self._writing[key]
 
     async def _remove(self, pod: Object) -> None:
+        """Completes the deletion of a pod. Finalizers may still keep it."""
         metadata = pod["metadata"]
-        self._taken.pop(f"{metadata['namespace']}/{metadata['name']}", None)
+        if metadata.get("deletionGracePeriodSeconds") == 0:
+            return
         try:
             await self.client.delete(
                 "pods",
@@ -132,3 +246,12 @@ class Kubelet(Loop):
         except APIError as error:
             if error.code not in (404, 409):
                 raise
+
+
+def is_served(node: Object) -> bool:
+    """Whether the simulated kubelet works for a node: it is simulated, and no condition says that it is not ready."""
+    labels = node["metadata"].get("labels") or {}
+    if labels.get(SIMULATED) != "true":
+        return False
+    ready = find((node.get("status") or {}).get("conditions"), "Ready")
+    return ready is None or ready.get("status") == "True"

@@ -1,113 +1,225 @@
-"""Status of a simulated pod: running, changed while it runs, or succeeded."""
+"""Status of a simulated pod from the states of its containers: phase and conditions, as the kubelet computes them."""
 
 from __future__ import annotations
 
-from kubist.meta import times
-from kubist.meta.conditions import find, set_condition
+from collections.abc import Iterable, Iterator
+
+from kubist.meta.conditions import find
 from kubist.meta.object import Object
 
 NODE_ADDRESS = "192.0.2.1"
+KUBELET_CONDITIONS = (
+    "PodReadyToStartContainers",
+    "Initialized",
+    "Ready",
+    "ContainersReady",
+    "PodScheduled",
+    "AllContainersRestarting",
+    "PodResizeInProgress",
+    "PodResizePending",
+)
+"""Types of conditions that only the kubelet sets."""
+TERMINAL = ("Succeeded", "Failed")
+RESTARTING_ALL = "RestartingAllContainers"
 
 
-def running(pod: Object, address: str) -> Object:
-    """All containers run and are ready."""
-    now, spec, status = times.now(), pod["spec"], pod["status"]
-    status |= {"phase": "Running", "hostIP": NODE_ADDRESS, "hostIPs": [{"ip": NODE_ADDRESS}]}
-    status |= {"podIP": address, "podIPs": [{"ip": address}], "startTime": status.get("startTime", now)}
-    running = {"running": {"startedAt": now}}
-    done = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now}}
-    status["containerStatuses"] = [container_status(c, running, ready=True) for c in spec["containers"]]
-    if spec.get("initContainers"):
-        status["initContainerStatuses"] = [
-            container_status(c, running if c.get("restartPolicy") == "Always" else done, ready=True)
-            for c in spec["initContainers"]
-        ]
-    return _conditions(pod, "True", now)
+def is_sidecar(container: Object) -> bool:
+    """Whether an init container is a sidecar, which keeps running."""
+    return container.get("restartPolicy") == "Always"
 
 
-def is_outdated(pod: Object) -> bool:
-    """Whether the status of a running pod does not reflect its spec or its readiness gates yet."""
-    metadata, status = pod["metadata"], pod["status"]
-    if status.get("observedGeneration") != metadata.get("generation"):
+def matching_rule(container: Object, code: int) -> str:
+    """Action of the first restart rule that matches an exit code. Empty if none does."""
+    for rule in container.get("restartPolicyRules") or ():
+        codes = rule.get("exitCodes") or {}
+        listed = code in (codes.get("values") or ())
+        if codes and listed == (codes.get("operator") == "In"):
+            return str(rule.get("action", ""))
+    return ""
+
+
+def restarts(container: Object, spec: Object, code: int) -> bool:
+    """Whether a container that ended with this code is started again."""
+    policy = container.get("restartPolicy")
+    if policy is not None and matching_rule(container, code) in ("Restart", "RestartAllContainers"):
         return True
-    if not pod["spec"].get("readinessGates"):
-        return False
-    ready = find(status.get("conditions"), "Ready") or {}
-    return bool(ready.get("status") != _ready_by_gates(pod))
+    policy = policy or spec.get("restartPolicy", "Always")
+    return bool(code) if policy == "OnFailure" else policy != "Never"
 
 
-def observed(pod: Object, _address: str) -> Object:
-    """Updates a running pod. A status that a client wrote to simulate a failure is kept."""
-    images = {container["name"]: container.get("image", "") for container in pod["spec"]["containers"]}
-    for held in pod["status"].get("containerStatuses") or ():
-        image = images.get(held["name"], held["image"])
-        if held["image"] != image:
-            held |= {"image": image, "imageID": f"simulated://{image}"}
-    if pod["spec"].get("readinessGates"):
-        ready = {"type": "Ready", "status": _ready_by_gates(pod)}
-        set_condition(pod["status"]["conditions"], ready, times.now())
-    return _note_generation(pod)
+def _ended(status: Object) -> Object | None:
+    """Termination that counts for the phase: the present one, or the last one of a waiting container."""
+    state = status.get("state") or {}
+    if "terminated" in state:
+        return state["terminated"]  # type: ignore[no-any-return]
+    return (status.get("lastState") or {}).get("terminated") if "waiting" in state else None
 
 
-def _ready_by_gates(pod: Object) -> str:
-    """Status of the condition Ready: ContainersReady and all readiness gates must be true."""
-    conditions = pod["status"].get("conditions")
-    gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or ()]
-    wanted = ("ContainersReady", *gates)
-    true = all((find(conditions, kind) or {}).get("status") == "True" for kind in wanted)
-    return "True" if true else "False"
+def _is_restartable(container: Object, spec: Object, ended: Object) -> bool:
+    return ended.get("reason") == RESTARTING_ALL or restarts(container, spec, ended["exitCode"])
 
 
-def _note_generation(pod: Object) -> Object:
-    generation = pod["metadata"].get("generation")
-    if generation:
-        pod["status"]["observedGeneration"] = generation
-        for condition in pod["status"].get("conditions") or ():
+def phase_of(spec: Object, statuses: dict[str, Object], *, is_terminal: bool = False) -> str:
+    """Phase by the states of the containers. `is_terminal`: containers are not started again."""
+    pending_sidecars, waiting, running, unknown = 0, 0, 0, 0
+    for container in spec.get("initContainers") or ():
+        status = statuses.get(container["name"]) or {}
+        state = status.get("state") or {}
+        if is_sidecar(container):
+            if "running" in state:
+                pending_sidecars += not status.get("started")
+                running += 1
+            elif not _ended(status):
+                pending_sidecars += 1
+                waiting += 1
+            continue
+        ended = _ended(status)
+        if ended is None:
+            return "Pending"
+        if ended["exitCode"] and not _is_restartable(container, spec, ended):
+            return "Failed"
+    stopped, final, succeeded, has_started = 0, 0, 0, False
+    for container in spec["containers"]:
+        status = statuses.get(container["name"]) or {}
+        ended = _ended(status)
+        if "running" in (status.get("state") or {}):
+            running += 1
+            has_started = True
+        elif ended is not None:
+            stopped += 1
+            has_started = True
+            final += not _is_restartable(container, spec, ended)
+            succeeded += ended["exitCode"] == 0 and "terminated" in status["state"]
+        elif status:
+            waiting += 1
+        else:
+            unknown += 1
+    if (pending_sidecars and not has_started) or waiting or unknown:
+        return "Pending"
+    if running:
+        return "Running"
+    if not is_terminal and stopped != final:
+        return "Running"
+    return "Succeeded" if stopped == succeeded else "Failed"
+
+
+def conditions_of(
+    pod: Object, status: Object, added: list[Object], *, has_sandbox: bool, stamp: str
+) -> list[Object]:
+    """Conditions in the kubelet's order: those of others, `added` ones, then its own. `stamp` is the current time."""
+    old = pod["status"].get("conditions") or []
+    spec, generation = pod["spec"], pod["metadata"].get("generation")
+    replaced = (*KUBELET_CONDITIONS, *(condition["type"] for condition in added))
+    found = [condition for condition in old if condition["type"] not in replaced] + added
+    statuses = {
+        held["name"]: held
+        for part in ("initContainerStatuses", "containerStatuses")
+        for held in status.get(part) or ()
+    }
+    containers_ready = _containers_ready(spec, statuses, status["phase"])
+    own = [
+        ("PodReadyToStartContainers", ("True" if has_sandbox else "False", "", "")),
+        ("Initialized", _initialized(spec, statuses, status["phase"], old)),
+        ("Ready", _ready(spec, found, containers_ready)),
+        ("ContainersReady", containers_ready),
+        ("PodScheduled", ("True", "", "")),
+    ]
+    if any(
+        rule.get("action") == "RestartAllContainers"
+        for part in ("initContainers", "containers")
+        for container in spec.get(part) or ()
+        for rule in container.get("restartPolicyRules") or ()
+    ):
+        own.append(("AllContainersRestarting", _all_restarting(statuses, status["phase"])))
+    by_type = {condition["type"]: condition for condition in old}
+    for kind, (state, reason, message) in own:
+        before = by_type.get(kind) or {}
+        same = before.get("status") == state and "lastTransitionTime" in before
+        condition: Object = {"type": kind}
+        if generation:
             condition["observedGeneration"] = generation
-    return pod
-
-
-def succeeded(pod: Object, _address: str) -> Object | None:
-    """All containers of a running pod have ended without an error. None if the pod does not run."""
-    now, status = times.now(), pod["status"]
-    if status.get("phase") != "Running":
-        return None
-    status["phase"] = "Succeeded"
-    for held in status.get("containerStatuses") or ():
-        started = (held["state"].get("running") or {}).get("startedAt", now)
-        ended = {"exitCode": 0, "reason": "Completed", "startedAt": started, "finishedAt": now}
-        held |= {"state": {"terminated": ended}, "ready": False, "started": False}
-    return _conditions(pod, "False", now, reason="PodCompleted")
-
-
-def _conditions(pod: Object, ready: str, now: str, reason: str = "") -> Object:
-    conditions = pod["status"].setdefault("conditions", [])
-    gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or ()]
-    open_ = all((find(conditions, gate) or {}).get("status") == "True" for gate in gates)
-    states = {
-        "PodReadyToStartContainers": ready,
-        "Initialized": "True",
-        "Ready": ready if open_ else "False",
-        "ContainersReady": ready,
-        "PodScheduled": "True",
-    }
-    for kind, state in states.items():
-        condition = {"type": kind, "status": state}
-        if reason and kind != "PodScheduled":
+        condition["status"] = state
+        condition["lastProbeTime"] = None
+        condition["lastTransitionTime"] = before["lastTransitionTime"] if same else stamp
+        if reason:
             condition["reason"] = reason
-        set_condition(conditions, condition, now)
-    return _note_generation(pod)
+        if message:
+            condition["message"] = message
+        found.append(condition)
+    return found
 
 
-def container_status(container: Object, state: Object, *, ready: bool) -> Object:
-    return {
-        "name": container["name"],
-        "image": container.get("image", ""),
-        "imageID": f"simulated://{container.get('image', '')}",
-        "containerID": f"simulated://{container['name']}",
-        "ready": ready,
-        "started": "running" in state,
-        "restartCount": 0,
-        "state": state,
-        "lastState": {},
-    }
+Verdict = tuple[str, str, str]
+"""Status, reason and message of a condition."""
+
+
+def _containers_ready(spec: Object, statuses: dict[str, Object], phase: str) -> Verdict:
+    if phase == "Succeeded":
+        return "False", "PodCompleted", ""
+    if phase == "Failed":
+        return "False", "PodFailed", ""
+    unready = [name for name in _serving(spec) if not (statuses.get(name) or {}).get("ready")]
+    if unready:
+        return "False", "ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]"
+    return "True", "", ""
+
+
+def _serving(spec: Object) -> Iterator[str]:
+    """Names of the sidecars and containers."""
+    yield from (held["name"] for held in spec.get("initContainers") or () if is_sidecar(held))
+    yield from (held["name"] for held in spec["containers"])
+
+
+def _ready(spec: Object, others: Iterable[Object], containers_ready: Verdict) -> Verdict:
+    if containers_ready[0] != "True":
+        return containers_ready
+    messages = []
+    for gate in spec.get("readinessGates") or ():
+        kind = gate["conditionType"]
+        condition = find(list(others), kind)
+        if condition is None:
+            messages.append(f'corresponding condition of pod readiness gate "{kind}" does not exist.')
+        elif condition.get("status") != "True":
+            state = condition.get("status", "")
+            messages.append(f'the status of pod readiness gate "{kind}" is not "True", but {state}')
+    if messages:
+        return "False", "ReadinessGatesNotReady", ", ".join(messages)
+    return "True", "", ""
+
+
+def _initialized(spec: Object, statuses: dict[str, Object], phase: str, old: list[Object]) -> Verdict:
+    containers = spec.get("initContainers")
+    if phase == "Succeeded":
+        return "True", "PodCompleted", ""
+    if not containers or has_started(spec, statuses):
+        return "True", "", ""
+    incomplete = [
+        held["name"]
+        for held in containers
+        if not (statuses.get(held["name"]) or {}).get("started" if is_sidecar(held) else "ready")
+    ]
+    if not incomplete or (find(old, "Initialized") or {}).get("status") == "True":
+        return "True", "", ""
+    message = f"containers with incomplete status: [{' '.join(incomplete)}]"
+    return "False", "ContainersNotInitialized", message
+
+
+def has_started(spec: Object, statuses: dict[str, Object]) -> bool:
+    """Whether a regular container runs or has ended."""
+    return any(
+        "running" in state or "terminated" in state
+        for container in spec["containers"]
+        if (state := (statuses.get(container["name"]) or {}).get("state") or {})
+    )
+
+
+def _all_restarting(statuses: dict[str, Object], phase: str) -> Verdict:
+    if phase in TERMINAL:
+        return "False", "PodCompleted" if phase == "Succeeded" else "PodFailed", ""
+    restarting = any(
+        ((held.get("state") or {}).get("waiting") or {}).get("reason") == RESTARTING_ALL
+        for held in statuses.values()
+    )
+    if restarting:
+        return "True", "RestartAllContainersStarted", "container exited with restart policy rule"
+    return "False", "", ""

@@ -1,0 +1,171 @@
+"""Container statuses of simulated pods: their fields, the kubelet's messages, and its back-off."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+from kubist.meta.durations import written
+from kubist.meta.object import Object
+
+FIRST_BACK_OFF = 10.0
+LONGEST_BACK_OFF = 300.0
+CALM_SECONDS = 600.0
+"""A container that ran longer is restarted without back-off."""
+KILLED = 137
+STOPPED = 143
+"""Exit code of a simulated container that is stopped: SIGTERM."""
+
+
+class PodEvent(NamedTuple):
+    """Event about a pod, or about one of its containers."""
+
+    type: str
+    reason: str
+    message: str
+    field_path: str = ""
+
+
+def back_off(failures: int) -> float:
+    """Seconds until the next attempt after a number of attempts that failed in a row."""
+    if failures <= 0:
+        return 0.0
+    return min(FIRST_BACK_OFF * 2.0 ** min(failures - 1, 10), LONGEST_BACK_OFF)
+
+
+def shown_pod(pod: Object) -> str:
+    """Name of a pod in the kubelet's messages."""
+    metadata = pod["metadata"]
+    return f"{metadata['name']}_{metadata.get('namespace', '')}({metadata.get('uid', '')})"
+
+
+def crash_loop_message(pod: Object, container: str, seconds: float) -> str:
+    return f"back-off {written(seconds)} restarting failed container={container} pod={shown_pod(pod)}"
+
+
+def pull_error(image: str) -> str:
+    """Error of containerd for an image that does not exist."""
+    full = full_image(image)
+    return (
+        f'rpc error: code = NotFound desc = failed to pull and unpack image "{full}": '
+        f'failed to resolve reference "{full}": {full}: not found'
+    )
+
+
+def full_image(image: str) -> str:
+    """Image with registry and tag."""
+    first, slash, _ = image.partition("/")
+    if not slash:
+        image = f"docker.io/library/{image}"
+    elif "." not in first and ":" not in first and first != "localhost":
+        image = f"docker.io/{image}"
+    last = image.rpartition("/")[2]
+    return image if ":" in last or "@" in last else f"{image}:latest"
+
+
+def new_status(container: Object, reason: str) -> Object:
+    """Status of a container that never ran."""
+    status = {
+        "name": container["name"],
+        "state": {"waiting": {"reason": reason}},
+        "lastState": {},
+        "ready": False,
+        "restartCount": 0,
+        "image": container.get("image", ""),
+        "imageID": "",
+        "started": False,
+    }
+    if mounts := container.get("volumeMounts"):
+        status["volumeMounts"] = [_mount_status(mount) for mount in mounts]
+    return status
+
+
+def _mount_status(mount: Object) -> Object:
+    status = {"name": mount["name"], "mountPath": mount["mountPath"]}
+    if mount.get("readOnly"):
+        status |= {"readOnly": True, "recursiveReadOnly": "Disabled"}
+    return status
+
+
+def started_status(pod: Object, container: Object, held: Object | None, stamp: str) -> Object:
+    """Status of a container that starts. `held` is its status until now."""
+    restarts = 0
+    last: Object = {}
+    if held is not None:
+        state = held.get("state") or {}
+        last = state if "terminated" in state else held.get("lastState") or {}
+        restarts = held.get("restartCount", 0) + bool(last)
+    image = container.get("image", "")
+    resources = container.get("resources") or {}
+    status = {
+        "name": container["name"],
+        "state": {"running": {"startedAt": stamp}},
+        "lastState": last,
+        "ready": False,
+        "restartCount": restarts,
+        "image": image,
+        "imageID": f"simulated://{image}",
+        "containerID": container_id(pod, container["name"], restarts),
+        "started": True,
+    }
+    if resources.get("requests"):
+        status["allocatedResources"] = resources["requests"]
+    status["resources"] = resources
+    if mounts := container.get("volumeMounts"):
+        status["volumeMounts"] = [_mount_status(mount) for mount in mounts]
+    status["user"] = {"linux": _user(pod["spec"], container)}
+    return status
+
+
+def container_id(pod: Object, name: str, restarts: int) -> str:
+    """Identifier of one run of a container. It always has the same value for the same run."""
+    seed = f"{pod['metadata'].get('uid', '')}/{name}/{restarts}".encode()
+    return f"simulated://{hashlib.sha256(seed).hexdigest()}"
+
+
+def _user(spec: Object, container: Object) -> Object:
+    """User of the processes. The image's own user is not known; root is reported."""
+    of_pod = spec.get("securityContext") or {}
+    of_container = container.get("securityContext") or {}
+    uid = of_container.get("runAsUser", of_pod.get("runAsUser", 0))
+    gid = of_container.get("runAsGroup", of_pod.get("runAsGroup", 0))
+    groups = [gid, *(of_pod.get("supplementalGroups") or ())]
+    if "fsGroup" in of_pod:
+        groups.append(of_pod["fsGroup"])
+    return {"uid": uid, "gid": gid, "supplementalGroups": list(dict.fromkeys(groups))}
+
+
+def ended_status(held: Object, code: int, reason: str, message: str, stamp: str) -> Object:
+    """Status of a running container that ends."""
+    started = ((held.get("state") or {}).get("running") or {}).get("startedAt", stamp)
+    ended: Object = {"exitCode": code, "reason": reason or ("Error" if code else "Completed")}
+    if message:
+        ended["message"] = message
+    ended |= {"startedAt": min(started, stamp), "finishedAt": stamp}
+    if "containerID" in held:
+        ended["containerID"] = held["containerID"]
+    return {**held, "state": {"terminated": ended}, "ready": False, "started": False}
+
+
+def waiting_status(held: Object, reason: str, message: str = "") -> Object:
+    """Status of a container that waits. A termination becomes its last state."""
+    waiting = {"reason": reason, "message": message} if message else {"reason": reason}
+    state = held.get("state") or {}
+    last = state if "terminated" in state else held.get("lastState") or {}
+    return {**held, "state": {"waiting": waiting}, "lastState": last, "ready": False, "started": False}
+
+
+def start_events(container: Object, path: str) -> list[PodEvent]:
+    image = container.get("image", "")
+    events = []
+    if container.get("imagePullPolicy") == "Always":
+        pulled = f'Successfully pulled image "{image}" in 0s (0s including waiting). Image size: 0 bytes.'
+        events.append(PodEvent("Normal", "Pulling", f'Pulling image "{image}"', path))
+    else:
+        pulled = f'Container image "{image}" already present on machine and can be accessed by the pod'
+    return [
+        *events,
+        PodEvent("Normal", "Pulled", pulled, path),
+        PodEvent("Normal", "Created", "Container created", path),
+        PodEvent("Normal", "Started", "Container started", path),
+    ]
