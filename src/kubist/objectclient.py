@@ -10,6 +10,9 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import orjson
+
+from kubist.filters.authorization_query import attributes
 from kubist.http.messages import Request
 from kubist.http.pool import Pool
 from kubist.kinds.core import service_ports
@@ -26,8 +29,10 @@ from kubist.verbs import body, managed_fields, write_path
 from kubist.verbs.delete import remove
 from kubist.verbs.lending import Fresh
 from kubist.verbs.options import delete_options
+from kubist.verbs.patch import APPLY, patch
 from kubist.verbs.resource_request import ResourceRequest
 from kubist.verbs.services import Services
+from kubist.verbs.storage_version import decode_entry, is_converted, to_request_version
 
 Edit = Callable[[Object], Object | None]
 """Changes an object in place and returns it. None: no change."""
@@ -186,6 +191,42 @@ class ObjectClient:
             else:
                 return outcome.object
         return None
+
+    async def patch(
+        self,
+        found: Resource,
+        name: str,
+        namespace: str,
+        kind: str,
+        document: Any,
+        *,
+        subresource: str = "",
+        user: User | None = None,
+    ) -> None:
+        """Patches an object or subresource like PATCH. `kind` is the media type. Server-side apply creates the object
+        if it does not exist, and takes over fields of other managers. With a `user` the request is authorized for that
+        user and made in its name."""
+        query = {"fieldManager": self._actor.field_manager}
+        if kind == APPLY:
+            query["force"] = "true"
+        line = (found.group, found.version, namespace, found.resource, subresource, name)
+        info = RequestInfo("", "patch", True, *line)
+        if user is not None:
+            asked = attributes(user, info)
+            verdict = await self._api.authorization.verdict(asked)
+            if not verdict.allowed:
+                raise asked.forbidden(verdict.reason)
+        headers = {"content-type": kind}
+        request = Request("PATCH", "", "", headers, orjson.dumps(document))
+        ctx = ResourceRequest(self._api, request, info, query, user or self._actor.user)
+        ctx.set_resource(found)
+        await patch(ctx)
+
+    async def in_version(self, found: Resource, entry: Entry) -> Object:
+        """Object of an entry in the version of a resource."""
+        ctx = self._request("get", found, entry.namespace, entry.name)
+        obj = await decode_entry(ctx, entry)
+        return to_request_version(ctx, obj) if is_converted(ctx) else obj
 
     async def delete(
         self, resource: str, name: str, namespace: str = "", *, group: str = "", **options: Any
