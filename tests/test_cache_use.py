@@ -80,8 +80,10 @@ KEPT = {
     # The keys are fixed labels of metrics.
     "admission/chain.py:_take",
     "storage/encryption/tally.py:add",
-    # The keys are pods of simulated nodes.
+    # The keys are simulated nodes and their pods, and stored objects that Stages drive. Deleted ones are removed.
     "simulation/kubelet.py:_scheduled_at",
+    "simulation/nodes.py:_number",
+    "simulation/stages/player.py:reconcile",
 }
 """Functions that look a key up in an attribute, and store the value there if it is missing."""
 

@@ -153,6 +153,8 @@ class Config:
     """Simulates nodes, the scheduler, the workload controllers, and running pods."""
     workload_delay: float = 0.0
     """Seconds until a simulated pod is ready."""
+    stages: tuple[str, ...] = ()
+    """Files and directories with KWOK Stages that drive simulated objects."""
     workload_nodes: int = 2
     """Number of simulated nodes with `workloads`."""
     workload_node_capacity: dict[str, str] = field(default_factory=dict)

@@ -122,6 +122,7 @@ class Settings(TypedDict, total=False):
     cluster_signing_key_file: str
     workloads: bool
     workload_delay: float
+    stages: tuple[str, ...]
     workload_nodes: int
     workload_node_capacity: dict[str, str]
     workload_node_labels: dict[str, str]

@@ -197,6 +197,8 @@ def test_unwritable_data_dir_prints_one_line_error(home: Path) -> None:
         (["--workload-nodes=3"], ["--workload-nodes needs --workloads"]),
         (["--workloads", "--workload-node-labels=z={j}"], ['label z: "{j}" has an unknown placeholder']),
         (["--workloads", "--workload-node-capacity=cpu=few"], ['"few" is not an amount of cpu']),
+        (["--stages=a.yaml"], ["--stages needs --workloads"]),
+        (["--workloads", "--stages=absent.yaml"], ["--stages: absent.yaml: No such file or directory"]),
         (["--workers=0"], ["--workers", "from 1 to 64"]),
         (["--workers=-1"], ["--workers", "from 1 to 64"]),
     ],

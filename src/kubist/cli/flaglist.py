@@ -38,6 +38,7 @@ OWN = (
         "Number of nodes to simulate for a kube-scheduler and kube-controller-manager that run elsewhere.",
     ),
     Flag("workload-delay", "duration", "0s", "Time that a simulated pod takes to become ready."),
+    Flag("stages", "stringArray", "", "File or directory with KWOK Stages; the flag may be repeated."),
     Flag(
         "workload-node-capacity",
         "mapStringString",

@@ -87,6 +87,8 @@ def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -
         raise FlagError(wrong)
     if any(name in values for name in (*NODE_FLAGS, "simulated-nodes")):
         _check_nodes(made)
+    if made.stages:
+        _check_stages(made)
     return made
 
 
@@ -98,6 +100,16 @@ def _check_nodes(made: Config) -> None:
         template_of(made)
     except ValueError as error:
         raise FlagError(str(error)) from None
+
+
+def _check_stages(made: Config) -> None:
+    # Saves start-up time: only --stages needs it.
+    from kubist.simulation.stages import sources
+
+    try:
+        sources.load(made.stages)
+    except ValueError as error:
+        raise FlagError(f"--stages: {error}") from None
 
 
 def _field(name: str) -> str:
@@ -146,7 +158,7 @@ def check_combinations(values: dict[str, list[str]]) -> None:
     for name in ("etcd-cafile", "etcd-certfile", "etcd-keyfile"):
         if values.get(name, [""])[-1] and not values.get("etcd-servers", [""])[-1]:
             raise FlagError(f"--{name} needs --etcd-servers: without it there is no etcd to talk to")
-    for name in ("workload-delay", *NODE_FLAGS):
+    for name in ("workload-delay", "stages", *NODE_FLAGS):
         if name in values and "simulated-nodes" not in values and not is_on(values, "workloads"):
             raise FlagError(f"--{name} needs --workloads: without it there are no simulated pods and nodes")
     if is_on(values, "test-bench") and values.get("workers", ["1"])[-1] != "1":

@@ -42,6 +42,7 @@ _SETTINGS = (
     ("controllers", "strings", "Controllers to run: `*` for all, `-name` to exclude one."),
     ("workloads", "bool", "Simulate nodes, a scheduler, running pods and the workload controllers."),
     ("workload-delay", "duration", "Time that a simulated pod takes to become ready."),
+    ("stages", "stringArray", "File or directory with KWOK Stages; the flag may be repeated."),
     ("workload-nodes", "int", "Number of simulated nodes."),
     ("workload-node-capacity", "mapStringString", "Size of simulated nodes: cpu=4,memory=16Gi,pods=110."),
     (

@@ -10,10 +10,14 @@ from kubist.control.tainteviction import TaintEviction
 from kubist.simulation.kubelet import Kubelet
 from kubist.simulation.nodes import Nodes
 from kubist.simulation.scheduler import Scheduler
+from kubist.simulation.stages import sources
+from kubist.simulation.stages.player import Stages
 
 
 def loops(config: Config) -> list[type[Loop]]:
-    """Simulated components. Without workloads, the scheduler and the controllers run elsewhere."""
+    """Simulated components. Without workloads, the scheduler and the controllers run elsewhere. ValueError if the
+    files with Stages cannot be used."""
+    sources.load(config.stages)
     if not config.workloads:
-        return [Nodes, Kubelet]
-    return [NodeLifecycle, TaintEviction, OrphanedPods, Nodes, Scheduler, Kubelet]
+        return [Stages, Nodes, Kubelet]
+    return [NodeLifecycle, TaintEviction, OrphanedPods, Stages, Nodes, Scheduler, Kubelet]

@@ -1,0 +1,84 @@
+"""Stages of files: `--stages` takes files and directories, and names the place of an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from kubist.simulation.stages import sources
+from kubist.simulation.stages.limits import StageError
+from kubist.testing.host import Host
+from tests.simulation.stages.making import needs, stage
+from tests.waiting import wait_for
+
+
+def yaml_of(*stages: dict[str, Any]) -> bytes:
+    return b"\n---\n".join(orjson.dumps(one) for one in stages)
+
+
+def test_files_and_directories_are_loaded(tmp_path: Path) -> None:
+    (tmp_path / "many.yaml").write_bytes(b"# comment\n---\n" + yaml_of(stage("a"), stage("b")) + b"\n---\n")
+    (tmp_path / "list.json").write_bytes(orjson.dumps({"kind": "List", "items": [stage("c")]}))
+    (tmp_path / "kustomization.yaml").write_text("kind: Kustomization")
+    (tmp_path / "README.md").write_text("no Stage")
+    assert sorted(made.name for made in sources.load([str(tmp_path)])) == ["a", "b", "c"]
+    assert [made.name for made in sources.load([str(tmp_path / "many.yaml")])] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        (b"kind: [", "f.yaml: "),
+        (
+            b"kind: Pod\napiVersion: v1",
+            "f.yaml: document 1: expected a Stage of kwok.x-k8s.io/v1alpha1 but found v1 Pod",
+        ),
+        (
+            b"text",
+            "f.yaml: document 1: expected a Stage of kwok.x-k8s.io/v1alpha1 but found no Kubernetes object",
+        ),
+        (
+            yaml_of(stage("a"), stage("b", surprise=1)),
+            "f.yaml: document 2: Stage b: spec.surprise: unknown field",
+        ),
+        (yaml_of(stage("a"), stage("a")), "the Stage a is also in "),
+        (b"\xff", "the file is not UTF-8 text"),
+    ],
+)
+def test_unusable_file_gets_one_line(tmp_path: Path, content: bytes, part: str) -> None:
+    (tmp_path / "f.yaml").write_bytes(content)
+    with pytest.raises(StageError) as caught:
+        sources.load([str(tmp_path / "f.yaml")])
+    assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StageError, match=r"absent\.yaml: No such file or directory"):
+        sources.load([str(tmp_path / "absent.yaml")])
+
+
+def test_stages_of_files_need_no_crd(kubist_host: Host, tmp_path: Path) -> None:
+    is_new = needs(".status.reason", "NotIn", "Staged")
+    made = stage("file", selector={"matchExpressions": [is_new]}, next={"statusTemplate": "reason: Staged"})
+    (tmp_path / "stages.yaml").write_bytes(orjson.dumps(made))
+    cluster = kubist_host.cluster(workloads=True, stages=(str(tmp_path),))
+    try:
+        spec = {"containers": [{"name": "c", "image": "i"}]}
+        cluster.load({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec})
+        wait_for(lambda: cluster.get("pod/web")["status"].get("reason") == "Staged")
+        groups = [group["name"] for group in cluster.request("GET", "/apis")["groups"]]
+        assert "kwok.x-k8s.io" not in groups
+    finally:
+        cluster.stop()
+
+
+def test_unusable_file_prevents_the_start(kubist_host: Host, tmp_path: Path) -> None:
+    (tmp_path / "stages.yaml").write_bytes(orjson.dumps(stage("bad", surprise=1)))
+    with pytest.raises(
+        ValueError, match=r"stages\.yaml: document 1: Stage bad: spec\.surprise: unknown field"
+    ):
+        kubist_host.cluster(workloads=True, stages=(str(tmp_path),))
