@@ -7,6 +7,7 @@ from kubist.control.workloads.cronjobs import CronJobs
 from kubist.control.workloads.daemonsets import DaemonSets
 from kubist.control.workloads.deployments import Deployments
 from kubist.control.workloads.endpoints import ServiceEndpoints
+from kubist.control.workloads.horizontalpodautoscaler import HorizontalPodAutoscalers
 from kubist.control.workloads.jobs import Jobs
 from kubist.control.workloads.loadbalancers import LoadBalancers
 from kubist.control.workloads.replicasets import ReplicaSets, ReplicationControllers
@@ -23,6 +24,7 @@ def loops() -> list[type[Loop]]:
         DaemonSets,
         Jobs,
         CronJobs,
+        HorizontalPodAutoscalers,
         ServiceEndpoints,
         LoadBalancers,
         Volumes,
