@@ -1,4 +1,4 @@
-"""Node affinity: nodeSelector and required terms of a pod."""
+"""Node affinity: nodeSelector, and required and preferred terms of nodes."""
 
 from __future__ import annotations
 
@@ -18,32 +18,66 @@ def required_rule(spec: Object) -> NodeRule | None:
     selector = spec.get("nodeSelector") or {}
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    if not selector and required is None:
-        return None
-    terms = [_term_rule(term) for term in (required or {}).get("nodeSelectorTerms") or ()]
+    terms = selector_rule(required) if required is not None else None
+    if not selector:
+        return terms
     wanted = selector.items()
-    return lambda name, labels: (
-        wanted <= labels.items() and (required is None or any(term(name, labels) for term in terms))
-    )
+    if terms is None:
+        return lambda _, labels: wanted <= labels.items()
+    return lambda name, labels: wanted <= labels.items() and terms(name, labels)
 
 
-def _term_rule(term: Object) -> NodeRule:
+def selector_rule(selector: Object) -> NodeRule:
+    """Rule of a NodeSelector, whose terms are alternatives."""
+    terms = [term_rule(term) for term in selector.get("nodeSelectorTerms") or ()]
+    return lambda name, labels: any(term(name, labels) for term in terms)
+
+
+def term_rule(term: Object) -> NodeRule:
     """Rule of a NodeSelectorTerm. An empty term matches no node."""
     expressions = [_matcher(held) for held in term.get("matchExpressions") or ()]
     fields = [_matcher(held) for held in term.get("matchFields") or ()]
     if not expressions and not fields:
-        return lambda _name, _labels: False
-    return lambda name, labels: (
-        all(matches(labels) for matches in expressions)
-        and all(matches({"metadata.name": name}) for matches in fields)
-    )
+        return lambda _, __: False
+
+    def matches(name: str, labels: Labels) -> bool:
+        return all(matcher(labels) for matcher in expressions) and all(
+            matcher({"metadata.name": name}) for matcher in fields
+        )
+
+    return matches
 
 
 def _matcher(expression: Object) -> Callable[[Labels], bool]:
     operator, values = _OPERATORS.get(expression.get("operator", "")), tuple(expression.get("values") or ())
-    if operator is None or (operator in ("gt", "lt") and len(values) != 1):
-        return lambda _labels: False
+    if operator is None:
+        return lambda _: False
     try:
         return Requirement(expression.get("key", ""), operator, values).matcher()
-    except ValueError:
-        return lambda _labels: False
+    except (ValueError, IndexError):
+        return lambda _: False
+
+
+def named_nodes(spec: Object) -> frozenset[str] | None:
+    """Names of the only nodes that the required terms allow. None unless every term names nodes."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    found: set[str] = set()
+    terms = required.get("nodeSelectorTerms") or ()
+    for term in terms:
+        named: set[str] | None = None
+        for field in term.get("matchFields") or ():
+            if field.get("key") == "metadata.name" and field.get("operator") == "In":
+                values = set(field.get("values") or ())
+                named = values if named is None else named & values
+        if named is None:
+            return None
+        found |= named
+    return frozenset(found) if terms else None
+
+
+def preferred_rules(spec: Object) -> tuple[tuple[int, NodeRule], ...]:
+    """Weights and rules of the preferred node affinity of a pod."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    preferred = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    return tuple((held["weight"], term_rule(held.get("preference") or {})) for held in preferred)

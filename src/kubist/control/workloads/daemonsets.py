@@ -109,7 +109,6 @@ class DaemonSets(PodOwnerLoop):
 
         async def create(number: int) -> None:
             made = daemonplan.new_pod(template, plan.create[number], digest, generation)
-            made["spec"]["nodeName"] = plan.create[number]
             await self.create_pod(owner, of_pods.from_template(made, owner))
 
         await of_pods.slow_start(min(len(plan.create), BURST), create)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kubist.admission.amounts import pod_requests
+from kubist.control.nodeaffinity import NodeRule, named_nodes, preferred_rules, required_rule
 from kubist.meta.conditions import find
 from kubist.meta.object import Object
-from kubist.simulation.scheduler.nodeaffinity import NodeRule, named_nodes, preferred_rules, required_rule
 from kubist.simulation.scheduler.terms import Term, affinity_term, spread_term
 
 Key = tuple[str, str]
