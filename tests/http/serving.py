@@ -71,6 +71,7 @@ class Site:
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.writers: list[StreamWriter] = []
+        self.messages: list[bytes] = []
         self.stopped = 0
         self.stream_ready = threading.Event()
         self.stream_stopped = threading.Event()
@@ -133,6 +134,11 @@ class Site:
 
     async def do_binary(self, request: Request) -> Answer:
         return Stream(200, [(b"Content-Type", b"application/x")], self._start, self._stop)
+
+    async def do_messages(self, request: Request) -> Answer:
+        """WebSocket whose messages are recorded."""
+        text = request.query == "text"
+        return Stream(101, [], self._start, self._stop, message=self.messages.append, text_messages=text)
 
     def _start(self, writer: StreamWriter) -> None:
         self.writers.append(writer)

@@ -156,3 +156,39 @@ def test_stop_closes_websockets_cleanly(serving: Serving, site: Site) -> None:
         serving.call(serving.server._host.connections.copy().pop().shutdown)  # type: ignore[union-attr]
         assert frame(client) == (0x81, b"{}")
         assert frame(client)[0] == 0x88
+
+
+def test_messages_reach_the_application_with_their_fragments_joined(serving: Serving, site: Site) -> None:
+    with serving.socket() as client:
+        assert upgrade(client, b"/messages").startswith(b"HTTP/1.1 101 ")
+        client.sendall(
+            masked(0x82, b"whole") + masked(0x02, b"in ") + masked(0x00, b"three ") + masked(0x89, b"p")
+        )
+        client.sendall(masked(0x80, b"parts") + masked(0x82, b""))
+        assert frame(client) == (0x8A, b"p")
+        wait_for(lambda: len(site.messages) == 3)
+        assert site.messages == [b"whole", b"in three parts", b""]
+
+
+def test_large_message_reaches_the_application(serving: Serving, site: Site) -> None:
+    large = os.urandom(1_000_000)
+    with serving.socket() as client:
+        upgrade(client, b"/messages")
+        mask = b"\0\0\0\0"
+        client.sendall(bytes([0x82, 0xFF]) + struct.pack(">Q", len(large)) + mask + large)
+        wait_for(lambda: site.messages == [large])
+
+
+def test_message_above_the_limit_ends_the_connection(serving: Serving, site: Site) -> None:
+    with serving.socket() as client:
+        upgrade(client, b"/messages")
+        client.sendall(bytes([0x82, 0xFF]) + struct.pack(">Q", 9_000_000) + b"\0\0\0\0")
+        assert frame(client) == (0x88, struct.pack(">H", 1009))
+    assert site.messages == []
+
+
+def test_text_messages_are_sent_on_request(serving: Serving, site: Site) -> None:
+    with serving.socket() as client:
+        upgrade(client, b"/messages?text")
+        serving.call(site.writers[0].write, b"0YQ==")
+        assert frame(client) == (0x81, b"0YQ==")

@@ -85,6 +85,14 @@ class StreamWriter(Protocol):
         ...
 
 
+class UpgradedWriter(StreamWriter, Protocol):
+    """Writer of a tunnel, or of a WebSocket whose messages the application receives."""
+
+    def listen(self, willing: bool) -> None:
+        """Resumes or pauses reading from the client."""
+        ...
+
+
 @dataclass(slots=True)
 class Stream:
     """Response without a fixed end, such as a watch: headers now, then the data that the application writes.
@@ -102,6 +110,10 @@ class Stream:
     websocket_protocols: tuple[str, ...] = ()
     received: Callable[[bytes], None] | None = None
     """Receives all further bytes of the client. If set, the response (101) turns the connection into a tunnel."""
+    message: Callable[[bytes], None] | None = None
+    """Receives each message of a WebSocket client. Without it, messages are dropped."""
+    text_messages: bool = False
+    """Whether a WebSocket with `message` sends text messages; the default is binary messages."""
 
 
 Answer = Response | Stream

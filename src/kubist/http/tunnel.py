@@ -18,9 +18,3 @@ class Tunnel(RawWriter):
     def receive(self, data: bytes) -> None:
         if self._stream.received is not None and not self.closed:
             self._stream.received(data)
-
-    def listen(self, willing: bool) -> None:
-        """Resumes or pauses reading from the client."""
-        if not self._connection.lost:
-            transport = self._connection.transport
-            transport.resume_reading() if willing else transport.pause_reading()

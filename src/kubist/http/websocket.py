@@ -18,6 +18,8 @@ _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0x81, 0x82, 0x88, 0x89, 0x8A
 _NORMAL, _PROTOCOL_ERROR, _TOO_BIG = 1000, 1002, 1009
 _MESSAGE_LIMIT = 64 * 1024
+_RECEIVED_LIMIT = 8 * 1024 * 1024
+"""Maximum size in bytes of a message that the application receives. Dropped messages have a lower limit."""
 
 
 def is_upgrade(request: Request) -> bool:
@@ -50,16 +52,19 @@ def handshake(request: Request, stream: Stream) -> bytes | Response:
 
 
 class WebSocket(RawWriter):
-    """Stream as WebSocket messages: text if the content type is JSON, otherwise binary."""
+    """Stream as WebSocket messages: text if the content type is JSON, otherwise binary. Messages of the client go
+    to the application if the stream has a `message` callback."""
 
-    __slots__ = ("_closing", "_fragmented", "_opcode", "_received")
+    __slots__ = ("_closing", "_fragmented", "_fragments", "_limit", "_opcode", "_received")
 
     def __init__(self, connection: Http1, stream: Stream, head: bytes) -> None:
         super().__init__(connection, stream, head)
         content_type = next((value for name, value in stream.headers if name.lower() == b"content-type"), b"")
-        self._opcode = _TEXT if b"json" in content_type else _BINARY
+        self._opcode = _TEXT if b"json" in content_type or stream.text_messages else _BINARY
         self._received = bytearray()
         self._fragmented = 0
+        self._fragments = bytearray()
+        self._limit = _MESSAGE_LIMIT if stream.message is None else _RECEIVED_LIMIT
         self._closing = False
 
     def write(self, data: bytes) -> None:
@@ -67,7 +72,7 @@ class WebSocket(RawWriter):
             super().write(_frame(self._opcode, data))
 
     def receive(self, data: bytes) -> None:
-        """Processes frames of the client: control frames are obeyed, messages are dropped."""
+        """Processes frames of the client: control frames are obeyed, messages are delivered or dropped."""
         buffer = self._received
         buffer += data
         while len(buffer) >= 2 and not self._connection.transport.is_closing():
@@ -86,7 +91,7 @@ class WebSocket(RawWriter):
                 return None
             if start > 6:
                 length = int.from_bytes(buffer[2 : start - 4], "big")
-            if length > _MESSAGE_LIMIT:
+            if length + len(self._fragments) > self._limit:
                 return self._fail(_TOO_BIG)
             if len(buffer) < start + length:
                 return None
@@ -96,9 +101,21 @@ class WebSocket(RawWriter):
                 if (opcode == 0) != bool(self._fragmented):
                     return self._fail(_PROTOCOL_ERROR)
                 self._fragmented = 0 if final else 1
+                if self._stream.message is not None and not self.closed:
+                    self._deliver(_unmask(payload, mask), final=bool(final))
             else:
                 self._control(opcode, _unmask(payload, mask))
         return None
+
+    def _deliver(self, payload: bytes, *, final: bool) -> None:
+        """Passes a message to the application when its last fragment is here."""
+        if self._fragments or not final:
+            self._fragments += payload
+            payload = bytes(self._fragments) if final else b""
+        if final:
+            self._fragments.clear()
+            assert self._stream.message is not None
+            self._stream.message(payload)
 
     def _control(self, opcode: int, payload: bytes) -> None:
         if opcode == 8:

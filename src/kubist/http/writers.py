@@ -67,6 +67,12 @@ class RawWriter:
             else:
                 self._loop.call_soon(self._due)
 
+    def listen(self, willing: bool) -> None:
+        """Resumes or pauses reading from the client. Only for connections that are no longer HTTP."""
+        if not self._connection.lost:
+            transport = self._connection.transport
+            transport.resume_reading() if willing else transport.pause_reading()
+
     def close(self) -> None:
         if self.closed:
             return
