@@ -35,6 +35,7 @@ from kubist.objectstore.registry import Registry
 from kubist.offload import LONG, away
 from kubist.resources import routes
 from kubist.resources.context import Context, User
+from kubist.resources.kubelet import Kubelet
 from kubist.resources.resource import Resources
 from kubist.storage.store import Unavailable
 from kubist.verbs.connect import connect, way_through
@@ -99,6 +100,7 @@ class API:
             constrained_impersonation=featuregates.enabled(config.feature_gates, "ConstrainedImpersonation"),
         )
         self.admission = admission
+        self.kubelet: Kubelet | None = None
         self.paths = paths
         self.chores = chores
         """Whether this process runs the tasks that only one process of a server runs (control loops, CRDs,

@@ -153,6 +153,7 @@ class Server:
                 self._chores.append(asyncio.create_task(self._listen_to_store()))
             if self.config.encryption_provider_config_automatic_reload:
                 self._chores.append(asyncio.create_task(self._follow_encryption()))
+            self._simulate()
             await self._listen(sock)
             if self.api.chores:
                 self._advertise()
@@ -173,6 +174,14 @@ class Server:
         if leases_address(self.config):
             self._address = KubernetesService(self.registry, self.config, self.port)
             self._chores.append(asyncio.create_task(self._address.run()))
+
+    def _simulate(self) -> None:
+        """Lets simulated pods answer logs, exec and port-forward."""
+        if self.config.workloads or self.config.simulated_nodes:
+            # Saves start-up time: few servers simulate nodes.
+            from kubist.simulation.kubeletapi.api import KubeletAPI
+
+            self.api.kubelet = KubeletAPI(self.api)
 
     async def _control(self) -> None:
         """Starts the configured control loops."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kubist.http.pool import Pool
     from kubist.request import RequestInfo
     from kubist.resources.allocation import Allocation
+    from kubist.resources.kubelet import Kubelet
     from kubist.resources.reinvocation import Reinvocation
     from kubist.resources.resource import Resource
 
@@ -144,6 +145,8 @@ class Server(Protocol):
     """Parts of a server that kinds and admission use through the context."""
 
     config: Config
+    kubelet: Kubelet | None
+    """Kubelet of simulated nodes; None if no node is simulated."""
 
     @property
     def cluster(self) -> Objects:

@@ -14,6 +14,7 @@ from kubist.meta.fields import FieldError
 from kubist.meta.object import Object
 
 if TYPE_CHECKING:
+    from kubist.http.messages import Answer
     from kubist.resources.context import Context
 
 Undo = Callable[[], Awaitable[None]]
@@ -111,8 +112,8 @@ class Connect:
     negotiated = False
     """Whether the Accept header must match a supported media type, although the response does not use it."""
 
-    async def connect(self, ctx: Context) -> tuple[int, str, bytes]:
-        """Status code, content type and body of the response. Raises APIError on failure."""
+    async def connect(self, ctx: Context) -> tuple[int, str, bytes] | Answer:
+        """Status code, content type and body of the response, or the whole response. Raises APIError on failure."""
         raise AssertionError("subclasses must override connect")
 
 

@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from functools import cached_property, wraps
 from pathlib import Path
-from typing import Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from kubist.hints import did_you_mean
 from kubist.inprocess import Server
@@ -23,6 +23,11 @@ from kubist.testing.clock import ClusterClock
 from kubist.testing.snapshot import Snapshot
 from kubist.testing.users import ClusterUser, Rules
 from kubist.testing.waiting import Until
+
+if TYPE_CHECKING:
+    # Saves start-up time: only clusters with workloads use it.
+    from kubist.simulation.kubeletapi.api import KubeletAPI
+    from kubist.simulation.kubeletapi.handlers import ExecHandler, LogHandler
 
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True
@@ -203,6 +208,36 @@ class Cluster(Server):
     def clock(self) -> ClusterClock:
         """The time on this cluster: `cluster.clock.advance("1h")`."""
         return ClusterClock(self.request)
+
+    def on_exec(
+        self, selector: str = "", *, namespace: str | None = None
+    ) -> Callable[[ExecHandler], ExecHandler]:
+        """Decorator: the function answers exec and attach in pods with these labels, in one or all namespaces."""
+
+        def register(function: ExecHandler) -> ExecHandler:
+            self._kubelet("on_exec").handlers.on_exec(selector, namespace, function)
+            return function
+
+        return register
+
+    def on_logs(
+        self, selector: str = "", *, namespace: str | None = None
+    ) -> Callable[[LogHandler], LogHandler]:
+        """Decorator: the function returns the logs of pods with these labels, in one or all namespaces."""
+
+        def register(function: LogHandler) -> LogHandler:
+            self._kubelet("on_logs").handlers.on_logs(selector, namespace, function)
+            return function
+
+        return register
+
+    def _kubelet(self, used_by: str) -> KubeletAPI:
+        found = self.inner.api.kubelet
+        if found is None:
+            raise RuntimeError(
+                f"cluster.{used_by} needs simulated pods: use @pytest.mark.kubist(workloads=True)"
+            )
+        return cast("KubeletAPI", found)
 
     def _resource(self, kind: str) -> Resource:
         return references.resource_of(self.inner.resources, kind)

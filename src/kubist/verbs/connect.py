@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.http.messages import Response
+from kubist.http.messages import Answer, Response
 from kubist.meta import status
 from kubist.request import query_values, truthy
 from kubist.resources.strategy import Connect
@@ -20,7 +20,7 @@ def way_through(ctx: ResourceRequest) -> Connect | None:
     return found if isinstance(found, Connect) else None
 
 
-async def connect(ctx: ResourceRequest, way: Connect) -> Response:
+async def connect(ctx: ResourceRequest, way: Connect) -> Answer:
     if ctx.request.method not in way.methods:
         raise status.method_not_allowed()
     if way.negotiated:
@@ -28,7 +28,10 @@ async def connect(ctx: ResourceRequest, way: Connect) -> Response:
     found = ctx.resource.subresources[ctx.info.subresource]
     if found.kind != ctx.resource.kind:
         await ctx.api.admission.connect(ctx, _options(ctx, found.kind))
-    code, content_type, body = await way.connect(ctx)
+    answer = await way.connect(ctx)
+    if not isinstance(answer, tuple):
+        return answer
+    code, content_type, body = answer
     return Response(code, [(b"Content-Type", content_type.encode())] if content_type else [], body)
 
 

@@ -1,5 +1,5 @@
-"""Pod `/log`, `/exec`, `/attach`, `/portforward` and `/proxy`: validation only, because this server reaches no
-kubelet."""
+"""Pod `/log`, `/exec`, `/attach`, `/portforward` and `/proxy`: validation. The kubelet of simulated nodes then
+answers; no other kubelet is reachable from this server."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from kubist.meta.status import APIError, bad_request, internal_error, not_found,
 from kubist.meta.status import forbidden as forbidden_status
 from kubist.meta.status import invalid as invalid_status
 from kubist.meta.times import parse_time
+from kubist.resources.kubelet import is_simulated
 from kubist.resources.strategy import Connect, Errors
 
 if TYPE_CHECKING:
+    from kubist.http.messages import Answer
     from kubist.resources.context import Context
-
-Answer = tuple[int, str, bytes]
+    from kubist.resources.kubelet import Kubelet
 
 _KUBELET_PORT = 10250
 _ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
@@ -49,12 +50,14 @@ def _container(ctx: Context, pod: Object) -> str:
     raise bad_request(f"a container name must be specified for pod {ctx.name}{choice}")
 
 
-def _kubelet(ctx: Context, node_name: str) -> str:
-    """host:port of the node's kubelet."""
+def _kubelet(ctx: Context, node_name: str) -> Kubelet | str:
+    """Kubelet of a simulated node, else host:port of the node's kubelet."""
     node = ctx.objects.get("nodes", node_name)
     if node is None:
         # The reference names the resource of the request (pods), not the missing resource (nodes).
         raise not_found("", "pods", node_name)
+    if ctx.api.kubelet is not None and is_simulated(node):
+        return ctx.api.kubelet
     status = node.get("status") or {}
     addresses = status.get("addresses") or []
     for kind in _ADDRESS_TYPES:
@@ -69,7 +72,7 @@ class PodLog(Connect):
     methods: ClassVar[tuple[str, ...]] = ("GET",)
     negotiated = True
 
-    async def connect(self, ctx: Context) -> Answer:
+    async def connect(self, ctx: Context) -> tuple[int, str, bytes] | Answer:
         errors = _log_option_errors(ctx)
         if errors:
             raise invalid_status("", "PodLogOptions", ctx.name, errors)
@@ -79,6 +82,8 @@ class PodLog(Connect):
         if not node:
             return 204, "", b""
         where = _kubelet(ctx, node)
+        if not isinstance(where, str):
+            return await where.logs(ctx, pod, container)
         path = f"containerLogs/{ctx.namespace}/{ctx.name}/{container}"
         raise internal_error(f'Get "https://{where}/{path}": kubelets are not reachable from this server')
 
@@ -147,14 +152,18 @@ class PodStream(Connect):
         if not self.of_container and "ports" in ctx.query:
             _check_ports(ctx.query["ports"])
         pod = _pod(ctx, ctx.name)
-        if self.of_container:
-            _container(ctx, pod)
+        container = _container(ctx, pod) if self.of_container else ""
         node = pod["spec"].get("nodeName")
         if not node:
             raise bad_request(f"pod {ctx.name} does not have a host assigned")
-        raise internal_error(
-            f"error dialing backend: {_kubelet(ctx, node)} is not reachable from this server"
-        )
+        where = _kubelet(ctx, node)
+        if isinstance(where, str):
+            raise internal_error(f"error dialing backend: {where} is not reachable from this server")
+        if ctx.subresource == "exec":
+            return await where.exec(ctx, pod, container)
+        if ctx.subresource == "attach":
+            return await where.attach(ctx, pod, container)
+        return await where.port_forward(ctx, pod)
 
     async def _authorize(self, ctx: Context) -> None:
         """Requires `create` for GET as well, because a GET that upgrades the connection does the same as a POST."""
@@ -185,6 +194,9 @@ class PodProxy(Connect):
             raise bad_request("address not allowed")
         ports = [p for c in pod["spec"].get("containers") or () for p in c.get("ports") or ()]
         shown = port or (str(ports[0].get("containerPort")) if ports else "80")
+        node = ctx.objects.get("nodes", pod["spec"].get("nodeName") or "")
+        if ctx.api.kubelet is not None and node is not None and is_simulated(node) and shown.isdecimal():
+            return await ctx.api.kubelet.proxy(ctx, pod, int(shown))
         raise _unreachable(f"{address}:{shown}")
 
 

@@ -1,0 +1,208 @@
+"""KubeletAPI: answers the requests for pods of simulated nodes. Implements `resources.kubelet.Kubelet`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from kubist.http.conversation import Conversation
+from kubist.http.messages import Answer
+from kubist.meta.object import Object
+from kubist.request import query_values
+from kubist.resources.context import Context
+from kubist.simulation.kubeletapi import logs, portforward, proxy, remotecommand
+from kubist.simulation.kubeletapi.containers import annotation, is_running, shown, spec_of
+from kubist.simulation.kubeletapi.environment import environment, expanded, known_files
+from kubist.simulation.kubeletapi.filestore import FileStore
+from kubist.simulation.kubeletapi.handlers import (
+    Exec,
+    ExecHandler,
+    Handlers,
+    Io,
+    LogHandler,
+    LogRequest,
+    Threads,
+    run_exec,
+    run_logs,
+)
+from kubist.simulation.kubeletapi.logs import LogOptions
+from kubist.simulation.kubeletapi.podwatch import PodWatch
+from kubist.simulation.kubeletapi.process import CANNOT_RUN, Process
+from kubist.simulation.kubeletapi.remotecommand import Wanted, exit_status
+from kubist.simulation.kubeletapi.terminal import Terminal
+from kubist.verbs.services import Services
+
+PROMPT = "# "
+OUTPUT_LIMIT = 1024 * 1024
+"""Bytes of output that a container's command may leave in its log."""
+
+
+class KubeletAPI:
+    """The kubelet of all simulated nodes of a server."""
+
+    def __init__(self, api: Services) -> None:
+        self.handlers = Handlers()
+        self._threads = Threads()
+        self._api = api
+        self._objects = api.cluster
+        self._pods = PodWatch(api.registry)
+        self._files = FileStore(self._exists)
+
+    def _exists(self, pod: Object) -> bool:
+        metadata = pod["metadata"]
+        held = self._objects.get("pods", metadata["name"], metadata["namespace"])
+        return held is not None and held["metadata"]["uid"] == metadata["uid"]
+
+    # Logs
+
+    async def logs(self, ctx: Context, pod: Object, container: str) -> Answer:
+        options = LogOptions.of(ctx.query, self._api.clock.now())
+        handler = self.handlers.logs_of(pod)
+
+        async def source(newest: Object) -> list[str]:
+            return await self._lines(newest, container, handler, previous=options.previous)
+
+        return await logs.answer(pod, container, options, source, self._pods, polls=handler is not None)
+
+    async def _lines(
+        self, pod: Object, container: str, handler: LogHandler | None, *, previous: bool
+    ) -> list[str]:
+        """Lines of a log: those of the handler, of the annotation, of the container's command, or one that says
+        that the container is simulated."""
+        if handler is not None:
+            found = await self._threads.run(run_logs, handler, LogRequest(pod, container, previous))
+            if found is not None:
+                return found
+        text = annotation(pod, "logs", container)
+        if text is not None:
+            return text.splitlines()
+        output = await self._output(pod, container)
+        if output is not None:
+            return output.decode(errors="replace").splitlines()
+        return [f'kubist: container "{container}" of pod {shown(pod)} is simulated: no image runs']
+
+    async def _output(self, pod: Object, container: str) -> bytes | None:
+        """Output of the container's own command; None if it cannot be simulated."""
+        command = self._command(pod, container)
+        if not command:
+            return None
+        sink = _Sink()
+        process = self._process(pod, container, sink, instant=True)
+        # Files that the command writes are not those of exec, because each reader of the log runs it.
+        process.files = FileStore(lambda _: True).of(pod, container)
+        code = await process.run(command)
+        return None if code == CANNOT_RUN or sink.is_full else bytes(sink.output)
+
+    def _command(self, pod: Object, container: str) -> list[str]:
+        spec = spec_of(pod, container)
+        env = environment(pod, container, self._objects)
+        return [expanded(word, env) for word in (*(spec.get("command") or ()), *(spec.get("args") or ()))]
+
+    # Commands
+
+    async def exec(self, ctx: Context, pod: Object, container: str) -> Answer:
+        command = query_values(ctx.request.query, "command")
+        wanted = Wanted.of(ctx.query)
+        handler = self.handlers.exec_of(pod)
+
+        async def run(io: Io) -> Object:
+            if handler is not None:
+                return await self._handle(handler, pod, container, command, io, tty=wanted.tty)
+            terminal = Terminal(io) if wanted.tty else io
+            process = self._process(pod, container, terminal, prompt=PROMPT if wanted.tty else "")
+            return exit_status(await process.run(command))
+
+        return self._upgrade(ctx, pod, container, wanted, run)
+
+    async def attach(self, ctx: Context, pod: Object, container: str) -> Answer:
+        wanted = Wanted.of(ctx.query)
+        handler = self.handlers.exec_of(pod)
+
+        async def run(io: Io) -> Object:
+            if handler is not None:
+                command = self._command(pod, container)
+                return await self._handle(handler, pod, container, command, io, tty=wanted.tty)
+            terminal = Terminal(io) if wanted.tty else io
+            await terminal.write(
+                f"kubist: pod {shown(pod)} is simulated: no image runs\n".encode(), error=True
+            )
+            if not wanted.stdin:
+                return exit_status(0)
+            process = self._process(pod, container, terminal, prompt=PROMPT if wanted.tty else "")
+            await process.run(["sh"])
+            return exit_status(0)
+
+        return self._upgrade(ctx, pod, container, wanted, run)
+
+    async def _handle(
+        self, handler: ExecHandler, pod: Object, container: str, command: list[str], io: Io, *, tty: bool
+    ) -> Object:
+        call = Exec(pod, container, command, io, asyncio.get_running_loop(), tty=tty)
+        return exit_status(await self._threads.run(run_exec, handler, call))
+
+    def _process(
+        self, pod: Object, container: str, io: Io, *, instant: bool = False, prompt: str = ""
+    ) -> Process:
+        return Process(
+            pod,
+            environment(pod, container, self._objects),
+            known_files(pod, container, self._objects),
+            self._files.of(pod, container),
+            io,
+            lambda: self._api.clock.now(),
+            instant=instant,
+            prompt=prompt,
+        )
+
+    def _upgrade(
+        self, ctx: Context, pod: Object, container: str, wanted: Wanted, run: remotecommand.Run
+    ) -> Answer:
+        problem = "" if is_running(pod, container) else f'container not found ("{container}")'
+        answer, conversation = remotecommand.answer(ctx.request, wanted, problem, run)
+        if conversation is not None and not problem:
+            self._end_with_pod(conversation, pod, lambda newest: is_running(newest, container))
+        return answer
+
+    async def port_forward(self, ctx: Context, pod: Object) -> Answer:
+        phase = (pod.get("status") or {}).get("phase", "")
+        name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+        problem = (
+            "" if phase == "Running" else f'pod not found ("{name}_{pod["metadata"]["namespace"]}({uid})")'
+        )
+        answer, conversation = portforward.answer(ctx.request, pod, problem)
+        if conversation is not None:
+            self._end_with_pod(conversation, pod, lambda newest: newest["status"].get("phase") == "Running")
+        return answer
+
+    def _end_with_pod(self, conversation: Conversation, pod: Object, lasts: Callable[[Object], bool]) -> None:
+        """Ends a conversation when its pod is deleted or `lasts` is no longer true."""
+
+        def changed(newest: Object | None) -> None:
+            if newest is None or not lasts(newest):
+                conversation.cancel()
+
+        conversation.on_end = self._pods.follow(pod, changed)
+
+    async def proxy(self, ctx: Context, pod: Object, port: int) -> Answer:
+        parts = ctx.info.parts
+        path = "/" + "/".join(parts[parts.index("proxy") + 1 :])
+        if ctx.request.path.endswith("/") and not path.endswith("/"):
+            path += "/"
+        return await proxy.answer(ctx.request, pod, port, path, ctx.config.request_timeout)
+
+
+class _Sink:
+    """Collects output, up to a limit."""
+
+    def __init__(self) -> None:
+        self.output = bytearray()
+        self.is_full = False
+
+    async def read(self) -> bytes:
+        return b""
+
+    async def write(self, data: bytes, *, error: bool = False) -> None:
+        if len(self.output) + len(data) > OUTPUT_LIMIT:
+            self.is_full = True
+        else:
+            self.output += data

@@ -1,0 +1,365 @@
+"""exec and attach in simulated pods, over each protocol."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+import websocket
+
+from kubist.simulation.kubeletapi import remotecommand
+from kubist.testing import Cluster, Exec
+from tests.simulation.streams.conftest import MakePod
+from tests.simulation.streams.upgraded import (
+    ask,
+    drain,
+    hang_up,
+    open_spdy,
+    open_websocket,
+    path,
+    refusal,
+    run,
+)
+from tests.waiting import wait_for
+
+WANTED = {"stdout": "true", "stderr": "true"}
+CODE_3 = {
+    "metadata": {},
+    "status": "Failure",
+    "message": "command terminated with non-zero exit code: command terminated with exit code 3",
+    "reason": "NonZeroExitCode",
+    "details": {"causes": [{"reason": "ExitCode", "message": "3"}]},
+}
+
+
+@pytest.fixture(scope="module")
+def shared(cluster: Cluster) -> str:
+    """Pod for tests that do not change it."""
+    pod = {"metadata": {"name": "shared"}, "spec": {"containers": [{"name": "main", "image": "app"}]}}
+    cluster.request("POST", "/api/v1/namespaces/default/pods", pod)
+    cluster.wait("pod/shared", "Ready", timeout=30)
+    return "shared"
+
+
+def test_success_is_reported_in_the_error_channel(cluster: Cluster, shared: str) -> None:
+    ended = run(cluster, shared, "echo", "hello")
+    assert (ended.out, ended.err, ended.status) == ("hello\n", "", {"metadata": {}, "status": "Success"})
+
+
+def test_exit_code_is_reported_as_a_kubelet_does(cluster: Cluster, shared: str) -> None:
+    ended = run(cluster, shared, "sh", "-c", "echo before; exit 3")
+    assert (ended.out, ended.status) == ("before\n", CODE_3)
+
+
+def test_unknown_command_says_that_the_pod_is_simulated(cluster: Cluster, shared: str) -> None:
+    ended = run(cluster, shared, "python3", "-V")
+    assert ended.code == 126
+    assert (
+        ended.err
+        == 'kubist: pod default/shared is simulated: no image runs, and "python3" cannot be simulated\n'
+    )
+
+
+@pytest.mark.parametrize("protocol", ["v4.channel.k8s.io", "channel.k8s.io", ""])
+def test_older_websocket_protocols(cluster: Cluster, shared: str, protocol: str) -> None:
+    where = path(shared, "exec", command=["sh", "-c", "echo out; echo err >&2; exit 3"], **WANTED)
+    client = open_websocket(cluster, where, *([protocol] if protocol else []))
+    assert client.subprotocol == (protocol or None)
+    ended = drain(client)
+    assert (ended.out, ended.err) == ("out\n", "err\n")
+    if protocol.startswith("v4"):
+        assert ended.status == CODE_3
+    else:
+        assert ended.raw == CODE_3["message"]
+
+
+def test_base64_protocol_uses_text_messages(cluster: Cluster, shared: str) -> None:
+    where = path(shared, "exec", command=["cat"], stdin="1", stdout="1")
+    client = open_websocket(cluster, where, "v4.base64.channel.k8s.io")
+    assert client.recv_data() == (websocket.ABNF.OPCODE_TEXT, b"1")
+    client.send(b"0" + base64.b64encode(b"ping"))
+    assert client.recv_data() == (websocket.ABNF.OPCODE_TEXT, b"1" + base64.b64encode(b"ping"))
+    client.send(b"0!!!")
+    client.send(b"0" + base64.b64encode(b"pong"))
+    assert client.recv_data() == (websocket.ABNF.OPCODE_TEXT, b"1" + base64.b64encode(b"pong"))
+    hang_up(client)
+
+
+def test_close_signal_ends_stdin(cluster: Cluster, shared: str) -> None:
+    client = open_websocket(
+        cluster, path(shared, "exec", command=["cat"], stdin="1", stdout="1"), "v5.channel.k8s.io"
+    )
+    client.send_binary(b"\0one ")
+    client.send_binary(b"\0two")
+    client.send_binary(b"\xff\0")
+    ended = drain(client)
+    assert (ended.out, ended.code) == ("one two", 0)
+
+
+def test_unsupported_subprotocol_is_refused(cluster: Cluster, shared: str) -> None:
+    where = path(shared, "exec", command=["true"], **WANTED)
+    assert refusal(cluster, where, "v9.channel.k8s.io") == (403, "")
+
+
+def test_spdy_streams(cluster: Cluster, shared: str) -> None:
+    where = path(shared, "exec", command=["sh"], stdin="1", **WANTED)
+    socket, client = open_spdy(cluster, where, "v4.channel.k8s.io")
+    with socket:
+        error, stdin = client.open(streamType="error"), client.open(streamType="stdin")
+        stdout, stderr = client.open(streamType="stdout"), client.open(streamType="stderr")
+        client.send(stdin, b"echo out; echo err >&2; exit 3\n", fin=True)
+        client.read_until_closed()
+    assert client.replied == {error, stdin, stdout, stderr}
+    assert (client.data[stdout], client.data[stderr]) == (b"out\n", b"err\n")
+    assert json.loads(client.data[error]) == CODE_3
+    assert {error, stdout, stderr} <= client.finished
+
+
+def test_spdy_protocol_before_version_4_sends_the_message(cluster: Cluster, shared: str) -> None:
+    where = path(shared, "exec", command=["false"], stdout="1")
+    socket, client = open_spdy(cluster, where, "v2.channel.k8s.io")
+    with socket:
+        error, _ = client.open(streamType="error"), client.open(streamType="stdout")
+        client.read_until_closed()
+    assert client.data[error].endswith(b"exit code 1")
+
+
+def test_spdy_client_must_open_its_streams_in_time(
+    cluster: Cluster, shared: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remotecommand, "CREATION_SECONDS", 0.05)
+    socket, client = open_spdy(cluster, path(shared, "exec", command=["true"], **WANTED), "v4.channel.k8s.io")
+    with socket:
+        client.open(streamType="error")
+        client.read_until_closed()
+    assert client.closed
+
+
+def test_spdy_violation_ends_the_connection(cluster: Cluster, shared: str) -> None:
+    socket, client = open_spdy(cluster, path(shared, "exec", command=["true"], **WANTED), "v4.channel.k8s.io")
+    with socket:
+        client.control(1, b"", version=2)
+        client.read_until_closed()
+    assert client.closed
+
+
+def test_spdy_protocols_are_negotiated(cluster: Cluster, shared: str) -> None:
+    upgrade = ("Connection: Upgrade", "Upgrade: SPDY/3.1", "X-Stream-Protocol-Version: v9.channel.k8s.io")
+    socket, head = ask(
+        cluster, path(shared, "exec", command=["true"], **WANTED), *upgrade, "Content-Length: 0"
+    )
+    with socket:
+        assert head.startswith(b"HTTP/1.1 403 ")
+        assert b"X-Accepted-Stream-Protocol-Versions: v4.channel.k8s.io\r\n" in head
+
+
+@pytest.mark.parametrize("subresource", ["exec", "attach", "portforward"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_request_without_upgrade_is_rejected(
+    cluster: Cluster, shared: str, subresource: str, method: str
+) -> None:
+    socket, head = ask(cluster, path(shared, subresource, **WANTED), "Content-Length: 0", method=method)
+    with socket:
+        assert head.startswith(b"HTTP/1.1 400 ")
+        assert b'"message":"Upgrade request required"' in socket.recv(65536)
+
+
+def test_unknown_upgrade_is_rejected(cluster: Cluster, shared: str) -> None:
+    where = path(shared, "exec", command=["true"], **WANTED)
+    socket, head = ask(cluster, where, "Connection: Upgrade", "Upgrade: h2c", "Content-Length: 0")
+    with socket:
+        assert head.startswith(b"HTTP/1.1 400 ")
+
+
+def test_streams_must_be_asked_for(cluster: Cluster, shared: str) -> None:
+    message = "you must specify at least 1 of stdin, stdout, stderr"
+    ended = run(cluster, shared, "true", stdout="0", stderr="0")
+    assert ended.status["message"] == f"Internal error occurred: unable to upgrade connection: {message}"
+    where = path(shared, "exec", command=["true"])
+    assert refusal(cluster, where, "v4.channel.k8s.io") == (400, message)
+
+
+def test_container_that_does_not_run_is_not_found(cluster: Cluster, make_pod: MakePod) -> None:
+    name = make_pod()
+    pod = cluster.get(f"pod/{name}")
+    pod["status"]["containerStatuses"][0]["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}
+    cluster.request("PUT", f"/api/v1/namespaces/default/pods/{name}/status", pod)
+    problem = 'container not found ("main")'
+    ended = run(cluster, name, "true")
+    assert ended.status["message"] == f"Internal error occurred: unable to upgrade connection: {problem}"
+    where = path(name, "exec", command=["true"], **WANTED)
+    assert refusal(cluster, where, "v4.channel.k8s.io") == (400, problem)
+
+
+def test_session_ends_with_its_pod(cluster: Cluster, make_pod: MakePod) -> None:
+    name = make_pod()
+    client = open_websocket(
+        cluster, path(name, "exec", command=["sleep", "3600"], **WANTED), "v5.channel.k8s.io"
+    )
+    assert client.recv_data()[1] == b"\1"
+    cluster.delete(f"pod/{name}", gracePeriodSeconds=0)
+    assert drain(client).raw == ""
+    pods = cluster.inner.api.kubelet._pods  # type: ignore[union-attr]
+    wait_for(lambda: ("default", name) not in pods._followed)
+
+
+def test_unread_stdin_does_not_lose_the_result(cluster: Cluster, shared: str) -> None:
+    where = path(shared, "exec", command=["sh", "-c", "exit 3"], stdin="1", stdout="1")
+    socket, client = open_spdy(cluster, where, "v4.channel.k8s.io")
+    with socket:
+        error, stdin, _ = (client.open(streamType=kind) for kind in ("error", "stdin", "stdout"))
+        client.send(stdin, b"x" * 2_000_000)
+        client.read_until_closed()
+    assert json.loads(client.data[error]) == CODE_3
+
+
+def test_large_stdin_comes_back_whole(cluster: Cluster, shared: str) -> None:
+    where = path(shared, "exec", command=["cat"], stdin="1", stdout="1")
+    client = open_websocket(cluster, where, "v5.channel.k8s.io")
+    received = b""
+    for place in range(40):
+        client.send_binary(b"\0" + bytes([place]) * 65_536)
+        while len(received) < (place + 1) * 65_536:
+            _, data = client.recv_data()
+            received += data[1:]
+    client.send_binary(b"\xff\0")
+    assert drain(client).code == 0
+    assert received == b"".join(bytes([place]) * 65_536 for place in range(40))
+
+
+def test_interactive_shell_echoes_and_edits_lines(cluster: Cluster, shared: str) -> None:
+    where = path(shared, "exec", command=["sh"], stdin="1", stdout="1", tty="1")
+    client = open_websocket(cluster, where, "v5.channel.k8s.io")
+    client.send_binary(b"\4" + json.dumps({"Width": 80, "Height": 24}).encode())
+    client.send_binary(b"\0echo hx\x7fi\r")
+    client.send_binary(b"\0nope\r")
+    client.send_binary(b"\0\x1b[Aexit 3\r")
+    ended = drain(client)
+    shown = ended.out.split("\r\n")
+    assert shown[0] == "# echo hx\b \bi" and shown[1] == "hi"
+    assert shown[2] == "# nope" and "cannot be simulated" in shown[3]
+    assert shown[4] == "# exit 3" and ended.code == 3
+
+
+def test_attach_says_that_the_pod_is_simulated(cluster: Cluster, shared: str) -> None:
+    ended = run(cluster, shared, subresource="attach")
+    assert (ended.err, ended.code) == ("kubist: pod default/shared is simulated: no image runs\n", 0)
+
+
+def test_attach_with_stdin_is_a_shell(cluster: Cluster, shared: str) -> None:
+    where = path(shared, "attach", stdin="1", stdout="1")
+    client = open_websocket(cluster, where, "v5.channel.k8s.io")
+    client.send_binary(b"\0hostname\n")
+    client.send_binary(b"\xff\0")
+    ended = drain(client)
+    assert (ended.out, ended.code) == ("shared\n", 0)
+
+
+def test_handler_returns_output_and_exit_code(cluster: Cluster, make_pod: MakePod) -> None:
+    name = make_pod(command=["serve", "--all"])
+    results: list[Any] = ["text", b"bytes", 4, ("both", 5), None]
+    calls: list[Exec] = []
+
+    @cluster.on_exec(f"app={name}")
+    def handle(call: Exec) -> Any:
+        calls.append(call)
+        return results[int(call.command[1]) if len(call.command) > 1 and call.command[0] == "nth" else -1]
+
+    ended = [run(cluster, name, "nth", str(place)) for place in range(5)]
+    assert [(each.out, each.code) for each in ended] == [
+        ("text", 0),
+        ("bytes", 0),
+        ("", 4),
+        ("both", 5),
+        ("", 0),
+    ]
+    call = calls[0]
+    assert (call.command, call.container, call.tty) == (["nth", "0"], "main", False)
+    assert call.pod["metadata"]["name"] == name
+    assert run(cluster, name, subresource="attach").code == 0
+    assert calls[-1].command == ["serve", "--all"]
+
+
+def test_handler_streams(cluster: Cluster, make_pod: MakePod) -> None:
+    name = make_pod()
+
+    @cluster.on_exec(f"app={name}")
+    def handle(call: Exec) -> Generator[str, None, int]:
+        for line in call.stdin:
+            yield f"got {line.decode().strip()};"
+        call.write_error("done")
+        return 3
+
+    where = path(name, "exec", command=["read"], stdin="1", **WANTED)
+    client = open_websocket(cluster, where, "v5.channel.k8s.io")
+    client.send_binary(b"\0one\n")
+    assert client.recv_data()[1] == b"\1"
+    assert client.recv_data()[1] == b"\1got one;"
+    client.send_binary(b"\0two\n")
+    assert client.recv_data()[1] == b"\1got two;"
+    client.send_binary(b"\xff\0")
+    ended = drain(client)
+    assert (ended.err, ended.code) == ("done", 3)
+
+
+def test_failing_handler_shows_its_traceback(cluster: Cluster, make_pod: MakePod) -> None:
+    name = make_pod()
+
+    @cluster.on_exec(f"app={name}")
+    def broken(_: Exec) -> None:
+        raise ValueError("out of paper")
+
+    ended = run(cluster, name, "true")
+    assert ended.code == 1 and "ValueError: out of paper" in ended.err
+
+
+def test_handler_of_a_client_that_left_gets_the_end_of_stdin(cluster: Cluster, make_pod: MakePod) -> None:
+    name, seen, began = make_pod(), [], threading.Event()
+
+    @cluster.on_exec(f"app={name}")
+    def wait(call: Exec) -> None:
+        began.set()
+        seen.append(call.stdin.read())
+
+    where = path(name, "exec", command=["wait"], stdin="1", stdout="1")
+    client = open_websocket(cluster, where, "v5.channel.k8s.io")
+    client.recv_data()
+    assert began.wait(30)
+    hang_up(client)
+    wait_for(lambda: seen == [b""])
+
+
+def test_get_needs_permission_to_create(cluster: Cluster, shared: str) -> None:
+    socket, head = ask(
+        cluster,
+        path(shared, "exec", command=["true"], **WANTED),
+        "Impersonate-User: nobody",
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        method="GET",
+    )
+    with socket:
+        assert head.startswith(b"HTTP/1.1 403 ")
+
+
+def test_waiting_handlers_do_not_hold_up_the_server(cluster: Cluster, make_pod: MakePod) -> None:
+    name, began, end = make_pod(), [], threading.Event()
+
+    @cluster.on_exec(f"app={name}")
+    def wait(call: Exec) -> str:
+        began.append(call)
+        end.wait(60)
+        return "ended"
+
+    where = path(name, "exec", command=["wait"], **WANTED)
+    clients = [open_websocket(cluster, where, "v5.channel.k8s.io") for _ in range(20)]
+    wait_for(lambda: len(began) == 20)
+    cluster.load({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "meanwhile"}})
+    end.set()
+    assert [drain(client).out for client in clients] == ["ended"] * 20
