@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubist.application import API
+from kubist.bench.call import Call, conflict
 from kubist.bench.clock_control import ClockControl
 from kubist.bench.control_api import ControlAPI
 from kubist.bench.movable_clock import MovableClock
 from kubist.bench.users import Users
 from kubist.clock import CURRENT
 from kubist.http.messages import Answer, Application, Request
+from kubist.meta.object import Object
 
 
 class Bench:
@@ -26,7 +28,19 @@ class Bench:
         self.clock_control = ClockControl(self.clock, api.registry.store, self._changed)
         self.clock_control.register(self.control)
         Users(api).register(self.control)
+        self._register_workloads()
         api.paths.control = self.control.answer
+
+    def _register_workloads(self) -> None:
+        config = self._api.config
+        if config.workloads or config.simulated_nodes:
+            # Saves start-up time: few servers simulate workloads.
+            from kubist.bench.workloads import Workloads
+
+            Workloads(self._api).register(self.control)
+        else:
+            for path in ("pods/{operation}", "nodes/{operation}"):
+                self.control.add("POST", path, _refuse_simulation)
 
     def _changed(self) -> None:
         """Takes the requests if something is in use."""
@@ -38,3 +52,9 @@ class Bench:
 
     def close(self) -> None:
         self.clock.close()
+
+
+async def _refuse_simulation(_: Call) -> Object:
+    conflict(
+        "this server simulates no pods and nodes: start it with --workloads, or workloads=True in a test"
+    )

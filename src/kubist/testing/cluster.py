@@ -23,6 +23,7 @@ from kubist.testing.clock import ClusterClock
 from kubist.testing.snapshot import Snapshot
 from kubist.testing.users import ClusterUser, Rules
 from kubist.testing.waiting import Until
+from kubist.testing.workloads import Node, Pods
 
 if TYPE_CHECKING:
     # Saves start-up time: only clusters with workloads use it.
@@ -238,6 +239,18 @@ class Cluster(Server):
                 f"cluster.{used_by} needs simulated pods: use @pytest.mark.kubist(workloads=True)"
             )
         return cast("KubeletAPI", found)
+
+    def pods(self, selector: str = "", namespace: str = "default") -> Pods:
+        """Simulated pods with these labels, to script them: `cluster.pods("app=web").fail(exit_code=3)`."""
+        return Pods(self.request, namespace, selector)
+
+    def pod(self, name: str, namespace: str = "default") -> Pods:
+        """One simulated pod, to script it."""
+        return Pods(self.request, namespace, name=name)
+
+    def node(self, name: str) -> Node:
+        """A simulated node: `cluster.node("kubist-node-0").not_ready()`."""
+        return Node(self.request, name)
 
     def _resource(self, kind: str) -> Resource:
         return references.resource_of(self.inner.resources, kind)
