@@ -119,8 +119,8 @@ def test_unschedulable_pod_is_explained_and_scheduled_when_room_appears(cluster:
         scheduled(cluster, name)
     name = make(cluster, cpu="2")
     message = (
-        "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: "
-        "2 No preemption victims found for incoming pod."
+        "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes are "
+        "available: 2 No preemption victims found for incoming pod."
     )
     assert refused(cluster, name) == message
     held = condition(cluster, name)
@@ -211,7 +211,7 @@ def test_preemption_policy_never_waits(cluster: Cluster) -> None:
     for name in [make(cluster, cpu="3") for _ in NODES]:
         scheduled(cluster, name)
     name = make(cluster, cpu="2", priorityClassName="patient")
-    text = "2 Insufficient cpu. preemption: not eligible due to preemptionPolicy=Never."
+    text = "2 Insufficient cpu. no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
     assert refused(cluster, name).endswith(text)
     assert len(cluster.list("pods")) == 3
 

@@ -44,26 +44,23 @@ class OrphanedPods(Loop):
         if node and node not in self._nodes:
             entry = entry_of(change)
             self._note_missing(node, (entry.namespace, entry.name))
+        elif self._missing and change.new is None:
+            self._missing = {name: since for name, since in self._missing.items() if self._pods.on(name)}
 
     def _note_missing(self, node: str, key: Key) -> None:
         since = self._missing.setdefault(node, self.clock.monotonic())
         self.queue.add_after(key, max(since + QUARANTINE - self.clock.monotonic(), 0.0))
 
     async def reconcile(self, key: Key) -> None:
-        node = self._pods.node_of(key)
-        since = self._missing.get(node)
-        if not node or since is None:
+        pod = self.client.get("pods", key[1], key[0])
+        since = self._missing.get(pod["spec"].get("nodeName", "")) if pod is not None else None
+        if pod is None or since is None:
             return
-        if not self._pods.on(node):
-            del self._missing[node]
         left = since + QUARANTINE - self.clock.monotonic()
         if left > 0:
             self.queue.add_after(key, left)
             return
         now = self.stamp()
-        pod = self.client.get("pods", key[1], key[0])
-        if pod is None:
-            return
         await self.client.update(
             "pods", key[1], key[0], lambda held: _failed(held, now), subresource="status"
         )

@@ -2,45 +2,46 @@
 
 from __future__ import annotations
 
-import re
-
 from kubist.control.loop import entry_of
 from kubist.storage.cache import Change
 
-_node_name = re.compile(rb'"nodeName":"([^"]+)"').search
-"""Finds spec.nodeName in stored JSON. No other field of a pod has this name, and quotes in strings are escaped."""
+NODE_NAME = b'"nodeName":"'
+"""Start of spec.nodeName in stored JSON. No other field of a pod has this name, and quotes in strings are escaped."""
 
 Key = tuple[str, str]
 
 
 class PodsByNode:
     def __init__(self) -> None:
-        self._nodes: dict[Key, str] = {}
+        self._nodes: dict[str, str] = {}
+        """Node of each assigned pod, by the key of the store."""
         self._pods: dict[str, set[Key]] = {}
 
     def apply(self, change: Change) -> str:
         """Notes a change of a pod, and returns the node of the pod or an empty string."""
         entry = entry_of(change)
-        key = (entry.namespace, entry.name)
-        found = _node_name(change.new.tail) if change.new is not None else None
-        node = found[1].decode() if found is not None else ""
-        old = self._nodes.get(key, "")
+        node = node_in(change.new.tail) if change.new is not None else ""
+        old = self._nodes.get(entry.key, "")
         if old != node:
+            key = (entry.namespace, entry.name)
             if old:
                 self._pods[old].discard(key)
                 if not self._pods[old]:
                     del self._pods[old]
-                del self._nodes[key]
+                del self._nodes[entry.key]
             if node:
-                self._nodes[key] = node
+                self._nodes[entry.key] = node
                 self._pods.setdefault(node, set()).add(key)
         return node
-
-    def node_of(self, key: Key) -> str:
-        return self._nodes.get(key, "")
 
     def on(self, node: str) -> list[Key]:
         return sorted(self._pods.get(node, ()))
 
-    def nodes(self) -> list[str]:
-        return list(self._pods)
+
+def node_in(tail: bytes) -> str:
+    """Node of a stored pod, or an empty string."""
+    start = tail.find(NODE_NAME)
+    if start < 0:
+        return ""
+    start += len(NODE_NAME)
+    return tail[start : tail.index(b'"', start)].decode()

@@ -43,6 +43,8 @@ class TaintEviction(Loop):
 
     def _pod_changed(self, change: Change) -> None:
         node = self._pods.apply(change)
+        if not self._taints and not self._planned:
+            return
         entry = entry_of(change)
         key = (entry.namespace, entry.name)
         if node in self._taints or key in self._planned:

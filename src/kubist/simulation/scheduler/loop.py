@@ -30,6 +30,10 @@ from kubist.simulation.scheduler.writes import NAME
 from kubist.storage.cache import Change, Entry
 
 LONGEST_MESSAGE = 1024
+NO_DEVICES = "no new claims to deallocate"
+"""Words of kube-scheduler's plugin for dynamic resources, before those of preemption."""
+NO_STATE = "not found"
+"""Words of the same plugin about a pod that was rejected before any node was looked at. Preemption is not tried then."""
 _FINISHED = (b'"phase":"Succeeded"', b'"phase":"Failed"')
 
 
@@ -39,7 +43,7 @@ class Scheduler(Loop):
     name = "simulated-scheduler"
     component = NAME
     actor = SCHEDULER
-    workers = 16
+    workers = 100
 
     def __init__(self, client: ObjectClient) -> None:
         super().__init__(client)
@@ -225,7 +229,7 @@ class Scheduler(Loop):
             try:
                 cycle = Cycle(pod, snapshot, self.volumes)
             except Rejected as error:
-                why = f"0/{len(snapshot.nodes)} nodes are available: {error}."
+                why = f"0/{len(snapshot.nodes)} nodes are available: {error}. {NO_STATE}"
                 raise Unschedulable(why, (error.plugin,), {}) from None
             wanted = self._binder.node_of(pod.key) or pod.nominated
             if wanted in snapshot.nodes and cycle.check(snapshot.nodes[wanted]) is None:
@@ -245,9 +249,9 @@ class Scheduler(Loop):
         self.queue.add_after(pod.key, AGAIN)
         message, why = str(found), ""
         candidate = None
-        if self.snapshot.nodes:
+        if found.refusals:
             candidate, why = self._preempt(pod, found.refusals)
-            message += f" preemption: {why}" if why else ""
+            message += f" {NO_DEVICES}, preemption: {why}" if why else ""
         self.events.emit(
             pod.pod, "Warning", "FailedScheduling", message[:LONGEST_MESSAGE], action="Scheduling"
         )
