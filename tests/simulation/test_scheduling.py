@@ -219,10 +219,8 @@ def test_preemption_policy_never_waits(cluster: Cluster) -> None:
 def test_pod_waits_for_its_claim(cluster: Cluster) -> None:
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "late"}}
     name = make(cluster, volumes=[volume])
-    message = refused(cluster, name)
-    assert message.startswith(
-        '0/2 nodes are available: persistentvolumeclaim "late" not found. preemption: 0/2'
-    )
+    message = '0/2 nodes are available: persistentvolumeclaim "late" not found. not found'
+    assert refused(cluster, name) == message
     cluster.load(
         {
             "apiVersion": "v1",
@@ -254,12 +252,53 @@ def test_claim_waits_for_its_first_consumer(cluster: Cluster) -> None:
             },
         },
     )
+    scheduled(cluster, make(cluster))
+    assert cluster.get("persistentvolumeclaim/patient")["status"]["phase"] == "Pending"
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "patient"}}
     name = make(cluster, volumes=[volume])
     node = scheduled(cluster, name)
     claim = cluster.get("persistentvolumeclaim/patient")
     assert claim["status"]["phase"] == "Bound"
     assert claim["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] == node
+
+
+def test_waiting_claim_gets_the_volume_of_a_node(cluster: Cluster) -> None:
+    expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": [NODES[1]]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    shared = {"storageClassName": "local", "accessModes": ["ReadWriteOnce"]}
+    cluster.load(
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "local"},
+            "provisioner": "kubernetes.io/no-provisioner",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "local"},
+            "spec": {**shared, "resources": {"requests": {"storage": "1Gi"}}},
+        },
+    )
+    name = make(cluster, volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "local"}}])
+    refused(cluster, name, "2 node(s) didn't find available persistent volumes to bind")
+    cluster.load(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": "disk"},
+            "spec": {
+                **shared,
+                "capacity": {"storage": "2Gi"},
+                "local": {"path": "/mnt"},
+                "nodeAffinity": {"required": required},
+            },
+        }
+    )
+    assert scheduled(cluster, name) == NODES[1]
+    claim = cluster.get("persistentvolumeclaim/local")
+    assert (claim["spec"]["volumeName"], claim["status"]["phase"]) == ("disk", "Bound")
 
 
 def test_node_that_appears_takes_waiting_pods(cluster: Cluster) -> None:

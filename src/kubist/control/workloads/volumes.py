@@ -9,6 +9,7 @@ from kubist.storage.cache import Change
 
 PROVISIONED = "pv.kubernetes.io/provisioned-by"
 PROVISIONER = "kubist.io/simulated"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 
 class Volumes(Loop):
@@ -28,8 +29,18 @@ class Volumes(Loop):
         claim = self.client.get("persistentvolumeclaims", name, namespace)
         if claim is None:
             await self._release(namespace, name)
-        elif "deletionTimestamp" not in claim["metadata"] and claim["status"].get("phase") != "Bound":
+            return
+        is_pending = "deletionTimestamp" not in claim["metadata"] and claim["status"].get("phase") != "Bound"
+        if is_pending and not self._waits(claim):
             await self._bind(claim)
+
+    def _waits(self, claim: Object) -> bool:
+        """Whether the scheduler has not chosen a node yet, for which a claim is bound."""
+        spec, annotations = claim["spec"], claim["metadata"].get("annotations") or {}
+        if spec.get("volumeName") or SELECTED_NODE in annotations or not spec.get("storageClassName"):
+            return False
+        held = self.client.get("storageclasses", spec["storageClassName"], group="storage.k8s.io") or {}
+        return held.get("volumeBindingMode") == "WaitForFirstConsumer"
 
     async def _bind(self, claim: Object) -> None:
         metadata, spec = claim["metadata"], claim["spec"]

@@ -33,7 +33,7 @@ LONGEST_MESSAGE = 1024
 NO_DEVICES = "no new claims to deallocate"
 """Words of kube-scheduler's plugin for dynamic resources, before those of preemption."""
 NO_STATE = "not found"
-"""Words of the same plugin about a pod that was rejected before any node was looked at. Preemption is not tried then."""
+"""Words of the same plugin about a pod that was rejected before any node was checked. Preemption is not tried."""
 _FINISHED = (b'"phase":"Succeeded"', b'"phase":"Failed"')
 
 
