@@ -18,7 +18,6 @@ Object = dict[str, Any]
 def create(cluster: Cluster, schedule: str = "0 * * * *", runs: bool = False, **spec: Any) -> None:
     """Creates a CronJob at 09:30. Its Jobs run for ever unless `runs` is true; then they succeed at once."""
     cluster.clock.set("2030-03-01T09:30:00Z")
-    cluster.clock.freeze()
     pod = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}
     if not runs:
         pod["schedulerName"] = "none"
