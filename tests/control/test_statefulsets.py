@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -225,6 +226,17 @@ def test_daemon_set_with_surge_keeps_every_node_covered(cluster: Cluster) -> Non
     patch(cluster, "daemonsets", template=template("nginx:2"))
     count = daemons(cluster)
     wait_for(lambda: list(images(cluster).values()) == ["nginx:2"] * count)
+
+
+def test_revision_of_a_daemon_set_has_sorted_keys(cluster: Cluster) -> None:
+    """Clients compare the text of a revision with their own text of the template."""
+    cluster.load(workload("DaemonSet"))
+    wait_for(lambda: cluster.list("controllerrevisions"))
+    (revision,) = cluster.list("controllerrevisions")
+    held = cluster.get("ds/web")["spec"]["template"]
+    wanted = {"spec": {"template": {"$patch": "replace", **held}}}
+    assert json.dumps(revision["data"]) == json.dumps(wanted, sort_keys=True)
+    assert revision["metadata"]["labels"][HASH]
 
 
 def test_failed_daemon_pod_is_replaced_with_a_warning(cluster: Cluster) -> None:

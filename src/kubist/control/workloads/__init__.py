@@ -6,10 +6,11 @@ from kubist.control.loop import Loop
 from kubist.control.workloads.cronjobs import CronJobs
 from kubist.control.workloads.daemonsets import DaemonSets
 from kubist.control.workloads.deployments import Deployments
-from kubist.control.workloads.endpoints import ServiceEndpoints
+from kubist.control.workloads.endpoints import ServiceEndpoints, ServiceSlices
 from kubist.control.workloads.horizontalpodautoscaler import HorizontalPodAutoscalers
 from kubist.control.workloads.jobs import Jobs
 from kubist.control.workloads.loadbalancers import LoadBalancers
+from kubist.control.workloads.mirroring import EndpointSliceMirroring
 from kubist.control.workloads.replicasets import ReplicaSets, ReplicationControllers
 from kubist.control.workloads.statefulsets import StatefulSets
 from kubist.control.workloads.volumes import Volumes
@@ -26,6 +27,8 @@ def loops() -> list[type[Loop]]:
         CronJobs,
         HorizontalPodAutoscalers,
         ServiceEndpoints,
+        ServiceSlices,
+        EndpointSliceMirroring,
         LoadBalancers,
         Volumes,
     ]

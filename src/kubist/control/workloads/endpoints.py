@@ -1,211 +1,189 @@
-"""Endpoints and EndpointSlices of services with a selector: addresses of the selected pods."""
+"""Endpoints and EndpointSlices of Services with a selector: addresses of the selected pods."""
 
 from __future__ import annotations
 
-import functools
-
 from kubist.control.loop import Loop, entry_of
-from kubist.control.values import pod_ready
+from kubist.control.workloads import endpointplan
 from kubist.control.workloads import pods as of_pods
+from kubist.control.workloads.sliceset import MANAGED_BY, SERVICE, SliceSet, held_slices
 from kubist.meta.object import Object
-from kubist.meta.selectors import label_selector
+from kubist.meta.selectors import LabelSelector, label_selector
 from kubist.meta.status import APIError
-from kubist.storage.cache import Change
+from kubist.objectclient import ObjectClient
+from kubist.storage.cache import Change, Entry
 
-SERVICE = "kubernetes.io/service-name"
-MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+HEADLESS = "service.kubernetes.io/headless"
 MANAGER = "endpointslice-controller.k8s.io"
-SLICE = 100
-"""Maximum number of endpoints in one slice."""
+ENDPOINTS_MANAGED_BY = "endpoints.kubernetes.io/managed-by"
+ENDPOINTS_MANAGER = "endpoint-controller"
+OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
 
 
-class ServiceEndpoints(Loop):
-    name = "endpointslice"
+class ServiceLoop(Loop):
+    """Controller that computes something from the pods that a Service selects."""
+
     workers = 4
 
+    def __init__(self, client: ObjectClient) -> None:
+        super().__init__(client)
+        self._selectors: dict[str, dict[str, LabelSelector]] = {}
+        """Selectors of Services by namespace and name."""
+
     def follow(self) -> None:
-        self.watch("services", self.enqueue)
+        self.watch("services", self._service_changed)
         self.watch("pods", self._pod_changed)
 
-    def _pod_changed(self, change: Change) -> None:
+    def _service_changed(self, change: Change) -> None:
         entry = entry_of(change)
-        for service in self.client.list("services", entry.namespace):
-            selector = service["spec"].get("selector")
-            if not selector:
-                continue
-            matches = label_selector({"matchLabels": selector}).matches
-            if any(matches(version.labels) for version in (change.old, change.new) if version is not None):
-                pods = self.client.collection("pods")
-                self.enqueue_soon((entry.namespace, service["metadata"]["name"]), pods)
+        selectors = self._selectors.setdefault(entry.namespace, {})
+        selectors.pop(entry.name, None)
+        if change.new is not None and (selector := self.client.parsed(entry)["spec"].get("selector")):
+            selectors[entry.name] = label_selector({"matchLabels": selector})
+        if not selectors:
+            del self._selectors[entry.namespace]
+        self.enqueue(change)
+
+    def _pod_changed(self, change: Change) -> None:
+        namespace = entry_of(change).namespace
+        for name, selector in self._selectors.get(namespace, {}).items():
+            if any(_selected(selector, version) for version in (change.old, change.new)):
+                self.enqueue_soon((namespace, name), self.client.collection("pods"))
+
+    def _selected_pods(self, service: Object) -> list[Object]:
+        """Pods of a Service by name."""
+        namespace, selector = service["metadata"]["namespace"], service["spec"]["selector"]
+        matches = label_selector({"matchLabels": selector}).matches
+        entries = self.client.labelled("pods", namespace)
+        return [self.client.parsed(entry) for entry in entries if matches(entry.labels)]
 
     async def reconcile(self, key: tuple[str, str]) -> None:
         namespace, name = key
         service = self.client.get("services", name, namespace)
         if service is None:
-            await self._remove(namespace, name)
-            return
-        selector = service["spec"].get("selector")
-        if not selector or service["spec"].get("type") == "ExternalName":
-            return
-        matches = label_selector({"matchLabels": selector}).matches
-        entries = self.client.labelled("pods", namespace)
-        pods = [self.client.parsed(entry) for entry in entries if matches(entry.labels)]
-        pods = [pod for pod in pods if pod["status"].get("podIP") and pod["status"].get("phase") == "Running"]
-        pods.sort(key=lambda pod: pod["metadata"]["name"])
-        await self._endpoints(service, pods)
-        await self._slices(service, pods)
+            await self.remove(namespace, name)
+        elif service["spec"].get("selector") and service["spec"].get("type") != "ExternalName":
+            await self.write(service, self._selected_pods(service))
 
-    async def _remove(self, namespace: str, name: str) -> None:
-        """Deletes the Endpoints of a deleted service. Its slices are garbage-collected, because the service
-        owns them."""
+    async def remove(self, namespace: str, name: str) -> None:
+        """Cleans up after a deleted Service."""
+
+    async def write(self, service: Object, pods: list[Object]) -> None:
+        """Writes the result for a Service and its pods."""
+
+
+class ServiceEndpoints(ServiceLoop):
+    name = "endpoints"
+    component = "endpoint-controller"
+
+    async def remove(self, namespace: str, name: str) -> None:
         found = self.client.get("endpoints", name, namespace)
-        managed = "endpoints.kubernetes.io/managed-by"
-        if (
-            found is not None
-            and (found["metadata"].get("labels") or {}).get(managed) == "endpoint-controller"
-        ):
+        labels = (found or {"metadata": {}})["metadata"].get("labels") or {}
+        if found is not None and labels.get(ENDPOINTS_MANAGED_BY) == ENDPOINTS_MANAGER:
             await of_pods.delete(self.client, found, "endpoints")
 
-    async def _endpoints(self, service: Object, pods: list[Object]) -> None:
+    async def write(self, service: Object, pods: list[Object]) -> None:
         metadata = service["metadata"]
-        groups: dict[tuple[tuple[str, int, str], ...], dict[str, list[Object]]] = {}
-        for pod in pods:
-            if "deletionTimestamp" in pod["metadata"]:
-                continue
-            ports = tuple((p.get("name", ""), p["port"], p["protocol"]) for p in ports_of(service, pod))
-            state = "addresses" if _ready(service, pod) else "notReadyAddresses"
-            address = {
-                "ip": pod["status"]["podIP"],
-                "nodeName": pod["spec"]["nodeName"],
-                "targetRef": _target(pod),
-            }
-            groups.setdefault(ports, {}).setdefault(state, []).append(address)
-        subsets = [
-            {**states, "ports": [_port(*port) for port in ports]} for ports, states in sorted(groups.items())
-        ]
-        labels = {
-            **(metadata.get("labels") or {}),
-            "endpoints.kubernetes.io/managed-by": "endpoint-controller",
-        }
+        name, namespace = metadata["name"], metadata["namespace"]
+        labels = {**(metadata.get("labels") or {}), ENDPOINTS_MANAGED_BY: ENDPOINTS_MANAGER}
+        labels.pop(HEADLESS, None)
+        if not has_address(service):
+            labels[HEADLESS] = ""
+        subsets, truncated = endpointplan.truncate(endpointplan.subsets_of(service, pods))
 
         def edit(held: Object) -> Object:
+            annotations = held["metadata"].pop("annotations", None) or {}
+            annotations.pop(OVER_CAPACITY, None)
+            if truncated:
+                annotations[OVER_CAPACITY] = "truncated"
+            if annotations:
+                held["metadata"]["annotations"] = annotations
             held["metadata"]["labels"] = labels
             held.pop("subsets", None)
             return {**held, "subsets": subsets} if subsets else held
 
-        if self.client.get("endpoints", metadata["name"], metadata["namespace"]) is None:
-            new = {"metadata": {"name": metadata["name"], "labels": labels}, "subsets": subsets}
-            await self._create("endpoints", new, metadata["namespace"])
-        else:
-            await self.client.update("endpoints", metadata["name"], metadata["namespace"], edit)
-
-    async def _slices(self, service: Object, pods: list[Object]) -> None:
-        metadata = service["metadata"]
-        group = "discovery.k8s.io"
-        held = [
-            entry.object()
-            for entry in self.client.labelled("endpointslices", metadata["namespace"], group=group)
-            if entry.labels.get(SERVICE) == metadata["name"] and entry.labels.get(MANAGED_BY) == MANAGER
-        ]
-        endpoints = [_endpoint(service, pod) for pod in pods]
-        ports = ports_of(service, pods[0]) if pods else []
-        chunks = [endpoints[at : at + SLICE] for at in range(0, len(endpoints), SLICE)] or [[]]
-        labels = {**(metadata.get("labels") or {}), SERVICE: metadata["name"], MANAGED_BY: MANAGER}
-        if service["spec"].get("clusterIP") == "None":
-            labels["service.kubernetes.io/headless"] = ""
-        for index, chunk in enumerate(chunks):
-            body: Object = {"endpoints": chunk, "ports": ports}
-            if index >= len(held):
-                new = {
-                    "metadata": {
-                        "generateName": f"{metadata['name']}-",
-                        "labels": labels,
-                        "ownerReferences": [of_pods.owner_reference(service)],
-                    },
-                    "addressType": "IPv4",
-                    **body,
-                }
-                await self._create("endpointslices", new, metadata["namespace"], group)
-                continue
-            await self.client.update(
-                "endpointslices",
-                held[index]["metadata"]["name"],
-                metadata["namespace"],
-                functools.partial(_merged, labels, body),
-                group=group,
-            )
-        for extra in held[len(chunks) :]:
-            await of_pods.delete(self.client, extra, "endpointslices", group=group)
-
-    async def _create(self, resource: str, new: Object, namespace: str, group: str = "") -> None:
+        held = self.client.get("endpoints", name, namespace)
         try:
-            await self.client.create(resource, new, namespace, group=group)
+            if held is None:
+                await self.client.create("endpoints", edit({"metadata": {"name": name}}), namespace)
+            else:
+                await self.client.update("endpoints", name, namespace, edit)
         except APIError as error:
-            if error.reason not in ("AlreadyExists", "NotFound") and error.code != 403:
-                raise
+            if of_pods.is_namespace_terminating(error):
+                return
+            about = held or {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": name}}
+            about["metadata"]["namespace"] = namespace
+            if held is None:
+                text = f"Failed to create endpoint for service {namespace}/{name}: {error}"
+                self.events.emit(about, "Warning", "FailedToCreateEndpoint", text)
+            else:
+                text = f"Failed to update endpoint {namespace}/{name}: {error}"
+                self.events.emit(about, "Warning", "FailedToUpdateEndpoint", text)
+            raise
 
 
-def _merged(labels: Object, body: Object, found: Object) -> Object:
-    found["metadata"]["labels"] = labels
-    return {**found, **body}
+class ServiceSlices(ServiceLoop):
+    name = "endpointslice"
+    component = "endpoint-slice-controller"
+
+    def follow(self) -> None:
+        super().follow()
+        self.watch("endpointslices", self._slice_changed, group="discovery.k8s.io")
+        self.watch("nodes", self._node_changed)
+
+    def _slice_changed(self, change: Change) -> None:
+        """Queues the Service of a slice that was changed or deleted, possibly by somebody else."""
+        labels = entry_of(change).labels
+        if change.old is not None and change.old.labels.get(MANAGED_BY) == MANAGER and labels.get(SERVICE):
+            slices = self.client.collection("endpointslices", group="discovery.k8s.io")
+            self.enqueue_soon((change.old.namespace, labels[SERVICE]), slices)
+
+    def _node_changed(self, change: Change) -> None:
+        """Queues all Services when the zone of a node changes."""
+        zones = {
+            (version.labels.get(endpointplan.ZONE) if version else None)
+            for version in (change.old, change.new)
+        }
+        if len(zones) > 1:
+            nodes = self.client.collection("nodes")
+            for namespace, selectors in self._selectors.items():
+                for name in selectors:
+                    self.enqueue_soon((namespace, name), nodes)
+
+    async def remove(self, namespace: str, name: str) -> None:
+        """Nothing is left to do: slices are garbage-collected, because the Service owns them."""
+
+    async def write(self, service: Object, pods: list[Object]) -> None:
+        metadata = service["metadata"]
+        labels = {
+            key: value
+            for key, value in (metadata.get("labels") or {}).items()
+            if key not in (SERVICE, MANAGED_BY, HEADLESS)
+        }
+        labels |= {SERVICE: metadata["name"], MANAGED_BY: MANAGER}
+        if not has_address(service):
+            labels[HEADLESS] = ""
+        groups = endpointplan.slice_groups(service, pods, self._nodes(pods))
+        types = endpointplan.address_types(service)
+        for held in held_slices(self.client, metadata["namespace"], metadata["name"], MANAGER):
+            if held["addressType"] not in types:
+                await of_pods.delete(self.client, held, "endpointslices", group="discovery.k8s.io")
+        if "deletionTimestamp" not in metadata:
+            slices = SliceSet(self.client, service, MANAGER, {"labels": labels})
+            await slices.write(groups, placeholders=tuple(types))
+
+    def _nodes(self, pods: list[Object]) -> dict[str, Object]:
+        nodes = self.client.collection("nodes")
+        found = {}
+        for name in {pod["spec"].get("nodeName", "") for pod in pods}:
+            entry = nodes.entries.get(f"{nodes.kind.prefix}{name}") if name else None
+            if entry is not None:
+                found[name] = self.client.parsed(entry)
+        return found
 
 
-def _ready(service: Object, pod: Object) -> bool:
-    return bool(service["spec"].get("publishNotReadyAddresses")) or pod_ready(pod)
+def has_address(service: Object) -> bool:
+    return service["spec"].get("clusterIP") not in ("None", "", None)
 
 
-def _target(pod: Object) -> Object:
-    metadata = pod["metadata"]
-    return {
-        "kind": "Pod",
-        "namespace": metadata["namespace"],
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-    }
-
-
-def _endpoint(service: Object, pod: Object) -> Object:
-    terminating = "deletionTimestamp" in pod["metadata"]
-    serving = pod_ready(pod)
-    endpoint = {
-        "addresses": [pod["status"]["podIP"]],
-        "conditions": {
-            "ready": _ready(service, pod) and not terminating,
-            "serving": serving,
-            "terminating": terminating,
-        },
-        "nodeName": pod["spec"]["nodeName"],
-        "targetRef": _target(pod),
-    }
-    if pod["spec"].get("subdomain") == service["metadata"]["name"] and pod["spec"].get("hostname"):
-        endpoint["hostname"] = pod["spec"]["hostname"]
-    return endpoint
-
-
-def ports_of(service: Object, pod: Object) -> list[Object]:
-    """Ports of the service on a pod. Named target ports are resolved in its containers."""
-    ports = []
-    for port in service["spec"].get("ports") or ():
-        target = port.get("targetPort", port["port"])
-        protocol = port.get("protocol", "TCP")
-        if isinstance(target, str):
-            target = next(
-                (
-                    held["containerPort"]
-                    for container in pod["spec"]["containers"]
-                    for held in container.get("ports") or ()
-                    if held.get("name") == target and held.get("protocol", "TCP") == protocol
-                ),
-                None,
-            )
-            if target is None:
-                continue
-        found = {"name": port.get("name", ""), "port": target, "protocol": protocol}
-        if port.get("appProtocol"):
-            found["appProtocol"] = port["appProtocol"]
-        ports.append(found)
-    return ports
-
-
-def _port(name: str, port: int, protocol: str) -> Object:
-    return {**({"name": name} if name else {}), "port": port, "protocol": protocol}
+def _selected(selector: LabelSelector, entry: Entry | None) -> bool:
+    return entry is not None and selector.matches(entry.labels)

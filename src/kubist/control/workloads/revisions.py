@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import orjson
+
 from kubist.control.loop import controller_of
 from kubist.control.workloads import pods as of_pods
 from kubist.meta.object import Object
@@ -45,8 +47,11 @@ async def history(client: ObjectClient, owner: Object, label: str) -> History:
 
 
 def data_of(owner: Object) -> Object:
-    """Content of the revision of the owner's present template: a patch that restores it."""
-    return {"spec": {"template": {**owner["spec"]["template"], "$patch": "replace"}}}
+    """Content of the revision of the owner's present template: a patch that restores it. Its keys are sorted, because
+    clients compare it with their own text of the template byte by byte."""
+    patch = {"spec": {"template": {**owner["spec"]["template"], "$patch": "replace"}}}
+    data: Object = orjson.loads(orjson.dumps(patch, option=orjson.OPT_SORT_KEYS))
+    return data
 
 
 async def _claimed(client: ObjectClient, owner: Object) -> list[Object]:
