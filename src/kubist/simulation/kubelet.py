@@ -75,9 +75,9 @@ class Kubelet(Loop):
 
     def _node_changed(self, change: Change) -> None:
         """Wakes up the pods of a node that becomes ready. A kubelet that is not ready leaves its pods alone."""
-        if change.new is None or not is_served(self.client.parsed(change.new)):
+        if change.new is None or not is_served(self.client, self.client.parsed(change.new)):
             return
-        if change.old is None or not is_served(change.old.object()):
+        if change.old is None or not is_served(self.client, change.old.object()):
             name = change.new.name
             for entry in self._pods.entries.values():
                 if entry.fields.get("spec.nodeName") == name:
@@ -129,7 +129,7 @@ class Kubelet(Loop):
         if entry is None:
             return None
         node = self.client.parsed(entry)
-        return node if is_served(node) else None
+        return node if is_served(self.client, node) else None
 
     def _memory(self, key: Key, pod: Object) -> Memory:
         uid = pod["metadata"]["uid"]
@@ -248,10 +248,11 @@ class Kubelet(Loop):
                 raise
 
 
-def is_served(node: Object) -> bool:
-    """Whether the simulated kubelet works for a node: it is simulated, and no condition says that it is not ready."""
+def is_served(client: ObjectClient, node: Object) -> bool:
+    """Whether the simulated kubelet works for a node: the node is simulated, or Stages drive it, and no condition says
+    that it is not ready."""
     labels = node["metadata"].get("labels") or {}
-    if labels.get(SIMULATED) != "true":
+    if labels.get(SIMULATED) != "true" and not governs(client, "nodes", node):
         return False
     ready = find((node.get("status") or {}).get("conditions"), "Ready")
     return ready is None or ready.get("status") == "True"

@@ -82,8 +82,18 @@ class Nodes(Loop):
 
     def _node_changed(self, change: Change) -> None:
         entry = entry_of(change)
-        if is_simulated(entry) or (change.old is not None and is_simulated(change.old)):
+        if (
+            is_simulated(entry)
+            or (change.old is not None and is_simulated(change.old))
+            or self._is_staged(entry)
+        ):
             self.queue.add(("node", entry.name))
+
+    def _is_staged(self, entry: Entry) -> bool:
+        """Whether Stages drive a node. The node of a user gets a Lease then."""
+        return entry.name in self._rounds[round_of(entry.name)] or governs(
+            self.client, "nodes", self.client.parsed(entry)
+        )
 
     async def reconcile(self, key: Key) -> None:
         _kind, which = key
@@ -97,7 +107,10 @@ class Nodes(Loop):
         if node is None and name in self._own:
             node = await self._register(name)
         if node is None or (node["metadata"].get("labels") or {}).get(SIMULATED) != "true":
-            self._forget(name)
+            if node is not None and governs(self.client, "nodes", node):
+                await self._beat(name)
+            else:
+                self._forget(name)
             return
         states, problem = states_of(node)
         if problem:

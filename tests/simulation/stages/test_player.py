@@ -181,6 +181,15 @@ def test_node_of_a_user_becomes_ready(server: Cluster) -> None:
     assert len(node["status"]["conditions"]) == 5
     assert node["status"]["addresses"] == [{"type": "Hostname", "address": "staged-node"}]
     assert node["status"]["capacity"]["cpu"] == "4"
+    lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+    wait_for(
+        lambda: "staged-node" in [held["metadata"]["name"] for held in server.request("GET", lease)["items"]]
+    )
+    wait_for(lambda: not server.get("node/staged-node")["spec"].get("taints"))
+    made = pod("on-staged-node")
+    made["spec"]["nodeName"] = "staged-node"
+    server.load(made)
+    server.wait("pod/on-staged-node", "Ready")
 
 
 def test_patches_of_every_type(server: Cluster) -> None:
