@@ -180,8 +180,10 @@ class Server:
         if self.config.workloads or self.config.simulated_nodes:
             # Saves start-up time: few servers simulate nodes.
             from kubist.simulation.kubeletapi.api import KubeletAPI
+            from kubist.simulation.metrics import serve_metrics
 
             self.api.kubelet = KubeletAPI(self.api)
+            serve_metrics(self.api)
 
     async def _control(self) -> None:
         """Starts the configured control loops."""

@@ -15,6 +15,7 @@ from typing import Any
 from kubist.caching import bounded_cache
 from kubist.codec.protobuf_wire import BYTES, FIXED64, SMALL, VARINT, delimited, tag, varint
 from kubist.jsontext.json import dumps
+from kubist.meta.durations import parse as parse_duration
 from kubist.meta.times import is_zero, parse_micro_time, parse_time
 from kubist.schema.catalog import by_name
 from kubist.schema.node import Field, Schema
@@ -167,6 +168,10 @@ def _micro_time(text: str | None) -> bytes:
     return b"\x08" + varint(seconds) + b"\x10" + varint(micros * 1000)
 
 
+def _duration(text: str) -> bytes:
+    return b"\x08" + varint(parse_duration(text))
+
+
 def _int_or_string(value: int | str) -> bytes:
     if isinstance(value, str):
         return b"\x08\x01\x10\x00" + delimited(b"\x1a", value.encode())
@@ -207,6 +212,7 @@ _MESSAGES: dict[str, tuple[Callable[[Any], bytes], bytes]] = {
     "quantity": (_quantity, b"\x03\x0a\x010"),
     "time": (_time, b"\x00"),
     "microtime": (_micro_time, b"\x00"),
+    "duration": (_duration, b"\x02\x08\x00"),
     "int-or-string": (_int_or_string, b"\x06" + _int_or_string(0)),
     "raw": (_raw, b"\x00"),
     "fields-v1": (_raw, b"\x00"),

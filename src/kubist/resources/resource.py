@@ -224,6 +224,15 @@ class Resources:
         self._arrange()
         self.generation += 1
 
+    def extend(self, resources: Iterable[Resource]) -> None:
+        """Adds built-in resources that few servers have. Their group-versions are new."""
+        for resource in resources:
+            self._served.setdefault((resource.group, resource.version), {})[resource.resource] = resource
+            self.built_in = (*self.built_in, resource)
+            self._fixed |= {(resource.group, resource.version)}
+        self._arrange()
+        self.generation += 1
+
     def _arrange(self) -> None:
         """Orders groups: built-in groups first, then custom groups by name, with the versions of each by priority."""
         fixed = {key: found for key, found in self._served.items() if key in self._fixed}

@@ -165,8 +165,8 @@ class Strategy(Update):
     virtual: ClassVar[Create | None] = None
     """Handler of POST for a kind that is never stored."""
 
-    def virtual_objects(self) -> Iterable[Object] | None:
-        """Objects of a kind that is computed; None for stored kinds."""
+    def virtual_objects(self, namespace: str = "") -> Iterable[Object] | None:
+        """Objects of a kind that is computed, of one namespace or of all; None for stored kinds."""
         return None
 
     def validate_name(self, name: str, prefix: bool) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from kubist.schema import metrics
 from kubist.schema.node import UNSET, Field, Schema
 
 _SCALARS: dict[str, tuple[Any, str]] = {
@@ -52,7 +53,8 @@ def schema_for(group: str, version: str, kind: str) -> Schema:
     group, version, kind = _ALIASES.get((group, version, kind), (group, version, kind))
     if kind in _EVERYWHERE:
         group, version = "", "v1"
-    name = _data()["kinds"].get(f"{group}/{version}/{kind}") or _derived_kind(group, version, kind)
+    key = f"{group}/{version}/{kind}"
+    name = _data()["kinds"].get(key) or metrics.KINDS.get(key) or _derived_kind(group, version, kind)
     return by_name(name)
 
 
@@ -98,9 +100,11 @@ def names() -> list[str]:
 def by_name(name: str) -> Schema:
     """Type by its OpenAPI name, such as `io.k8s.api.core.v1.Pod`."""
     data = _data()
-    if leaf := data["leaves"].get(name):
+    if leaf := data["leaves"].get(name) or metrics.LEAVES.get(name):
         return Schema(leaf[0], name=name, format=leaf[1], extras=leaf[2])
-    record = data["types"].get(name) or data["embedded"].get(name) or _derived(name)
+    record = (
+        data["types"].get(name) or data["embedded"].get(name) or metrics.TYPES.get(name) or _derived(name)
+    )
     message, _, embeds, extras = record
     return Schema(
         "struct",

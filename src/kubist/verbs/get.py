@@ -14,12 +14,14 @@ async def get(ctx: ResourceRequest) -> Response:
     if info.subresource == "scale":
         return await scale.get(ctx)
     shown = negotiate_representation(ctx, "object")
-    virtual = resource.strategy.virtual_objects()
+    virtual = resource.strategy.virtual_objects(info.namespace)
     if virtual is not None:
         for obj in virtual:
             if obj["metadata"]["name"] == info.name:
                 return await respond_object(ctx, 200, obj, shown)
-        raise status.not_found(resource.group, resource.singular, info.name)
+        # metrics-server has no singular names, and shows namespaces.
+        name = f"{info.namespace}/{info.name}" if info.namespace else info.name
+        raise status.not_found(resource.group, resource.singular or resource.kind.lower(), name)
     asked = ctx.query.get("resourceVersion")
     if asked:
         await versions.reach(ctx, versions.parse(ctx, asked))

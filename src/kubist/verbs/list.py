@@ -41,7 +41,7 @@ class Page:
 async def list_(ctx: ResourceRequest) -> Response:
     shown = negotiate_representation(ctx, "list")
     options = await list_options(ctx.query)
-    virtual = ctx.resource.strategy.virtual_objects()
+    virtual = ctx.resource.strategy.virtual_objects(ctx.info.namespace)
     if virtual is not None:
         fields = known_fields(ctx, options.fields)
         items = [

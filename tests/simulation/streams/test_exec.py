@@ -13,6 +13,7 @@ import websocket
 
 from kubist.simulation.kubeletapi import remotecommand
 from kubist.testing import Cluster, Exec
+from kubist.testing.cluster import Refused
 from tests.simulation.streams.conftest import MakePod
 from tests.simulation.streams.upgraded import (
     ask,
@@ -183,16 +184,24 @@ def test_streams_must_be_asked_for(cluster: Cluster, shared: str) -> None:
     assert refusal(cluster, where, "v4.channel.k8s.io") == (400, message)
 
 
-def test_container_that_does_not_run_is_not_found(cluster: Cluster, make_pod: MakePod) -> None:
-    name = make_pod()
-    pod = cluster.get(f"pod/{name}")
-    pod["status"]["containerStatuses"][0]["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}
-    cluster.request("PUT", f"/api/v1/namespaces/default/pods/{name}/status", pod)
+def test_container_that_does_not_run_is_not_found(cluster: Cluster) -> None:
+    cluster.load(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "waiting", "annotations": {"kubist.io/outcome": "ErrImagePull"}},
+            "spec": {"containers": [{"name": "main", "image": "app"}]},
+        }
+    )
+    cluster.wait("pod/waiting", lambda pod: bool(pod["status"].get("containerStatuses")), timeout=30)
     problem = 'container not found ("main")'
-    ended = run(cluster, name, "true")
+    ended = run(cluster, "waiting", "true")
     assert ended.status["message"] == f"Internal error occurred: unable to upgrade connection: {problem}"
-    where = path(name, "exec", command=["true"], **WANTED)
+    where = path("waiting", "exec", command=["true"], **WANTED)
     assert refusal(cluster, where, "v4.channel.k8s.io") == (400, problem)
+    with pytest.raises(Refused, match="is waiting to start: ") as raised:
+        cluster.request("GET", "/api/v1/namespaces/default/pods/waiting/log")
+    assert raised.value.code == 400
 
 
 def test_session_ends_with_its_pod(cluster: Cluster, make_pod: MakePod) -> None:

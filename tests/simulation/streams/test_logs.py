@@ -11,10 +11,13 @@ from contextlib import contextmanager
 
 import pytest
 
+from kubist.meta.object import Object
 from kubist.testing import Cluster, LogRequest
 from kubist.testing.cluster import Refused
 from tests.simulation.streams.conftest import MakePod
 from tests.waiting import wait_for
+
+LOOP = "for i in 1 2 3; do echo $i; done; sleep 3600"
 
 
 def path(name: str, query: str = "") -> str:
@@ -60,6 +63,23 @@ def test_output_of_a_simple_command_is_the_log(cluster: Cluster, make_pod: MakeP
     env = [{"name": "WHO", "value": "world"}]
     name = make_pod(command=["sh", "-c", 'echo "hello $WHO"; sleep 3600'], env=env)
     assert cluster.request("GET", path(name)) == "hello world\n"
+
+
+def test_log_of_a_restarted_container(cluster: Cluster) -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "restarts", "annotations": {"kubist.io/outcome": "fail 3 times 1"}},
+        "spec": {"containers": [{"name": "main", "image": "app", "args": ["sh", "-c", LOOP]}]},
+    }
+    cluster.load(pod)
+    cluster.wait("pod/restarts", _has_restarted, timeout=30)
+    assert cluster.request("GET", path("restarts", "previous=true")) == "1\n2\n3\n"
+    assert cluster.request("GET", path("restarts")) == "1\n2\n3\n"
+
+
+def _has_restarted(pod: Object) -> bool:
+    return any(status["restartCount"] for status in pod["status"].get("containerStatuses") or ())
 
 
 def test_previous_log_needs_a_restart(cluster: Cluster, make_pod: MakePod) -> None:

@@ -36,7 +36,7 @@ def _absent(name: str, port: int) -> Object:
 class ComponentStatusStrategy(Strategy):
     deprecation = "v1 ComponentStatus is deprecated in v1.19+"
 
-    def virtual_objects(self) -> Iterable[Object]:
+    def virtual_objects(self, namespace: str = "") -> Iterable[Object]:
         """Reports etcd-0 as healthy, because this server only runs with a working store. Scheduler and
         controller-manager are not part of this process and are reported as unreachable."""
         return [

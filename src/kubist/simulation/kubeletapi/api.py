@@ -10,8 +10,9 @@ from kubist.http.messages import Answer
 from kubist.meta.object import Object
 from kubist.request import query_values
 from kubist.resources.context import Context
+from kubist.simulation.commands import run_of
 from kubist.simulation.kubeletapi import logs, portforward, proxy, remotecommand
-from kubist.simulation.kubeletapi.containers import annotation, is_running, shown, spec_of
+from kubist.simulation.kubeletapi.containers import annotation, is_running, shown, spec_of, status_of
 from kubist.simulation.kubeletapi.environment import environment, expanded, known_files
 from kubist.simulation.kubeletapi.filestore import FileStore
 from kubist.simulation.kubeletapi.handlers import (
@@ -76,12 +77,12 @@ class KubeletAPI:
         text = annotation(pod, "logs", container)
         if text is not None:
             return text.splitlines()
-        output = await self._output(pod, container)
+        output = await self._output(pod, container, previous=previous)
         if output is not None:
             return output.decode(errors="replace").splitlines()
         return [f'kubist: container "{container}" of pod {shown(pod)} is simulated: no image runs']
 
-    async def _output(self, pod: Object, container: str) -> bytes | None:
+    async def _output(self, pod: Object, container: str, *, previous: bool) -> bytes | None:
         """Output of the container's own command; None if it cannot be simulated."""
         command = self._command(pod, container)
         if not command:
@@ -91,7 +92,12 @@ class KubeletAPI:
         # Files that the command writes are not those of exec, because each reader of the log runs it.
         process.files = FileStore(lambda _: True).of(pod, container)
         code = await process.run(command)
-        return None if code == CANNOT_RUN or sink.is_full else bytes(sink.output)
+        if code != CANNOT_RUN and not sink.is_full:
+            return bytes(sink.output)
+        status = status_of(pod, container) or {}
+        attempt = max(status.get("restartCount", 0) - previous, 0)
+        run = run_of(pod, spec_of(pod, container), attempt, set())
+        return run.output.encode() if run is not None else None
 
     def _command(self, pod: Object, container: str) -> list[str]:
         spec = spec_of(pod, container)
