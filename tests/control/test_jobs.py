@@ -140,6 +140,14 @@ def test_deleted_pod_counts_as_failed(cluster: Cluster) -> None:
     assert active(cluster, 1)[0]["metadata"]["uid"] != pod["metadata"]["uid"]
 
 
+def test_pod_without_a_node_is_replaced_after_it_has_failed(cluster: Cluster) -> None:
+    create(cluster, backoffLimit=3, podReplacementPolicy="Failed")
+    (pod,) = active(cluster, 1)
+    cluster.delete(f"pod/{pod['metadata']['name']}")
+    cluster.wait("job/j", lambda job: job["status"].get("failed") == 1 and job["status"].get("active") == 1)
+    wait_for(lambda: len(cluster.list("pods")) == 1)
+
+
 def test_deadline_ends_active_pods(cluster: Cluster) -> None:
     create(cluster, activeDeadlineSeconds=600, backoffLimit=6, parallelism=2, completions=2)
     active(cluster, 2)

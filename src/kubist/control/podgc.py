@@ -1,13 +1,24 @@
-"""Pod garbage collector: force-deletes terminating pods without a node, or on a deleted node, after their
-grace period."""
+"""Pod garbage collector: marks terminating pods without a node, or on a deleted node, as failed after their grace
+period and force-deletes them."""
 
 from __future__ import annotations
 
 from kubist import clock
 from kubist.control.loop import Loop
+from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.meta.times import parse_time
 from kubist.storage.cache import Change
+
+TERMINAL = ("Succeeded", "Failed")
+
+
+def _failed(pod: Object) -> Object | None:
+    """Pod with the phase Failed. None if it has already ended or is not being deleted."""
+    if pod["status"].get("phase") in TERMINAL or "deletionTimestamp" not in pod["metadata"]:
+        return None
+    pod["status"] |= {"phase": "Failed", "observedGeneration": pod["metadata"].get("generation", 0)}
+    return pod
 
 
 class PodGarbageCollector(Loop):
@@ -39,6 +50,8 @@ class PodGarbageCollector(Loop):
         if left > 0:
             self.queue.add_after(key, left)
             return
+        # A finalizer may hold the pod; its controller then waits for the end of the pod.
+        await self.client.update("pods", name, namespace, _failed, subresource="status")
         try:
             conditions = {"uid": pod["metadata"]["uid"]}
             await self.client.delete("pods", name, namespace, gracePeriodSeconds=0, preconditions=conditions)
