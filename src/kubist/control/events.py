@@ -33,6 +33,8 @@ SIMILAR = 10
 SIMILAR_SECONDS = 600.0
 BURST = 25
 REFILL_SECONDS = 300.0
+PAUSE = 0.001
+"""Seconds between two writes, so that the controllers' own writes come first when there is much to do."""
 NAME_LENGTH = 236
 """Maximum length of the object's name in the name of an Event, which has 17 more characters."""
 REPEATED = ("message", "count", "lastTimestamp", "series")
@@ -182,7 +184,7 @@ class EventRecorder:
                 except (APIError, StoreError) as error:
                     # Usual while a namespace is deleted.
                     log.debug("an Event cannot be written: %s", error)
-                await asyncio.sleep(0)
+                await asyncio.sleep(PAUSE)
         finally:
             self._task = None
 

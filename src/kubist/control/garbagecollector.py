@@ -39,7 +39,7 @@ class GarbageCollector(Loop):
 
     def __init__(self, client: ObjectClient) -> None:
         super().__init__(client)
-        self.owners = Owners()
+        self.owners = Owners(self.client.parsed)
         self._gone: OrderedDict[str, None] = OrderedDict()
         self._resources: dict[str, Resource] = {}
         self._generation = -1

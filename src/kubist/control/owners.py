@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
+from kubist.meta.object import Object
 from kubist.storage.cache import Change, Collection, Entry
 
 OWNERS = b'"ownerReferences":['
@@ -21,7 +23,9 @@ class Ref(NamedTuple):
 class Owners:
     """Dependents of every owner. Objects without ownerReferences are not parsed."""
 
-    def __init__(self) -> None:
+    def __init__(self, parse: Callable[[Entry], Object] = Entry.object) -> None:
+        """`parse` may return an object that others share."""
+        self._parse = parse
         self._dependents: dict[str, dict[Ref, bool]] = {}
         """By the owner's UID. The value is whether the dependent blocks the owner's foreground deletion."""
         self._owners: dict[Ref, tuple[str, ...]] = {}
@@ -32,7 +36,7 @@ class Owners:
         if OWNERS not in entry.tail:
             self._remove(ref)
             return False
-        references = entry.object()["metadata"].get("ownerReferences") or ()
+        references = self._parse(entry)["metadata"].get("ownerReferences") or ()
         self._remove(ref)
         if not references:
             return False
