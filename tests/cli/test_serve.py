@@ -47,6 +47,19 @@ def one_line(result: Any, *words: str) -> None:
         assert word in lines[0]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ([], "Pods do not run: --workloads simulates nodes, a scheduler and the workload controllers."),
+        (["--workloads"], "Pods are simulated: no container runs."),
+    ],
+)
+def test_serve_says_whether_pods_run(home: Path, arguments: list[str], line: str) -> None:
+    with running(home, "serve", "--in-memory", "--secure-port=0", *arguments) as server:
+        assert server.wait_for("(Pods .*)") == line
+        assert server.stop() == 0
+
+
 def test_serve_keeps_its_data_and_stops_on_ctrl_c(home: Path) -> None:
     data = home / "data dir"
     for round_ in range(2):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from kubist import files, logs
@@ -67,6 +68,8 @@ _SETTINGS = (
 )
 """Flags with a setting in Config, which has their defaults."""
 FLAGS = (*_SWITCHES, *(flags.setting(*words, SERVE_DEFAULTS) for words in _SETTINGS), flags.WORKERS)
+SIMULATED = "Pods are simulated: no container runs."
+NOT_SIMULATED = "Pods do not run: --workloads simulates nodes, a scheduler and the workload controllers."
 TITLE = "A small Kubernetes control plane on this machine.\n\nUsage:\n  kubist serve [flags]"
 
 
@@ -84,6 +87,8 @@ def main(arguments: list[str]) -> int:
         }
         target = values.pop("kubeconfig", [""])[-1]
         config = flags.config(values, known, SERVE_DEFAULTS)
+        if "*" in config.controllers:
+            config = replace(config, controllers=(*config.controllers, "guidance"))
     except flags.FlagError as error:
         return fail(str(error))
     logs.setup(config.verbosity, config.logging_format)
@@ -109,7 +114,8 @@ def _serve(config: Config, directory: Path, target: str, merge: bool, *, in_memo
         if merge:
             print(f"Added the context {kubeconfig.CONTEXT!r} to {kubeconfig.merge(credentials)}")
         print(f"Kubist serves Kubernetes v1.36 on {url}")
-        print(f"  export KUBECONFIG={shlex.quote(str(path.absolute()))}", flush=True)
+        print(f"  export KUBECONFIG={shlex.quote(str(path.absolute()))}")
+        print(f"  {SIMULATED if config.workloads else NOT_SIMULATED}", flush=True)
 
     if config.workers > 1:
         # Saves start-up time: only --workers needs it.

@@ -11,6 +11,7 @@ from kubist.control.certificates import CertificateCleaner, CertificateSigning
 from kubist.control.clusterroles import ClusterRoleAggregation
 from kubist.control.disruption import Disruption
 from kubist.control.garbagecollector import GarbageCollector
+from kubist.control.guidance import Guidance
 from kubist.control.leader import Leader
 from kubist.control.loop import Loop
 from kubist.control.namespaces import Namespaces
@@ -40,7 +41,7 @@ class Manager:
             # Saves start-up time: few servers simulate workloads.
             from kubist.control import workloads
 
-            self._kinds += workloads.loops()
+            self._kinds = [kind for kind in self._kinds if kind.name not in ON_REQUEST] + workloads.loops()
         self._kinds += simulation
         self._task: asyncio.Task[None] | None = None
         self._leader: Leader | None = None
@@ -106,12 +107,17 @@ def available() -> list[type[Loop]]:
         CertificateSigning,
         CertificateCleaner,
         TTLAfterFinished,
+        Guidance,
     ]
 
 
+ON_REQUEST = (Guidance.name,)
+"""Controllers that `*` does not contain. `kubist serve` names them."""
+
+
 def chosen(names: Iterable[str]) -> list[type[Loop]]:
-    """Controllers for a list of names: `*` for all, `name` for one, `-name` to exclude one. ValueError for
-    unknown names."""
+    """Controllers for a list of names: `*` for all but those on request, `name` for one, `-name` to exclude one.
+    ValueError for unknown names."""
     wanted = set(names)
     known = available()
     loops = {loop.name for loop in known}
@@ -119,6 +125,6 @@ def chosen(names: Iterable[str]) -> list[type[Loop]]:
         if name.removeprefix("-") not in loops:
             listed = ", ".join(sorted(loops))
             raise ValueError(f"{name.removeprefix('-')!r} is not a controller: choose from {listed}")
-    return [
-        loop for loop in known if f"-{loop.name}" not in wanted and ("*" in wanted or loop.name in wanted)
-    ]
+    if "*" in wanted:
+        wanted |= loops.difference(ON_REQUEST)
+    return [loop for loop in known if loop.name in wanted and f"-{loop.name}" not in wanted]
