@@ -161,10 +161,11 @@ def test_pod_with_a_finalizer_shows_its_end(server: Cluster, name: str) -> None:
     stopped = server.wait(
         f"pod/{name}",
         lambda found: (
-            found["status"]["phase"] == "Failed" and found["metadata"].get("deletionGracePeriodSeconds") == 0
+            found["status"]["phase"] == "Succeeded"
+            and found["metadata"].get("deletionGracePeriodSeconds") == 0
         ),
     )
-    assert held(stopped)["state"]["terminated"]["exitCode"] == 143
+    assert held(stopped)["state"]["terminated"]["exitCode"] == 0
     path = f"/api/v1/namespaces/default/pods/{name}"
     server.request("PATCH", path, {"metadata": {"finalizers": None}}, MERGE)
     server.wait(f"pod/{name}", "delete")

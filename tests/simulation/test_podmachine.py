@@ -458,7 +458,7 @@ def test_image_change_restarts_the_container() -> None:
     pod.settle()
     held = pod.held()
     assert (held["image"], held["restartCount"], state_of(held)) == ("web:2", 1, "running")
-    assert held["lastState"]["terminated"]["exitCode"] == 143
+    assert held["lastState"]["terminated"]["exitCode"] == 0
     assert pod.messages("Killing") == ["Container web definition changed, will be restarted"]
     assert pod.status["observedGeneration"] == 2
 
@@ -535,11 +535,15 @@ def test_volume_mounts_and_user_are_reported() -> None:
     assert pod.held()["user"] == {"linux": {"uid": 5, "gid": 0, "supplementalGroups": [0, 7]}}
 
 
-def test_deleted_pod_stops_at_once() -> None:
-    pod = SimulatedPod().settle().delete(30)
+@pytest.mark.parametrize(
+    ("policy", "code", "phase"),
+    [("Always", 0, "Succeeded"), ("OnFailure", 143, "Failed"), ("Never", 143, "Failed")],
+)
+def test_deleted_pod_stops_at_once(policy: str, code: int, phase: str) -> None:
+    pod = SimulatedPod(restartPolicy=policy).settle().delete(30)
     assert pod.is_stopped
-    assert pod.held()["state"]["terminated"]["exitCode"] == 143
-    assert pod.phase == "Failed"
+    assert pod.held()["state"]["terminated"]["exitCode"] == code
+    assert pod.phase == phase
     assert pod.messages("Killing") == ["Stopping container web"]
 
 
@@ -552,7 +556,7 @@ def test_slow_termination_takes_its_time() -> None:
     pod.wait(2)
     assert pod.is_stopped
     assert pod.messages("Killing") == ["Stopping container web"]
-    assert pod.held()["state"]["terminated"]["exitCode"] == 143
+    assert pod.held()["state"]["terminated"]["exitCode"] == 0
 
 
 def test_slow_termination_is_cut_at_the_grace_period() -> None:

@@ -12,7 +12,6 @@ from kubist.meta.times import format_time, parse_time
 from kubist.simulation.commands import termination_message
 from kubist.simulation.containers import (
     CALM_SECONDS,
-    STOPPED,
     PodEvent,
     back_off,
     crash_loop_message,
@@ -22,6 +21,7 @@ from kubist.simulation.containers import (
     shown_pod,
     start_events,
     started_status,
+    stop_code,
     waiting_status,
 )
 from kubist.simulation.outcomes import ANNOTATION, Outcome, outcome_of, own_outcome_of
@@ -165,7 +165,7 @@ class ContainerMachine:
     def replace(self, container: Object, kind: str, held: Object, message: str) -> None:
         """Stops a running container and starts it again without back-off."""
         self.killing(container, message)
-        ended = ended_status(held, STOPPED, "", "", self.stamp)
+        ended = ended_status(held, stop_code(self.spec), "", "", self.stamp)
         self.memory.calm[container["name"]] = held["restartCount"]
         self.start(container, kind, ended)
 

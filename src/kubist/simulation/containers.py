@@ -13,8 +13,8 @@ LONGEST_BACK_OFF = 300.0
 CALM_SECONDS = 600.0
 """A container that ran longer is restarted without back-off."""
 KILLED = 137
-STOPPED = 143
-"""Exit code of a simulated container that is stopped: SIGTERM."""
+TERMINATED = 143
+"""Exit code of a program that SIGTERM ends."""
 
 
 class PodEvent(NamedTuple):
@@ -24,6 +24,12 @@ class PodEvent(NamedTuple):
     reason: str
     message: str
     field_path: str = ""
+
+
+def stop_code(spec: Object) -> int:
+    """Exit code of a simulated container that is stopped. A container of a pod that restarts its containers counts as a
+    server, which stops in order; one of another pod did not finish its work."""
+    return 0 if spec.get("restartPolicy", "Always") == "Always" else TERMINATED
 
 
 def back_off(failures: int) -> float:

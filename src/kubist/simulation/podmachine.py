@@ -16,7 +16,15 @@ from kubist.meta.object import Object
 from kubist.meta.times import format_time, parse_time
 from kubist.simulation import podresize, podstatus
 from kubist.simulation.containermachine import ContainerMachine, Memory, Surroundings
-from kubist.simulation.containers import KILLED, STOPPED, PodEvent, ended_status, new_status, waiting_status
+from kubist.simulation.containers import (
+    KILLED,
+    TERMINATED,
+    PodEvent,
+    ended_status,
+    new_status,
+    stop_code,
+    waiting_status,
+)
 from kubist.simulation.outcomes import pod_outcome
 from kubist.simulation.podstatus import RESTARTING_ALL, TERMINAL, is_sidecar, matching_rule, restarts
 from kubist.simulation.shell import Run
@@ -104,7 +112,7 @@ class PodMachine(ContainerMachine):
         phase = podstatus.phase_of(self.spec, self.statuses)
         if phase == "Failed":
             # An init container failed for good while sidecars run.
-            self.kill_all(STOPPED)
+            self.kill_all(TERMINATED)
         return self.step(phase)
 
     def ended(self, started: float) -> Step | None:
@@ -117,7 +125,7 @@ class PodMachine(ContainerMachine):
         limit = self.spec.get("activeDeadlineSeconds")
         if limit is not None and self.due(started + limit):
             self.events.append(PodEvent("Normal", "DeadlineExceeded", DEADLINE))
-            self.kill_all(STOPPED)
+            self.kill_all(TERMINATED)
             return self.step("Failed", "DeadlineExceeded", DEADLINE)
         return None
 
@@ -223,7 +231,7 @@ class PodMachine(ContainerMachine):
         message = f"Stopping container {container['name']}"
         self.say(f"stop/{container['name']}", PodEvent("Normal", "Killing", message, self.path(container)))
         stopped = began + (self.outcome(container, kind).stops_after or 0.0)
-        code = KILLED if stopped > limit else STOPPED
+        code = KILLED if stopped > limit else stop_code(self.spec)
         stopped = max(min(stopped, limit), began)
         if self.due(stopped):
             held = self.statuses[container["name"]]
