@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 from typing import Any
 
@@ -215,3 +216,28 @@ def test_pods_of_a_deleted_node_are_deleted(cluster: Cluster) -> None:
     run(cluster, "orphan", "brief", [{"operator": "Exists"}])
     cluster.delete("node/brief")
     wait_for(lambda: "orphan" not in names(cluster))
+
+
+def test_pods_of_a_lost_node_are_evicted_when_their_time_is_over() -> None:
+    """The clock is moved, and nodes that renew their Leases are not lost by that."""
+    with Cluster(workloads=True, workload_nodes=2) as moved:
+        for number in range(2):
+            moved.wait(f"node/kubist-node-{number}", "Ready")
+        for number in range(2):
+            run(moved, f"p{number}", f"kubist-node-{number}", [])
+        node = moved.node("kubist-node-1")
+        node.unreachable()
+        moved.clock.advance("60s")
+        wait_for(lambda: (UNREACHABLE, "NoExecute") in taints(moved, "kubist-node-1"))
+        assert names(moved) == {"p0", "p1"}
+        moved.clock.advance("310s")
+        wait_for(lambda: names(moved) == {"p0"})
+        before = (moved.clock.now + datetime.timedelta(minutes=59)).isoformat()
+        moved.clock.advance("1h")
+        beat = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/kubist-node-0"
+        wait_for(lambda: moved.request("GET", beat)["spec"]["renewTime"] > before)
+        assert not taints(moved, "kubist-node-0")
+        assert not events(moved, "kubist-node-0", "NodeNotReady")
+        node.ready()
+        wait_for(lambda: not taints(moved, "kubist-node-1"))
+        wait_for(lambda: "p1" not in {pod["metadata"]["name"] for pod in moved.list("pods")})

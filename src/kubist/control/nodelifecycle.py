@@ -6,13 +6,15 @@ of the node. If no node at all is ready, the fault is assumed to be elsewhere, a
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Awaitable, Callable
+from weakref import WeakKeyDictionary
 
 from kubist.control.loop import Loop, entry_of
 from kubist.control.podsbynode import PodsByNode
 from kubist.meta.conditions import find
 from kubist.meta.object import Object
 from kubist.objectclient import ObjectClient
+from kubist.objectstore.registry import Registry
 from kubist.storage.cache import Change
 
 GRACE = 50.0
@@ -20,9 +22,7 @@ GRACE = 50.0
 STARTUP_GRACE = 60.0
 """The same for a node that has never reported a status."""
 LATE = 5.0
-"""Delay in seconds from which a check is not trusted: the clock was moved, or the process was stopped."""
-CATCH_UP = 0.5
-"""Real seconds in which nodes may renew their Leases after a late check."""
+"""Delay in seconds from which a check is late, because the clock was moved or the process was stopped."""
 LEASES = "kube-node-lease"
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
@@ -36,6 +36,8 @@ TAINTS = {
 }
 """Taint of each condition and status."""
 JUDGED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+overdue: WeakKeyDictionary[Registry, Callable[[], Awaitable[None]]] = WeakKeyDictionary()
+"""Renews the Leases of the nodes that a server simulates. Called before a late check."""
 CHECK = ""
 """Key of the queue: check the heartbeats of all nodes. Other keys are names of nodes."""
 
@@ -116,8 +118,8 @@ class NodeLifecycle(Loop):
             await self._set_taints(node)
 
     async def _check_heartbeats(self) -> None:
-        if self.clock.monotonic() > self._check_at + LATE:
-            await asyncio.sleep(CATCH_UP)
+        if self.clock.monotonic() > self._check_at + LATE and self.client.registry in overdue:
+            await overdue[self.client.registry]()
         now = self.clock.monotonic()
         left = [GRACE]
         for name, beat in list(self._beats.items()):

@@ -8,6 +8,7 @@ import itertools
 import zlib
 
 from kubist.control.loop import Loop, entry_of
+from kubist.control.nodelifecycle import overdue
 from kubist.meta.conditions import find
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
@@ -67,6 +68,8 @@ class Nodes(Loop):
     def __init__(self, client: ObjectClient) -> None:
         super().__init__(client)
         self.template = template_of(self.config)
+        self._node_resource = self.client.resource("nodes")
+        self._nodes = self.client.collection("nodes")
         self._own = {name: number for number, name in enumerate(self.template.names())}
         self._numbers: dict[str, int] = dict(self._own)
         """Numbers of all simulated nodes."""
@@ -76,6 +79,7 @@ class Nodes(Loop):
         """Time of the last report of each node."""
 
     def follow(self) -> None:
+        overdue[self.client.registry] = self._renew_all
         self.watch("nodes", self._node_changed)
         for name in self._own:
             self.queue.add(("node", name))
@@ -204,9 +208,17 @@ class Nodes(Loop):
                 if node is not None and not governs(self.client, "nodes", node):
                     await self._report(node, heartbeat=True)
 
+    async def _renew_all(self) -> None:
+        await asyncio.gather(
+            *(self._renew_lease(name) for members in self._rounds for name in sorted(members))
+        )
+
     async def _renew_lease(self, name: str) -> None:
         now = self.clock.now()
         renewed = format_micro_time(int(now), int(now % 1 * 1e6))
+        node = self._nodes.get(self._node_resource.key("", name))
+        if node is None or is_unreachable(node):
+            return
         found = self.client.resource("leases", LEASE_GROUP)
         registry = self.client.registry
         entry = registry.collection(found).get(found.key(LEASES, name))
@@ -251,6 +263,10 @@ async def set_state(client: ObjectClient, name: str, *states: str) -> Object | N
 
 def is_simulated(entry: Entry) -> bool:
     return entry.labels.get(SIMULATED) == "true"
+
+
+def is_unreachable(entry: Entry) -> bool:
+    return STATE.encode() in entry.tail and UNREACHABLE in states_of(entry.object())[0]
 
 
 def round_of(name: str) -> int:
