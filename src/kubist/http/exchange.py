@@ -13,7 +13,7 @@ from kubist.http.bodies import Pieces, add, size, windows
 from kubist.http.connection import log, stop
 from kubist.http.frames import Error
 from kubist.http.heads import BODILESS
-from kubist.http.messages import Answer, Request, Stream
+from kubist.http.messages import Answer, HangUp, Request, Stream
 
 if TYPE_CHECKING:
     from kubist.http.http2 import Http2
@@ -77,6 +77,10 @@ class Exchange:
         except asyncio.CancelledError:
             self._connection.abandon(self)
             raise
+        except HangUp as end:
+            self.task = None
+            self._end_early(end)
+            return
         except Exception:
             answer = self._connection.host.failure(self.request)
         self.task = None
@@ -131,6 +135,19 @@ class Exchange:
             self._source = windows(b"", body)
             self._refill()
         connection.outbox.queue(self)
+
+    def _end_early(self, end: HangUp) -> None:
+        """Resets the stream, or ends it after the part of a response that the application wants to be sent."""
+        connection, response = self._connection, end.response
+        if self.gone:
+            connection.forget(self)
+        elif response is None or not end.sent:
+            connection.reset(self.id, Error.INTERNAL_ERROR)
+        else:
+            whole = response.body if isinstance(response.body, bytes) else b"".join(response.body)
+            connection.head(self, response.status, response.headers, len(whole), end=False)
+            self._chunk, self._ended = whole[: end.sent], True
+            connection.outbox.queue(self)
 
     # Unsent data
 

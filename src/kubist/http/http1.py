@@ -13,7 +13,7 @@ from kubist.eager_task import begin
 from kubist.http.bodies import WINDOW, size, windows
 from kubist.http.connection import NEVER, Connection, Host, log, stop
 from kubist.http.heads import BODILESS, head
-from kubist.http.messages import Answer, Request, Response, Stream
+from kubist.http.messages import Answer, HangUp, Request, Response, Stream
 from kubist.http.reader import Reader, Refusal
 from kubist.http.tunnel import Tunnel
 from kubist.http.websocket import WebSocket, handshake, is_upgrade
@@ -173,6 +173,9 @@ class Http1(Connection):
         except asyncio.CancelledError:
             self.transport.abort()
             raise
+        except HangUp as end:
+            self._end_early(end)
+            return
         except Exception:
             answer = self.host.failure(request)
         self._task = None
@@ -225,6 +228,19 @@ class Http1(Connection):
             stop(answer)
         else:
             self._stream(request, answer)
+
+    def _end_early(self, end: HangUp) -> None:
+        """Closes the connection, after the part of a response that the application wants to be sent."""
+        self._task = None
+        response = end.response
+        if response is None or self.lost or self.transport.is_closing():
+            self.transport.abort()
+            return
+        whole = response.body if isinstance(response.body, bytes) else b"".join(response.body)
+        length_line = b"Content-Length: %d\r\n\r\n" % len(whole)
+        self.transport.write(head(response.status, response.headers, self.host.date, length_line))
+        self.transport.write(whole[: end.sent])
+        self.answered(keep_alive=False)
 
     def _send(self, response: Response) -> None:
         if self.host.stopping or self._eof:

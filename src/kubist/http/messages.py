@@ -116,6 +116,18 @@ class Stream:
     """Whether a WebSocket with `message` sends text messages; the default is binary messages."""
 
 
+class HangUp(Exception):
+    """Raised by the application to end the connection (HTTP/2: the stream) without a whole response.
+
+    `response`, if set, is sent up to the first `sent` bytes of its body; its Content-Length is that of the whole.
+    """
+
+    def __init__(self, response: Response | None = None, sent: int = 0) -> None:
+        super().__init__("the application ended the connection")
+        self.response = response
+        self.sent = sent
+
+
 Answer = Response | Stream
 Application = Callable[[Request], Awaitable[Answer]]
-"""The application. It must not raise; if it does, the transport sends a 500 with an empty body."""
+"""The application. It may raise `HangUp`. After any other exception the transport sends a 500 with an empty body."""
