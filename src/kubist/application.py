@@ -26,7 +26,7 @@ from kubist.filters.authorization import Authorization, AuthorizationFailed, Ver
 from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.filters.flowcontrol import TOO_MANY, TooManyRequests
 from kubist.filters.handler_chain import HandlerChain
-from kubist.http.messages import Answer, Request, Response, Stream
+from kubist.http.messages import Answer, HangUp, Request, Response, Stream
 from kubist.logs import CURRENT
 from kubist.meta import durations, status
 from kubist.meta.fields import quoted
@@ -132,7 +132,14 @@ class API:
         changes = request.method not in READING
         self._inflight[changes] += 1
         try:
-            answer = await self._handle(ctx)
+            answer: Answer
+            if info.malformed:
+                answer = malformed_page(request, info)
+            else:
+                await self.handler_chain.run(ctx)
+                answer = await self.serve(ctx)
+        except HangUp:
+            raise
         except status.APIError as error:
             answer = await self._failure(request, error)
         except AuthorizationFailed as error:
@@ -182,13 +189,9 @@ class API:
         for watcher in [watcher for open_ in self.watchers.values() for watcher in open_]:
             watcher.end()
 
-    async def _handle(self, ctx: Context) -> Answer:
+    async def serve(self, ctx: Context) -> Answer:
+        """Response to an authorized request. The test bench replaces this method while it injects faults."""
         request, info, query = ctx.request, ctx.info, ctx.query
-        if info.malformed:
-            uri = requests.uri(info.path, request.query)
-            why = f"unable to determine kind and namespace from url, {uri}"
-            return failure_page(uri, f"failed to create RequestInfo: {why}")
-        await self.handler_chain.run(ctx)
         if query:
             check_timeout(query)
         if not info.group and info.path.startswith("/apis//"):
@@ -315,6 +318,13 @@ def failure_page(uri: str, why: str) -> Response:
     for char, escape in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         text = text.replace(char, escape)
     return Response(500, NOT_FOUND.headers, f"{text}\n".encode())
+
+
+def malformed_page(request: Request, info: requests.RequestInfo) -> Response:
+    """Response to a path that starts like a resource path but names no resource."""
+    uri = requests.uri(info.path, request.query)
+    why = f"unable to determine kind and namespace from url, {uri}"
+    return failure_page(uri, f"failed to create RequestInfo: {why}")
 
 
 def check_timeout(query: dict[str, str]) -> None:
