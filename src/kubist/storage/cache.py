@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import uuid
 from collections.abc import Callable, Iterable
 from itertools import groupby
 
@@ -22,6 +23,8 @@ __all__ = ["ROOT", "Cache", "Change", "Collection", "Entry", "Follower", "Stored
 log = logging.getLogger("kubist.storage")
 
 ROOT = "/registry/"
+EXPIRY_KEYS = ROOT + "kubist.io/expiry/"
+"""Prefix of the key that `Cache.expire` writes and deletes again. It belongs to no collection."""
 WINDOW_CHANGES = 10_000
 WINDOW_BYTES = 16 << 20
 """Limits of the change window of one collection, in changes and in bytes. Older history is read from the store."""
@@ -190,6 +193,18 @@ class Cache:
         finally:
             timer.cancel()
             del self._waiting[future]
+
+    async def expire(self) -> int:
+        """Compacts the whole history, so that every resource version handed out so far is too old. Returns the
+        oldest one that still exists."""
+        # A new revision, because a client at the newest one would miss nothing.
+        key = f"{EXPIRY_KEYS}{uuid.uuid4()}"
+        revision = await self.store.delete(key, await self.store.create(key, b"{}"))
+        await self.reach(revision)
+        await self.store.compact(revision)
+        for collection in self.collections.values():
+            collection.expire(revision)
+        return revision
 
     async def catch_up(self) -> None:
         """Waits until the cache has reached the current revision of the store, as a consistent read requires."""

@@ -222,6 +222,13 @@ class Collection:
             self.window_start = dropped.revision
         self._window_bytes = size
 
+    def expire(self, revision: int) -> None:
+        """Forgets the changes up to a revision, which the store has compacted."""
+        while self.window and self.window[0].revision <= revision:
+            self._window_bytes -= _weight(self.window.popleft())
+        self.window_start = max(self.window_start, revision)
+        self._pasts.clear()
+
     def subscribe(self, token: object, subscriber: Subscriber) -> None:
         self._subscribers[token] = subscriber
 
