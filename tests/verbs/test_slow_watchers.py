@@ -41,8 +41,8 @@ def test_state_is_sent_as_the_client_takes_it_and_changes_follow(live: Live, que
         time.sleep(0.3)
 
         async def waiting() -> int:
-            assert open_._writer is not None
-            return open_._writer.buffered
+            assert open_.writer is not None
+            return open_.writer.buffered
 
         assert live.run(waiting()) <= 3 * STATE_BYTES + 200_000
         state = watch.take(COUNT)
@@ -76,6 +76,6 @@ def test_watcher_that_falls_too_far_behind_is_disconnected(live: Live, state: bo
             live.client.patch(f"{MAPS}/busy", {"data": {"pad": str(number) + "y" * 1_000_000}})
 
         async def closed() -> bool:
-            return open_._writer is None or open_._writer.closed
+            return open_.writer is None or open_.writer.closed
 
         assert live.run(closed())

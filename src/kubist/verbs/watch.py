@@ -85,7 +85,10 @@ class Watcher:
         self.error: status.APIError | None = None
         self._room = 0
         """Buffer limit of this watcher in bytes."""
-        self._writer: StreamWriter | None = None
+        self.writer: StreamWriter | None = None
+        """Writer of the stream, set by `start`. The test bench puts another one in front of it."""
+        self.withholds_bookmarks = False
+        """Whether the periodic bookmarks are omitted, as a fault. The one after the initial state is sent."""
         self._timers: list[asyncio.TimerHandle] = []
         self._state: Iterator[Entry] | None = None
         """Rest of the initial state."""
@@ -128,7 +131,7 @@ class Watcher:
             self.error = error
 
     def start(self, writer: StreamWriter) -> None:
-        self._writer = writer
+        self.writer = writer
         if not self.shown.watchable:
             writer.close()
             return
@@ -160,7 +163,7 @@ class Watcher:
 
     def _write(self, events: list[bytes]) -> None:
         """Send events; disconnects a watcher over its buffer limit. Watchers share the buffered bytes of an event."""
-        writer = self._writer
+        writer = self.writer
         assert writer is not None
         for event in events:
             writer.write(event)
@@ -169,8 +172,8 @@ class Watcher:
 
     def _cut_off(self) -> None:
         self.stopped()
-        if self._writer is not None:
-            self._writer.abort()
+        if self.writer is not None:
+            self.writer.abort()
 
     def _converting(self) -> bool:
         """Whether some objects may be stored in another version than the one asked for: then events wait for
@@ -191,7 +194,7 @@ class Watcher:
         self._send_more_state()
 
     def _send_more_state(self) -> None:
-        writer, state, event, size = self._writer, self._state, self.shown.event, 0
+        writer, state, event, size = self.writer, self._state, self.shown.event, 0
         if writer is None or state is None:
             return
         for entry in state:
@@ -209,7 +212,11 @@ class Watcher:
 
     def _state_sent(self) -> None:
         if self.bookmarks:
-            self._write_bookmark(self._bookmark(self.after, {INITIAL_EVENTS_END: "true"}))
+            self.write_initial_events_end()
+
+    def write_initial_events_end(self) -> None:
+        """Send the bookmark that ends the initial state."""
+        self._write_bookmark(self._bookmark(self.after, {INITIAL_EVENTS_END: "true"}))
 
     def _behind_state(self, events: list[bytes]) -> None:
         """Buffer events until the initial state has been sent; disconnects a watcher over its buffer limit."""
@@ -308,14 +315,14 @@ class Watcher:
             self._timers = [self._timers[0], later]
 
     def _send_bookmark(self, left: float) -> None:
-        if self.after <= self.cache.revision and self._state is None:
+        if self.after <= self.cache.revision and self._state is None and not self.withholds_bookmarks:
             self._write_bookmark(self._bookmark(self.cache.revision))
         self._schedule_bookmark(left)
 
     def end(self) -> None:
         """Close the stream cleanly."""
-        if self._writer is not None:
-            self._writer.close()
+        if self.writer is not None:
+            self.writer.close()
         self.stopped()
 
     def stopped(self) -> None:
