@@ -240,6 +240,8 @@ class Server:
         """Stops control loops, ends watches, finishes accepted requests, and closes the store."""
         log.info("stopping")
         self.ready, self.stopping = False, True
+        if self.bench is not None:
+            self.bench.release()
         for chore in self._chores:
             chore.cancel()
         if self._address is not None:

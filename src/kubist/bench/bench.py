@@ -8,6 +8,8 @@ from kubist.application import API
 from kubist.bench.call import Call, conflict
 from kubist.bench.clock_control import ClockControl
 from kubist.bench.control_api import ControlAPI
+from kubist.bench.faults import Faults
+from kubist.bench.faults_api import FaultsAPI
 from kubist.bench.movable_clock import MovableClock
 from kubist.bench.users import Users
 from kubist.clock import CURRENT
@@ -29,6 +31,8 @@ class Bench:
         self.clock_control.register(self.control)
         Users(api).register(self.control)
         self._register_workloads()
+        self.faults = Faults(api, self._changed)
+        FaultsAPI(self.faults).register(self.control)
         api.paths.control = self.control.answer
 
     def _register_workloads(self) -> None:
@@ -45,10 +49,18 @@ class Bench:
     def _changed(self) -> None:
         """Takes the requests if something is in use."""
         self._switch(self._application if self.clock.is_moved else None)
+        if self.faults:
+            self._api.serve = self.faults.serve  # type: ignore[method-assign]
+        elif "serve" in vars(self._api):
+            del self._api.serve
 
     async def _application(self, request: Request) -> Answer:
         CURRENT.set(self.clock)
         return await self._api(request)
+
+    def release(self) -> None:
+        """Ends all faults, so that no request and no watch waits while the server stops."""
+        self.faults.clear()
 
     def close(self) -> None:
         self.clock.close()

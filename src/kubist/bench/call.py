@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import orjson
 
+from kubist.hints import did_you_mean
 from kubist.http.messages import Request
 from kubist.meta import durations, fields, status, times
 from kubist.meta.fields import FieldError
@@ -24,17 +25,25 @@ class Fields:
     def __init__(self, kind: str, values: Mapping[str, Any], path: str = "") -> None:
         self._kind = kind
         self._left = dict(values)
+        self._known: set[str] = set()
+        """Names of the fields that were asked for."""
         self._path = path
         self.errors: list[FieldError] = []
 
     def __contains__(self, name: str) -> bool:
+        self._known.add(name)
         return name in self._left
 
     def path(self, name: str) -> str:
         return f"{self._path}.{name}" if self._path else name
 
+    def peek(self, name: str) -> Any:
+        """Value of a field that is still to be read."""
+        return self._left.get(name)
+
     def take(self, name: str) -> Any:
         """Value of any type; None if it is missing."""
+        self._known.add(name)
         return self._left.pop(name, None)
 
     def _typed(self, name: str, kinds: type | tuple[type, ...], called: str) -> Any:
@@ -113,13 +122,25 @@ class Fields:
     def reject(self, name: str, value: object, why: str) -> None:
         self.errors.append(fields.invalid(self.path(name), value, why))
 
+    def require(self, name: str, why: str) -> None:
+        self.errors.append(fields.required(self.path(name), why))
+
+    def forbid(self, name: str, why: str) -> None:
+        self.errors.append(fields.forbidden(self.path(name), why))
+
+    def _unknown(self) -> list[FieldError]:
+        return [
+            fields.forbidden(self.path(name), f"unknown field{did_you_mean(name, self._known)}")
+            for name in sorted(self._left)
+        ]
+
     def done(self, *parts: Fields) -> None:
         """Raises 422 if a field is unknown or invalid. `parts` are the results of `below`."""
         found = [*self.errors]
         for part in (self, *parts):
             if part is not self:
                 found += part.errors
-            found += [fields.forbidden(part.path(name), "unknown field") for name in sorted(part._left)]
+            found += part._unknown()
         if found:
             raise status.invalid(GROUP, self._kind, "", found)
 

@@ -20,6 +20,8 @@ from kubist.testing import manifests as reading
 from kubist.testing import references, snapshot, users, waiting
 from kubist.testing.clients import Clients
 from kubist.testing.clock import ClusterClock
+from kubist.testing.faults import ClusterFaults
+from kubist.testing.refused import Refused
 from kubist.testing.snapshot import Snapshot
 from kubist.testing.users import ClusterUser, Rules
 from kubist.testing.waiting import Until
@@ -33,19 +35,12 @@ if TYPE_CHECKING:
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True
 
+__all__ = ["Cluster", "Refused"]
+
 Objects = list[Object]
 Call = TypeVar("Call", bound=Callable[..., Any])
 MANAGER = "kubist-testing"
 DELETE_OPTIONS = ("dryRun", "gracePeriodSeconds", "orphanDependents", "preconditions", "propagationPolicy")
-
-
-class Refused(Exception):
-    """The server rejected a request. `status` is the Status of the response."""
-
-    def __init__(self, code: int, status: Object) -> None:
-        super().__init__(status.get("message", f"HTTP {code}"))
-        self.code = code
-        self.status = status
 
 
 def blocking(call: Call) -> Call:
@@ -111,9 +106,13 @@ class Cluster(Server):
         """Sends a request and returns the JSON of the response. Raises `Refused`. Without a token of another user, the
         administrator sends it."""
         headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": content_type}
-        self._connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-        response = self._connection.getresponse()
-        raw = response.read()
+        try:
+            self._connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+            response = self._connection.getresponse()
+            raw = response.read()
+        except (OSError, http.client.HTTPException):
+            self._connection.close()  # the next request opens another one
+            raise
         answer = json.loads(raw) if raw[:1] in (b"{", b"[") else raw.decode()
         if response.status >= 400:
             raise Refused(response.status, answer if isinstance(answer, dict) else {"message": answer})
@@ -251,6 +250,11 @@ class Cluster(Server):
     def node(self, name: str) -> Node:
         """A simulated node: `cluster.node("kubist-node-0").not_ready()`."""
         return Node(self.request, name)
+
+    @cached_property
+    def faults(self) -> ClusterFaults:
+        """Injected faults: `cluster.faults.add(verb="update", resource="deployments", status=409, times=2)`."""
+        return ClusterFaults(self.request)
 
     def _resource(self, kind: str) -> Resource:
         return references.resource_of(self.inner.resources, kind)
