@@ -119,3 +119,10 @@ def test_endpoints_of_a_deleted_service_are_deleted(cluster: Cluster) -> None:
     cluster.delete("svc/web")
     cluster.wait("endpoints/web", "delete")
     wait_for(lambda: not slices(cluster))
+
+
+def test_load_balancer_gets_an_address_and_events(cluster: Cluster) -> None:
+    cluster.load(service(selector=LABELS, type="LoadBalancer"))
+    cluster.wait("svc/web", lambda held: bool(held["status"]["loadBalancer"].get("ingress")))
+    wanted = {"EnsuringLoadBalancer", "EnsuredLoadBalancer"}
+    wait_for(lambda: wanted <= {event["reason"] for event in cluster.list("events")})

@@ -7,6 +7,7 @@ from kubist.control.workloads.cronjobs import CronJobs
 from kubist.control.workloads.daemonsets import DaemonSets
 from kubist.control.workloads.deployments import Deployments
 from kubist.control.workloads.endpoints import ServiceEndpoints, ServiceSlices
+from kubist.control.workloads.ephemeralvolumes import EphemeralVolumes
 from kubist.control.workloads.horizontalpodautoscaler import HorizontalPodAutoscalers
 from kubist.control.workloads.jobs import Jobs
 from kubist.control.workloads.loadbalancers import LoadBalancers
@@ -31,4 +32,5 @@ def loops() -> list[type[Loop]]:
         EndpointSliceMirroring,
         LoadBalancers,
         Volumes,
+        EphemeralVolumes,
     ]

@@ -15,6 +15,7 @@ NETWORK = ipaddress.IPv4Network("198.51.100.0/24")
 
 class LoadBalancers(Loop):
     name = "simulated-loadbalancer"
+    component = "service-controller"
 
     def follow(self) -> None:
         self.watch("services", self._service_changed)
@@ -30,6 +31,7 @@ class LoadBalancers(Loop):
             return
         if service["spec"].get("loadBalancerClass") or _addresses(service):
             return
+        self.events.emit(service, "Normal", "EnsuringLoadBalancer", "Ensuring load balancer")
         taken = {ip for held in self.client.list("services", None) for ip in _addresses(held)}
         address = next((str(ip) for ip in NETWORK.hosts() if str(ip) not in taken), str(NETWORK[-2]))
 
@@ -38,6 +40,7 @@ class LoadBalancers(Loop):
             return held
 
         await self.client.update("services", name, namespace, edit, subresource="status")
+        self.events.emit(service, "Normal", "EnsuredLoadBalancer", "Ensured load balancer")
 
 
 def _addresses(service: Object) -> list[str]:

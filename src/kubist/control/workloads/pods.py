@@ -107,7 +107,7 @@ async def delete(client: ObjectClient, obj: Object, resource: str = "pods", *, g
         await client.delete(
             resource,
             metadata["name"],
-            metadata["namespace"],
+            metadata.get("namespace", ""),
             group=group,
             propagationPolicy="Background",
             preconditions={"uid": metadata["uid"]},
