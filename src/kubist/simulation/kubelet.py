@@ -24,7 +24,7 @@ from kubist.simulation.files import Files
 from kubist.simulation.nodes import SIMULATED
 from kubist.simulation.podmachine import Step, advance
 from kubist.simulation.shell import Run
-from kubist.simulation.stages.ownership import governs
+from kubist.simulation.stages.ownership import governs, listen
 from kubist.storage.cache import Change, Entry
 
 Key = tuple[str, str]
@@ -59,10 +59,17 @@ class Kubelet(Loop):
         """Faults of annotations that an Event reported."""
 
     def follow(self) -> None:
+        listen(self.client, self)
         self.watch("nodes", self._node_changed)
         self.watch("pods", self._pod_changed)
         for resource in podneeds.RESOURCES:
             self.watch(resource, partial(self._needed_changed, resource))
+
+    def stages_changed(self) -> None:
+        """Looks at all pods again, because Stages may drive others than before."""
+        for entry in self._pods.entries.values():
+            if b'"nodeName":"' in entry.tail:
+                self.queue.add((entry.namespace, entry.name))
 
     def _pod_changed(self, change: Change) -> None:
         if change.new is None:

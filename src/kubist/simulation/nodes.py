@@ -29,7 +29,7 @@ from kubist.simulation.nodeobjects import (
     states_of,
     template_of,
 )
-from kubist.simulation.stages.ownership import governs
+from kubist.simulation.stages.ownership import governs, listen
 from kubist.storage.cache import Change, Entry
 
 __all__ = [
@@ -80,9 +80,15 @@ class Nodes(Loop):
 
     def follow(self) -> None:
         overdue[self.client.registry] = self._renew_all
+        listen(self.client, self)
         self.watch("nodes", self._node_changed)
         for name in self._own:
             self.queue.add(("node", name))
+
+    def stages_changed(self) -> None:
+        """Looks at all nodes again, because Stages may drive others than before."""
+        for entry in self.client.collection("nodes").entries.values():
+            self.queue.add(("node", entry.name))
 
     def _node_changed(self, change: Change) -> None:
         entry = entry_of(change)

@@ -368,6 +368,27 @@ def test_deleted_stage_is_played_no_more(server: Cluster) -> None:
     assert "data" not in config_map(server, f"{name}-2")
 
 
+def test_kubelet_takes_over_when_the_stages_are_deleted(server: Cluster) -> None:
+    name = "handed-over"
+    held = {"statusTemplate": "reason: Held"}
+    not_held = needs(".status.reason", "NotIn", "Held")
+    server.load(stage(name, selector=selector(name, not_held), next=held), pod(name))
+    wait_for(lambda: status_of(server, name).get("reason") == "Held")
+    assert status_of(server, name)["phase"] == "Pending"
+    server.request("DELETE", f"{STAGES}/{name}")
+    server.wait(f"pod/{name}", "Ready")
+
+
+def test_pod_may_come_before_its_node(server: Cluster) -> None:
+    name = "homeless"
+    server.load(stage(name, selector=selector(name, IS_NEW), next={"statusTemplate": RUNNING}))
+    made = pod(name)
+    made["spec"]["nodeName"] = "late-node"
+    server.load(made)
+    server.load({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "late-node"}})
+    wait_for(lambda: status_of(server, name).get("reason") == "Staged")
+
+
 def test_stage_without_delay_that_never_ends_is_slowed_down(server: Cluster) -> None:
     """Such a Stage would use a whole core. Each pass counts one up."""
     name = "endless"

@@ -10,8 +10,9 @@ import pytest
 
 from kubist.simulation.stages import sources
 from kubist.simulation.stages.limits import StageError
+from kubist.testing import Cluster
 from kubist.testing.host import Host
-from tests.simulation.stages.making import needs, stage
+from tests.simulation.stages.making import CRD, needs, stage
 from tests.waiting import wait_for
 
 
@@ -82,3 +83,22 @@ def test_unusable_file_prevents_the_start(kubist_host: Host, tmp_path: Path) -> 
         ValueError, match=r"stages\.yaml: document 1: Stage bad: spec\.surprise: unknown field"
     ):
         kubist_host.cluster(workloads=True, stages=(str(tmp_path),))
+
+
+def test_objects_of_custom_resources_from_before_the_start_are_played(
+    kubist_host: Host, tmp_path: Path
+) -> None:
+    crd = orjson.loads(orjson.dumps(CRD))
+    made = stage("bloom", "Flower", "garden.example/v1", next={"patches": [{"template": "phase: Blooming"}]})
+    crd["metadata"]["name"] = "flowers.garden.example"
+    names = {"kind": "Flower", "plural": "flowers", "singular": "flower", "listKind": "FlowerList"}
+    crd["spec"] |= {"group": "garden.example", "names": names}
+    crd["spec"]["versions"][0]["name"] = "v1"
+    flower = {"apiVersion": "garden.example/v1", "kind": "Flower", "metadata": {"name": "rose"}}
+    (tmp_path / "stages.yaml").write_bytes(orjson.dumps(made))
+    data = str(tmp_path / "data")
+    with Cluster(data_dir=data) as cluster:
+        cluster.load(crd, flower)
+    with Cluster(data_dir=data, workloads=True, stages=(str(tmp_path / "stages.yaml"),)) as cluster:
+        path = "/apis/garden.example/v1/flowers/rose"
+        wait_for(lambda: cluster.request("GET", path).get("phase") == "Blooming")

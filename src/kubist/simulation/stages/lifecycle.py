@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from kubist.meta.object import Object
 from kubist.simulation.stages.expressions import Subject
+from kubist.simulation.stages.limits import StageError
 from kubist.simulation.stages.stage import Stage
 
 
@@ -25,7 +26,7 @@ class Lifecycle:
         matching = [stage for stage in self.stages if stage.matches(subject)]
         if len(matching) < 2:
             return matching[0] if matching else None
-        weights = [stage.weight(subject) for stage in matching]
+        weights = [_weight(stage, subject) for stage in matching]
         total = sum(max(weight or 0, 0) for weight in weights)
         if total:
             return subject.random.choices(matching, [max(weight or 0, 0) for weight in weights])[0]
@@ -44,6 +45,14 @@ class Lifecycle:
             return True
         metadata = {key: value for key, value in obj["metadata"].items() if key != "finalizers"}
         return self.matches(subject) or self.matches(Subject({**obj, "metadata": metadata}, now, random))
+
+
+def _weight(stage: Stage, subject: Subject) -> int | None:
+    """Weight of a Stage; None if it has none or its expression fails."""
+    try:
+        return stage.weight(subject)
+    except StageError:
+        return None
 
 
 def as_new(resource: str, obj: Object) -> Object:

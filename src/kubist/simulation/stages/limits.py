@@ -8,7 +8,7 @@ MAX_DEPTH = 50
 """Nesting of brackets and blocks in an expression or template."""
 MAX_STEPS = 100_000
 """Operations of one evaluation."""
-MAX_SIZE = 1 << 20
+MAX_SIZE = 1 << 18
 """Characters or items of one value that an evaluation makes."""
 
 

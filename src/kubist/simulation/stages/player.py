@@ -84,6 +84,8 @@ class Stages(Loop):
         self._unknown: set[tuple[str, str]] = set()
         """Kinds that Stages name but the server does not serve (yet): apiVersion and kind."""
         self._prefixes = {name: self.client.resource(name).prefix for name in ("pods", "nodes")}
+        self._homeless: dict[str, set[Ref]] = {}
+        """Pods by the name of their node, which does not exist."""
         self._jobs: dict[Ref, Job] = {}
         self._histories: dict[Ref, History] = {}
 
@@ -105,7 +107,9 @@ class Stages(Loop):
     # Stages
 
     def filled(self, collection: Collection) -> None:
-        """A collection was loaded: that of a new custom resource, which may be Stage itself."""
+        """A collection was loaded: that of a custom resource, which may be Stage itself."""
+        if collection.kind.prefix in self._lifecycles:
+            self._look_at_all(collection)
         if is_of_stages(collection):
             self._read_stages(list(collection.entries.values()))
             self._arrange()
@@ -119,6 +123,9 @@ class Stages(Loop):
                 entry = change.new or change.old
                 assert entry is not None
                 self.queue.add(Ref(prefix, entry.key))
+        if self._homeless and prefix == self._prefixes["nodes"]:
+            for change in changes:
+                self._give_home(change)
         if is_of_stages(collection):
             for change in changes:
                 if change.new is not None:
@@ -126,6 +133,17 @@ class Stages(Loop):
                 elif change.old is not None:
                     self._of_objects.pop(change.old.name, None)
             self._arrange()
+
+    def _look_at_all(self, collection: Collection) -> None:
+        for key in collection.entries:
+            self.queue.add(Ref(collection.kind.prefix, key))
+
+    def _give_home(self, change: Change) -> None:
+        """Looks again at the pods that are bound to a new node."""
+        if change.old is None and change.new is not None:
+            for ref in self._homeless.pop(change.new.name, ()):
+                self._jobs.pop(ref, None)
+                self.queue.add(ref)
 
     def _read_stages(self, entries: list[Entry]) -> None:
         for entry in entries:
@@ -160,13 +178,14 @@ class Stages(Loop):
                 self._lifecycles[resource.prefix] = held
                 continue
             self._lifecycles[resource.prefix] = (resource, lifecycle)
-            for entry in self.client.registry.collection(resource).entries.values():
-                self.queue.add(Ref(resource.prefix, entry.key))
+            self._look_at_all(self.client.registry.collection(resource))
         for api_version, kind in unknown - self._unknown:
             for stage in by_kind[api_version, kind]:
                 message = f"The server has no {kind} of {api_version}. The Stage waits for it."
                 self._complain(stage.object, "UnknownResource", message)
         self._unknown = unknown
+        if any(before.get(prefix) is not self._lifecycles.get(prefix) for prefix in self._prefixes.values()):
+            ownership.notify(self.client)
 
     def _complain(self, stage: Object, reason: str, message: str) -> None:
         """Reports a problem of a Stage: as an Event if it is an object of the server, and in the log."""
@@ -192,7 +211,7 @@ class Stages(Loop):
         entry = collection.get(key.key)
         if entry is None:
             self._forget(key)
-            if resource.kind == "Pod" and not resource.group:
+            if key.prefix == self._prefixes["pods"]:
                 namespace, _, name = key.key.removeprefix(key.prefix).rpartition("/")
                 self._addresses.release(namespace, name)
             return
@@ -218,7 +237,7 @@ class Stages(Loop):
     def _plan(self, key: Ref, resource: Resource, lifecycle: Lifecycle, entry: Entry, obj: Object) -> Job:
         """Chooses the next Stage of an object, and its time."""
         now = self.clock.now()
-        if resource.kind == "Pod" and not resource.group and not self._is_on_node(obj):
+        if key.prefix == self._prefixes["pods"] and not self._is_on_node(key, obj):
             return Job(entry.revision, lifecycle, None, now)
         history = self._histories.setdefault(key, History())
         history.decisions += 1
@@ -238,10 +257,15 @@ class Stages(Loop):
             delay = max(delay, PAUSE)
         return Job(entry.revision, lifecycle, stage, now + delay)
 
-    def _is_on_node(self, pod: Object) -> bool:
+    def _is_on_node(self, key: Ref, pod: Object) -> bool:
         """Whether a pod is bound to a node that exists. Stages act on no others."""
         name = pod["spec"].get("nodeName")
-        return bool(name) and self.client.get("nodes", name) is not None
+        if not name:
+            return False
+        if self.client.get("nodes", name) is not None:
+            return True
+        self._homeless.setdefault(name, set()).add(key)
+        return False
 
     async def _play(
         self, key: Ref, job: Job, stage: Stage, resource: Resource, entry: Entry, obj: Object
