@@ -92,6 +92,16 @@ def test_clock_ends_a_back_off(cluster_with_clock: Cluster) -> None:
         cluster.clock.advance("5m")
 
 
+def test_pod_goes_on_while_the_clock_is_frozen(cluster_with_clock: Cluster) -> None:
+    cluster = cluster_with_clock
+    cluster.clock.freeze()
+    make(cluster, "web")
+    cluster.pod("web").crash_loop()
+    cluster.wait("pod/web", partial(is_waiting, 1))
+    cluster.clock.advance("10s")
+    cluster.wait("pod/web", partial(is_waiting, 2))
+
+
 def is_waiting(restarts: int, pod: dict[str, Any]) -> bool:
     return held(pod)["restartCount"] == restarts and "waiting" in held(pod)["state"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -405,6 +406,8 @@ def test_rule_that_restarts_all_containers() -> None:
         restartPolicy="Never",
     )
     pod.annotate(a="fail 42 times 1").settle()
+    assert (pod.phase, pod.state("b")) == ("Running", "RestartingAllContainers")
+    pod.wait(1)
     assert pod.phase == "Running"
     assert [pod.held(name)["restartCount"] for name in ("setup", "a", "b")] == [1, 1, 1]
     assert pod.held("b")["lastState"]["terminated"]["reason"] == "RestartingAllContainers"
@@ -414,6 +417,17 @@ def test_rule_that_restarts_all_containers() -> None:
         for status in pod.history
         for found in status["conditions"]
     )
+
+
+def test_rule_that_always_restarts_all_containers_does_not_spin() -> None:
+    rules = [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}]
+    pod = (
+        SimulatedPod(container("a", restartPolicy="Never", restartPolicyRules=rules))
+        .annotate(a="fail 42")
+        .settle()
+    )
+    pod.wait(10)
+    assert pod.held("a")["restartCount"] == 10
 
 
 def test_commands_decide_without_an_outcome() -> None:
@@ -608,3 +622,48 @@ def test_containers_can_be_ended_from_outside() -> None:
     status = end_containers(pod.pod, ["b"], Run(), pod.now)
     assert status is not None
     assert status["phase"] == "Failed"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_status_settles(seed: int) -> None:
+    """Clients may write any status. No status stops the machine or lets it spin."""
+    chosen = random.Random(seed)
+    times = [None, "2027-01-15T07:00:00Z", "2027-01-15T08:00:00Z", "2028-01-01T00:00:00Z"]
+
+    def state() -> dict[str, Any]:
+        ended = {
+            "exitCode": chosen.choice([0, 1, 42, 255]),
+            "reason": chosen.choice(["", "Error", "RestartingAllContainers"]),
+        }
+        ended |= {"startedAt": chosen.choice(times), "finishedAt": chosen.choice(times)}
+        waiting = {
+            "waiting": {"reason": chosen.choice(["", "CrashLoopBackOff", "ErrImagePull", "PodInitializing"])}
+        }
+        return chosen.choice(
+            [{}, {"running": {"startedAt": chosen.choice(times)}}, {"terminated": ended}, waiting]
+        )
+
+    def status(name: str) -> dict[str, Any]:
+        count = chosen.choice([0, 1, 7, 10**9])
+        found = {"name": name, "state": state(), "lastState": state(), "ready": chosen.random() < 0.5}
+        return {**found, "restartCount": count, "image": chosen.choice(["", f"{name}:1"]), "imageID": ""}
+
+    rules = [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}]
+    pod = SimulatedPod(
+        container("a"),
+        container("b", restartPolicy="OnFailure", restartPolicyRules=rules),
+        initContainers=[container("i"), container("s", restartPolicy="Always")],
+        restartPolicy=chosen.choice(["Always", "OnFailure", "Never"]),
+        outcome=chosen.choice(
+            ["", "fail", "succeed after 1s", "ErrImagePull", "crash-loop 42", "ready after 3s"]
+        ),
+    )
+    names = [name for name in ("a", "b", "i", "s", "unknown") if chosen.random() < 0.8]
+    pod.status["initContainerStatuses"] = [status(name) for name in names if name in "is"]
+    pod.status["containerStatuses"] = [status(name) for name in names if name not in "is"]
+    pod.status["conditions"] = [
+        {"type": "PodReadyToStartContainers", "status": chosen.choice(["True", "False"])}
+    ]
+    pod.settle().wait(100)
+    pod.delete(chosen.choice([0, 30])).wait(31)
+    assert pod.is_stopped

@@ -30,6 +30,8 @@ from kubist.simulation.podresize import infeasible, is_resized, needs_restart, r
 from kubist.simulation.podstatus import RESTARTING_ALL, matching_rule, restarts
 from kubist.simulation.shell import Run
 
+RESTART_ALL_SECONDS = 1.0
+"""Time until all containers start again because of a restart rule. It has no back-off."""
 PULL_ERROR_SECONDS = 1.0
 """Time for which ErrImagePull is shown before ImagePullBackOff."""
 
@@ -40,7 +42,7 @@ class Memory:
     loses when it restarts."""
 
     moments: dict[str, float] = field(default_factory=dict)
-    """Exact times, by `pod`, `stop` or a slash and the name of a container."""
+    """Exact times, by `pod`, `stop`, `restart` or a slash and the name of a container."""
     calm: dict[str, int] = field(default_factory=dict)
     """Restarts of a container at the time of its last long run."""
     pulls: dict[str, tuple[int, float]] = field(default_factory=dict)
@@ -200,8 +202,10 @@ class ContainerMachine:
         name = container["name"]
         state = held.get("state") or {}
         ended = state.get("terminated") or (held.get("lastState") or {}).get("terminated")
-        if ended is None or ended.get("reason") == RESTARTING_ALL:
+        if ended is None:
             return False
+        if ended.get("reason") == RESTARTING_ALL:
+            return not self.due(self.moment("restart", None) + RESTART_ALL_SECONDS)
         finished = parse_time(ended["finishedAt"]) if ended.get("finishedAt") else int(self.now)
         if ended.get("startedAt") and finished - parse_time(ended["startedAt"]) > CALM_SECONDS:
             self.memory.calm[name] = held["restartCount"]

@@ -143,7 +143,7 @@ def _user(spec: Object, container: Object) -> Object:
 
 def ended_status(held: Object, code: int, reason: str, message: str, stamp: str) -> Object:
     """Status of a running container that ends."""
-    started = ((held.get("state") or {}).get("running") or {}).get("startedAt", stamp)
+    started = ((held.get("state") or {}).get("running") or {}).get("startedAt") or stamp
     ended: Object = {"exitCode": code, "reason": reason or ("Error" if code else "Completed")}
     if message:
         ended["message"] = message

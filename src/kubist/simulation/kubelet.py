@@ -127,8 +127,11 @@ class Kubelet(Loop):
             await self._remove(pod)
         elif math.isinf(step.wake):
             self._settle(key, memory)
+        elif step.wake <= now:
+            # Not through the clock, which may be frozen.
+            self.queue.add(key)
         else:
-            self.queue.add_after(key, max(step.wake - self.clock.now(), 0.0))
+            self.queue.add_after(key, step.wake - now)
 
     def _node_of(self, pod: Object) -> Object | None:
         """The pod's node if it is simulated and ready."""

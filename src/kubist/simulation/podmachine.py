@@ -15,7 +15,7 @@ from kubist.kinds.core.podspec.qos import qos_class
 from kubist.meta.object import Object
 from kubist.meta.times import format_time, parse_time
 from kubist.simulation import podresize, podstatus
-from kubist.simulation.containermachine import ContainerMachine, Memory, Surroundings
+from kubist.simulation.containermachine import RESTART_ALL_SECONDS, ContainerMachine, Memory, Surroundings
 from kubist.simulation.containers import (
     KILLED,
     TERMINATED,
@@ -130,14 +130,14 @@ class PodMachine(ContainerMachine):
         return None
 
     def may_start(self, started: float) -> bool:
-        """Whether containers may start. Without a status, all containers get one."""
-        if self.has_sandbox:
-            return True
+        """Whether containers may start. Containers without a status get one."""
         reason = "PodInitializing" if self.spec.get("initContainers") else "ContainerCreating"
         for part in ("initContainers", "containers"):
             for container in self.spec.get(part) or ():
                 if container["name"] not in self.statuses:
                     self.statuses[container["name"]] = new_status(container, reason)
+        if self.has_sandbox:
+            return True
         if self.around.delay and not self.due(started + self.around.delay):
             return False
         if self.around.missing is not None and self.around.missing.volumes:
@@ -197,7 +197,8 @@ class PodMachine(ContainerMachine):
                 held = {**held, "lastState": last, "state": {}, "ready": False, "started": False}
                 self.statuses[container["name"]] = waiting_status(held, RESTARTING_ALL, message)
                 self.memory.calm[container["name"]] = held["restartCount"]
-        self.wake = self.now
+        self.memory.moments["restart"] = self.now
+        self.wake = self.now + RESTART_ALL_SECONDS
 
     def stop(self) -> Step:
         """Step of a pod that is being deleted: its containers stop, sidecars after the others."""
