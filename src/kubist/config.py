@@ -21,6 +21,8 @@ class Config:
     tls_min_version: str = ""
     tls_cipher_suites: tuple[str, ...] = ()
     """TLS 1.2 cipher suites by Go's names. Empty: OpenSSL's default."""
+    tls_sni_cert_key: tuple[str, ...] = ()
+    """More serving certificates: `cert,key` or `cert,key:name,name`. The server name of a handshake selects one."""
     client_ca_file: str = ""
     token_auth_file: str = ""
     anonymous_auth: bool = True

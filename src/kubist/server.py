@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     # Saves start-up time: a server without control loops does not load them.
     from kubist.control.manager import Manager
+    from kubist.http.sni import CertKey
     from kubist.storage.encryption.store import EncryptedStore
     from kubist.storage.encryption.values import Values
 
@@ -360,12 +361,27 @@ def serving_context(config: Config) -> ssl.SSLContext:
     protocols = HTTP2 if config.http2 else HTTP1
     proxies = config.requestheader_client_ca_file or None
     minimum, ciphers = minimum_version(config.tls_min_version), openssl_ciphers(config.tls_cipher_suites)
+    named: list[CertKey] = []
+    if config.tls_sni_cert_key:
+        # Saves start-up time: only --tls-sni-cert-key needs it.
+        from kubist.http.sni import CertKey
+
+        named = [CertKey.parse(value) for value in config.tls_sni_cert_key]
     try:
         return server_context(
-            cert, key, config.client_ca_file or None, protocols, proxies, minimum=minimum, ciphers=ciphers
+            cert,
+            key,
+            config.client_ca_file or None,
+            protocols,
+            proxies,
+            minimum=minimum,
+            ciphers=ciphers,
+            named=named,
+            address=config.bind_address,
         )
     except ssl.SSLError:
-        raise ValueError(f"{cert} and {key} are not a certificate and its key, in PEM form") from None
+        pairs = " or ".join(f"{pair[0]} and {pair[1]}" for pair in [(cert, key), *named])
+        raise ValueError(f"{pairs} are not a certificate and its key, in PEM form") from None
 
 
 def serving_names(config: Config) -> list[str]:

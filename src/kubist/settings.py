@@ -20,6 +20,7 @@ class Settings(TypedDict, total=False):
     tls_private_key_file: str
     tls_min_version: str
     tls_cipher_suites: tuple[str, ...]
+    tls_sni_cert_key: tuple[str, ...]
     client_ca_file: str
     token_auth_file: str
     anonymous_auth: bool

@@ -182,7 +182,7 @@ def convert(flag: Flag, given: list[str], current: Any) -> Any:
     try:
         for value in given:
             _check(flag, value)
-        if flag.type == "stringArray":
+        if flag.type in ("stringArray", "namedCertKey"):
             return tuple(given)
         if flag.name == "oidc-required-claim":
             return dict(_pair(value) for value in given)
@@ -228,6 +228,11 @@ def _check(flag: Flag, value: str) -> None:
         from kubist.control.manager import chosen
 
         chosen(filter(None, map(str.strip, value.split(","))))
+    elif flag.type == "namedCertKey":
+        # Saves start-up time: only --tls-sni-cert-key needs it.
+        from kubist.http.sni import CertKey
+
+        CertKey.parse(value)
     elif flag.name == "service-cluster-ip-range":
         for part in value.split(","):
             ipaddress.ip_network(part.strip())

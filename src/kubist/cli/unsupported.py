@@ -129,10 +129,6 @@ REJECTED = {
     ),
     "storage-backend": Rejection("the backends are etcd3 (--etcd-servers) and SQLite", ("etcd3",)),
     "tls-curve-preferences": Rejection("the key exchange is OpenSSL's choice; leave the flag out"),
-    "tls-sni-cert-key": Rejection(
-        "there is one serving certificate; use --tls-cert-file and --tls-private-key-file with a certificate "
-        "for all names"
-    ),
     "tracing-config-file": Rejection("this server exports no traces; leave the flag out"),
 }
 """Flag → what to do instead. These flags restrict access, protect data, or change visible behaviour."""

@@ -162,7 +162,7 @@ def _written(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
-        return f"[{','.join(value)}]"
+        return f"[{(';' if name == 'tls_sni_cert_key' else ',').join(value)}]"
     if isinstance(value, dict):
         return ",".join(f"{key}={_written(key, each)}" for key, each in sorted(value.items()))
     if isinstance(value, int | float):

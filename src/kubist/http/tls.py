@@ -13,9 +13,12 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubist.http import openssl, pem
+
+if TYPE_CHECKING:
+    from kubist.http.sni import CertKey, Selector
 
 if sys.version_info < (3, 13):
     from _ssl import ENCODING_DER
@@ -49,10 +52,14 @@ def server_context(
     *,
     minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2,
     ciphers: str = "",
+    named: Sequence[CertKey] = (),
+    address: str = "",
 ) -> ssl.SSLContext:
     """Server context for TLS from version `minimum` on, with OpenSSL's cipher list `ciphers` for TLS 1.2.
 
     New connections use replaced files about one second after the change.
+
+    `named`: more certificates, selected by the server name of the handshake. `address` is that of the listener.
 
     Client certificates are optional. The handshake does not verify their issuer if `openssl.configure` works,
     so the application must verify `Request.peer_certificates`.
@@ -60,6 +67,12 @@ def server_context(
     authorities = [file for file in (client_ca_file, proxy_ca_file) if file is not None]
     context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
     context._files = _Files(cert_file, key_file, authorities, alpn, minimum, ciphers)
+    if named:
+        # Saves start-up time: only --tls-sni-cert-key needs it.
+        from kubist.http.sni import Selector
+
+        others = [_Files(pair[0], pair[1], authorities, alpn, minimum, ciphers) for pair in named]
+        context._files.select_by_name(Selector(named, [other.context for other in others], address))
     return context
 
 
@@ -81,6 +94,12 @@ class _Files:
         self._watched = [cert_file, key_file, *authorities]
         self._stamp = stamp(self._watched)
         self._checked = time.monotonic()
+        self._selector: Selector | None = None
+        self._context = self._load()
+
+    def select_by_name(self, selector: Selector) -> None:
+        """Lets the server name of a handshake select another certificate."""
+        self._selector = selector
         self._context = self._load()
 
     def context(self) -> ssl.SSLContext:
@@ -112,6 +131,8 @@ class _Files:
         context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
         context.num_tickets = 0
         self._request_certificates(context)
+        if self._selector is not None:
+            context.sni_callback = self._selector.choose
         return context
 
     def _request_certificates(self, context: ssl.SSLContext) -> None:
