@@ -17,6 +17,7 @@ NAME = "fabric8 kubernetes-client"
 VERSION = "7.9.0"
 TEST_NAME = "fabric8 kube-api-test"
 TEST_VERSION = "7.6.1"
+JENVTEST_VERSION = "0.9.7"
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
 
@@ -35,7 +36,8 @@ def program() -> list[str]:
 
 def test_pom_pins_the_versions_in_the_table() -> None:
     pom = Path(__file__).with_name("java").joinpath("pom.xml").read_text()
-    for artifact, version in (("kubernetes-client", VERSION), ("kube-api-test", TEST_VERSION)):
+    pinned = {"kubernetes-client": VERSION, "kube-api-test": TEST_VERSION, "jenvtest": JENVTEST_VERSION}
+    for artifact, version in pinned.items():
         assert f"<artifactId>{artifact}</artifactId>\n      <version>{version}</version>" in pom
 
 
@@ -61,8 +63,19 @@ def test_leader_election(program: list[str], server: Server) -> None:
 
 @exercises(TEST_NAME, TEST_VERSION, "start and stop of `kubist envtest` assets, and all of the above")
 def test_kube_api_test_starts_the_assets(program: list[str], tmp_path: Path) -> None:
-    assets = tmp_path / "assets"
+    check_library(program, tmp_path, "kube-api-test", "KUBE_API_TEST_DIR")
+
+
+@exercises("jenvtest", JENVTEST_VERSION, "start and stop of `kubist envtest` assets, and the same exercises")
+def test_jenvtest_starts_the_assets(program: list[str], tmp_path: Path) -> None:
+    check_library(program, tmp_path, "jenvtest", "JENVTEST_DIR")
+
+
+def check_library(program: list[str], home: Path, library: str, variable: str) -> None:
+    """Runs all exercises on a server that a library starts from the assets."""
+    require("kubectl")
+    assets = home / "assets"
     make_assets(assets)
-    environment = {"KUBE_API_TEST_DIR": str(assets), "HOME": str(tmp_path)}
-    output = run([*program, "kube-api-test", release().partition("-")[0]], tmp_path, 120, environment)
+    environment = {variable: str(assets), "HOME": str(home)}
+    output = run([*program, library, release().partition("-")[0]], home, 120, environment)
     assert output.endswith("passed\n")

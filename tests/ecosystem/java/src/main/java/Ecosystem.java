@@ -27,7 +27,7 @@ import java.util.function.BooleanSupplier;
 
 /**
  * Exercises the fabric8 client against the server of KUBECONFIG, or against a server that kube-api-test
- * starts. Usage: Ecosystem EXERCISE NAMESPACE
+ * or jenvtest starts. Usage: Ecosystem EXERCISE NAMESPACE, or Ecosystem LIBRARY VERSION
  */
 public final class Ecosystem {
   private interface Exercise {
@@ -44,6 +44,8 @@ public final class Ecosystem {
   public static void main(String[] arguments) throws Exception {
     if (arguments[0].equals("kube-api-test")) {
       kubeApiTest(arguments[1]);
+    } else if (arguments[0].equals("jenvtest")) {
+      jenvtest(arguments[1]);
     } else {
       try (KubernetesClient client = new KubernetesClientBuilder().build()) {
         inNamespace(client, arguments[1], EXERCISES.get(arguments[0]));
@@ -218,15 +220,35 @@ public final class Ecosystem {
                 .build());
     server.start();
     try {
-      Config config = new ConfigBuilder(Config.fromKubeconfig(server.getKubeConfigYaml())).build();
-      try (KubernetesClient client = new KubernetesClientBuilder().withConfig(config).build()) {
-        require(client.getKubernetesVersion().getMinor().equals("36"), client.getKubernetesVersion());
-        for (var exercise : EXERCISES.entrySet()) {
-          inNamespace(client, exercise.getKey(), exercise.getValue());
-        }
-      }
+      allExercises(server.getKubeConfigYaml());
     } finally {
       server.stop();
+    }
+  }
+
+  private static void jenvtest(String version) throws Exception {
+    var server =
+        new io.javaoperatorsdk.jenvtest.KubeAPIServer(
+            io.javaoperatorsdk.jenvtest.KubeAPIServerConfigBuilder.anAPIServerConfig()
+                .withOfflineMode(true)
+                .withApiServerVersion(version)
+                .withUpdateKubeConfig(false)
+                .build());
+    server.start();
+    try {
+      allExercises(server.getKubeConfigYaml());
+    } finally {
+      server.stop();
+    }
+  }
+
+  private static void allExercises(String kubeconfig) throws Exception {
+    Config config = new ConfigBuilder(Config.fromKubeconfig(kubeconfig)).build();
+    try (KubernetesClient client = new KubernetesClientBuilder().withConfig(config).build()) {
+      require(client.getKubernetesVersion().getMinor().equals("36"), client.getKubernetesVersion());
+      for (var exercise : EXERCISES.entrySet()) {
+        inNamespace(client, exercise.getKey(), exercise.getValue());
+      }
     }
   }
 }
