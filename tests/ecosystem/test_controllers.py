@@ -20,6 +20,7 @@ from tests.waiting import wait_for
 
 ROLLOUTS = ("github.com/argoproj/argo-rollouts", "v1.10.1")
 DESCHEDULER = ("sigs.k8s.io/descheduler", "v0.36.0")
+KWOK = ("sigs.k8s.io/kwok", "v0.8.0")
 SECONDS = 90
 
 
@@ -156,6 +157,47 @@ def test_descheduler_evicts_pods(server: Server) -> None:
     with running(server, program, *flags, "--descheduling-interval=2s"):
         wait_for(lambda: not free & pods("free"), SECONDS)
         assert pods("guarded") == guarded
+
+
+@exercises("kwok", KWOK[1], "nodes with leases, pods from Pending to their deletion, by Stages of its CRD")
+def test_kwok_runs_nodes_and_pods(own_server: Server) -> None:
+    program, sources = go_program(*KWOK, "./cmd/kwok"), go_module(*KWOK)
+    space = Namespace(own_server, "kwok")
+    for folder in ("crd", "stage/fast"):
+        own_server.run("kubectl", "apply", "--server-side", "--kustomize", sources / "kustomize" / folder)
+        if folder == "crd":
+            own_server.run("kubectl", "wait", "--for=condition=Established", "crd", "--all")
+    names = ["fake-1", "fake-2"]
+    taint = {"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}
+    for name in names:
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"taints": [taint]}}
+        container = {"name": "main", "image": "web:1"}
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"on-{name}"},
+            "spec": {"nodeName": name, "containers": [container]},
+        }
+        space.apply(node, pod)
+    flags = ("--manage-all-nodes", "--enable-crds=Stage", "--kubeconfig", str(own_server.kubeconfig))
+
+    def lease(name: str) -> Any:
+        held = own_server.run("kubectl", "get", "leases", "--namespace=kube-node-lease", "--output=json")
+        return {
+            item["metadata"]["name"]: item["spec"]["renewTime"] for item in json.loads(held)["items"]
+        }.get(name)
+
+    with running(own_server, program, *flags, "--node-lease-duration-seconds=4"):
+        for name in names:
+            space.kubectl("wait", "--for=condition=Ready", f"node/{name}", f"--timeout={SECONDS}s")
+            space.kubectl("wait", "--for=condition=Ready", f"pod/on-{name}", f"--timeout={SECONDS}s")
+            assert space.get("pod", f"on-{name}")["status"]["phase"] == "Running"
+        wait_for(lambda: lease("fake-1") is not None, SECONDS)
+        first = lease("fake-1")
+        wait_for(lambda: lease("fake-1") != first, SECONDS)
+        space.kubectl("delete", "pod", "on-fake-1", f"--timeout={SECONDS}s")
+        left = space.kubectl("get", "pods", "--output=name").split()
+        assert left == ["pod/on-fake-2"]
 
 
 @pytest.fixture(autouse=True, scope="module")
