@@ -78,11 +78,14 @@ class Jobs(PodOwnerLoop):
                 self.queue.add(("orphan", change.new.namespace, change.new.name))
 
     def _job_of(self, pod: Object) -> Object | None:
-        """Job that controls a pod."""
+        """Job that controls a pod. It is shared and must not be changed."""
         reference = controller_of(pod)
         if reference is None or reference["kind"] != "Job":
             return None
-        job = self.find((pod["metadata"]["namespace"], reference["name"]))
+        jobs = self.client.collection("jobs", group="batch")
+        key = self.client.resource("jobs", "batch").key(pod["metadata"]["namespace"], reference["name"])
+        entry = jobs.entries.get(key)
+        job = self.client.parsed(entry) if entry is not None else None
         return job if job is not None and job["metadata"]["uid"] == reference["uid"] else None
 
     async def reconcile(self, key: Key) -> None:
