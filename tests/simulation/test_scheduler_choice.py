@@ -156,6 +156,16 @@ def test_no_second_preemption_while_victims_terminate() -> None:
     assert preempt(world, wanted) == preemption.TERMINATING
 
 
+def test_priorities_of_a_node_follow_its_pods() -> None:
+    held = [pod(on="a", priority=priority) for priority in (3, 3, 7)]
+    world = World(node("a"), pods=held)
+    info = world.snapshot.nodes["a"]
+    assert info.priorities == {3: 2, 7: 1}
+    for one in held[1:]:
+        world.snapshot.remove(one.key)
+    assert info.priorities == {3: 1}
+
+
 def test_room_of_a_nominated_pod_is_not_given_away() -> None:
     world = World(node("a"))
     first = pod(priority=5, requests={"cpu": "3"})

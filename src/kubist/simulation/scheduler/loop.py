@@ -84,6 +84,7 @@ class Scheduler(Loop):
         entry = entry_of(change)
         if change.new is None:
             self.snapshot.set_node(entry.name, None)
+            self._retry(("PodTopologySpread",))
             return
         node = self.client.parsed(change.new)
         held = self.snapshot.nodes.get(entry.name)

@@ -88,9 +88,9 @@ def victims_on(
     pod: PodInfo, snapshot: Snapshot, volumes: Volumes, info: NodeInfo, budgets: list[Budget]
 ) -> Candidate | Refusal:
     """The fewest pods that must leave a node, or why no victims help."""
-    lower = [held for held in info.pods.values() if held.priority < pod.priority]
-    if not lower:
+    if min(info.priorities, default=pod.priority) >= pod.priority:
         return NO_VICTIMS
+    lower = [held for held in info.pods.values() if held.priority < pod.priority]
     lower.sort(key=_importance)
     with snapshot.without(lower):
         refusal = _refusal(pod, snapshot, volumes, info)

@@ -29,6 +29,7 @@ class NodeInfo:
         "node",
         "pods",
         "ports",
+        "priorities",
         "requested",
         "soft_taints",
         "unschedulable",
@@ -42,6 +43,8 @@ class NodeInfo:
         self.memory = 0
         """Requests of all pods, with defaults for containers without requests."""
         self.ports: dict[Port, int] = {}
+        self.priorities: dict[int, int] = {}
+        """Number of pods of each priority."""
         self.set_node(None)
 
     def set_node(self, node: Object | None) -> None:
@@ -61,6 +64,9 @@ class NodeInfo:
         requested = self.requested
         for name, amount in pod.requests.items():
             requested[name] = requested.get(name, 0) + sign * amount
+        self.priorities[pod.priority] = self.priorities.get(pod.priority, 0) + sign
+        if not self.priorities[pod.priority]:
+            del self.priorities[pod.priority]
         self.cpu += sign * pod.cpu
         self.memory += sign * pod.memory
         for port in pod.ports:
