@@ -246,3 +246,38 @@ def test_state_survives_a_restart_of_the_server(kubist_host: Host, tmp_path: Any
         assert address == before["status"]["podIP"]
         second.load(pod(f"{name}-new"))
         assert second.wait(f"pod/{name}-new", "Ready")["status"]["podIP"] != address
+
+
+def bound(name: str, **container: Any) -> dict[str, Any]:
+    """A pod that is bound to a node past the scheduler."""
+    return pod(name, containers=[{"name": "web", "image": "web:1", **container}], nodeName="kubist-node-0")
+
+
+def test_host_port_in_use_rejects_a_pod_that_no_scheduler_saw(server: Cluster, name: str) -> None:
+    ports = [{"containerPort": 80, "hostPort": 7000 + int(name.rpartition("-")[2])}]
+    server.load(bound(name, ports=ports))
+    server.wait(f"pod/{name}", "Ready")
+    server.load(bound(f"{name}-b", ports=ports))
+    rejected = server.wait(f"pod/{name}-b", lambda found: found["status"]["phase"] == "Failed")["status"]
+    why = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+    assert (rejected["reason"], rejected["message"]) == ("NodePorts", f"Pod was rejected: {why}")
+    assert said(server, f"{name}-b", "NodePorts")["message"] == why
+    server.delete(f"pod/{name}")
+    server.wait(f"pod/{name}", "delete")
+    server.load(bound(f"{name}-c", ports=ports))
+    server.wait(f"pod/{name}-c", "Ready")
+
+
+def test_pod_that_is_too_large_for_its_node_is_rejected(server: Cluster, name: str) -> None:
+    server.load(bound(name, resources={"requests": {"cpu": "1000"}}))
+    rejected = server.wait(f"pod/{name}", lambda found: found["status"]["phase"] == "Failed")["status"]
+    assert rejected["reason"] == "OutOfcpu"
+    assert rejected["message"].startswith(
+        "Pod was rejected: Node didn't have enough resource: cpu, requested: 1000000, used: "
+    )
+
+
+def test_pod_for_other_nodes_is_rejected(server: Cluster, name: str) -> None:
+    server.load({**bound(name), "spec": {**bound(name)["spec"], "nodeSelector": {"disk": "none"}}})
+    rejected = server.wait(f"pod/{name}", lambda found: found["status"]["phase"] == "Failed")["status"]
+    assert rejected["reason"] == "NodeAffinity"

@@ -20,9 +20,12 @@ from kubist.simulation.actors import KUBELET
 from kubist.simulation.addresses import Addresses, host_addresses
 from kubist.simulation.commands import run_of
 from kubist.simulation.containermachine import Memory, Surroundings
+from kubist.simulation.containers import PodEvent
 from kubist.simulation.files import Files
 from kubist.simulation.nodes import SIMULATED
-from kubist.simulation.podmachine import Step, advance
+from kubist.simulation.podadmission import needs_admission, rejection_of
+from kubist.simulation.podmachine import advance
+from kubist.simulation.podstatus import TERMINAL
 from kubist.simulation.shell import Run
 from kubist.simulation.stages.ownership import governs, listen
 from kubist.storage.cache import Change, Entry
@@ -114,6 +117,8 @@ class Kubelet(Loop):
             return
         if any(annotation in entry.tail for annotation in CHECKED):
             self._report_problems(key, pod)
+        if needs_admission(pod) and await self._reject(key, entry, pod, node):
+            return
         memory = self._memory(key, pod)
         now = self.clock.now()
         step = advance(pod, self._surroundings(key, pod, node, memory), memory, now)
@@ -122,7 +127,7 @@ class Kubelet(Loop):
             memory.said.clear()
             self.queue.add(key)
             return
-        self._emit(pod, step)
+        self._emit(pod, step.events)
         if step.is_stopped:
             await self._remove(pod)
         elif math.isinf(step.wake):
@@ -132,6 +137,26 @@ class Kubelet(Loop):
             self.queue.add(key)
         else:
             self.queue.add_after(key, step.wake - now)
+
+    async def _reject(self, key: Key, entry: Entry, pod: Object, node: Object) -> bool:
+        """Fails a pod that does not fit on its node. Only pods that no scheduler saw are checked."""
+        name = node["metadata"]["name"]
+        others = (
+            other
+            for held in self._pods.entries.values()
+            if held.fields.get("spec.nodeName") == name
+            and held.fields.get("status.phase") not in TERMINAL
+            and held.key != entry.key
+            and "startTime" in (other := self.client.parsed(held))["status"]
+        )
+        rejection = rejection_of(pod, node, others)
+        if rejection is None:
+            return False
+        if await self._write_status(key, entry, rejection.status(pod, self.stamp())):
+            self._emit(pod, [rejection.event()])
+        else:
+            self.queue.add(key)
+        return True
 
     def _node_of(self, pod: Object) -> Object | None:
         """The pod's node if it is simulated and ready."""
@@ -216,9 +241,9 @@ class Kubelet(Loop):
             for text in problems:
                 self.events.emit(pod, "Warning", "InvalidAnnotation", text, host=pod["spec"]["nodeName"])
 
-    def _emit(self, pod: Object, step: Step) -> None:
+    def _emit(self, pod: Object, events: list[PodEvent]) -> None:
         node = pod["spec"]["nodeName"]
-        for event in step.events:
+        for event in events:
             self.events.emit(
                 pod, event.type, event.reason, event.message, host=node, field_path=event.field_path
             )
