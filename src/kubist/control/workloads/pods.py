@@ -260,6 +260,8 @@ class PodOwnerLoop(Loop):
 
     def check_later(self, key: tuple[str, str], pods: list[Object], least: int) -> None:
         """Queues the key for the time at which the next ready pod becomes available."""
+        if not least:
+            return
         now = self.clock.now()
         waits = [wait for pod in pods if (wait := available_in(pod, least, now))]
         if waits:

@@ -95,11 +95,12 @@ def replica_status(owner: Object, pods: list[Object], failure: str, now: float, 
     full = label_selector({"matchLabels": labels})
     least = owner["spec"].get("minReadySeconds", 0)
     ready = [pod for pod in pods if pod_ready(pod)]
+    available = sum(of_pods.available_in(pod, least, now) == 0 for pod in ready) if least else len(ready)
     return {
         "replicas": len(pods),
         "fullyLabeledReplicas": sum(full.matches(pod["metadata"].get("labels")) for pod in pods) or None,
         "readyReplicas": len(ready) or None,
-        "availableReplicas": sum(of_pods.available_in(pod, least, now) == 0 for pod in ready) or None,
+        "availableReplicas": available or None,
         "observedGeneration": owner["metadata"].get("generation"),
         "conditions": _conditions(owner, len(pods), failure, stamp),
     }
