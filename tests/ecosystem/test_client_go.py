@@ -67,3 +67,8 @@ def test_dynamic_client(program: Path, server: Server) -> None:
 @exercises("client-go", VERSION, "aggregated discovery, RESTMapper, short names, OpenAPI v3")
 def test_discovery(program: Path, server: Server) -> None:
     assert server.run(program, "discovery", unique("discovery")).endswith("passed\n")
+
+
+@exercises("client-go", VERSION, "logs, exec and port-forward of a simulated pod, over SPDY and WebSocket")
+def test_streams_of_a_pod(program: Path, server: Server) -> None:
+    assert server.run(program, "streams", unique("streams")).endswith("passed\n")

@@ -38,7 +38,11 @@ def use(library: str, python: Path, server: Server) -> None:
     assert server.run(python, program, unique(library.replace("_", "-"))).endswith("passed\n")
 
 
-@exercises("kubernetes", VERSIONS["kubernetes"], "informer, dynamic client, server-side apply")
+@exercises(
+    "kubernetes",
+    VERSIONS["kubernetes"],
+    "informer, dynamic client, server-side apply, logs, exec and port-forward of a simulated pod",
+)
 def test_kubernetes(python: Path, server: Server) -> None:
     use("kubernetes", python, server)
 
@@ -58,7 +62,11 @@ def test_lightkube(python: Path, server: Server) -> None:
     use("lightkube", python, server)
 
 
-@exercises("kr8s", VERSIONS["kr8s"], "wait, pods of a Deployment, scale, JSON patch, watch, new classes")
+@exercises(
+    "kr8s",
+    VERSIONS["kr8s"],
+    "wait, pods of a Deployment, logs, exec, port-forward, scale, JSON patch, watch, new classes",
+)
 def test_kr8s(python: Path, server: Server) -> None:
     use("kr8s", python, server)
 

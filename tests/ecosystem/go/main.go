@@ -31,6 +31,7 @@ var exercises = map[string]exercise{
 	"election":  leaderElection,
 	"dynamic":   dynamicClient,
 	"discovery": discoveryAndMapper,
+	"streams":   podStreams,
 }
 
 func main() {

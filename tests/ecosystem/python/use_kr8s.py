@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import urllib.request
 
 import kr8s
 from kr8s.objects import ConfigMap, Deployment, Namespace, new_class
@@ -20,6 +21,19 @@ web = Deployment({"metadata": {"name": "web", "namespace": NAMESPACE}, "spec": s
 web.create()
 web.wait("condition=Available", timeout=60)
 assert sorted(pod.status.phase for pod in web.pods()) == ["Running", "Running"]
+(pod, *_) = web.pods()
+assert list(pod.logs()) == [
+    f'kubist: container "web" of pod {NAMESPACE}/{pod.name} is simulated: no image runs'
+]
+done = pod.exec(["sh", "-c", "echo out; echo err >&2"])
+assert (done.returncode, done.stdout, done.stderr) == (0, b"out\n", b"err\n")
+assert pod.exec(["sh", "-c", "exit 3"], check=False).returncode == 3
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+with (
+    pod.portforward(remote_port=80, local_port="auto") as port,
+    opener.open(f"http://127.0.0.1:{port}/") as answer,
+):
+    assert b"is simulated" in answer.read()
 web.scale(3)
 eventually(lambda: len(list(kr8s.get("pods", namespace=NAMESPACE, label_selector=LABELS, api=api))) == 3)
 

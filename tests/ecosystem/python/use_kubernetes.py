@@ -3,6 +3,7 @@
 import sys
 
 import kubernetes
+from kubernetes import stream
 from kubernetes.informer import SharedInformer
 from waiting import eventually
 
@@ -40,4 +41,27 @@ except kubernetes.dynamic.exceptions.ConflictError as error:
     assert error.status == 409
 else:
     raise AssertionError("expected a conflict")
+
+core.create_namespaced_pod(
+    NAMESPACE,
+    {
+        "metadata": {"name": "web", "annotations": {"kubist.io/logs": "one\ntwo"}},
+        "spec": {"containers": [{"name": "web", "image": "web"}]},
+    },
+)
+eventually(lambda: core.read_namespaced_pod("web", NAMESPACE).status.phase == "Running")
+assert core.read_namespaced_pod_log("web", NAMESPACE, tail_lines=1) == "two\n"
+run = {"stderr": True, "stdin": True, "stdout": True, "tty": False, "_preload_content": False}
+ran = stream.stream(core.connect_get_namespaced_pod_exec, "web", NAMESPACE, command=["sh"], **run)
+ran.write_stdin("echo out; echo err >&2; exit 3\n")
+ran.run_forever(timeout=30)
+assert (ran.read_stdout(), ran.read_stderr(), ran.returncode) == ("out\n", "err\n", 3)
+forward = stream.portforward(core.connect_get_namespaced_pod_portforward, "web", NAMESPACE, ports="80")
+socket = forward.socket(80)
+socket.setblocking(True)
+socket.sendall(b"GET / HTTP/1.1\r\nHost: web\r\n\r\n")
+answer = b""
+while piece := socket.recv(65536):
+    answer += piece
+assert b"is simulated" in answer and forward.error(80) is None
 print("passed")
