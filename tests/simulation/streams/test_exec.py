@@ -372,3 +372,17 @@ def test_waiting_handlers_do_not_hold_up_the_server(cluster: Cluster, make_pod: 
     cluster.load({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "meanwhile"}})
     end.set()
     assert [drain(client).out for client in clients] == ["ended"] * 20
+
+
+def test_attached_container_ends_with_its_shell(cluster: Cluster) -> None:
+    container = {"name": "main", "image": "busybox", "args": ["sh"], "stdin": True}
+    spec = {"containers": [container], "restartPolicy": "Never"}
+    cluster.load({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "attached"}, "spec": spec})
+    cluster.wait("pod/attached", "Ready", timeout=30)
+    client = open_websocket(cluster, path("attached", "attach", stdin="1", stdout="1"), "v5.channel.k8s.io")
+    client.send_binary(b"\0echo here\nexit 4\n")
+    ended = drain(client)
+    assert (ended.out, ended.status["status"]) == ("here\n", "Success")
+    cluster.wait("pod/attached", lambda pod: pod["status"]["phase"] == "Failed", timeout=30)
+    (status,) = cluster.get("pod/attached")["status"]["containerStatuses"]
+    assert status["state"]["terminated"]["exitCode"] == 4

@@ -78,3 +78,16 @@ def test_port_forward(cluster: Cluster, kubectl: Kubectl, make_pod: MakePod) -> 
                 assert "nothing runs behind port 80" in response.read().decode()
         cluster.delete(f"pod/{name}", gracePeriodSeconds=0)
         wait_for(lambda: forwarder.poll() is not None, 30)
+
+
+def test_run_ends_with_its_interactive_shell(kubectl: Kubectl) -> None:
+    name = f"interactive-{os.urandom(3).hex()}"
+    options = ("--image=busybox", "--restart=Never", "-i", "--rm", "--quiet")
+    shown = kubectl("run", name, *options, "--", "sh", given="echo talked\nexit 4\n", code=4)
+    assert "talked\n" in shown
+
+
+def test_debug_attaches_to_its_ephemeral_container(kubectl: Kubectl, make_pod: MakePod) -> None:
+    name = make_pod()
+    options = ("--image=busybox", "-i", "-c", "debugger", "--profile=general")
+    assert "debugged\n" in kubectl("debug", name, *options, "--", "sh", given="echo debugged\nexit\n")

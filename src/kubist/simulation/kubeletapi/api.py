@@ -8,8 +8,11 @@ from collections.abc import Callable
 from kubist.http.conversation import Conversation
 from kubist.http.messages import Answer
 from kubist.meta.object import Object
+from kubist.objectclient import ObjectClient
 from kubist.request import query_values
 from kubist.resources.context import Context
+from kubist.simulation import scripting
+from kubist.simulation.actors import KUBELET
 from kubist.simulation.commands import run_of
 from kubist.simulation.kubeletapi import logs, portforward, proxy, remotecommand
 from kubist.simulation.kubeletapi.containers import annotation, is_running, shown, spec_of, status_of
@@ -28,9 +31,10 @@ from kubist.simulation.kubeletapi.handlers import (
 )
 from kubist.simulation.kubeletapi.logs import LogOptions
 from kubist.simulation.kubeletapi.podwatch import PodWatch
-from kubist.simulation.kubeletapi.process import CANNOT_RUN, Process
+from kubist.simulation.kubeletapi.process import CANNOT_RUN, Process, can_start
 from kubist.simulation.kubeletapi.remotecommand import Wanted, exit_status
 from kubist.simulation.kubeletapi.terminal import Terminal
+from kubist.simulation.shell import Run
 from kubist.verbs.services import Services
 
 PROMPT = "# "
@@ -46,6 +50,7 @@ class KubeletAPI:
         self._threads = Threads()
         self._api = api
         self._objects = api.cluster
+        self._client = ObjectClient(api, KUBELET)
         self._pods = PodWatch(api.registry)
         self._files = FileStore(self._exists)
 
@@ -121,7 +126,7 @@ class KubeletAPI:
         return self._upgrade(ctx, pod, container, wanted, run)
 
     async def attach(self, ctx: Context, pod: Object, container: str) -> Answer:
-        wanted = Wanted.of(ctx.query)
+        wanted, ends = Wanted.of(ctx.query), asyncio.Event()
         handler = self.handlers.exec_of(pod)
 
         async def run(io: Io) -> Object:
@@ -135,10 +140,16 @@ class KubeletAPI:
             if not wanted.stdin:
                 return exit_status(0)
             process = self._process(pod, container, terminal, prompt=PROMPT if wanted.tty else "")
-            await process.run(["sh"])
+            interactive = bool(spec_of(pod, container).get("stdin"))
+            command = self._command(pod, container) if interactive else []
+            code = await process.run(command if command and can_start(command[0]) else ["sh"])
+            if interactive:
+                # The client was talking to the container's own process, so the container ends with it.
+                ends.set()
+                await scripting.end_now(self._client, pod, container, Run(code=code))
             return exit_status(0)
 
-        return self._upgrade(ctx, pod, container, wanted, run)
+        return self._upgrade(ctx, pod, container, wanted, run, ends)
 
     async def _handle(
         self, handler: ExecHandler, pod: Object, container: str, command: list[str], io: Io, *, tty: bool
@@ -161,12 +172,23 @@ class KubeletAPI:
         )
 
     def _upgrade(
-        self, ctx: Context, pod: Object, container: str, wanted: Wanted, run: remotecommand.Run
+        self,
+        ctx: Context,
+        pod: Object,
+        container: str,
+        wanted: Wanted,
+        run: remotecommand.Run,
+        ends: asyncio.Event | None = None,
     ) -> Answer:
+        """Upgrade of the connection. It ends with the container, unless `ends` says that the command ends both."""
         problem = "" if is_running(pod, container) else f'container not found ("{container}")'
         answer, conversation = remotecommand.answer(ctx.request, wanted, problem, run)
+
+        def lasts(newest: Object) -> bool:
+            return is_running(newest, container) or (ends is not None and ends.is_set())
+
         if conversation is not None and not problem:
-            self._end_with_pod(conversation, pod, lambda newest: is_running(newest, container))
+            self._end_with_pod(conversation, pod, lasts)
         return answer
 
     async def port_forward(self, ctx: Context, pod: Object) -> Answer:

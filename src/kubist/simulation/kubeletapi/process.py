@@ -19,6 +19,11 @@ SCRIPT_LIMIT = 64 * 1024
 LINE_LIMIT = 64 * 1024
 
 
+def can_start(program: str) -> bool:
+    """Whether a program can be simulated, at least in some of its uses."""
+    return posixpath.basename(program) in (*SHELLS, *COMMANDS)
+
+
 class Exit(Exception):
     """`exit N` ends the script."""
 
