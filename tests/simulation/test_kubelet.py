@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import itertools
 from collections.abc import Iterator
 from typing import Any
@@ -281,3 +282,19 @@ def test_pod_for_other_nodes_is_rejected(server: Cluster, name: str) -> None:
     server.load({**bound(name), "spec": {**bound(name)["spec"], "nodeSelector": {"disk": "none"}}})
     rejected = server.wait(f"pod/{name}", lambda found: found["status"]["phase"] == "Failed")["status"]
     assert rejected["reason"] == "NodeAffinity"
+
+
+@pytest.mark.parametrize(
+    ("ranges", "families"),
+    [("10.96.0.0/16,fd00:96::/112", [4, 6]), ("fd00:96::/112,10.96.0.0/16", [6, 4]), ("fd00:96::/112", [6])],
+)
+def test_pods_have_the_ip_families_of_the_services(ranges: str, families: list[int]) -> None:
+    with Cluster(workloads=True, service_cluster_ip_range=ranges) as cluster:
+        cluster.load(pod("one"), pod("two"))
+        made = [cluster.wait(f"pod/{name}", "Ready")["status"] for name in ("one", "two")]
+    for status in made:
+        for part, single in (("podIPs", "podIP"), ("hostIPs", "hostIP")):
+            found = [entry["ip"] for entry in status[part]]
+            assert [ipaddress.ip_address(address).version for address in found] == families
+            assert status[single] == found[0]
+    assert len({entry["ip"] for status in made for entry in status["podIPs"]}) == 2 * len(families)

@@ -1,7 +1,7 @@
 """Nodes as a kubelet reports them: size, labels, addresses, pod network and conditions.
 
 The n-th simulated node has the n-th address of 198.18.0.0/15, which is reserved for tests, and the n-th part of
-10.128.0.0/9 for its pods.
+10.128.0.0/9 for its pods. Nodes have the IP families of the service networks.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ HUGE_PAGES = {"hugepages-1Gi": "0", "hugepages-2Mi": "0"}
 ADDRESSES = ipaddress.IPv4Network("198.18.0.0/15")
 PODS = ipaddress.IPv4Network("10.128.0.0/9")
 FIRST_PODS = ipaddress.IPv4Address("10.244.0.0")
+ADDRESSES_6 = ipaddress.IPv6Network("fd00:198:18::/64")
+PODS_6 = ipaddress.IPv6Network("fd00:10:244::/48")
 SMALLEST_BLOCK = 256
 """Addresses for the pods of a small node. A larger one has at least two for each pod."""
 _placeholder = re.compile(r"\{i(?:%([1-9][0-9]*))?\}")
@@ -46,6 +48,8 @@ class NodeTemplate:
     count: int
     capacity: dict[str, str]
     labels: dict[str, str]
+    families: tuple[int, ...] = (4,)
+    """IP families of nodes and pods, the first one first."""
 
     @property
     def block(self) -> int:
@@ -61,12 +65,23 @@ class NodeTemplate:
         offset = (first // self.block + number) * self.block % PODS.num_addresses
         return ipaddress.IPv4Network((int(PODS.network_address) + offset, 33 - self.block.bit_length()))
 
+    def pod_networks_of(self, number: int) -> list[str]:
+        """Networks of the pods of the n-th node, one of each family."""
+        networks = {4: self.pod_network_of(number), 6: PODS_6[number << 64]}
+        return [str(networks[4]) if family == 4 else f"{networks[6]}/64" for family in self.families]
+
+    def addresses_of(self, number: int) -> list[str]:
+        """Addresses of the n-th node, one of each family."""
+        return [str((ADDRESSES if family == 4 else ADDRESSES_6)[number + 1]) for family in self.families]
+
 
 def template_of(config: Config) -> NodeTemplate:
     """Template of the configured nodes. ValueError if a setting is malformed."""
     capacity = CAPACITY | checked_capacity(config.workload_node_capacity)
     labels = checked_labels(config.workload_node_labels)
-    template = NodeTemplate(config.simulated_nodes or config.workload_nodes, capacity, labels)
+    count = config.simulated_nodes or config.workload_nodes
+    families = tuple(6 if ":" in text else 4 for text in config.service_cluster_ip_range.split(",") if text)
+    template = NodeTemplate(count, capacity, labels, families or (4,))
     most = min(PODS.num_addresses // template.block, ADDRESSES.num_addresses - 2)
     if not 0 <= template.count <= most:
         raise ValueError(
@@ -109,9 +124,9 @@ def expand(pattern: str, number: int) -> str:
     return _placeholder.sub(lambda found: str(number % int(found[1]) if found[1] else number), pattern)
 
 
-def pod_network(node: Object) -> ipaddress.IPv4Network:
-    """Network of the pods of a simulated node."""
-    return ipaddress.IPv4Network(node["spec"]["podCIDR"])
+def pod_network(node: Object) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    """First network of the pods of a simulated node."""
+    return ipaddress.ip_network(node["spec"]["podCIDR"])
 
 
 def node_address(node: Object) -> str:
@@ -123,10 +138,13 @@ def node_address(node: Object) -> str:
 def number_of(node: Object) -> int | None:
     """Number of a simulated node, by its address. None if it has no address of simulated nodes."""
     try:
-        address = ipaddress.IPv4Address(node_address(node))
+        address = ipaddress.ip_address(node_address(node))
     except ValueError:
         return None
-    return int(address) - int(ADDRESSES.network_address) - 1 if address in ADDRESSES else None
+    for network in (ADDRESSES, ADDRESSES_6):
+        if address in network:
+            return int(address) - int(network.network_address) - 1
+    return None
 
 
 def states_of(node: Object) -> tuple[set[str], str]:
@@ -160,8 +178,8 @@ def new_node(name: str, number: int, template: NodeTemplate, now: str) -> Object
 
 
 def pod_cidrs(template: NodeTemplate, number: int) -> dict[str, object]:
-    network = str(template.pod_network_of(number))
-    return {"podCIDR": network, "podCIDRs": [network]}
+    networks = template.pod_networks_of(number)
+    return {"podCIDR": networks[0], "podCIDRs": networks}
 
 
 def reported(
@@ -176,11 +194,8 @@ def reported(
     status["capacity"] = capacity
     status["allocatable"] = capacity | (status.get("allocatable") or {})
     if not status.get("addresses"):
-        address = str(ADDRESSES[number + 1])
-        status["addresses"] = [
-            {"type": "InternalIP", "address": address},
-            {"type": "Hostname", "address": name},
-        ]
+        internal = [{"type": "InternalIP", "address": address} for address in template.addresses_of(number)]
+        status["addresses"] = [*internal, {"type": "Hostname", "address": name}]
     status["daemonEndpoints"] = {"kubeletEndpoint": {"Port": 10250}}
     status["nodeInfo"] = _node_info(name)
     _set_conditions(node, now, heartbeat)
