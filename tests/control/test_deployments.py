@@ -109,6 +109,34 @@ def test_rollout_stops_at_the_deadline_and_continues_after_a_rollback(cluster: C
     assert done["metadata"]["annotations"][REVISION] == "3"
 
 
+def test_moved_clock_ends_deadline_and_minimum_of_ready_seconds(cluster: Cluster) -> None:
+    cluster.clock.freeze()
+    cluster.load(workload("Deployment", replicas=2, minReadySeconds=60, progressDeadlineSeconds=600))
+    waiting = cluster.wait("deploy/web", lambda obj: obj["status"].get("readyReplicas") == 2)
+    assert "availableReplicas" not in waiting["status"]
+    cluster.clock.advance("61s")
+    settled(cluster)
+    patch(cluster, template=template("nginx:2", **STUCK))
+    cluster.wait("deploy/web", lambda obj: obj["status"].get("updatedReplicas") == 1)
+    cluster.clock.advance("11m")
+    cluster.wait("deploy/web", lambda obj: reason(obj, "Progressing") == "ProgressDeadlineExceeded")
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"), [("StatefulSet", "availableReplicas"), ("DaemonSet", "numberAvailable")]
+)
+def test_minimum_of_ready_seconds_delays_availability(cluster: Cluster, kind: str, count: str) -> None:
+    cluster.clock.freeze()
+    spec = {"serviceName": "web"} if kind == "StatefulSet" else {}
+    cluster.load(workload(kind, minReadySeconds=60, **spec))
+    reference = f"{kind.lower()}/web"
+    ready = "readyReplicas" if kind == "StatefulSet" else "numberReady"
+    waiting = cluster.wait(reference, lambda obj: obj["status"].get(ready, 0) >= 1)
+    assert not waiting["status"].get(count)
+    cluster.clock.advance("61s")
+    cluster.wait(reference, lambda obj: obj["status"].get(count, 0) >= 1)
+
+
 def test_paused_deployment_scales_in_proportion_and_does_not_roll_out(cluster: Cluster) -> None:
     bounds = {"rollingUpdate": {"maxSurge": 2, "maxUnavailable": 0}}
     cluster.load(workload("Deployment", replicas=4, strategy=bounds))
@@ -211,8 +239,11 @@ def test_pod_with_other_labels_is_released_and_replaced(cluster: Cluster, kind: 
     wait_for(lambda: len(cluster.list("pods")) == 3)
     cluster.request("PATCH", path, {"metadata": {"labels": LABELS}}, MERGE)
     wait_for(lambda: len([p for p in cluster.list("pods") if "deletionTimestamp" not in p["metadata"]]) == 2)
-    found = cluster.wait(reference, lambda obj: obj["status"].get("availableReplicas") == 2)
-    assert found["status"].get("terminatingReplicas") == (0 if kind == "ReplicaSet" else None)
+    none = 0 if kind == "ReplicaSet" else None
+    cluster.wait(
+        reference,
+        lambda obj: obj["status"]["replicas"] == 2 and obj["status"].get("terminatingReplicas") == none,
+    )
 
 
 @pytest.mark.skipif(not KUBECTL, reason="kubectl is not installed")

@@ -74,18 +74,18 @@ class DaemonSets(PodOwnerLoop):
         claimed = await self.claim(owner)
         pods = daemonplan.by_node(claimed)
         failure: APIError | None = None
+        now = self.clock.now()
         try:
             await self._step(key, owner, nodes, pods, digest)
             await self._clean_up(owner, history, claimed)
         except APIError as error:
             failure = error
-        now = self.clock.now()
         status = daemonplan.daemon_status(owner, nodes, pods, digest, now)
         status["collisionCount"] = history.collisions or status["collisionCount"]
         await self.write_status(owner, status)
         if failure is not None:
             raise failure
-        self.check_later(key, claimed, owner["spec"].get("minReadySeconds", 0))
+        self.check_later(key, claimed, owner["spec"].get("minReadySeconds", 0), now)
 
     async def _step(
         self,

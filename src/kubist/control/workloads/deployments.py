@@ -84,8 +84,10 @@ class Deployments(PodOwnerLoop):
             await self._clean_up(state)
         await self.write_status(deployment, status, annotations)
         left = deadline_in(deployment, conditions, self.clock.now())
-        if left is not None:
-            self.queue.add_after(key, max(left, 0) + 1)
+        if left is not None and left < 0:
+            self.queue.add(key)
+        elif left is not None:
+            self.queue.add_after(key, left + 0.01)
 
     async def _write(self, state: Rollout) -> None:
         """Writes the counts without a judgement of progress."""

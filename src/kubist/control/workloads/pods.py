@@ -258,14 +258,14 @@ class PodOwnerLoop(Loop):
             raise
         self.events.emit(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
 
-    def check_later(self, key: tuple[str, str], pods: list[Object], least: int) -> None:
-        """Queues the key for the time at which the next ready pod becomes available."""
+    def check_later(self, key: tuple[str, str], pods: list[Object], least: int, counted: float) -> None:
+        """Queues the key for the time at which the next ready pod becomes available. `counted` is the time at which
+        pods were counted; the clock may have been moved since."""
         if not least:
             return
-        now = self.clock.now()
-        waits = [wait for pod in pods if (wait := available_in(pod, least, now))]
+        waits = [wait for pod in pods if (wait := available_in(pod, least, counted))]
         if waits:
-            self.queue.add_after(key, min(waits) + 0.01)
+            self.queue.add_after(key, max(counted + min(waits) - self.clock.now(), 0.0) + 0.01)
 
     async def write_status(self, obj: Object, status: Object, annotations: Object | None = None) -> None:
         """Writes the status, and annotations if given, unless they are the same. If the object has changed since it

@@ -40,14 +40,14 @@ class ReplicaSets(PodOwnerLoop):
                 await self._scale(owner, pods)
             except APIError as error:
                 failure = error
-        least = owner["spec"].get("minReadySeconds", 0)
-        status = replica_status(owner, pods, str(failure) if failure else "", self.clock.now(), self.stamp())
+        now = self.clock.now()
+        status = replica_status(owner, pods, str(failure) if failure else "", now, self.stamp())
         if self.counts_terminating:
             status["terminatingReplicas"] = self._terminating(owner)
         await self.write_status(owner, status)
         if failure is not None:
             raise failure
-        self.check_later(key, pods, least)
+        self.check_later(key, pods, owner["spec"].get("minReadySeconds", 0), now)
 
     async def _scale(self, owner: Object, pods: list[Object]) -> None:
         missing = owner["spec"].get("replicas", 1) - len(pods)

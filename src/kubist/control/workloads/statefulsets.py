@@ -35,8 +35,9 @@ class StatefulSets(PodOwnerLoop):
         current = names.get(owner["status"].get("currentRevision", ""), update)
         pods = {ordinal(owner, pod): pod for pod in claimed}
         failure: APIError | None = None
+        now = self.clock.now()
         if "deletionTimestamp" not in owner["metadata"]:
-            plan = statefulplan.plan(owner, pods, update["metadata"]["name"], self.clock.now())
+            plan = statefulplan.plan(owner, pods, update["metadata"]["name"], now)
             try:
                 await self._carry_out(owner, plan, update, current)
             except APIError as error:
@@ -47,7 +48,7 @@ class StatefulSets(PodOwnerLoop):
             current["metadata"]["name"],
             update["metadata"]["name"],
             history.collisions,
-            self.clock.now(),
+            now,
         )
         await self.write_status(owner, status)
         used = {statefulplan.revision_of(pod) for pod in pods.values()}
@@ -56,7 +57,7 @@ class StatefulSets(PodOwnerLoop):
         await revisions.delete_unused(self.client, history.all, used, limit)
         if failure is not None:
             raise failure
-        self.check_later(key, claimed, owner["spec"].get("minReadySeconds", 0))
+        self.check_later(key, claimed, owner["spec"].get("minReadySeconds", 0), now)
 
     async def _carry_out(
         self, owner: Object, plan: statefulplan.Plan, update: Object, current: Object
@@ -88,7 +89,7 @@ class StatefulSets(PodOwnerLoop):
         wanted = claims.claims_of(owner, index)
         claims.add_volumes(pod, wanted)
         if self._has_stale_claim(owner, wanted, name):
-            self.queue.add_after((metadata["namespace"], metadata["name"]), STALE_SECONDS)
+            self.queue.add_soon((metadata["namespace"], metadata["name"]), STALE_SECONDS)
             return
         try:
             await self._create_claims(owner, wanted, name)
