@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from kubist.application import API
@@ -75,11 +74,9 @@ class Workloads:
         if ready is None and not asked.errors:
             asked.reject("ready", None, "must be true or false")
         chosen = self._pods(asked)
-
-        def change(outcome: Outcome) -> Outcome:
-            return replace(outcome, ready_after=None if ready else math.inf)
-
-        return await self._change(chosen, change)
+        for pod in chosen.pods:
+            await scripting.set_ready(self._client, pod, chosen.container, bool(ready))
+        return chosen.answer()
 
     async def _outcome(self, call: Call) -> Object:
         """Replaces the outcome by the text of an annotation: `outcome`. Empty: the default."""

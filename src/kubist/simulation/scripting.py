@@ -5,7 +5,9 @@ Everything is kept in the pod itself: an ended container in its status, the rest
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from kubist.control import usage
 from kubist.meta.object import Object
@@ -69,6 +71,12 @@ async def change_outcome(client: ObjectClient, pod: Object, container: str, chan
         return held
 
     await _update(client.acting_as(SCRIPT), pod, edit)
+
+
+async def set_ready(client: ObjectClient, pod: Object, container: str, ready: bool) -> None:
+    """Makes one container ready or not, or all of a pod."""
+    after = None if ready else math.inf
+    await change_outcome(client, pod, container, lambda outcome: replace(outcome, ready_after=after))
 
 
 async def change_usage(client: ObjectClient, pod: Object, container: str, amounts: dict[str, str]) -> None:

@@ -386,3 +386,28 @@ def test_attached_container_ends_with_its_shell(cluster: Cluster) -> None:
     cluster.wait("pod/attached", lambda pod: pod["status"]["phase"] == "Failed", timeout=30)
     (status,) = cluster.get("pod/attached")["status"]["containerStatuses"]
     assert status["state"]["terminated"]["exitCode"] == 4
+
+
+def test_moving_the_file_of_a_probe_makes_the_container_unready(cluster: Cluster) -> None:
+    probe = {"httpGet": {"path": "/index.html", "port": 80}}
+    spec = {"containers": [{"name": "main", "image": "app", "readinessProbe": probe}]}
+    cluster.request("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": "probed"}, "spec": spec})
+    cluster.wait("pod/probed", "Ready")
+
+    def is_ready(pod: dict[str, Any]) -> bool:
+        return bool(pod["status"]["containerStatuses"][0]["ready"])
+
+    ended = run(cluster, "probed", "sh", "-c", "mv -v /index.html /tmp/ || true")
+    assert ended.out == "'/index.html' -> '/tmp/index.html'\n"
+    cluster.wait("pod/probed", lambda pod: not is_ready(pod))
+    run(cluster, "probed", "sh", "-c", "mv -v /tmp/index.html /index.html || true")
+    cluster.wait("pod/probed", is_ready)
+    run(cluster, "probed", "rm", "/index.html")
+    cluster.wait("pod/probed", lambda pod: not is_ready(pod))
+
+
+def test_files_are_moved(cluster: Cluster, shared: str) -> None:
+    script = "echo moved > /tmp/a && mkdir /d && mv /tmp/a /d && cat /d/a; mv /tmp/a /tmp/b"
+    ended = run(cluster, shared, "sh", "-c", script)
+    assert ended.out == "moved\n"
+    assert ended.err == "mv: can't rename '/tmp/a': No such file or directory\n"

@@ -121,7 +121,12 @@ class KubeletAPI:
                 return await self._handle(handler, pod, container, command, io, tty=wanted.tty)
             terminal = Terminal(io) if wanted.tty else io
             process = self._process(pod, container, terminal, prompt=PROMPT if wanted.tty else "")
-            return exit_status(await process.run(command))
+            probe = spec_of(pod, container).get("readinessProbe") or {}
+            process.probed = (probe.get("httpGet") or {}).get("path", "")
+            code = await process.run(command)
+            if process.answers_probe is not None:
+                await scripting.set_ready(self._client, pod, container, process.answers_probe)
+            return exit_status(code)
 
         return self._upgrade(ctx, pod, container, wanted, run)
 

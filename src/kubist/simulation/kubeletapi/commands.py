@@ -4,6 +4,7 @@ returns the exit code."""
 from __future__ import annotations
 
 import asyncio
+import posixpath
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -166,10 +167,37 @@ async def _touch(process: Process, args: list[str]) -> int:
     return 0
 
 
+async def _mv(process: Process, args: list[str]) -> int:
+    """Moves one file. The file that an HTTP probe asks for counts as present."""
+    options = {arg for arg in args if arg.startswith("-")}
+    paths = [arg for arg in args if not arg.startswith("-")]
+    if len(paths) != 2 or options - {"-v", "-f", "-n"}:
+        raise Unsupported(f"mv {' '.join(args)}"[:200])
+    source, target = (absolute(path, process.directory) for path in paths)
+    if process.is_directory(target):
+        target = absolute(posixpath.basename(source), target)
+    held = process.files.files.get(source)
+    if held is None and process.probed not in (source, target):
+        await process.complain(f"mv: can't rename '{paths[0]}': No such file or directory")
+        return 1
+    if held is not None:
+        process.files.put(target, held)
+        process.files.remove(source)
+    if process.probed in (source, target) and source != target:
+        process.answers_probe = process.probed == target
+    if "-v" in options:
+        await process.write(f"'{source}' -> '{target}'\n")
+    return 0
+
+
 async def _rm(process: Process, args: list[str]) -> int:
     options = {arg for arg in args if arg.startswith("-")}
     code = 0
     for path in (arg for arg in args if not arg.startswith("-")):
+        if absolute(path, process.directory) == process.probed:
+            process.files.remove(process.probed)
+            process.answers_probe = False
+            continue
         if not process.files.remove(absolute(path, process.directory)) and not options & {"-f", "-rf", "-fr"}:
             await process.complain(f"rm: can't remove '{path}': No such file or directory")
             code = 1
@@ -229,6 +257,7 @@ COMMANDS: dict[str, Command] = {
     "ls": _ls,
     "mkdir": _mkdir,
     "touch": _touch,
+    "mv": _mv,
     "rm": _rm,
     "test": _test,
     "[": _bracket,

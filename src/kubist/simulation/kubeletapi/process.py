@@ -53,6 +53,10 @@ class Process:
         self.prompt = prompt
         """Text that an interactive shell writes before it reads a line."""
         self.directory = "/"
+        self.probed = ""
+        """Path that the HTTP readiness probe of the container asks for."""
+        self.answers_probe: bool | None = None
+        """Whether the file at that path exists. None if no command moved it."""
         self._known = known
         self._code = 0
         self._redirects: dict[int, Callable[[bytes], None] | int] = {}
