@@ -39,7 +39,8 @@ def complaint(expression: str, data: Any) -> str:
     ("expression", "outputs"),
     [
         (".", [POD]),
-        ("", [POD]),
+        (".spec.containers[0] | to_entries | map(.key)", [["cpu", "name"]]),
+        ('"ab" * 2, ("" / ","), ("-1.5" | tonumber | round), ("A" | test("a"; "i"))', ["abab", [], -2, True]),
         (".status.phase", ["Running"]),
         (".status.missing.deeper", [None]),
         ('.metadata.labels["app.example/name"]', ["web"]),
@@ -77,7 +78,7 @@ def complaint(expression: str, data: Any) -> str:
         ('{"a": 1} | to_entries', [[{"key": "a", "value": 1}]]),
         ('{"a": 1} | with_entries({key: .key, value: (.value + 1)})', [{"a": 2}]),
         (".spec.containers | sort_by(.cpu) | map(.name), (group_by(.cpu > 1) | length)", [["b", "a"], 2]),
-        ("[.. | strings] | first", ["web"]),
+        ("[.metadata.labels | .. | strings] | first", ["web"]),
         ("now - (.metadata.creationTimestamp | fromdate)", [100]),
         ("first(.spec.containers[].name), isempty(empty)", ["a", True]),
         ('"5" | tonumber', [5]),
@@ -93,6 +94,7 @@ def test_outputs(expression: str, outputs: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("expression", "part"),
     [
+        ("", "the expression is empty"),
         ("def f: 1; f", "'def' is not supported"),
         ("reduce .[] as $x (0; . + $x)", "'reduce' is not supported"),
         (".a = 1", "assignment = is not supported"),

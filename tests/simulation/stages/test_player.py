@@ -168,6 +168,7 @@ def test_node_of_a_user_becomes_ready(server: Cluster) -> None:
     {{ YAML . 1 }}
     {{ else }}
       cpu: "4"
+      pods: "10"
     {{ end }}
     """
     not_ready = needs('.status.conditions.[] | select(.type == "Ready") | .status', "NotIn", "True")

@@ -28,7 +28,7 @@ def _dict(*given: Any) -> dict[str, Any]:
 
 
 def _get(held: Any, key: Any) -> Any:
-    return _map(held).get(text_of(key, "get"), "")
+    return "" if held is None else _map(held).get(text_of(key, "get"), "")
 
 
 def _set(held: Any, key: Any, value: Any) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def _overlaid(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 def _dig(*given: Any) -> Any:
     *keys, fallback, held = given
-    for key in keys:
+    for key in (text_of(key, "dig") for key in keys):
         if not isinstance(held, dict) or key not in held:
             return fallback
         held = held[key]
@@ -129,7 +129,7 @@ FUNCTIONS = (
     Function("get", _get, 2, 2),
     Function("set", _set, 3, 3, walks=True),
     Function("unset", _unset, 2, 2),
-    Function("hasKey", lambda held, key: key in _map(held), 2, 2),
+    Function("hasKey", lambda held, key: held is not None and text_of(key, "hasKey") in _map(held), 2, 2),
     Function("keys", _keys, 1, ANY),
     Function("values", _values, 1, 1),
     Function("pick", _pick, 1, ANY),

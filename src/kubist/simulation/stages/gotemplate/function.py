@@ -53,6 +53,8 @@ class Function:
         except StageError as error:
             text = str(error)
             raise StageError(text if text.startswith(f"{self.name}:") else f"{self.name}: {text}") from None
+        except (TypeError, ValueError, AttributeError, OverflowError):
+            raise StageError(f"{self.name}: cannot use arguments of these types") from None
         if isinstance(found, str | list):
             check_size(len(found))
         return found

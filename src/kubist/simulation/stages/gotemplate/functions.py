@@ -71,7 +71,7 @@ def _version(state: State) -> str:
 
 
 def _length(value: Any) -> int:
-    if isinstance(value, str | list | dict) and not isinstance(value, values.Number):
+    if isinstance(value, str | list | dict):
         return len(value.encode()) if isinstance(value, str) else len(value)
     raise StageError(f"{values.described(value)} has no length")
 

@@ -7,6 +7,7 @@ import binascii
 import hashlib
 import json
 import math
+import re
 import string
 import uuid
 from collections.abc import Callable
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from kubist.simulation.stages.gotemplate.nodes import State
 
 _INT64 = 1 << 63
+_HTML = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
+"""Characters that Go's JSON encoder escapes."""
+_WORD = re.compile(r"(?<![\w])\w")
 
 
 # Numbers
@@ -34,12 +38,22 @@ def _int(value: Any) -> int:
         if isinstance(value, Number):
             return _wrapped(int(value.value()))
         if isinstance(value, str):
-            return _wrapped(int(value, 0)) if len(value) < 40 else 0
+            return _parsed_int(value)
         if isinstance(value, bool | int | float):
             return _wrapped(int(value))
     except (ValueError, OverflowError):
         pass
     return 0
+
+
+def _parsed_int(text: str) -> int:
+    """Number of a text in Go's syntax, where a leading zero means octal."""
+    if len(text) > 40 or any(char.isspace() for char in text):
+        return 0
+    digits = text.lstrip("+-")
+    if digits.isdecimal() and digits.startswith("0"):
+        return _wrapped(int(text, 8))
+    return _wrapped(int(text, 0))
 
 
 def _float(value: Any) -> float:
@@ -87,13 +101,13 @@ def _modulo(a: Any, b: Any) -> int:
 
 def _round(value: Any, places: Any) -> float:
     digits = _int(places)
-    if not 0 <= digits <= 100:
-        raise StageError("the number of digits must be from 0 to 100")
+    if abs(digits) > 100:
+        raise StageError("the number of digits must be from -100 to 100")
     factor = 10.0**digits
     scaled = _float(value) * factor
     if not math.isfinite(scaled):
         return _float(value)
-    return math.floor(scaled + 0.5) / factor
+    return math.copysign(math.floor(abs(scaled) + 0.5) / factor, scaled)
 
 
 def _until(state: State, *bounds: Any) -> list[int]:
@@ -156,7 +170,8 @@ def _indented(count: Any, text: Any) -> str:
 
 def _joined(separator: Any, items: Any) -> str:
     between = text_of(separator, "join")
-    parts = [shown(item) for item in items if item is not None] if isinstance(items, list) else [shown(items)]
+    found = items if isinstance(items, list) else [items]
+    parts = [shown(item) for item in found if item is not None]
     check_size(sum(map(len, parts)) + len(between) * len(parts))
     return between.join(parts)
 
@@ -181,7 +196,8 @@ def _decoded(text: str) -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(values.plain(value), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    text = json.dumps(values.plain(value), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return text.translate(_HTML)
 
 
 def _parsed(text: str) -> Any:
@@ -268,7 +284,7 @@ FUNCTIONS = (
     Function("untilStep", _until, 3, 3, with_state=True),
     _text("upper", str.upper, 1),
     _text("lower", str.lower, 1),
-    _text("title", lambda text: " ".join(word[:1].upper() + word[1:] for word in text.split(" ")), 1),
+    _text("title", lambda text: _WORD.sub(lambda found: found.group().upper(), text), 1),
     _text("trim", str.strip, 1),
     _text("trimAll", lambda chars, text: text.strip(chars) if chars else text, 2),
     _text("trimPrefix", lambda prefix, text: text.removeprefix(prefix), 2),
@@ -300,7 +316,7 @@ FUNCTIONS = (
         ANY,
         walks=True,
     ),
-    Function("toString", lambda value: "" if value is None else shown(value), 1, 1, walks=True),
+    Function("toString", shown, 1, 1, walks=True),
     Function("toJson", _json, 1, 1, walks=True),
     Function("randInt", _random_number, 2, 2, with_state=True),
     Function("randAlphaNum", _random_text(string.ascii_letters + string.digits), 1, 1, with_state=True),

@@ -7,7 +7,9 @@ string type: `eq .spec.replicas "3"` holds, and zero counts as true.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from kubist.simulation.stages.limits import Budget, StageError
@@ -87,14 +89,16 @@ def shown(value: Any) -> str:
 
 
 def _float(value: float) -> str:
-    """Shortest form, with an exponent from 1e+21 on."""
-    text = repr(value)
-    if text in ("inf", "-inf", "nan"):
-        return {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}[text]
-    if value.is_integer() and abs(value) < 1e21:
-        return str(int(value))
-    mantissa, exponent, power = text.partition("e")
-    return f"{mantissa.removesuffix('.0')}e{power[0]}{power[1:].zfill(2)}" if exponent else text
+    """Shortest form as Go's %g: with an exponent below 0.0001 and from 1,000,000 on."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    power = len(digits) + exponent - 1
+    if value == 0 or -5 < power < 6:
+        return repr(value).removesuffix(".0") if abs(value) >= 1e-4 or value == 0 else f"{value:f}"
+    rest = "".join(map(str, digits[1:]))
+    return f"{'-' if sign else ''}{digits[0]}{'.' + rest if rest else ''}e{'-' if power < 0 else '+'}{abs(power):02d}"
 
 
 def quoted(text: str) -> str:

@@ -73,13 +73,10 @@ def alternative(first: Filter, second: Filter) -> Filter:
 
     def run(data: Any, scope: Scope) -> Iterator[Any]:
         found = False
-        try:
-            for value in first(data, scope):
-                if truth(value):
-                    found = True
-                    yield value
-        except Failure:
-            pass
+        for value in first(data, scope):
+            if truth(value):
+                found = True
+                yield value
         if not found:
             yield from second(data, scope)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
+import string as string_
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -25,6 +27,10 @@ from kubist.simulation.stages.jq.values import (
     type_of,
 )
 from kubist.simulation.stages.limits import Budget, check_size
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_LOWER = str.maketrans(string_.ascii_uppercase, string_.ascii_lowercase)
+_UPPER = str.maketrans(string_.ascii_lowercase, string_.ascii_uppercase)
 
 
 def _plain(function: Callable[[Any], Any]) -> Callable[[], Filter]:
@@ -79,19 +85,18 @@ def _sum(data: Any) -> Any:
 
 def _number(data: Any) -> Any:
     if isinstance(data, str):
-        try:
-            return values.finite(
-                int(data) if data.lstrip("-").isdecimal() and len(data) < 18 else float(data)
-            )
-        except ValueError:
-            raise Failure(f"{described(data)} cannot be parsed as a number") from None
+        if not _NUMBER.fullmatch(data):
+            raise Failure(f"{described(data)} cannot be parsed as a number")
+        return values.finite(int(data) if data.lstrip("+-").isdecimal() and len(data) < 18 else float(data))
     return values.number(data)
 
 
 def _flat(data: Any, depth: Any = MAX_JSON_DEPTH) -> list[Any]:
+    if values.number(depth) < 0:
+        raise Failure(f"flatten: the depth {depth} is negative")
     found: list[Any] = []
-    for item in array(data, "flatten"):
-        if isinstance(item, list) and values.number(depth) > 0:
+    for item in values.items(data):
+        if isinstance(item, list) and depth > 0:
             found += _flat(item, depth - 1)
         else:
             found.append(item)
@@ -100,19 +105,20 @@ def _flat(data: Any, depth: Any = MAX_JSON_DEPTH) -> list[Any]:
 
 def _from_entries(data: Any) -> Any:
     made = {}
-    for entry in values.items(data):
+    for entry in array(data, "from_entries"):
         if not isinstance(entry, dict):
             raise Failure(f"from_entries cannot use {described(entry)}")
-        named = [entry[key] for key in ("key", "k", "name", "Name", "Key", "K") if entry.get(key) is not None]
-        key = named[0] if named else None
-        made[key if isinstance(key, str) else values.text(key)] = entry.get("value", entry.get("v"))
+        key = next((entry[name] for name in ("key", "Key", "name", "Name") if truth(entry.get(name))), None)
+        if not isinstance(key, str):
+            raise Failure(f"from_entries needs strings as keys but got: {described(key)}")
+        made[key] = entry.get("value", entry.get("Value"))
     return made
 
 
 def _to_entries(data: Any) -> Any:
     if not isinstance(data, dict):
         raise Failure(f"{described(data)} has no entries")
-    return [{"key": key, "value": value} for key, value in data.items()]
+    return [{"key": key, "value": data[key]} for key in sorted(data)]
 
 
 def _parsed(data: Any) -> Any:
@@ -169,17 +175,36 @@ def _joined(data: Any, separator: Any) -> str:
     return between.join(parts)
 
 
-def _matches(data: Any, pattern: Any) -> bool:
+def _matches(data: Any, pattern: Any, flags: Any = None) -> bool:
     found = string(data, "test")
+    wanted = string(pattern, "test")
+    if flags:
+        unknown = set(string(flags, "test")) - set("gin")
+        if unknown:
+            raise Failure(f"test: the flag {min(unknown)} is not supported")
+        wanted = f"(?i){wanted}" if "i" in flags else wanted
     try:
-        return regex.compile(string(pattern, "test")).search(found) is not None
+        return regex.compile(wanted).search(found) is not None
     except regex.RegexError as error:
         raise Failure(str(error)) from None
 
 
+def _test_with_flags(pattern: Filter, flags: Filter) -> Filter:
+    def run(data: Any, scope: Scope) -> Iterator[Any]:
+        for flag in flags(data, scope):
+            for wanted in pattern(data, scope):
+                scope.budget.spend(1 + (len(data) // 16 if isinstance(data, str) else 0))
+                yield _matches(data, wanted, flag)
+
+    return run
+
+
 def _seconds(data: Any) -> Any:
+    found = string(data, "fromdate")
     try:
-        return times.parse_time(string(data, "fromdate"))
+        if len(found) > 19 and found[19] in ".,":
+            raise ValueError("fractions of a second are not allowed")
+        return times.parse_time(found)
     except ValueError:
         raise Failure(f"{described(data)} is not a date") from None
 
@@ -197,11 +222,11 @@ def _text(data: Any) -> str:
 
 
 def _without_prefix(data: Any, prefix: Any) -> Any:
-    return data.removeprefix(prefix) if isinstance(data, str) and isinstance(prefix, str) else data
+    return string(data, "ltrimstr").removeprefix(string(prefix, "ltrimstr"))
 
 
 def _without_suffix(data: Any, suffix: Any) -> Any:
-    return data.removesuffix(suffix) if isinstance(data, str) and isinstance(suffix, str) else data
+    return string(data, "rtrimstr").removesuffix(string(suffix, "rtrimstr"))
 
 
 def _edge(name: str, at: int) -> Callable[[Any], Any]:
@@ -238,7 +263,6 @@ FUNCTIONS: dict[tuple[str, int], Callable[..., Filter]] = {
     ("not", 0): _plain(lambda data: not truth(data)),
     ("length", 0): _plain(_length),
     ("keys", 0): _plain(_keys),
-    ("keys_unsorted", 0): _plain(lambda data: list(data) if isinstance(data, dict) else _keys(data)),
     ("add", 0): _plain(_sum),
     ("any", 0): lambda: _ANY[0](filters.identity),
     ("any", 1): _ANY[0],
@@ -250,7 +274,7 @@ FUNCTIONS: dict[tuple[str, int], Callable[..., Filter]] = {
     ("flatten", 1): _with_value(_flat),
     ("floor", 0): _plain(_whole(math.floor)),
     ("ceil", 0): _plain(_whole(math.ceil)),
-    ("round", 0): _plain(_whole(lambda value: math.floor(value + 0.5))),
+    ("round", 0): _plain(_whole(lambda value: int(math.copysign(math.floor(abs(value) + 0.5), value)))),
     ("abs", 0): _plain(lambda data: abs(values.number(data))),
     ("tostring", 0): _plain(_text),
     ("tonumber", 0): _plain(_number),
@@ -268,9 +292,7 @@ FUNCTIONS: dict[tuple[str, int], Callable[..., Filter]] = {
     ("max", 0): _plain(_least(max)),
     ("min_by", 1): generators.by("min_by", generators.extreme(min)),
     ("max_by", 1): generators.by("max_by", generators.extreme(max)),
-    ("reverse", 0): _plain(
-        lambda data: data[::-1] if isinstance(data, str) else array(data or [], "reverse")[::-1]
-    ),
+    ("reverse", 0): _plain(lambda data: array(data, "reverse")[::-1]),
     ("first", 0): _plain(_edge("first", 0)),
     ("last", 0): _plain(_edge("last", -1)),
     ("first", 1): generators.first,
@@ -297,9 +319,10 @@ FUNCTIONS: dict[tuple[str, int], Callable[..., Filter]] = {
     ("split", 1): _with_value(lambda data, part: values.split(string(data, "split"), string(part, "split"))),
     ("join", 1): _with_value(_joined),
     ("test", 1): _with_value(_matches),
+    ("test", 2): _test_with_flags,
     ("trim", 0): _plain(lambda data: string(data, "trim").strip()),
-    ("ascii_downcase", 0): _plain(lambda data: string(data, "ascii_downcase").lower()),
-    ("ascii_upcase", 0): _plain(lambda data: string(data, "ascii_upcase").upper()),
+    ("ascii_downcase", 0): _plain(lambda data: string(data, "ascii_downcase").translate(_LOWER)),
+    ("ascii_upcase", 0): _plain(lambda data: string(data, "ascii_upcase").translate(_UPPER)),
     ("now", 0): generators.now,
     ("fromdate", 0): _plain(_seconds),
     ("fromdateiso8601", 0): _plain(_seconds),

@@ -40,7 +40,7 @@ class Parser:
 
     def program(self) -> Filter:
         if self._peek() is END:
-            return filters.identity
+            raise StageError("the expression is empty")
         made = self._pipe()
         if self._peek() is not END:
             raise self._unexpected()

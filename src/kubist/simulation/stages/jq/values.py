@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from kubist.simulation.stages.limits import Budget, check_size
+from kubist.simulation.stages.limits import MAX_SIZE, Budget, check_size
 
 
 class Failure(Exception):
@@ -120,7 +120,7 @@ def finite(value: float | int) -> float | int:
         raise Failure("the result is not a number")
     if math.isinf(value):
         return math.copysign(1.7976931348623157e308, value)
-    return int(value) if value.is_integer() and abs(value) < 1e17 else value
+    return int(value) if value.is_integer() and abs(value) < 1 << 63 else value
 
 
 def _as_float(value: int) -> float:
@@ -162,7 +162,16 @@ def multiply(a: Any, b: Any) -> Any:
         return finite(a * b)
     if kinds == ("object", "object"):
         return _merged(a, b)
+    if set(kinds) == {"number", "string"}:
+        return _repeated(a, b) if kinds[0] == "string" else _repeated(b, a)
     raise Failure(f"{described(a)} and {described(b)} cannot be multiplied")
+
+
+def _repeated(text_: str, count: float) -> str | None:
+    if count < 0:
+        return None
+    check_size(int(min(count, MAX_SIZE + 1)) * len(text_))
+    return text_ * int(count)
 
 
 def _merged(a: Any, b: Any) -> Any:
@@ -180,13 +189,11 @@ def divide(a: Any, b: Any) -> Any:
             return a // b
         return finite(a / b)
     if kinds == ("string", "string"):
-        return split(a, b)
+        return split(a, b) if a else []
     raise Failure(f"{described(a)} and {described(b)} cannot be divided")
 
 
 def split(a: str, b: str) -> list[str]:
-    if not a:
-        return []
     return a.split(b) if b else list(a)
 
 
@@ -206,6 +213,9 @@ def index(value: Any, key: Any) -> Any:
     if isinstance(value, list) and type_of(key) == "number":
         at = math.floor(key)
         return value[at] if -len(value) <= at < len(value) else None
+    if isinstance(value, str) and type_of(key) == "number":
+        at = math.floor(key)
+        return value[at] if -len(value) <= at < len(value) else None
     if value is None and (key is None or type_of(key) in ("number", "string")):
         return None
     if isinstance(key, str):
@@ -218,8 +228,8 @@ def slice_of(value: Any, start: Any, end: Any) -> Any:
         return None
     if not isinstance(value, list | str):
         raise Failure(f"cannot slice {described(value)}")
-    first = None if start is None else math.floor(number(start))
-    last = None if end is None else math.ceil(number(end))
+    first = None if start is None else int(number(start))
+    last = None if end is None else int(number(end))
     return value[first:last]
 
 
@@ -227,7 +237,7 @@ def items(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     if isinstance(value, dict):
-        return list(value.values())
+        return [value[key] for key in sorted(value)]
     raise Failure(f"cannot iterate over {described(value)}")
 
 
