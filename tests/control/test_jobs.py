@@ -148,6 +148,23 @@ def test_pod_without_a_node_is_replaced_after_it_has_failed(cluster: Cluster) ->
     wait_for(lambda: len(cluster.list("pods")) == 1)
 
 
+def test_running_pod_is_replaced_after_it_has_stopped(cluster: Cluster) -> None:
+    pod = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}
+    annotations = {"kubist.io/outcome": "run, slow-termination 20s"}
+    template = {"metadata": {"annotations": annotations}, "spec": pod}
+    body = {"template": template, "podReplacementPolicy": "Failed"}
+    cluster.load({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": body})
+    cluster.wait("job/j", lambda job: job["status"].get("ready") == 1)
+    name = cluster.list("pods")[0]["metadata"]["name"]
+    cluster.delete(f"pod/{name}")
+    job = cluster.wait("job/j", lambda job: job["status"].get("terminating") == 1)
+    assert "active" not in job["status"]
+    assert "failed" not in job["status"]
+    cluster.clock.advance("30s")
+    job = cluster.wait("job/j", lambda job: job["status"].get("failed") == 1)
+    assert (job["status"]["active"], job["status"]["terminating"]) == (1, 0)
+
+
 def test_deadline_ends_active_pods(cluster: Cluster) -> None:
     create(cluster, activeDeadlineSeconds=600, backoffLimit=6, parallelism=2, completions=2)
     active(cluster, 2)
