@@ -62,12 +62,16 @@ class HorizontalPodAutoscalers(Loop):
         if change.old is None:
             self.queue.add(key)
         elif change.new is None:
-            self._histories.pop(key, None)
-            self._selectors.pop(key, None)
+            self._forget(key)
+
+    def _forget(self, key: Key) -> None:
+        self._histories.pop(key, None)
+        self._selectors.pop(key, None)
 
     async def reconcile(self, key: Key) -> None:
         autoscaler = self.client.get("horizontalpodautoscalers", key[1], key[0], group="autoscaling")
         if autoscaler is None:
+            self._forget(key)
             return
         self.queue.add_after(key, SYNC_SECONDS)
         held = autoscaler["status"]
