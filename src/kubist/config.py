@@ -123,6 +123,7 @@ class Config:
     audit_log_maxsize: int = 100
     audit_log_maxbackup: int = 100
     audit_log_maxage: int = 366
+    audit_log_compress: bool = False
     audit_policy_file: str = ""
     audit_webhook_config_file: str = ""
     """Kubeconfig of a server that takes audit events in batches."""

@@ -100,6 +100,7 @@ class Settings(TypedDict, total=False):
     audit_log_maxsize: int
     audit_log_maxbackup: int
     audit_log_maxage: int
+    audit_log_compress: bool
     audit_policy_file: str
     audit_webhook_config_file: str
     audit_webhook_batch_buffer_size: int

@@ -31,7 +31,6 @@ HARMLESS = {
     "audit-log-batch-throttle-burst": _AUDIT_BATCH,
     "audit-log-batch-throttle-enable": _AUDIT_BATCH,
     "audit-log-batch-throttle-qps": _AUDIT_BATCH,
-    "audit-log-compress": "rotated audit logs are not compressed",
     "audit-log-truncate-enabled": _AUDIT_WHOLE,
     "audit-log-truncate-max-batch-size": _AUDIT_WHOLE,
     "audit-log-truncate-max-event-size": _AUDIT_WHOLE,

@@ -49,8 +49,12 @@ class Sink(Protocol):
 class AuditLog:
     """Writes events to a file, or to standard output for `-`. Writing never delays a request."""
 
-    def __init__(self, path: str, max_size: int = 100, max_backup: int = 0, max_age: int = 0) -> None:
-        self._file = None if path == "-" else AuditFile(Path(path), max_size << 20, max_backup, max_age)
+    def __init__(
+        self, path: str, max_size: int = 100, max_backup: int = 0, max_age: int = 0, *, compress: bool = False
+    ) -> None:
+        self._file: AuditFile | None = None
+        if path != "-":
+            self._file = AuditFile(Path(path), max_size << 20, max_backup, max_age, compress=compress)
         self._events: queue.Queue[Object | None] = queue.Queue(BUFFERED)
         self._dropped = 0
         self._over = False

@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-import calendar
-import contextlib
 import fcntl
 import logging
 import os
-import re
 import stat
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from kubist import files
+from kubist.filters.auditbackups import Backups, Compressor
 
 log = logging.getLogger("kubist.filters")
-STAMP = "%Y-%m-%dT%H-%M-%S"
 
 
 class AuditFile:
     """Audit log with size-based rotation. 0 means no limit.
 
-    A file of `max_size` bytes becomes a backup, named by its time: `audit-2026-11-16T08-00-00.000.log`. The
-    newest `max_backup` backups are kept, for `max_age` days.
+    A file of `max_size` bytes becomes a backup. `max_backup`, `max_age`: see `Backups`. `compress`: backups are
+    compressed with gzip.
     """
 
-    def __init__(self, path: Path, max_size: int = 0, max_backup: int = 0, max_age: int = 0) -> None:
+    def __init__(
+        self, path: Path, max_size: int = 0, max_backup: int = 0, max_age: int = 0, *, compress: bool = False
+    ) -> None:
         self._path = path
         self._max_size = max_size
-        self._max_backup, self._max_age = max_backup, max_age
         self._mode = files.FILE_MODE
         files.make_directory(path.parent)
         self._open()
+        self._backups = Backups(path, max_backup, max_age)
+        self._compressor: Compressor | None = None
+        if compress:
+            self._compressor = Compressor(self._backups)
+            self._compressor.start()
 
     def _open(self) -> None:
         """Opens or creates the log. A new log gets the mode of the rotated file."""
@@ -47,11 +49,27 @@ class AuditFile:
         self._file = os.fdopen(descriptor, "ab", buffering=0)
 
     def close(self) -> None:
+        if self._compressor is not None:
+            self._compressor.stop()
         self._file.close()
 
     def write(self, lines: bytes) -> None:
         if self._max_size:
             self._make_room(len(lines))
+        if self._compressor is None:
+            self._append(lines)
+            return
+        while True:  # The lock keeps compression from a backup to which a line is still added.
+            fcntl.flock(self._file, fcntl.LOCK_SH)
+            try:
+                if not self._moved():
+                    self._append(lines)
+                    return
+            finally:
+                fcntl.flock(self._file, fcntl.LOCK_UN)
+            self._reopen()
+
+    def _append(self, lines: bytes) -> None:
         left = memoryview(lines)
         while left:
             left = left[self._file.write(left) :]
@@ -85,37 +103,7 @@ class AuditFile:
     def _rotate(self) -> None:
         """Renames the log to a backup, then deletes backups over the limits. The caller holds the file's lock."""
         now = time.time()
-        self._path.rename(self._reserve(now))
-        for index, (_, old) in enumerate(self._backups()):
-            with contextlib.suppress(FileNotFoundError):  # another process deleted it
-                too_old = self._max_age and old.stat().st_mtime < now - self._max_age * 86400
-                if too_old or (self._max_backup and index >= self._max_backup):
-                    old.unlink()
-
-    def _reserve(self, now: float) -> Path:
-        """Creates an empty file under a free name, which the caller may replace. The name is later than that
-        of every other backup even if the clock stands still or was set back, because pruning goes by the
-        names."""
-        newest, _ = next(self._backups(), (0, None))
-        moment = max(int(now * 1000), newest + 1)
-        while True:
-            stamp = time.strftime(STAMP, time.gmtime(moment // 1000))
-            backup = self._path.with_name(f"{self._path.stem}-{stamp}.{moment % 1000:03}{self._path.suffix}")
-            try:
-                os.close(files.create(backup))
-            except FileExistsError:
-                moment += 1
-            else:
-                return backup
-
-    def _backups(self) -> Iterator[tuple[int, Path]]:
-        """Time in milliseconds and path of each backup of this log, newest first."""
-        name = re.compile(
-            f"{re.escape(self._path.stem)}-(.*)\\.(\\d{{3}}){re.escape(self._path.suffix)}", re.ASCII
-        )
-        found = []
-        for match in filter(None, map(name.fullmatch, os.listdir(self._path.parent))):
-            with contextlib.suppress(ValueError):
-                seconds = calendar.timegm(time.strptime(match[1], STAMP))
-                found.append((seconds * 1000 + int(match[2]), self._path.with_name(match[0])))
-        return iter(sorted(found, reverse=True))
+        self._path.rename(self._backups.reserve(now))
+        self._backups.prune(now)
+        if self._compressor is not None:
+            self._compressor.start()

@@ -298,7 +298,7 @@ def audit(config: Config) -> Audit | None:
     sinks: list[Sink] = []
     if config.audit_log_path:
         limits = (config.audit_log_maxsize, config.audit_log_maxbackup, config.audit_log_maxage)
-        sinks.append(AuditLog(config.audit_log_path, *limits))
+        sinks.append(AuditLog(config.audit_log_path, *limits, compress=config.audit_log_compress))
     if config.audit_webhook_config_file:
         sinks.append(_audit_webhook(config))
     if not sinks:
