@@ -107,16 +107,21 @@ def test_unchanged_status_keeps_its_heartbeat() -> None:
     assert find(beat["status"]["conditions"], "Ready")["lastTransitionTime"] == NOW  # type: ignore[index]
 
 
-def test_size_that_a_user_set_is_kept_and_becomes_allocatable() -> None:
+def test_node_of_a_user_keeps_its_size() -> None:
     held = node()
     held["status"]["capacity"] |= {"cpu": "8", "example.com/gpu": "2"}
     held["status"]["allocatable"]["cpu"] = "7"
-    again = reported(held, 0, template(), LATER)
-    assert again["status"]["capacity"]["cpu"] == "8"
-    assert (
-        again["status"]["allocatable"] | {"cpu": "7", "example.com/gpu": "2"}
-        == again["status"]["allocatable"]
-    )
+    status = reported(held, 0, template(), LATER, of_user=True)["status"]
+    assert (status["capacity"]["cpu"], status["allocatable"]["cpu"]) == ("8", "7")
+    assert status["allocatable"]["example.com/gpu"] == "2"
+
+
+def test_node_of_the_server_follows_its_template_and_keeps_other_resources() -> None:
+    held = node()
+    held["status"]["capacity"]["example.com/gpu"] = "2"
+    status = reported(held, 0, template(workload_node_capacity={"cpu": "8"}), LATER)["status"]
+    assert (status["capacity"]["cpu"], status["allocatable"]["cpu"]) == ("8", "8")
+    assert status["allocatable"]["example.com/gpu"] == "2"
 
 
 def test_states_of_the_annotation() -> None:
@@ -210,3 +215,21 @@ def test_unknown_state_is_reported_by_an_event(cluster: Cluster) -> None:
 
     assert "Sleepy is not one of" in wait_for(warned)[0]
     annotate(cluster, "kubist-node-1", None)
+
+
+def test_simulated_nodes_alone_leave_scheduling_to_others() -> None:
+    """`kubist apiserver --simulated-nodes`: the scheduler and the controllers run elsewhere."""
+    with Cluster(simulated_nodes=2, controllers=("serviceaccount",)) as bare:
+        for number in range(2):
+            made = bare.wait(f"node/kubist-node-{number}", "Ready")
+            assert [taint["key"] for taint in made["spec"]["taints"]] == ["node.kubernetes.io/not-ready"]
+        wait_for(lambda: bare.list("serviceaccounts"))
+        container = {"name": "c", "image": "i"}
+        for name in ("bound", "free"):
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}}
+            bare.load({**pod, "spec": {"containers": [container], "automountServiceAccountToken": False}})
+        target = {"apiVersion": "v1", "kind": "Node", "name": "kubist-node-1"}
+        binding = {"metadata": {"name": "bound"}, "target": target}
+        bare.request("POST", "/api/v1/namespaces/default/pods/bound/binding", binding)
+        assert bare.wait("pod/bound", "Ready")["status"]["hostIP"] == "198.18.0.2"
+        assert "nodeName" not in bare.get("pod/free")["spec"]

@@ -183,16 +183,26 @@ def pod_cidrs(template: NodeTemplate, number: int) -> dict[str, object]:
 
 
 def reported(
-    node: Object, number: int, template: NodeTemplate, now: str, *, heartbeat: bool = False
+    node: Object,
+    number: int,
+    template: NodeTemplate,
+    now: str,
+    *,
+    of_user: bool = False,
+    heartbeat: bool = False,
 ) -> Object:
-    """The node with the status that its kubelet reports. Sizes and addresses that it has already are kept.
+    """The node with the status that its kubelet reports.
 
-    The times of the conditions change with the conditions, or with `heartbeat`.
+    The node of a user keeps its size, others keep resources that the template does not have. The times of the
+    conditions change with the conditions, or with `heartbeat`.
     """
     status, name = node["status"], node["metadata"]["name"]
-    capacity = HUGE_PAGES | template.capacity | (status.get("capacity") or {})
-    status["capacity"] = capacity
-    status["allocatable"] = capacity | (status.get("allocatable") or {})
+    size = HUGE_PAGES | template.capacity
+    capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
+    status["capacity"] = size | capacity if of_user else capacity | size
+    status["allocatable"] = status["capacity"] | allocatable
+    if not of_user:
+        status["allocatable"] |= size
     if not status.get("addresses"):
         internal = [{"type": "InternalIP", "address": address} for address in template.addresses_of(number)]
         status["addresses"] = [*internal, {"type": "Hostname", "address": name}]

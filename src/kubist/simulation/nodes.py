@@ -160,7 +160,8 @@ class Nodes(Loop):
             await self.client.update("nodes", name, "", lambda held: self._with_network(held, number))
 
         def edit(held: Object) -> Object:
-            return reported(held, number, self.template, now, heartbeat=heartbeat)
+            of_user = name not in self._own
+            return reported(held, number, self.template, now, of_user=of_user, heartbeat=heartbeat)
 
         written = await self.client.update("nodes", name, "", edit, subresource="status")
         if written is None:
