@@ -219,6 +219,20 @@ def test_pod_that_is_never_ready() -> None:
     assert pod.wake == float("inf")
 
 
+@pytest.mark.parametrize(
+    ("probe", "message"),
+    [
+        ({"httpGet": {"port": 80}}, "HTTP probe failed with statuscode: 503"),
+        ({"tcpSocket": {"port": 80}}, "dial tcp :80: connect: connection refused"),
+        ({"grpc": {"port": 80}}, 'service unhealthy (responded with "NOT_SERVING")'),
+        ({"exec": {"command": ["false"]}}, ""),
+    ],
+)
+def test_probe_of_a_container_that_is_not_ready_fails(probe: dict[str, Any], message: str) -> None:
+    pod = SimulatedPod(container(readinessProbe=probe), outcome="never-ready").settle()
+    assert pod.messages("Unhealthy") == [f"Readiness probe failed: {message}"]
+
+
 def test_pod_that_is_ready_after_a_delay() -> None:
     pod = SimulatedPod(outcome="ready after 5s").settle()
     assert pod.conditions()["Ready"] == "False"

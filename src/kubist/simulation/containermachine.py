@@ -17,6 +17,7 @@ from kubist.simulation.containers import (
     crash_loop_message,
     ended_status,
     new_status,
+    probe_failure,
     pull_error,
     shown_pod,
     start_events,
@@ -269,7 +270,12 @@ class ContainerMachine:
 
     def is_ready(self, container: Object, kind: str, started: float) -> bool:
         after = self.outcome(container, kind).ready_after
-        return after is None or self.due(started + after)
+        if after is None or self.due(started + after):
+            return True
+        if probe := container.get("readinessProbe"):
+            event = PodEvent("Warning", "Unhealthy", probe_failure(probe), self.path(container))
+            self.say(f"{container['name']}/unhealthy", event)
+        return False
 
     def kill(self, container: Object, code: int) -> None:
         self.killing(container, f"Stopping container {container['name']}")

@@ -69,6 +69,19 @@ def full_image(image: str) -> str:
     return image if ":" in last or "@" in last else f"{image}:latest"
 
 
+def probe_failure(probe: Object) -> str:
+    """Message about a readiness probe that fails."""
+    if "httpGet" in probe:
+        return "Readiness probe failed: HTTP probe failed with statuscode: 503"
+    if "tcpSocket" in probe:
+        return (
+            f"Readiness probe failed: dial tcp :{probe['tcpSocket'].get('port')}: connect: connection refused"
+        )
+    if "grpc" in probe:
+        return 'Readiness probe failed: service unhealthy (responded with "NOT_SERVING")'
+    return "Readiness probe failed: "
+
+
 def new_status(container: Object, reason: str) -> Object:
     """Status of a container that never ran."""
     status = {

@@ -40,8 +40,6 @@ async def end_now(client: ObjectClient, pod: Object, container: str, run: Run) -
     """Ends the running containers of a pod. The restart policy then decides. Whether one of them ran."""
 
     def edit(held: Object) -> Object | None:
-        if held["metadata"]["uid"] != pod["metadata"]["uid"]:
-            return None
         status = end_containers(held, container_names(held, container), run, client.clock.now())
         if status is None:
             return None
@@ -107,8 +105,15 @@ def _outcome(text: str | None) -> Outcome:
 async def _update(
     client: ObjectClient, pod: Object, edit: Callable[[Object], Object | None], subresource: str = ""
 ) -> Object | None:
+    """Edits a pod, unless another one has its name by now."""
     metadata = pod["metadata"]
-    return await client.update("pods", metadata["name"], metadata["namespace"], edit, subresource=subresource)
+
+    def edit_same(held: Object) -> Object | None:
+        return edit(held) if held["metadata"]["uid"] == metadata["uid"] else None
+
+    return await client.update(
+        "pods", metadata["name"], metadata["namespace"], edit_same, subresource=subresource
+    )
 
 
 def selected(

@@ -389,7 +389,7 @@ def test_attached_container_ends_with_its_shell(cluster: Cluster) -> None:
 
 
 def test_moving_the_file_of_a_probe_makes_the_container_unready(cluster: Cluster) -> None:
-    probe = {"httpGet": {"path": "/index.html", "port": 80}}
+    probe = {"httpGet": {"path": "/index.html", "port": 80}, "periodSeconds": 1}
     spec = {"containers": [{"name": "main", "image": "app", "readinessProbe": probe}]}
     cluster.request("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": "probed"}, "spec": spec})
     cluster.wait("pod/probed", "Ready")

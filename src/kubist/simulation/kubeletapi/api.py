@@ -38,6 +38,8 @@ from kubist.simulation.shell import Run
 from kubist.verbs.services import Services
 
 PROMPT = "# "
+PROBE_SECONDS = 2.0
+"""Time that a probe takes besides its period."""
 OUTPUT_LIMIT = 1024 * 1024
 """Bytes of output that a container's command may leave in its log."""
 
@@ -53,6 +55,7 @@ class KubeletAPI:
         self._client = ObjectClient(api, KUBELET)
         self._pods = PodWatch(api.registry)
         self._files = FileStore(self._exists)
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def _exists(self, pod: Object) -> bool:
         metadata = pod["metadata"]
@@ -124,11 +127,20 @@ class KubeletAPI:
             probe = spec_of(pod, container).get("readinessProbe") or {}
             process.probed = (probe.get("httpGet") or {}).get("path", "")
             code = await process.run(command)
-            if process.answers_probe is not None:
-                await scripting.set_ready(self._client, pod, container, process.answers_probe)
+            if process.answers_probe is False:
+                await scripting.set_ready(self._client, pod, container, False)
+            elif process.answers_probe:
+                seconds = probe.get("periodSeconds", 10) + PROBE_SECONDS
+                self._api.clock.call_after(seconds, self._pass_probe, pod, container)
             return exit_status(code)
 
         return self._upgrade(ctx, pod, container, wanted, run)
+
+    def _pass_probe(self, pod: Object, container: str) -> None:
+        """Makes a container ready whose probe notices that its file is back."""
+        task = asyncio.ensure_future(scripting.set_ready(self._client, pod, container, True))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def attach(self, ctx: Context, pod: Object, container: str) -> Answer:
         wanted, ends = Wanted.of(ctx.query), asyncio.Event()
