@@ -5,7 +5,7 @@ JSON in camelCase; errors are a Status. A client needs a rule for these non-reso
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
@@ -32,11 +32,25 @@ class ControlAPI:
 
     def __init__(self) -> None:
         self._routes: dict[str, _Route] = {}
+        self.add("GET", "openapi.json", self._openapi)
 
     def add(self, method: str, path: str, handler: Handler) -> None:
         """Adds a handler for a path such as `faults/{id}`. A last part `{name...}` takes the rest of the path."""
         route = self._routes.setdefault(path, _Route(tuple(path.split("/")), {}))
         route.handlers[method] = handler
+
+    def routes(self) -> Iterator[tuple[str, str, Handler]]:
+        """Method, path and handler of every operation."""
+        for path, route in self._routes.items():
+            for method, handler in route.handlers.items():
+                yield method, path, handler
+
+    async def _openapi(self, _: Call) -> Object:
+        """This document."""
+        # Saves start-up time: few clients read it.
+        from kubist.bench import openapi
+
+        return openapi.document(self.routes())
 
     async def answer(self, request: Request, path: str, user: User) -> Answer:
         found = self._find(path)

@@ -1,0 +1,128 @@
+"""OpenAPI 3 document of the control API, made from its routes: `/kubist/v1/openapi.json`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from kubist.bench.control_api import Handler
+from kubist.bench.fault_openapi import FAULT_RULE
+from kubist.meta.object import Object
+from kubist.version import __version__
+
+_DURATION = {"type": "string", "description": "Duration such as 90s or 1h30m, or a number of seconds."}
+SCHEMAS: dict[str, Object] = {
+    "Clock": {
+        "type": "object",
+        "properties": {
+            "now": {"type": "string", "format": "date-time"},
+            "frozen": {"type": "boolean"},
+            "speed": {"type": "number"},
+            "offset": {"type": "number", "description": "Seconds ahead of real time."},
+        },
+    },
+    "ClockMove": {
+        "type": "object",
+        "description": "At most one of now, offset and advance, and one of frozen and speed.",
+        "properties": {
+            "now": {"type": "string", "format": "date-time"},
+            "offset": _DURATION,
+            "advance": _DURATION,
+            "frozen": {"type": "boolean"},
+            "speed": {"type": "number"},
+        },
+        "additionalProperties": False,
+    },
+    "FaultRule": FAULT_RULE,
+    "Fault": {
+        "allOf": [
+            {"$ref": "#/components/schemas/FaultRule"},
+            {
+                "type": "object",
+                "required": ["id", "matches", "hits"],
+                "properties": {
+                    "id": {"type": "string"},
+                    "matches": {"type": "integer", "description": "Requests that matched."},
+                    "hits": {
+                        "type": "integer",
+                        "description": "Requests and watches on which the rule acted.",
+                    },
+                },
+            },
+        ]
+    },
+    "FaultList": {
+        "type": "object",
+        "properties": {"items": {"type": "array", "items": {"$ref": "#/components/schemas/Fault"}}},
+    },
+    "Status": {
+        "type": "object",
+        "description": "Error, as in the Kubernetes API.",
+        "properties": {
+            "kind": {"type": "string"},
+            "apiVersion": {"type": "string"},
+            "metadata": {"type": "object"},
+            "status": {"type": "string"},
+            "message": {"type": "string"},
+            "reason": {"type": "string"},
+            "details": {"type": "object"},
+            "code": {"type": "integer"},
+        },
+    },
+}
+BODIES = {("PUT", "clock"): "ClockMove", ("POST", "faults"): "FaultRule"}
+"""Schemas of request bodies."""
+RESULTS = {
+    ("GET", "clock"): "Clock",
+    ("PUT", "clock"): "Clock",
+    ("DELETE", "clock"): "Clock",
+    ("GET", "faults"): "FaultList",
+    ("POST", "faults"): "Fault",
+    ("DELETE", "faults"): "FaultList",
+    ("GET", "faults/{id}"): "Fault",
+    ("DELETE", "faults/{id}"): "Fault",
+}
+"""Schemas of responses."""
+
+
+def document(routes: Iterable[tuple[str, str, Handler]]) -> Object:
+    """The document of these routes: method, path and handler. The docstring of a handler is its summary."""
+    paths: dict[str, Object] = {}
+    for method, path, handler in routes:
+        shown = "/kubist/v1/" + path.replace("...}", "}")
+        paths.setdefault(shown, {})[method.lower()] = _operation(method, path, handler)
+    return {
+        "openapi": "3.0.3",
+        "info": {"title": "Kubist test bench", "version": __version__},
+        "paths": paths,
+        "components": {
+            "schemas": SCHEMAS,
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"bearer": []}],
+    }
+
+
+def _operation(method: str, path: str, handler: Handler) -> Object:
+    summary = " ".join((handler.__doc__ or f"{method} {path}.").split())
+    result = _content(RESULTS.get((method, path)))
+    operation: Object = {
+        "summary": summary,
+        "responses": {
+            "2XX": {"description": "Success.", "content": result},
+            "default": {"description": "Error.", "content": _content("Status")},
+        },
+    }
+    names = re.findall(r"\{(\w+)", path)
+    if names:
+        operation["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
+        ]
+    if method in ("POST", "PUT"):
+        operation["requestBody"] = {"content": _content(BODIES.get((method, path)))}
+    return operation
+
+
+def _content(schema: str | None) -> Object:
+    found = {"$ref": f"#/components/schemas/{schema}"} if schema else {"type": "object"}
+    return {"application/json": {"schema": found}}
