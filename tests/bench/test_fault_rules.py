@@ -16,6 +16,9 @@ from tests.bench.fault_clients import FAULTS, MAPS, ask, code, config_map
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 
+# Many tests look at rules that do not act.
+pytestmark = pytest.mark.filterwarnings("ignore::kubist.testing.plugin.UnusedFaultWarning")
+
 
 @pytest.mark.parametrize(
     ("pattern", "path", "matches"),

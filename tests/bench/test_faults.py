@@ -26,6 +26,9 @@ from tests.bench.fault_clients import (
 from tests.live import concurrently
 from tests.waiting import wait_for
 
+# Many tests look at rules that do not act.
+pytestmark = pytest.mark.filterwarnings("ignore::kubist.testing.plugin.UnusedFaultWarning")
+
 
 def test_issue_example_conflicts_twice(cluster: Cluster) -> None:
     [made] = cluster.load(config_map("a", k="1"))

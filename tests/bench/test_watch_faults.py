@@ -27,6 +27,9 @@ from tests.waiting import wait_for
 NEW = f"{MAPS}?labelSelector=new"
 """Only config maps of the test; the server makes others."""
 
+# Many tests look at rules that do not act.
+pytestmark = pytest.mark.filterwarnings("ignore::kubist.testing.plugin.UnusedFaultWarning")
+
 
 def make(cluster: Cluster, name: str, **data: str) -> Object:
     return cluster.load(config_map(name, {"new": ""}, **data))[0]

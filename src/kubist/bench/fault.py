@@ -35,9 +35,10 @@ class Fault:
     def state(self) -> Object:
         return {"id": self.id, **self.spec, "matches": self.matches, "hits": self.hits}
 
-    def describe(self) -> str:
-        """The rule in one line."""
-        return ", ".join(f"{name}={value!r}" for name, value in self.spec.items())
+    def summary(self) -> str:
+        """The rule in one line, and how many requests matched it."""
+        rule = ", ".join(f"{name}={value!r}" for name, value in self.spec.items())
+        return f"{rule}; {self.matches} requests matched"
 
     @property
     def is_used_up(self) -> bool:

@@ -1,10 +1,12 @@
 """pytest plugin: `cluster`, a new API server for every test, and `kubist_server`, one for the whole session.
 
-`@pytest.mark.kubist(workloads=True)` sets fields of `kubist.Config` for the cluster of a test.
+`@pytest.mark.kubist(workloads=True)` sets fields of `kubist.Config` for the cluster of a test. The option
+`kubist_unused_faults` says what happens to a test that adds a fault rule which never acts.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,15 @@ if TYPE_CHECKING:
     from kubist.testing.host import Host
 
 
+UNUSED_FAULTS = "kubist_unused_faults"
+CHOICES = ("warn", "error", "ignore")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    about = "fault rules that never acted in a test: warn (default), error or ignore"
+    parser.addini(UNUSED_FAULTS, about, default="warn")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # pytest rewrites the assertions of all modules of a plugin's distribution, here a whole API server. This
     # prevents it.
@@ -22,6 +33,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if isinstance(marked, set):
         marked.discard("kubist")
     config.addinivalue_line("markers", "kubist(**settings): settings of the test's `cluster`")
+    if config.getini(UNUSED_FAULTS) not in CHOICES:
+        raise pytest.UsageError(f"{UNUSED_FAULTS} must be {', '.join(CHOICES[:-1])} or {CHOICES[-1]}")
 
 
 @pytest.fixture(scope="session")
@@ -63,4 +76,21 @@ def cluster(request: pytest.FixtureRequest, kubist_host: Host) -> Iterator[Clust
         pytest.fail(f"@pytest.mark.kubist: {error}", pytrace=False)
     cluster_ = kubist_host.cluster(**settings)
     yield cluster_
+    bench = cluster_.inner.bench if cluster_.loop is not None else None
+    unused = bench.faults.unused if bench is not None else []
     cluster_.stop()
+    if unused:
+        report_unused(request.config.getini(UNUSED_FAULTS), [fault.summary() for fault in unused])
+
+
+def report_unused(how: str, faults: list[str]) -> None:
+    """Reports fault rules of a test that never acted."""
+    text = "\n".join(f"fault rule never acted: {fault}" for fault in faults[:10])
+    if how == "error":
+        pytest.fail(text, pytrace=False)
+    elif how == "warn":
+        warnings.warn(UnusedFaultWarning(text), stacklevel=2)
+
+
+class UnusedFaultWarning(UserWarning):
+    """A test added a fault rule that never acted."""
