@@ -14,7 +14,7 @@ import pytest
 from kubist.testing import Cluster
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("testing.md", "clock.md")
+PAGES = ("testing.md", "clock.md", "faults.md")
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -24,6 +24,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 TESTS = [(page, block) for page in PAGES for block in blocks(page, "python") if "def test_" in block]
 PROGRAMS = [(page, block) for page in PAGES for block in blocks(page, "python") if "def test_" not in block]
+GO_PROGRAMS = [(page, block) for page in PAGES for block in blocks(page, "go")]
 SCRIPTS = [(page, block) for page in PAGES for block in blocks(page, "bash")]
 
 
@@ -58,3 +59,30 @@ def test_examples_for_the_command_line_run(number: int, cluster: Cluster) -> Non
         ["bash", "-euxo", "pipefail", "-c", script], env=variables, timeout=280, check=False
     )
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("number", range(len(GO_PROGRAMS)))
+def test_examples_in_go_run(number: int, cluster: Cluster, tmp_path: Path) -> None:
+    if not shutil.which("go"):
+        pytest.skip("no Go")
+    page, program = GO_PROGRAMS[number]
+    (tmp_path / "main.go").write_text(program)
+    variables = os.environ | {
+        "KUBIST_URL": cluster.url,
+        "KUBIST_TOKEN": cluster.token,
+        "KUBIST_CA": str(cluster.ca),
+        "GOFLAGS": "-mod=mod",
+    }
+    done = subprocess.run(
+        ["go", "run", "main.go"],
+        cwd=tmp_path,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stderr
+    # The comments of the example say what it prints.
+    expected = [part for line in re.findall(r"Println.*// (.*)", program) for part in line.split(", ")]
+    assert done.stdout.splitlines() == expected, page
