@@ -10,14 +10,17 @@ from kubist.control.tainteviction import TaintEviction
 from kubist.simulation.kubelet import Kubelet
 from kubist.simulation.nodes import Nodes
 from kubist.simulation.scheduler import Scheduler
-from kubist.simulation.stages import sources
-from kubist.simulation.stages.player import Stages
+from kubist.simulation.stages.watcher import StageWatcher
 
 
 def loops(config: Config) -> list[type[Loop]]:
     """Simulated components. Without workloads, the scheduler and the controllers run elsewhere. ValueError if the
     files with Stages cannot be used."""
-    sources.load(config.stages)
+    if config.stages:
+        # Saves start-up time: few servers have Stages.
+        from kubist.simulation.stages import sources
+
+        sources.load(config.stages)
     if not config.workloads:
-        return [Stages, Nodes, Kubelet]
-    return [NodeLifecycle, TaintEviction, OrphanedPods, Stages, Nodes, Scheduler, Kubelet]
+        return [StageWatcher, Nodes, Kubelet]
+    return [NodeLifecycle, TaintEviction, OrphanedPods, StageWatcher, Nodes, Scheduler, Kubelet]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -102,3 +104,14 @@ def test_objects_of_custom_resources_from_before_the_start_are_played(
     with Cluster(data_dir=data, workloads=True, stages=(str(tmp_path / "stages.yaml"),)) as cluster:
         path = "/apis/garden.example/v1/flowers/rose"
         wait_for(lambda: cluster.request("GET", path).get("phase") == "Blooming")
+
+
+def test_server_without_stages_does_not_load_the_interpreters() -> None:
+    start = "kubist.simulation.loops(kubist.config.Config(workloads=True))"
+    code = f"import sys, kubist.config, kubist.simulation; {start}; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "kubist.simulation.stages.watcher" in loaded
+    assert "kubist.simulation.stages.player" not in loaded
+    assert "kubist.simulation.stages.stage" not in loaded

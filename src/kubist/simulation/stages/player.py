@@ -21,7 +21,8 @@ from kubist.simulation.stages.expressions import Subject
 from kubist.simulation.stages.gotemplate.environment import Environment
 from kubist.simulation.stages.lifecycle import Lifecycle
 from kubist.simulation.stages.limits import StageError
-from kubist.simulation.stages.stage import API_VERSION, Stage
+from kubist.simulation.stages.stage import Stage
+from kubist.simulation.stages.watcher import is_of_stages
 from kubist.storage.cache import Change, Collection, Entry
 
 log = logging.getLogger("kubist.stages")
@@ -289,11 +290,6 @@ class Stages(Loop):
             if error.code != 404:
                 self._complain(stage.object, "FailedStage", f"{named(obj)}: {error.message}")
         job.is_done = True
-
-
-def is_of_stages(collection: Collection) -> bool:
-    kind = collection.kind
-    return kind.api_version == API_VERSION and kind.prefix.endswith("/stages/")
 
 
 def named(obj: Object) -> str:

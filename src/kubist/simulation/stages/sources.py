@@ -10,7 +10,8 @@ from typing import Any
 from kubist.codec import yaml
 from kubist.jsontext.errors import DecodeError
 from kubist.simulation.stages.limits import StageError
-from kubist.simulation.stages.stage import API_VERSION, KIND, Stage
+from kubist.simulation.stages.stage import KIND, Stage
+from kubist.simulation.stages.watcher import API_VERSION
 
 _SEPARATOR = re.compile(r"^---(?:[ \t].*)?\r?$", re.MULTILINE)
 _NAMES = (".yaml", ".yml", ".json")

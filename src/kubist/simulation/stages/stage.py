@@ -7,8 +7,8 @@ from kubist.simulation.stages.expressions import Condition, Requirement, Source,
 from kubist.simulation.stages.fields import Fields
 from kubist.simulation.stages.limits import StageError
 from kubist.simulation.stages.steps import parse_next
+from kubist.simulation.stages.watcher import API_VERSION
 
-API_VERSION = "kwok.x-k8s.io/v1alpha1"
 KIND = "Stage"
 
 
