@@ -30,9 +30,9 @@ def test_client_of_the_helper_loads_no_other_python_module(tmp_path: Path) -> No
 def test_loaded_helper_has_no_threads_and_no_event_loop(tmp_path: Path) -> None:
     program = "from kubist.cli.warm import load_server; load_server(); import threading, asyncio"
     checks = "assert threading.active_count() == 1; assert asyncio._get_running_loop() is None"
-    modules = loaded(
-        f"{program}; {checks}; import os; assert os.listdir('/proc/self/task')[1:] == []", tmp_path
-    )
+    if Path("/proc/self/task").exists():  # Threads of libraries are listed only there.
+        checks += "; import os; assert len(os.listdir('/proc/self/task')) == 1"
+    modules = loaded(f"{program}; {checks}", tmp_path)
     assert {"kubist.application", "kubist.storage.sqlite", "kubist.filters.tokens", "ssl"} <= modules
 
 
