@@ -25,6 +25,7 @@ from kubist.simulation.containers import (
     stop_code,
     waiting_status,
 )
+from kubist.simulation.images import is_missing
 from kubist.simulation.outcomes import ANNOTATION, Outcome, outcome_of, own_outcome_of
 from kubist.simulation.podneeds import Missing
 from kubist.simulation.podresize import infeasible, is_resized, needs_restart, resized_status
@@ -110,7 +111,8 @@ class ContainerMachine:
             return
         blank = held or new_status(container, "ContainerCreating")
         outcome = self.outcome(container, kind)
-        if outcome.start == "ErrImagePull":
+        is_scripted = outcome.runs or outcome.exit is not None or outcome.start is not None
+        if outcome.start == "ErrImagePull" or (not is_scripted and is_missing(container.get("image", ""))):
             self.statuses[name] = self.pull(container, blank, path)
             return
         problem = self.around.missing.containers.get(name, "") if self.around.missing is not None else ""
