@@ -1,85 +1,29 @@
-"""Stages on a running server: every step, and the border between Stages and the simulated kubelet."""
+"""Stages on a running server: every step, and Stages that cannot be used."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from textwrap import dedent
-from typing import Any
 
 import orjson
-import pytest
 
 from kubist.testing import Cluster
-from kubist.testing.host import Host
-from tests.simulation.stages.making import CRD, needs, stage
+from tests.simulation.stages.making import (
+    CRD,
+    IS_DELETED,
+    IS_KEPT,
+    IS_NEW,
+    RUNNING,
+    STAGES,
+    config_map,
+    events,
+    needs,
+    new_config_map,
+    pod,
+    selector,
+    stage,
+    status_of,
+)
 from tests.waiting import wait_for
-
-STAGES = "/apis/kwok.x-k8s.io/v1alpha1/stages"
-Object = dict[str, Any]
-
-IS_NEW = needs(".status.podIP", "DoesNotExist")
-IS_KEPT = needs(".metadata.deletionTimestamp", "DoesNotExist")
-IS_DELETED = needs(".metadata.deletionTimestamp", "Exists")
-RUNNING = """
-{{ $now := Now }}
-conditions:
-- {type: Ready, status: "True", lastTransitionTime: {{ $now | Quote }}}
-containerStatuses:
-{{ range .spec.containers }}
-- name: {{ .name | Quote }}
-  image: {{ .image | Quote }}
-  imageID: ""
-  ready: true
-  restartCount: 0
-  state: {running: {startedAt: {{ $now | Quote }}}}
-{{ end }}
-podIP: {{ PodIPWith .spec.nodeName false .metadata.uid .metadata.name .metadata.namespace | Quote }}
-phase: Running
-reason: Staged
-"""
-
-
-@pytest.fixture(scope="module")
-def server(kubist_host: Host) -> Iterator[Cluster]:
-    """One server with the CRD of Stages. Tests use labels and names of their own."""
-    made = kubist_host.cluster(workloads=True)
-    made.load(CRD)
-    yield made
-    made.stop()
-
-
-def pod(name: str, **metadata: Any) -> Object:
-    made = {"name": name, "labels": {"test": name}, **metadata}
-    spec = {"containers": [{"name": "c", "image": "i"}]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": spec}
-
-
-def selector(name: str, *expressions: Object) -> Object:
-    return {"matchLabels": {"test": name}, "matchExpressions": list(expressions)}
-
-
-def status_of(cluster: Cluster, name: str) -> Object:
-    """Status of a pod; empty if it does not exist."""
-    found = [held["status"] for held in cluster.list("pods") if held["metadata"]["name"] == name]
-    return found[0] if found else {}
-
-
-def events(cluster: Cluster, name: str) -> list[tuple[str, str, str]]:
-    found = [event for event in cluster.list("events") if event["involvedObject"]["name"] == name]
-    return [(event["type"], event["reason"], event["message"]) for event in found]
-
-
-def config_map(cluster: Cluster, name: str) -> Object:
-    found: Object = cluster.request("GET", f"/api/v1/namespaces/default/configmaps/{name}")
-    return found
-
-
-def new_config_map(name: str, **metadata: Any) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name, "labels": {"test": name}, **metadata},
-    }
 
 
 def test_stages_drive_a_pod_from_pending_to_its_end(server: Cluster) -> None:
@@ -107,90 +51,6 @@ def test_stages_drive_a_pod_from_pending_to_its_end(server: Cluster) -> None:
     wait_for(lambda: ("Warning", "Broken", "it broke") in events(server, name))
     server.request("DELETE", f"/api/v1/namespaces/default/pods/{name}")
     server.wait(f"pod/{name}", "delete")
-
-
-def test_kubelet_runs_pods_that_no_stage_selects(server: Cluster) -> None:
-    server.load(stage("others", selector=selector("nobody"), next={"statusTemplate": "phase: Failed"}))
-    server.load(pod("unselected"))
-    server.wait("pod/unselected", "Ready")
-    assert "reason" not in status_of(server, "unselected")
-
-
-def test_stage_that_selects_running_pods_leaves_the_rest_to_the_kubelet(server: Cluster) -> None:
-    """A Stage for failures is added to the default behaviour: the kubelet starts the pod and removes it."""
-    name = "chaos"
-    running = needs(".status.phase", "In", "Running")
-    failed = "phase: Failed\nreason: Chaos"
-    server.load(stage(name, selector=selector(name, running, IS_KEPT), next={"statusTemplate": failed}))
-    server.load(pod(name))
-    wait_for(lambda: status_of(server, name).get("reason") == "Chaos")
-    assert status_of(server, name)["containerStatuses"][0]["name"] == "c"
-    server.request("DELETE", f"/api/v1/namespaces/default/pods/{name}")
-    server.wait(f"pod/{name}", "delete")
-
-
-def test_deleted_pod_that_no_stage_removes_is_removed_by_the_kubelet(server: Cluster) -> None:
-    name = "abandoned"
-    server.load(stage(name, selector=selector(name, IS_NEW, IS_KEPT), next={"statusTemplate": RUNNING}))
-    server.load(pod(name))
-    wait_for(lambda: status_of(server, name).get("reason") == "Staged")
-    server.request("DELETE", f"/api/v1/namespaces/default/pods/{name}")
-    server.wait(f"pod/{name}", "delete")
-
-
-def test_pods_get_different_addresses(server: Cluster) -> None:
-    ready = selector("address", IS_NEW)
-    server.load(stage("address", selector=ready, next={"statusTemplate": RUNNING}))
-    for number in range(5):
-        server.load(pod(f"address-{number}", labels={"test": "address"}))
-    wait_for(lambda: all(status_of(server, f"address-{number}").get("podIP") for number in range(5)))
-    assert len({status_of(server, f"address-{number}")["podIP"] for number in range(5)}) == 5
-
-
-def test_node_of_a_user_becomes_ready(server: Cluster) -> None:
-    template = """
-    {{ $now := Now }}
-    conditions:
-    {{ range NodeConditions }}
-    - type: {{ .type | Quote }}
-      status: {{ .status | Quote }}
-      reason: {{ .reason | Quote }}
-      lastHeartbeatTime: {{ $now | Quote }}
-      lastTransitionTime: {{ or $.metadata.creationTimestamp $now | Quote }}
-    {{ end }}
-    addresses:
-    - {type: Hostname, address: {{ NodeName | Quote }}}
-    {{ with NodePort }}
-    daemonEndpoints: {kubeletEndpoint: {Port: {{ . }}}}
-    {{ end }}
-    capacity:
-    {{ with .status.capacity }}
-    {{ YAML . 1 }}
-    {{ else }}
-      cpu: "4"
-      pods: "10"
-    {{ end }}
-    """
-    not_ready = needs('.status.conditions.[] | select(.type == "Ready") | .status', "NotIn", "True")
-    made = stage(
-        "node", "Node", selector=selector("staged-node", not_ready), next={"statusTemplate": template}
-    )
-    server.load(made)
-    labels = {"test": "staged-node"}
-    server.load({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "staged-node", "labels": labels}})
-    node = server.wait("node/staged-node", "Ready")
-    assert len(node["status"]["conditions"]) == 5
-    assert node["status"]["addresses"] == [{"type": "Hostname", "address": "staged-node"}]
-    assert node["status"]["capacity"]["cpu"] == "4"
-    lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
-    wait_for(
-        lambda: "staged-node" in [held["metadata"]["name"] for held in server.request("GET", lease)["items"]]
-    )
-    wait_for(lambda: not server.get("node/staged-node")["spec"].get("taints"))
-    made = pod("on-staged-node")
-    made["spec"]["nodeName"] = "staged-node"
-    server.load(made)
-    server.wait("pod/on-staged-node", "Ready")
 
 
 def test_patches_of_every_type(server: Cluster) -> None:
@@ -367,27 +227,6 @@ def test_deleted_stage_is_played_no_more(server: Cluster) -> None:
     server.load(new_config_map(f"{name}-2", labels={"test": name}), new_config_map(marker))
     wait_for(lambda: "data" in config_map(server, marker))
     assert "data" not in config_map(server, f"{name}-2")
-
-
-def test_kubelet_takes_over_when_the_stages_are_deleted(server: Cluster) -> None:
-    name = "handed-over"
-    held = {"statusTemplate": "reason: Held"}
-    not_held = needs(".status.reason", "NotIn", "Held")
-    server.load(stage(name, selector=selector(name, not_held), next=held), pod(name))
-    wait_for(lambda: status_of(server, name).get("reason") == "Held")
-    assert status_of(server, name)["phase"] == "Pending"
-    server.request("DELETE", f"{STAGES}/{name}")
-    server.wait(f"pod/{name}", "Ready")
-
-
-def test_pod_may_come_before_its_node(server: Cluster) -> None:
-    name = "homeless"
-    server.load(stage(name, selector=selector(name, IS_NEW), next={"statusTemplate": RUNNING}))
-    made = pod(name)
-    made["spec"]["nodeName"] = "late-node"
-    server.load(made)
-    server.load({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "late-node"}})
-    wait_for(lambda: status_of(server, name).get("reason") == "Staged")
 
 
 def test_stage_without_delay_that_never_ends_is_slowed_down(server: Cluster) -> None:
