@@ -268,6 +268,7 @@ def test_rules_over_http(cluster: Cluster) -> None:
 
 def test_server_without_rules_serves_requests_itself(cluster: Cluster) -> None:
     api = cluster.inner.api
+    assert cluster.inner.bench is not None and cluster.inner.bench._faults is None
     assert "serve" not in vars(api)
     with cluster.faults.add(resource="configmaps", status=500):
         assert "serve" in vars(api)

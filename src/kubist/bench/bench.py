@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from kubist.application import API
 from kubist.bench.call import Call, conflict
 from kubist.bench.clock_control import ClockControl
 from kubist.bench.control_api import ControlAPI
-from kubist.bench.faults import Faults
 from kubist.bench.faults_api import FaultsAPI
 from kubist.bench.movable_clock import MovableClock
 from kubist.bench.users import Users
 from kubist.clock import CURRENT
 from kubist.http.messages import Answer, Application, Request
 from kubist.meta.object import Object
+
+if TYPE_CHECKING:
+    from kubist.bench.fault import Fault
+    from kubist.bench.faults import Faults
 
 
 class Bench:
@@ -31,8 +35,8 @@ class Bench:
         self.clock_control.register(self.control)
         Users(api).register(self.control)
         self._register_workloads()
-        self.faults = Faults(api, self._changed)
-        FaultsAPI(self.faults).register(self.control)
+        self._faults: Faults | None = None
+        FaultsAPI(lambda: self.faults).register(self.control)
         api.paths.control = self.control.answer
 
     def _register_workloads(self) -> None:
@@ -46,11 +50,26 @@ class Bench:
             for path in ("pods/{operation}", "nodes/{operation}"):
                 self.control.add("POST", path, _refuse_simulation)
 
+    @property
+    def faults(self) -> Faults:
+        """Fault rules of this server."""
+        if self._faults is None:
+            # Saves start-up time: most servers get no rule.
+            from kubist.bench.faults import Faults
+
+            self._faults = Faults(self._api, self._changed)
+        return self._faults
+
+    @property
+    def unused_faults(self) -> list[Fault]:
+        """Fault rules, also removed ones, that never acted."""
+        return self._faults.unused if self._faults is not None else []
+
     def _changed(self) -> None:
         """Takes the requests if something is in use."""
         self._switch(self._application if self.clock.is_moved else None)
-        if self.faults:
-            self._api.serve = self.faults.serve  # type: ignore[method-assign]
+        if self._faults:
+            self._api.serve = self._faults.serve  # type: ignore[method-assign]
         elif "serve" in vars(self._api):
             del self._api.serve
 
@@ -60,7 +79,8 @@ class Bench:
 
     def release(self) -> None:
         """Ends all faults, so that no request and no watch waits while the server stops."""
-        self.faults.clear()
+        if self._faults is not None:
+            self._faults.clear()
 
     def close(self) -> None:
         self.clock.close()
