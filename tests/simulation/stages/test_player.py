@@ -214,6 +214,18 @@ def test_failed_template_gets_a_warning_event(server: Cluster) -> None:
     assert message == f"ConfigMap default/{name}-target: template: line 1: index: cannot index nil"
 
 
+def test_rejected_patch_gets_one_line(server: Cluster) -> None:
+    name = "rejected"
+    patch = {"root": "metadata", "template": "labels: {a: 'not\\nvalid!', b: '&'}"}
+    server.load(stage(name, "ConfigMap", selector=selector(name), next={"patches": [patch]}))
+    server.load(new_config_map(f"{name}-target", labels={"test": name}))
+    wait_for(lambda: events(server, name))
+    ((type_, reason, message),) = events(server, name)
+    assert (type_, reason) == ("Warning", "FailedStage")
+    assert message.startswith(f'ConfigMap default/{name}-target: ConfigMap "{name}-target" is invalid: ')
+    assert "\n" not in message
+
+
 def test_deleted_stage_is_played_no_more(server: Cluster) -> None:
     name = "removed"
     patch = {"root": "data", "template": "a: '1'"}

@@ -190,7 +190,7 @@ class Stages(Loop):
 
     def _complain(self, stage: Object, reason: str, message: str) -> None:
         """Reports a problem of a Stage: as an Event if it is an object of the server, and in the log."""
-        name = stage["metadata"]["name"]
+        name, message = stage["metadata"]["name"], " ".join(message.split())
         if stage["metadata"].get("uid"):
             self.events.emit(stage, "Warning", reason, message)
         log.warning("Stage %s: %s", name, message)
