@@ -18,6 +18,7 @@ log = logging.getLogger("kubist.http")
 
 IDLE_SECONDS = 4 * 60 * 60.0
 """Seconds without a byte in either direction after which a conversation ends, as in a kubelet."""
+AFTERLIFE_SECONDS = 5.0
 HIGH_WATER = 256 * 1024
 """Bytes that the client may leave unread before `drain` waits, and bytes that an inlet holds before reading
 pauses. Larger than the transport's own limit, because the transport then says when there is room again."""
@@ -26,9 +27,18 @@ pauses. Larger than the transport's own limit, because the transport then says w
 class Conversation:
     """Upgraded connection of a client. `serve` runs as a task; the connection closes when it returns."""
 
-    def __init__(self, serve: Callable[[], Coroutine[Any, Any, None]], idle: float = IDLE_SECONDS) -> None:
+    def __init__(
+        self,
+        serve: Callable[[], Coroutine[Any, Any, None]],
+        idle: float = IDLE_SECONDS,
+        *,
+        outlives_client: bool = False,
+    ) -> None:
+        """`outlives_client`: the task may go on for AFTERLIFE_SECONDS after the client has left, to handle the
+        bytes that the client sent before."""
         self._serve = serve
         self._idle = idle
+        self._outlives_client = outlives_client
         self._writer: UpgradedWriter | None = None
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -137,8 +147,17 @@ class Conversation:
             self.cancel()
 
     def _stopped(self) -> None:
-        self._end()
-        self.cancel()
+        self.ended = True
+        self._room.set()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._outlives_client and self._task is not None and not self._task.done():
+            for inlet in self._inlets:
+                inlet.end()
+            self._timer = self._loop.call_later(AFTERLIFE_SECONDS, self.cancel)
+        else:
+            self._end()
+            self.cancel()
 
     def _end(self) -> None:
         self.ended = True

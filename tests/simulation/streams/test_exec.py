@@ -15,6 +15,7 @@ from kubist.simulation.kubeletapi import remotecommand
 from kubist.testing import Cluster, Exec
 from kubist.testing.cluster import Refused
 from tests.simulation.streams.conftest import MakePod
+from tests.simulation.streams.test_shell import archive
 from tests.simulation.streams.upgraded import (
     ask,
     drain,
@@ -411,3 +412,22 @@ def test_files_are_moved(cluster: Cluster, shared: str) -> None:
     ended = run(cluster, shared, "sh", "-c", script)
     assert ended.out == "moved\n"
     assert ended.err == "mv: can't rename '/tmp/a': No such file or directory\n"
+
+
+def test_tar_ends_with_its_archive_although_stdin_stays_open(cluster: Cluster, make_pod: MakePod) -> None:
+    name, sent = make_pod(), archive(file=b"content")
+    where = path(name, "exec", command=["tar", "xf", "-", "-C", "/"], stdin="1", **WANTED)
+    client = open_websocket(cluster, where, "v4.channel.k8s.io")
+    client.send_binary(b"\0" + sent[:700])
+    client.send_binary(b"\0" + sent[700:])
+    assert drain(client).code == 0
+    assert run(cluster, name, "cat", "/file").out == "content"
+
+
+def test_command_handles_what_was_sent_before_the_client_left(cluster: Cluster, make_pod: MakePod) -> None:
+    name = make_pod()
+    where = path(name, "exec", command=["sh"], stdin="1", **WANTED)
+    client = open_websocket(cluster, where, "v4.channel.k8s.io")
+    client.send_binary(b"\0echo kept > /file\n")
+    client.close()
+    wait_for(lambda: run(cluster, name, "cat", "/file").out == "kept\n")

@@ -163,7 +163,7 @@ class WebSocketCommand:
     """Command whose streams are channels of a WebSocket: the first byte of each message is the channel."""
 
     def __init__(self, wanted: Wanted, protocol: str, run: Run) -> None:
-        self.conversation = Conversation(self._serve)
+        self.conversation = Conversation(self._serve, outlives_client=True)
         self._wanted = wanted
         self._protocol = protocol
         self._run = run
@@ -211,7 +211,7 @@ class SpdyCommand:
     """Command whose streams are SPDY streams; the header `streamType` names each."""
 
     def __init__(self, wanted: Wanted, protocol: str, run: Run) -> None:
-        self.conversation = Conversation(self._serve)
+        self.conversation = Conversation(self._serve, outlives_client=True)
         self._protocol = protocol
         self._run = run
         self._wanted = wanted
@@ -271,8 +271,9 @@ class SpdyCommand:
                 self._streams[name].close()
         self._stdin.abandon()
         self._session.close()
-        # Closing while the client still sends would discard the result, so the client closes first.
-        await asyncio.sleep(LINGER_SECONDS)
+        if not self.conversation.ended:
+            # Closing while the client still sends would discard the result, so the client closes first.
+            await asyncio.sleep(LINGER_SECONDS)
 
     async def read(self) -> bytes:
         return await self._stdin.read()

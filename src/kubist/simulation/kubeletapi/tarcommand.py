@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _IGNORED = ("--no-same-permissions", "--no-same-owner", "--overwrite", "--warning=no-timestamp")
 _ARCHIVE_LIMIT = 2 * CONTAINER_LIMIT
 _MEMBER_LIMIT = 10_000
+_BLOCK = 512
 
 
 async def tar(process: Process, args: list[str]) -> int:
@@ -59,8 +60,9 @@ def _options(args: list[str], directory: str) -> tuple[str, str, list[str]]:
 
 
 async def _extract(process: Process, directory: str) -> int:
-    archive = bytearray()
-    while piece := await process.io.read():
+    archive, place = bytearray(), 0
+    # Clients that cannot close stdin, such as those of WebSocket protocols before version 5, wait for tar to end.
+    while (place := _end_of_members(archive, place)) >= 0 and (piece := await process.io.read()):
         archive += piece
         if len(archive) > _ARCHIVE_LIMIT:
             raise NoSpace
@@ -77,6 +79,20 @@ async def _extract(process: Process, directory: str) -> int:
         else:
             process.files.put(where, file)
     return 0
+
+
+def _end_of_members(archive: bytearray, place: int) -> int:
+    """Place of the next header that is not complete yet; -1 if the end of the archive, a block of zeros, is there."""
+    while len(archive) >= place + _BLOCK:
+        header = archive[place : place + _BLOCK]
+        if not any(header):
+            return -1
+        try:
+            size = tarfile.TarInfo.frombuf(bytes(header), "utf-8", "replace").size
+        except tarfile.TarError:
+            return place
+        place += _BLOCK + -(-size // _BLOCK) * _BLOCK
+    return place
 
 
 def _members(archive: bytes) -> list[tuple[str, File | None]]:
