@@ -35,6 +35,10 @@ STORED = {
     "crd/stored.py:encode",
     # Empties one bounded cache together with another.
     "filters/rbac.py:grants",
+    # Files of simulated containers: the values are sets that grow, and pods that end remove theirs.
+    "simulation/files.py:keep",
+    # It removes only the oldest counts, in the order of their use.
+    "simulation/scheduler/snapshot.py:census",
 }
 """Functions that empty a collection by hand when it is full."""
 
@@ -51,6 +55,10 @@ COMPILED = {
 """Containers of modules that functions fill."""
 
 KEPT = {
+    # It removes the oldest counts above its own limit, in the order of their use.
+    "simulation/scheduler/snapshot.py:census",
+    # The keys are the two values of whenUnsatisfiable.
+    "simulation/scheduler/podinfo.py:constraints",
     # Served resources, kinds and stored objects bound these.
     "crd/conversion.py:entry",
     "crd/stored.py:_kind",
@@ -80,8 +88,12 @@ KEPT = {
     # The keys are fixed labels of metrics.
     "admission/chain.py:_take",
     "storage/encryption/tally.py:add",
-    # The keys are simulated nodes and their pods, and stored objects that Stages drive. Deleted ones are removed.
-    "simulation/kubelet.py:_scheduled_at",
+    # The keys are simulated nodes and their pods, stored autoscalers, and stored objects that Stages drive. Deleted ones
+    # are removed.
+    "control/podsbynode.py:apply",
+    "control/workloads/horizontalpodautoscaler.py:history",
+    "simulation/kubelet.py:_memory",
+    "simulation/scheduler/snapshot.py:_info",
     "simulation/nodes.py:_number",
     "simulation/stages/player.py:reconcile",
 }
