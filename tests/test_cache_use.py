@@ -88,8 +88,8 @@ KEPT = {
     # The keys are fixed labels of metrics.
     "admission/chain.py:_take",
     "storage/encryption/tally.py:add",
-    # The keys are simulated nodes and their pods, stored autoscalers, and stored objects that Stages drive. Deleted ones
-    # are removed.
+    # The keys are simulated nodes and their pods, stored autoscalers, and stored objects that Stages drive. Deleted
+    # ones are removed.
     "control/podsbynode.py:apply",
     "control/workloads/horizontalpodautoscaler.py:history",
     "simulation/kubelet.py:_memory",
