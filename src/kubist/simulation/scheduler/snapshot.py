@@ -185,7 +185,8 @@ class Snapshot:
         return all(term.matches(pod.namespace, pod.labels, self.labels_of) for term in census.terms)
 
     def census(self, *terms: Term, living: bool = False) -> Counts:
-        """Number of pods per node that match all terms. It is counted once and then follows the changes."""
+        """Number of pods per node that match all terms. Unless a term is very long, it is counted once and then
+        follows the changes."""
         key = (terms, living)
         census = self._censuses.get(key)
         if census is None:
@@ -193,6 +194,8 @@ class Snapshot:
             for pod in self.pods.values():
                 if self._is_member(pod, census):
                     _add(census.by_node, pod.node, 1)
+            if any(term.is_long for term in terms):
+                return census.by_node
             if len(self._censuses) >= CENSUSES:
                 self._censuses.popitem(last=False)
             self._censuses[key] = census

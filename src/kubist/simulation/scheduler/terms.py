@@ -10,6 +10,8 @@ from kubist.caching import bounded_cache
 from kubist.meta.object import Object
 from kubist.meta.selectors import LabelSelector, Requirement, label_selector
 
+TEXT_LENGTH, KEY_LENGTH = 1024, 2048
+"""Maximum length of the text of a term, and of the text together with a namespace, that is kept in caches."""
 NamespaceLabels = Callable[[str], dict[str, str]]
 """Labels of a namespace."""
 
@@ -17,7 +19,7 @@ NamespaceLabels = Callable[[str], dict[str, str]]
 class Term:
     """Set of pods, and the node label that defines a topology domain. Equal terms are the same object."""
 
-    __slots__ = ("namespace_selector", "namespaces", "selector", "topology_key")
+    __slots__ = ("is_long", "namespace_selector", "namespaces", "selector", "topology_key")
 
     def __init__(
         self,
@@ -25,7 +27,11 @@ class Term:
         namespace_selector: LabelSelector | None,
         selector: LabelSelector | None,
         topology_key: str,
+        *,
+        is_long: bool,
     ) -> None:
+        """`is_long`: the text of the term is so long that nothing about it is kept."""
+        self.is_long = is_long
         self.namespaces = namespaces
         self.namespace_selector = namespace_selector
         self.selector = selector
@@ -44,7 +50,7 @@ def affinity_term(term: Object, namespace: str) -> Term:
     return _affinity_term(orjson.dumps(term, option=orjson.OPT_SORT_KEYS).decode(), namespace)
 
 
-@bounded_cache(entries=4096, key_length=2048)
+@bounded_cache(entries=4096, key_length=KEY_LENGTH)
 def _affinity_term(text: str, namespace: str) -> Term:
     term = orjson.loads(text)
     chosen = term.get("namespaceSelector")
@@ -57,6 +63,7 @@ def _affinity_term(text: str, namespace: str) -> Term:
         label_selector(chosen) if chosen is not None else None,
         label_selector(selector) if selector is not None else None,
         term.get("topologyKey", ""),
+        is_long=len(text) > TEXT_LENGTH,
     )
 
 
@@ -68,7 +75,7 @@ def spread_term(constraint: Object, namespace: str, labels: dict[str, str]) -> T
     return _spread_term(text, namespace)
 
 
-@bounded_cache(entries=4096, key_length=2048)
+@bounded_cache(entries=4096, key_length=KEY_LENGTH)
 def _spread_term(text: str, namespace: str) -> Term:
     shown, kept = orjson.loads(text)
     given = shown["labelSelector"]
@@ -76,4 +83,5 @@ def _spread_term(text: str, namespace: str) -> Term:
     if selector is not None and kept:
         more = [Requirement(key, "=", (value,)) for key, value in kept.items()]
         selector = LabelSelector([*selector.requirements, *more])
-    return Term(frozenset((namespace,)), None, selector, shown["topologyKey"])
+    long = len(text) > TEXT_LENGTH
+    return Term(frozenset((namespace,)), None, selector, shown["topologyKey"], is_long=long)
