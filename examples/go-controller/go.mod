@@ -1,0 +1,3 @@
+module example.com/controller
+
+go 1.22
