@@ -304,3 +304,25 @@ def test_lease_is_taken_over(cluster: Cluster) -> None:
     assert code(cluster, "PUT", path, cluster.get("lease/leader")) == 409
     spec = cluster.get("lease/leader")["spec"]
     assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("third", 1)
+
+
+def test_history_of_a_shared_store_cannot_be_expired(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster.inner.registry.store, "local", False)
+    for rule in ({"expireHistory": True}, {"expireHistory": True, "verb": "list"}):
+        got, body, _ = ask(cluster, "POST", FAULTS, rule)
+        assert got == 409 and "shared with other servers" in body["message"]
+    assert len(cluster.faults) == 0
+
+
+def test_rules_need_the_permission_for_their_path(cluster: Cluster) -> None:
+    alice = cluster.user("alice", rules=[{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}])
+    rule = {"resource": "configmaps", "status": 500}
+    bearer = f"Bearer {alice.token}"
+    assert code(cluster, "POST", FAULTS, rule, Authorization=bearer) == 403
+    assert code(cluster, "GET", FAULTS, Authorization=bearer) == 403
+    with cluster.faults.add(resource="configmaps", user="alice", status=500) as fault:
+        assert code(cluster, "GET", MAPS, Authorization=bearer) == 500
+        assert code(cluster, "DELETE", f"{FAULTS}/{fault.id}", Authorization=bearer) == 403
+        assert code(cluster, "GET", MAPS) == 200

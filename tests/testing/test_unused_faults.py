@@ -25,7 +25,8 @@ def test_stopped(cluster):
     cluster.stop()
 """
 RULES = (
-    "fault rule never acted: verb='update', resource='deployment', nth=3, status=409; 0 requests matched",
+    "fault rule never acted: verb='update', resource='deployment', nth=3, status=409; 0 requests matched; "
+    'there is no resource "deployment"; did you mean "deployments"?',
     "fault rule never acted: verb='list', resource='pods', status=500, nth=2; 1 requests matched",
 )
 

@@ -17,7 +17,6 @@ from kubist.http.messages import Answer, Application, Request
 from kubist.meta.object import Object
 
 if TYPE_CHECKING:
-    from kubist.bench.fault import Fault
     from kubist.bench.faults import Faults
 
 
@@ -60,10 +59,9 @@ class Bench:
             self._faults = Faults(self._api, self._changed)
         return self._faults
 
-    @property
-    def unused_faults(self) -> list[Fault]:
-        """Fault rules, also removed ones, that never acted."""
-        return self._faults.unused if self._faults is not None else []
+    def unused_faults(self) -> list[str]:
+        """Fault rules, also removed ones, that never acted, each in one line."""
+        return self._faults.unused() if self._faults is not None else []
 
     def _changed(self) -> None:
         """Takes the requests if something is in use."""

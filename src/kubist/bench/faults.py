@@ -18,6 +18,7 @@ from kubist.bench.fault import Fault
 from kubist.bench.fault_request import FaultRequest
 from kubist.bench.fault_status import failure_error
 from kubist.bench.leases import take_lease
+from kubist.hints import did_you_mean
 from kubist.http.messages import Answer, HangUp, Response, Stream, StreamWriter
 from kubist.meta import status
 from kubist.meta.object import Object
@@ -54,10 +55,11 @@ class Faults:
     def get(self, id_: str) -> Fault | None:
         return self._faults.get(id_)
 
-    @property
-    def unused(self) -> list[Fault]:
-        """Rules, also removed ones, that never acted."""
-        return [*self._unused, *(fault for fault in self if not fault.hits)]
+    def unused(self) -> list[str]:
+        """Rules, also removed ones, that never acted, each in one line."""
+        served = {resource.resource for resource in self._api.resources}
+        faults = [*self._unused, *(fault for fault in self if not fault.hits)]
+        return [fault.summary() + _unserved(fault, served) for fault in faults]
 
     async def add(self, spec: Object) -> Fault:
         """Adds a rule. Raises 422 for an invalid one and 409 if this server cannot apply it."""
@@ -248,6 +250,13 @@ class Faults:
         for watcher in sorted(found, key=_order):
             if await self._is_to_act(fault, FaultRequest(self._api, watcher.ctx)):
                 fault.act_on(watcher)
+
+
+def _unserved(fault: Fault, served: set[str]) -> str:
+    """Names the resources of a rule that do not exist."""
+    names = [pattern.resource for pattern in fault.rule.criteria.resources]
+    unknown = [name for name in names if name not in served and "*" not in name]
+    return "".join(f'; there is no resource "{name}"{did_you_mean(name, served)}' for name in unknown)
 
 
 def _order(watcher: Watcher) -> tuple[str, ...]:

@@ -77,10 +77,10 @@ def cluster(request: pytest.FixtureRequest, kubist_host: Host) -> Iterator[Clust
     cluster_ = kubist_host.cluster(**settings)
     yield cluster_
     bench = cluster_.inner.bench if cluster_.loop is not None else None
-    unused = bench.unused_faults if bench is not None else []
+    unused = bench.unused_faults() if bench is not None else []
     cluster_.stop()
     if unused:
-        report_unused(request.config.getini(UNUSED_FAULTS), [fault.summary() for fault in unused])
+        report_unused(request.config.getini(UNUSED_FAULTS), unused)
 
 
 def report_unused(how: str, faults: list[str]) -> None:
