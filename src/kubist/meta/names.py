@@ -5,8 +5,8 @@ Each check returns a list of messages, which is empty if the name is valid.
 
 from __future__ import annotations
 
+import random
 import re
-import secrets
 
 from kubist.caching import bounded_cache
 
@@ -272,4 +272,4 @@ _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 
 def generate(base: str) -> str:
     """Name from generateName: `base` cut to 58 characters, and five random characters without vowels."""
-    return base[:58] + "".join(secrets.choice(_SUFFIX) for _ in range(5))
+    return base[:58] + "".join(random.choices(_SUFFIX, k=5))

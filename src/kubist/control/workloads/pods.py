@@ -134,8 +134,8 @@ def is_namespace_terminating(error: APIError) -> bool:
 
 
 async def slow_start(count: int, step: Callable[[int], Awaitable[object]]) -> None:
-    """Calls `step` with the numbers below `count`, in concurrent batches of 1, 2, 4 and so on. A batch with a failure
-    is the last one. Its first error is raised after the batch has ended."""
+    """Calls `step` with the numbers below `count`, in concurrent batches of 1, 2, 4 and at most AT_ONCE. A batch with a
+    failure is the last one. Its first error is raised after the batch has ended."""
     done, size = 0, 1
     while done < count:
         batch = range(done, min(done + size, count))
@@ -143,7 +143,11 @@ async def slow_start(count: int, step: Callable[[int], Awaitable[object]]) -> No
         for result in results:
             if isinstance(result, BaseException):
                 raise result
-        done, size = batch.stop, size * 2
+        done, size = batch.stop, min(size * 2, AT_ONCE)
+
+
+AT_ONCE = 8
+"""Writes that one controller begins in one turn of the event loop. More would make requests of clients wait."""
 
 
 class PodOwnerLoop(Loop):

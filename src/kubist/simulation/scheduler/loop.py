@@ -43,7 +43,7 @@ class Scheduler(Loop):
     name = "simulated-scheduler"
     component = NAME
     actor = SCHEDULER
-    workers = 100
+    workers = 32
 
     def __init__(self, client: ObjectClient) -> None:
         super().__init__(client)
