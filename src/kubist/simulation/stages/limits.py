@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 MAX_SOURCE = 100_000
 """Characters of one expression or template."""
 MAX_DEPTH = 50
@@ -31,6 +33,18 @@ class Budget:
         self.left -= steps
         if self.left < 0:
             raise StageError(f"the evaluation takes more than {MAX_STEPS} steps")
+
+    def spend_on(self, value: Any) -> None:
+        """Spends a step for each value in `value` and for every 16 characters. Values share parts, so a small number
+        of operations can make a value that is huge when it is written, compared or searched."""
+        left = [value]
+        while left:
+            found = left.pop()
+            self.spend(1 + len(found) // 16 if isinstance(found, str) else 1)
+            if isinstance(found, list):
+                left += found
+            elif isinstance(found, dict):
+                left += found.values()
 
 
 def check_size(size: int) -> None:

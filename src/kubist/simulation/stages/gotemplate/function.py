@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kubist.simulation.stages.gotemplate.values import spend_on
 from kubist.simulation.stages.limits import StageError, check_size
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class Function:
             raise StageError(f"{self.name}: wrong number of arguments: want {wanted}, got {len(arguments)}")
         for argument in arguments:
             if self._walks:
-                spend_on(argument, state.budget)
+                state.budget.spend_on(argument)
             elif isinstance(argument, str | list | dict):
                 state.budget.spend(len(argument) // 16)
         if self._with_state:

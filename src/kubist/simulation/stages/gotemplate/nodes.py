@@ -186,7 +186,7 @@ class Print:
         try:
             found = self.pipeline.value(state, dot)
             if not self.pipeline.names:
-                values.spend_on(found, state.budget)
+                state.budget.spend_on(found)
                 state.write(values.printed(found))
         except StageError as error:
             raise located(error, self.line) from None

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from kubist.simulation.stages.limits import Budget, StageError
+from kubist.simulation.stages.limits import StageError
 
 
 class Number(str):
@@ -33,18 +33,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     return value
-
-
-def spend_on(value: Any, budget: Budget) -> None:
-    """Spends a step for each value in `value` and for every 16 characters."""
-    left = [value]
-    while left:
-        found = left.pop()
-        budget.spend(1 + len(found) // 16 if isinstance(found, str) else 1)
-        if isinstance(found, list):
-            left += found
-        elif isinstance(found, dict):
-            left += found.values()
 
 
 def truth(value: Any) -> bool:

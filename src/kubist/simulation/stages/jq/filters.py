@@ -111,8 +111,8 @@ def binary(first: Filter, second: Filter, operate: Callable[[Any, Any], Any]) ->
     def run(data: Any, scope: Scope) -> Iterator[Any]:
         for right in second(data, scope):
             for left in first(data, scope):
-                values.spend_on(left, scope.budget)
-                values.spend_on(right, scope.budget)
+                scope.budget.spend_on(left)
+                scope.budget.spend_on(right)
                 yield operate(left, right)
 
     return run
@@ -152,7 +152,7 @@ def slice_(target: Filter, start: Filter | None, end: Filter | None) -> Filter:
         for value in target(data, scope):
             for last in (end or nothing)(data, scope):
                 for first in (start or nothing)(data, scope):
-                    values.spend_on(value, scope.budget)
+                    scope.budget.spend_on(value)
                     yield values.slice_of(value, first, last)
 
     return run
@@ -179,7 +179,7 @@ def bind(source: Filter, name: str, body: Filter) -> Filter:
 def collect(inner: Filter) -> Filter:
     def run(data: Any, scope: Scope) -> Iterator[Any]:
         made = list(inner(data, scope))
-        values.spend_on(made, scope.budget)
+        scope.budget.spend_on(made)
         yield made
 
     return run
@@ -212,7 +212,7 @@ def combine(
 ) -> Iterator[Any]:
     """Objects of all combinations of keys and values from a member on."""
     if at == len(members):
-        values.spend_on(made, scope.budget)
+        scope.budget.spend_on(made)
         yield made
         return
     key, value = members[at]

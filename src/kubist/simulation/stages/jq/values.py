@@ -36,19 +36,6 @@ class Scope:
 Filter = Callable[[Any, Scope], Iterator[Any]]
 
 
-def spend_on(value: Any, budget: Budget) -> None:
-    """Spends a step for each value in `value` and for every 16 characters. Values share parts, so a small number of
-    operations can make a value that is huge when it is written, compared or searched."""
-    left = [value]
-    while left:
-        found = left.pop()
-        budget.spend(1 + len(found) // 16 if isinstance(found, str) else 1)
-        if isinstance(found, list):
-            left += found
-        elif isinstance(found, dict):
-            left += found.values()
-
-
 def type_of(value: Any) -> str:
     if value is None:
         return "null"
