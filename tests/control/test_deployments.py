@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
+import functools
 from typing import Any
 
 import pytest
 
+from kubist.meta.object import Object
 from kubist.testing import Cluster
+from tests.control.workload_objects import LABELS, needs_kubectl, run_kubectl, template, workload
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.kubist(workloads=True)
-KUBECTL = os.environ.get("KUBECTL") or shutil.which("kubectl")
 MERGE = "application/merge-patch+json"
-LABELS = {"app": "web"}
 PATH = "/apis/apps/v1/namespaces/default/deployments/web"
 STUCK = {"nodeSelector": {"disk": "none"}}
 """Pods with this spec stay pending."""
 REVISION = "deployment.kubernetes.io/revision"
-Object = dict[str, Any]
-
-
-def template(image: str = "nginx:1", **spec: Any) -> Object:
-    return {
-        "metadata": {"labels": dict(LABELS)},
-        "spec": {"containers": [{"name": "c", "image": image}], **spec},
-    }
-
-
-def workload(kind: str, **spec: Any) -> Object:
-    body = {"selector": {"matchLabels": dict(LABELS)}, "template": template(), **spec}
-    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "web"}, "spec": body}
 
 
 def patch(cluster: Cluster, **spec: Any) -> Object:
@@ -246,14 +231,9 @@ def test_pod_with_other_labels_is_released_and_replaced(cluster: Cluster, kind: 
     )
 
 
-@pytest.mark.skipif(not KUBECTL, reason="kubectl is not installed")
+@needs_kubectl
 def test_kubectl_shows_history_and_undoes_a_rollout(cluster: Cluster) -> None:
-    def kubectl(*arguments: str) -> str:
-        assert KUBECTL
-        command = [KUBECTL, "--kubeconfig", str(cluster.kubeconfig), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+    kubectl = functools.partial(run_kubectl, cluster)
 
     cluster.load(workload("Deployment", replicas=1))
     settled(cluster)

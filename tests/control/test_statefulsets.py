@@ -3,37 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 from typing import Any
 
 import pytest
 
+from kubist.meta.object import Object
 from kubist.testing import Cluster
+from tests.control.workload_objects import LABELS, needs_kubectl, run_kubectl, template, workload
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.kubist(workloads=True)
-KUBECTL = os.environ.get("KUBECTL") or shutil.which("kubectl")
 MERGE = "application/merge-patch+json"
-LABELS = {"app": "web"}
 APPS = "/apis/apps/v1/namespaces/default"
 HASH = "controller-revision-hash"
-Object = dict[str, Any]
-
-
-def template(image: str = "nginx:1", **spec: Any) -> Object:
-    return {
-        "metadata": {"labels": dict(LABELS)},
-        "spec": {"containers": [{"name": "c", "image": image}], **spec},
-    }
-
-
-def workload(kind: str, **spec: Any) -> Object:
-    body = {"selector": {"matchLabels": dict(LABELS)}, "template": template(), **spec}
-    if kind == "StatefulSet":
-        body.setdefault("serviceName", "web")
-    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "web"}, "spec": body}
 
 
 def patch(cluster: Cluster, resource: str, **spec: Any) -> None:
@@ -61,14 +43,6 @@ def uids(cluster: Cluster) -> set[str]:
 def events(cluster: Cluster, kind: str) -> list[tuple[str, str]]:
     found = [event for event in cluster.list("events") if event["involvedObject"]["kind"] == kind]
     return [(event["reason"], event["message"]) for event in found]
-
-
-def kubectl(cluster: Cluster, *arguments: str) -> str:
-    assert KUBECTL
-    command = [KUBECTL, "--kubeconfig", str(cluster.kubeconfig), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_pods_have_stable_identity_and_events(cluster: Cluster) -> None:
@@ -170,18 +144,18 @@ def test_orphan_with_a_name_of_the_set_is_adopted(cluster: Cluster) -> None:
     assert "ownerReferences" not in cluster.get("pod/other-0")["metadata"]
 
 
-@pytest.mark.skipif(not KUBECTL, reason="kubectl is not installed")
+@needs_kubectl
 @pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet"])
 def test_kubectl_undoes_a_rollout(cluster: Cluster, kind: str) -> None:
     cluster.load(workload(kind))
     name = f"{kind.lower()}/web"
-    kubectl(cluster, "rollout", "status", name, "--timeout=30s")
-    kubectl(cluster, "set", "image", name, "c=nginx:2")
-    kubectl(cluster, "rollout", "status", name, "--timeout=30s")
+    run_kubectl(cluster, "rollout", "status", name, "--timeout=30s")
+    run_kubectl(cluster, "set", "image", name, "c=nginx:2")
+    run_kubectl(cluster, "rollout", "status", name, "--timeout=30s")
     assert set(images(cluster).values()) == {"nginx:2"}
-    assert kubectl(cluster, "rollout", "history", name).split()[-4::2] == ["1", "2"]
-    kubectl(cluster, "rollout", "undo", name)
-    kubectl(cluster, "rollout", "status", name, "--timeout=30s")
+    assert run_kubectl(cluster, "rollout", "history", name).split()[-4::2] == ["1", "2"]
+    run_kubectl(cluster, "rollout", "undo", name)
+    run_kubectl(cluster, "rollout", "status", name, "--timeout=30s")
     assert set(images(cluster).values()) == {"nginx:1"}
     revisions = sorted(found["revision"] for found in cluster.list("controllerrevisions"))
     assert revisions == [2, 3]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
+import functools
 import time
 from typing import Any
 
 import pytest
 
 from kubist.testing import Cluster
+from tests.control.workload_objects import needs_kubectl, run_kubectl
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.kubist(workloads=True, workload_nodes=1)
-KUBECTL = os.environ.get("KUBECTL") or shutil.which("kubectl")
 MERGE = "application/merge-patch+json"
 LABELS = {"app": "web"}
 
@@ -285,14 +283,9 @@ def test_services_get_endpoints_of_ready_pods(cluster: Cluster) -> None:
     assert cluster.get("svc/web")["status"]["loadBalancer"]["ingress"][0]["ip"]
 
 
-@pytest.mark.skipif(not KUBECTL, reason="kubectl is not installed")
+@needs_kubectl
 def test_kubectl_rollout_status_completes(cluster: Cluster) -> None:
-    def kubectl(*arguments: str) -> str:
-        assert KUBECTL
-        command = [KUBECTL, "--kubeconfig", str(cluster.kubeconfig), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+    kubectl = functools.partial(run_kubectl, cluster)
 
     kubectl("create", "deployment", "web", "--image=nginx", "--replicas=3")
     assert "successfully rolled out" in kubectl("rollout", "status", "deployment/web", "--timeout=20s")

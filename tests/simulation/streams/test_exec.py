@@ -15,6 +15,8 @@ from kubist.testing.cluster import Refused
 from tests.simulation.streams.conftest import MakePod
 from tests.simulation.streams.test_shell import archive
 from tests.simulation.streams.upgraded import (
+    CODE_3,
+    WANTED,
     ask,
     drain,
     hang_up,
@@ -25,15 +27,6 @@ from tests.simulation.streams.upgraded import (
     run,
 )
 from tests.waiting import wait_for
-
-WANTED = {"stdout": "true", "stderr": "true"}
-CODE_3 = {
-    "metadata": {},
-    "status": "Failure",
-    "message": "command terminated with non-zero exit code: command terminated with exit code 3",
-    "reason": "NonZeroExitCode",
-    "details": {"causes": [{"reason": "ExitCode", "message": "3"}]},
-}
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,10 @@ import threading
 from collections.abc import Generator
 from typing import Any
 
-import pytest
-
 from kubist.testing import Cluster, Exec
 from tests.simulation.streams.conftest import MakePod
 from tests.simulation.streams.upgraded import (
+    WANTED,
     drain,
     hang_up,
     open_websocket,
@@ -19,17 +18,7 @@ from tests.simulation.streams.upgraded import (
 )
 from tests.waiting import wait_for
 
-WANTED = {"stdout": "true", "stderr": "true"}
-CODE_3 = {
-    "metadata": {},
-    "status": "Failure",
-    "message": "command terminated with non-zero exit code: command terminated with exit code 3",
-    "reason": "NonZeroExitCode",
-    "details": {"causes": [{"reason": "ExitCode", "message": "3"}]},
-}
 
-
-@pytest.fixture(scope="module")
 def test_handler_returns_output_and_exit_code(cluster: Cluster, make_pod: MakePod) -> None:
     name = make_pod(command=["serve", "--all"])
     results: list[Any] = ["text", b"bytes", 4, ("both", 5), None]

@@ -14,6 +14,15 @@ from kubist.testing import Cluster
 from tests.spdyclient import SpdyClient
 
 SECONDS = 30
+WANTED = {"stdout": "true", "stderr": "true"}
+CODE_3 = {
+    "metadata": {},
+    "status": "Failure",
+    "message": "command terminated with non-zero exit code: command terminated with exit code 3",
+    "reason": "NonZeroExitCode",
+    "details": {"causes": [{"reason": "ExitCode", "message": "3"}]},
+}
+"""Status of a command that ended with exit code 3."""
 
 
 def path(name: str, subresource: str, **query: Any) -> str:
