@@ -36,7 +36,6 @@ ALLOWED = {
     "workers/child.py": "restarts of processes",
     "filters/issuerkeys.py": "requests to an issuer",
     "envtest/warm.py": "how long a process waits for work",
-    "testing/faults.py": "the time limit of a test",
 }
 
 
