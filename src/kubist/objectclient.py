@@ -26,7 +26,7 @@ from kubist.resources.resource import Resource
 from kubist.resources.strategy import Update
 from kubist.storage.cache import Collection, Entry
 from kubist.verbs import body, managed_fields, write_path
-from kubist.verbs.delete import remove
+from kubist.verbs.deletion import delete_object
 from kubist.verbs.lending import Fresh
 from kubist.verbs.options import delete_options
 from kubist.verbs.patch import APPLY, patch
@@ -253,7 +253,7 @@ class ObjectClient:
         self, ctx: ResourceRequest, entry: Entry, options: Object
     ) -> tuple[Object, Entry | None]:
         admitted = not self._actor.admission
-        return await remove(ctx, entry, delete_options(options, {}), admitted=admitted)
+        return await delete_object(ctx, entry, delete_options(options, {}), admitted=admitted)
 
     @functools.cached_property
     def node_ports(self) -> RangeAllocation:

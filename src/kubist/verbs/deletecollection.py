@@ -10,8 +10,8 @@ from kubist.http.messages import Response
 from kubist.meta import status
 from kubist.storage.cache import Entry
 from kubist.verbs import deleteoptions
-from kubist.verbs import list as list_verb
-from kubist.verbs.delete import remove
+from kubist.verbs.deletion import delete_object
+from kubist.verbs.list_pages import find_page
 from kubist.verbs.options import DeleteOptions, delete_options, list_options
 from kubist.verbs.resource_request import ResourceRequest
 from kubist.verbs.responses import negotiate_representation, respond
@@ -32,7 +32,7 @@ async def deletecollection(ctx: ResourceRequest) -> Response:
     ctx.resource.strategy.before_delete(ctx, "", options.propagation)
     if not (chosen.limit or chosen.continue_ or chosen.resource_version_match):
         chosen.resource_version_match = "Exact"  # as for any list that is read in chunks
-    page = await list_verb.find(ctx, chosen, selection)
+    page = await find_page(ctx, chosen, selection)
     await remove_all(ctx, page.entries, options)
     if ctx.resource.custom:
         page.entries = [await entry_in_request_version(ctx, entry) for entry in page.entries]
@@ -59,7 +59,7 @@ async def _work(
         try:
             current = await ctx.api.registry.read(ctx.resource, entry.namespace, entry.name)
             if current is not None:
-                await remove(ctx, current, options)
+                await delete_object(ctx, current, options)
         except status.APIError as error:
             if error.code != 404:
                 failures.append(error)

@@ -15,7 +15,9 @@ Update, patch and apply (`update_object`), from a stored object:
 3. `_replace_object`: system fields, allocation, preparation, generation, validation, validating admission, then the
    store, or the deletion of an object whose last finalizer is gone
 
-`update_object` starts again with the newest version if another write came first. `delete.py` has the steps of a delete.
+`update_object` starts again with the newest version if another write came first.
+
+Delete (`deletion.delete_object`), from a stored object: preconditions, validating admission, marking, then the store.
 """
 
 from __future__ import annotations
