@@ -29,6 +29,7 @@ from kubist.offload import on_loop
 from kubist.runtime import kubeconfig
 from kubist.runtime.pki import prepare
 from kubist.runtime.run import new_event_loop
+from kubist.serving_tls import serving_context
 from kubist.settings import Settings
 from kubist.storage.sqlite import SqliteStore
 from kubist.storage.store import Store
@@ -91,7 +92,7 @@ class Identity:
         self.ca = directory / "pki" / "ca.crt"
         self.client_certificate = directory / "pki" / "admin.crt"
         self.client_key = directory / "pki" / "admin.key"
-        self.ssl_context = api_server.serving_context(prepared)
+        self.ssl_context = serving_context(prepared)
 
 
 class Inner(api_server.Server):

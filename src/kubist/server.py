@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import ipaddress
 import logging
 import socket
 import ssl
@@ -26,16 +25,15 @@ from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
 from kubist.filters.browsers import with_browser_headers, without_compression
 from kubist.filters.from_config import authentication, authorization, openid, token_signer
-from kubist.http.ciphers import minimum_version, openssl_ciphers
 from kubist.http.limits import Limits
 from kubist.http.messages import Application
 from kubist.http.pool import Pool
 from kubist.http.server import HttpServer
-from kubist.http.tls import HTTP1, HTTP2, server_context
 from kubist.listening import bound
 from kubist.objectstore.registry import Registry
 from kubist.resources.resource import Resources
 from kubist.resources.runtimeconfig import served_resources
+from kubist.serving_tls import serving_context
 from kubist.storage.cache import ROOT
 from kubist.storage.store import Store, StoreError
 
@@ -45,7 +43,6 @@ if TYPE_CHECKING:
 
     # Saves start-up time: a server without control loops does not load them.
     from kubist.control.manager import Manager
-    from kubist.http.sni import CertKey
     from kubist.storage.encryption.store import EncryptedStore
     from kubist.storage.encryption.values import Values
 
@@ -94,6 +91,8 @@ class Server:
         self.api.paths.others.update(openid(config))
         self.definitions = CRDController(self.registry, self.api.cluster, self.api.watchers, chores=chores)
         self.bench = _bench(self.api, self._switch)
+        self.application: Application = self.api
+        """Takes the requests of this server, whose paths start with `/api`, `/apis` and so on."""
         self._http: HttpServer | None = None
         self._chores: list[asyncio.Task[None]] = []
         self._loops: Manager | None = None
@@ -129,41 +128,54 @@ class Server:
     async def start(self, *, sock: socket.socket | None = None) -> None:
         """Binds the port, opens the store, fills the cache, creates bootstrap objects, and listens."""
         sock = sock or bound(self.config.bind_address, self.config.secure_port)
-        CURRENT.set(self.api.clock)
         try:
-            await self.store.open()
+            await self._start(sock.getsockname()[1], sock)
         except BaseException:
             sock.close()
             raise
+
+    async def start_behind(self, port: int) -> None:
+        """Starts without a socket: another server, which listens on `port`, passes requests to `application`."""
+        self.port = port
+        await self._start(port, None)
+
+    async def _start(self, port: int, sock: socket.socket | None) -> None:
+        CURRENT.set(self.api.clock)
+        await self.store.open()
         try:
-            await self.registry.start()
-            held = sum(len(collection.entries) for collection in self.registry.cache.collections.values())
-            log.info("read %d objects at revision %d", held, self.registry.cache.revision)
-            self.api.admission.start(self.registry)
-            if self.api.chores:
-                await self._bootstrap(sock.getsockname()[1])
-            await self.definitions.start()
-            await self.api.aggregation.start()
-            if self.api.chores:
-                self._chores = [
-                    asyncio.create_task(repair_allocations(self.api.cluster, self.store)),
-                    asyncio.create_task(keep_dangling_conditions(self.registry)),
-                ]
-            self._chores += [asyncio.create_task(follow()) for follow in following(self.api)]
-            if not self.store.local:
-                self._chores.append(asyncio.create_task(self._listen_to_store()))
-            if self.config.encryption_provider_config_automatic_reload:
-                self._chores.append(asyncio.create_task(self._follow_encryption()))
+            await self._fill(port)
             self._simulate()
-            await self._listen(sock)
+            self.application = self._wrapped(self._application())
+            if sock is not None:
+                await self._listen(sock)
             if self.api.chores:
                 self._advertise()
                 await self._control()
         except BaseException:
             await self.stop()
-            sock.close()
             raise
         self.ready = True
+
+    async def _fill(self, port: int) -> None:
+        """Fills the cache, creates bootstrap objects, and starts everything that follows the store."""
+        await self.registry.start()
+        held = sum(len(collection.entries) for collection in self.registry.cache.collections.values())
+        log.info("read %d objects at revision %d", held, self.registry.cache.revision)
+        self.api.admission.start(self.registry)
+        if self.api.chores:
+            await self._bootstrap(port)
+        await self.definitions.start()
+        await self.api.aggregation.start()
+        if self.api.chores:
+            self._chores = [
+                asyncio.create_task(repair_allocations(self.api.cluster, self.store)),
+                asyncio.create_task(keep_dangling_conditions(self.registry)),
+            ]
+        self._chores += [asyncio.create_task(follow()) for follow in following(self.api)]
+        if not self.store.local:
+            self._chores.append(asyncio.create_task(self._listen_to_store()))
+        if self.config.encryption_provider_config_automatic_reload:
+            self._chores.append(asyncio.create_task(self._follow_encryption()))
 
     async def _bootstrap(self, port: int) -> None:
         config = dataclasses.replace(self.config, secure_port=port)
@@ -220,19 +232,22 @@ class Server:
 
     def _switch(self, application: Application | None) -> None:
         """Lets another application take the requests; None for this server's own."""
+        self.application = self._wrapped(application or self._application())
         if self._http is not None:
-            self._http.switch(self._wrapped(application or self._application()))
+            self._http.switch(self._outermost())
 
     async def _listen(self, sock: socket.socket) -> None:
-        config = self.config
-        application = self._wrapped(self._application())
-        streams = config.http2_max_streams_per_connection
+        streams = self.config.http2_max_streams_per_connection
         limits = Limits(streams=streams) if streams else Limits()
-        self._http = HttpServer(application, ssl_context=await self._ssl_context(), limits=limits)
+        self._http = HttpServer(self._outermost(), ssl_context=await self._ssl_context(), limits=limits)
         self.port = await self._http.start(sock=sock)
 
     def _application(self) -> Application:
         return self.api
+
+    def _outermost(self) -> Application:
+        """The application that the socket's requests go to first."""
+        return self.application
 
     async def _ssl_context(self) -> ssl.SSLContext:
         return await asyncio.to_thread(serving_context, self.config)
@@ -340,60 +355,3 @@ def encrypted_values(path: str, resources: Resources, prefix: str = "/registry")
 
     kinds = {kind.prefix: GroupResource(kind.stored_group, kind.resource) for kind in resources}
     return Values(read(path), kinds, prefix=prefix)
-
-
-def serving_context(config: Config) -> ssl.SSLContext:
-    """TLS context from the configured files, or from a self-signed certificate in cert_dir, which is created if
-    missing."""
-    cert, key = config.tls_cert_file, config.tls_private_key_file
-    if not cert:
-        where = Path(config.cert_dir or "kubist-certificates")
-        cert, key = str(where / "apiserver.crt"), str(where / "apiserver.key")
-        if not Path(cert).exists():
-            # Saves start-up time: `cryptography` is loaded only to make a certificate.
-            from kubist.http import certificates
-
-            authority = certificates.new_authority("kubist")
-            made = authority.issue_server(serving_names(config))
-            # The file includes the CA, so that clients can use it to verify the server.
-            pair = made._replace(cert_pem=made.cert_pem + authority.cert_pem)
-            certificates.save(pair, Path(cert), Path(key))
-    protocols = HTTP2 if config.http2 else HTTP1
-    proxies = config.requestheader_client_ca_file or None
-    minimum, ciphers = minimum_version(config.tls_min_version), openssl_ciphers(config.tls_cipher_suites)
-    named: list[CertKey] = []
-    if config.tls_sni_cert_key:
-        # Saves start-up time: only --tls-sni-cert-key needs it.
-        from kubist.http.sni import CertKey
-
-        named = [CertKey.parse(value) for value in config.tls_sni_cert_key]
-    try:
-        return server_context(
-            cert,
-            key,
-            config.client_ca_file or None,
-            protocols,
-            proxies,
-            minimum=minimum,
-            ciphers=ciphers,
-            named=named,
-            address=config.bind_address,
-        )
-    except ssl.SSLError:
-        pairs = " or ".join(f"{pair[0]} and {pair[1]}" for pair in [(cert, key), *named])
-        raise ValueError(f"{pairs} are not a certificate and its key, in PEM form") from None
-
-
-def serving_names(config: Config) -> list[str]:
-    """DNS names and IP addresses of the serving certificate."""
-    first = str(next(ipaddress.ip_network(config.service_cluster_ip_range.split(",")[0]).hosts()))
-    names = ["localhost", "127.0.0.1", "::1", socket.gethostname(), first]
-    names += [
-        "kubernetes",
-        "kubernetes.default",
-        "kubernetes.default.svc",
-        "kubernetes.default.svc.cluster.local",
-    ]
-    if config.advertise_address:
-        names.append(config.advertise_address)
-    return list(dict.fromkeys(names))

@@ -14,7 +14,7 @@ from kubist.config import Config
 from kubist.http import server_context
 from kubist.http.certificates import Pair, new_authority, save
 from kubist.http.sni import CertKey
-from kubist.server import serving_context
+from kubist.serving_tls import serving_context
 from tests.http.serving import Pki, Serving, Site
 from tests.waiting import wait_for
 

@@ -15,7 +15,7 @@ from kubist import files
 from kubist.config import Config
 from kubist.http import certificates
 from kubist.runtime import kubeconfig
-from kubist.server import serving_names
+from kubist.serving_tls import serving_names
 
 NEEDED = ("ca.crt", "ca.key", "apiserver.crt", "apiserver.key", "admin.crt", "admin.key")
 

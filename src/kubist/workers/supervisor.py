@@ -22,7 +22,7 @@ from pathlib import Path
 from kubist import files
 from kubist.config import Config
 from kubist.runtime.run import STOP_GRACE, explain, fail, new_event_loop, unbound
-from kubist.server import serving_context
+from kubist.serving_tls import serving_context
 from kubist.storage.shared import SharedRevision
 from kubist.workers.child import Child, Pipes, Task
 from kubist.workers.owner import run_store
