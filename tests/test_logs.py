@@ -134,7 +134,7 @@ def test_command_logs_json(home: Path, flag: str) -> None:
 @pytest.mark.parametrize("command", ["serve", "apiserver"])
 def test_unknown_log_format_is_rejected(home: Path, command: str) -> None:
     done = kubist(command, "--log-format=xml", home=home)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr == 'kubist: invalid argument "xml" for "--log-format" flag: must be text or json\n'
 
 

@@ -99,10 +99,15 @@ def test_flag_sets_config_field(flag: str, field: str, value: object) -> None:
 def test_help_has_a_line_for_every_flag(home: Path) -> None:
     result = kubist("apiserver", "--help", home=home)
     assert result.returncode == 0
-    lines = result.stdout.partition("Flags:\n")[2].splitlines()
+    lines = [line for line in result.stdout.splitlines() if line.startswith("      ")]
     named = [line.split()[0] for line in lines]
     assert set(named) >= WANTED and len(set(named)) == len(lines)
     assert all(line.startswith("      --") and line == line.rstrip() for line in lines)
+    headings = [line for line in result.stdout.splitlines() if line.endswith(":")]
+    assert headings[-2:] == [
+        "Flags of kube-apiserver without effect here:",
+        "Flags of kube-apiserver that are not supported:",
+    ]
 
 
 def test_version_is_that_of_kubernetes(home: Path) -> None:

@@ -37,9 +37,9 @@ def ask(kubeconfig: Path, path: str, method: str = "GET", body: Any = None) -> A
         return json.loads(answer.read())
 
 
-def one_line(result: Any, *words: str) -> None:
-    """Asserts exit code 1 and exactly one clear line."""
-    assert result.returncode == 1, result
+def one_line(result: Any, *words: str, code: int = 1) -> None:
+    """Asserts the exit code and exactly one clear line."""
+    assert result.returncode == code, result
     assert result.stdout == ""
     lines = result.stderr.splitlines()
     assert len(lines) == 1 and lines[0].startswith("kubist: "), result.stderr
@@ -192,11 +192,9 @@ def test_unwritable_data_dir_prints_one_line_error(home: Path) -> None:
         (["--secure-port=x"], ['"x"', "--secure-port", "whole number"]),
         (["--secure-port=70000"], ["from 0 to 65535"]),
         (["--bind-address=x"], ["--bind-address"]),
-        (["--bind-address=192.0.2.1", "--secure-port=0", "--in-memory"], ["not an address of this machine"]),
         (["--service-cluster-ip-range=x"], ["--service-cluster-ip-range"]),
         (["--service-node-port-range=9-1"], ["range of ports"]),
         (["--event-ttl=soon"], ['invalid duration "soon"']),
-        (["--in-memory", "--enable-admission-plugins=Nope"], ['"Nope" is unknown']),
         (["--in-memory", "--controllers=foo"], ["--controllers", "'foo' is not a controller", "namespace, "]),
         (["--in-memory", "--controllers=*,-foo"], ["'foo' is not a controller", "garbagecollector, "]),
         (["--in-memory", "--data-dir=data"], ["--in-memory contradicts --data-dir"]),
@@ -217,7 +215,18 @@ def test_unwritable_data_dir_prints_one_line_error(home: Path) -> None:
     ],
 )
 def test_invalid_flag_prints_one_line_error(home: Path, flags: list[str], words: list[str]) -> None:
-    one_line(kubist("serve", *flags, home=home), *words)
+    one_line(kubist("serve", *flags, home=home), *words, code=2)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--bind-address=192.0.2.1", "--secure-port=0"], ["not an address of this machine"]),
+        (["--enable-admission-plugins=Nope"], ['"Nope" is unknown']),
+    ],
+)
+def test_failed_start_prints_one_line_error(home: Path, flags: list[str], words: list[str]) -> None:
+    one_line(kubist("serve", "--in-memory", *flags, home=home), *words)
 
 
 def test_missing_kubeconfig_prints_one_line_error(home: Path) -> None:

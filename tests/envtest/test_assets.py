@@ -89,7 +89,7 @@ def test_missing_kubectl_is_explained(tmp_path: Path, monkeypatch: pytest.Monkey
 )
 def test_wrong_arguments_are_one_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     result = kubist("envtest", *arguments, home=tmp_path)
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert "the usage is kubist envtest [--warm] [DIR]" in result.stderr
 
 

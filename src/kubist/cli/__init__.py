@@ -1,28 +1,15 @@
-"""Command line: `kubist serve`, `kubist apiserver`, and commands for their data."""
+"""Command line: `kubist serve`, `kubist apiserver`, and commands for their data. `commands` lists them."""
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
-from kubist.version import __version__
+from kubist.cli.commands import find
+from kubist.cli.exits import INTERRUPTED, USAGE, FlagError, fail
 
-USAGE = """\
-Kubist: the Kubernetes API server as a Python package.
-
-Usage:
-  kubist serve [flags]        a small control plane on an embedded store, nothing to configure
-  kubist apiserver [flags]    only the API server, with kube-apiserver's own flags
-  kubist exec -- COMMAND      run a command with a temporary server and KUBECONFIG set
-  kubist envtest [DIR]        make kube-apiserver and etcd executables for envtest
-  kubist kubeconfig [flags]   print the kubeconfig of a data directory of `serve`
-  kubist backup [flags]       copy the embedded store to a file, even while the server runs
-  kubist restore [flags]      replace the store by such a file
-  kubist doctor [flags]       check a store for problems
-  kubist version
-
-`kubist COMMAND --help` lists its flags.
-"""
+_COLOURS = ("auto", "always", "never")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,49 +17,44 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     gc.disable()  # Objects made at start are permanent. `runtime.run` enables it again.
     try:
-        return _run(*((given[0], given[1:]) if given else ("help", [])))
+        code = _run(given)
+        sys.stdout.flush()
+        return code
+    except FlagError as error:
+        return fail(str(error), USAGE)
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of a pipe, such as `head -1`, has read enough. Python flushes again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        # Saves start-up time: only errors need it.
+        from kubist.runtime.run import explain
+
+        return fail(explain(error))
     finally:
         gc.enable()
 
 
-def _run(command: str, rest: list[str]) -> int:
-    if command == "serve":
-        # Saves start-up time: a command loads only its own module.
-        from kubist.cli import serve
+def _run(given: list[str]) -> int:
+    while given and given[0].partition("=")[0] == "--color":
+        _, equals, when = given[0].partition("=")
+        given = given[1:]
+        if not equals:
+            when, given = (given[0], given[1:]) if given else ("", [])
+        if when not in _COLOURS:
+            return fail(f'invalid argument "{when}" for "--color" flag: must be auto, always or never', USAGE)
+        # Saves start-up time: few calls choose colours.
+        from kubist.terminal import choose_colours
 
-        return serve.main(rest)
-    if command == "apiserver":
-        # Saves start-up time: a command loads only its own module.
-        from kubist.cli import apiserver
+        choose_colours(when)
+    name, rest = (given[0], given[1:]) if given else ("help", [])
+    name = {"--help": "help", "-h": "help", "--version": "version", "-V": "version"}.get(name, name)
+    command = find(name)
+    if command is not None:
+        return command(rest)
+    # Saves start-up time: only mistakes need it.
+    from kubist.cli.help import unknown_command, unknown_flag
 
-        return apiserver.main(rest)
-    if command == "exec":
-        # Saves start-up time: a command loads only its own module.
-        from kubist.cli import exec
-
-        return exec.main(rest)
-    if command == "envtest":
-        # Saves start-up time: a command loads only its own module.
-        from kubist.cli import envtest
-
-        return envtest.main(rest)
-    if command == "kubeconfig":
-        # Saves start-up time: a command loads only its own module.
-        from kubist.cli import kubeconfig
-
-        return kubeconfig.main(rest)
-    if command in ("backup", "restore", "doctor"):
-        # Saves start-up time: a command loads only its own module.
-        from kubist.cli import store
-
-        return store.main(command, rest)
-    if command in ("version", "--version"):
-        print(f"kubist {__version__} (Kubernetes v1.36)")
-        return 0
-    if command in ("help", "--help", "-h"):
-        print(USAGE, end="")
-        return 0
-    print(f"kubist: unknown command {command!r}; `kubist --help` lists them", file=sys.stderr)
-    return 2
+    return unknown_flag(name) if name.startswith("-") else unknown_command(name)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
+from kubist.cli.exits import USAGE, fail
 from kubist.cli.flaglist import Flag, FlagError, of_kube_apiserver, parse, usage
+from kubist.terminal import has_colours
 
 TYPE_CHECKING = False  # Saves start-up time: `--help` does without `typing`.
 if TYPE_CHECKING:
@@ -28,25 +32,27 @@ def main(arguments: list[str], adapt: Adapt | None = None) -> int:
     try:
         values = parse(arguments, known)
     except FlagError as error:
-        return _fail(str(error))
+        return fail(str(error), USAGE)
     if "help" in values:
-        print(usage(TITLE, known.values()), end="")
+        print(_help(usage(TITLE, known.values())), end="")
         return 0
     return _serve(values, known, adapt)
 
 
-def _fail(message: str) -> int:
-    # Saves start-up time: `--help` does without an event loop.
-    from kubist.runtime.run import fail
+def _help(text: str) -> str:
+    if not has_colours(sys.stdout):
+        return text
+    # Saves start-up time: test libraries read the help from a pipe.
+    from kubist.cli.help import coloured
 
-    return fail(message)
+    return coloured(text)
 
 
 def _fail_to_bind(error: OSError, config: Config) -> int:
     # Saves start-up time: `--help` does without an event loop.
     from kubist.runtime.run import explain, unbound
 
-    return _fail(unbound(error, config.bind_address, config.secure_port) or explain(error))
+    return fail(unbound(error, config.bind_address, config.secure_port) or explain(error))
 
 
 def _serve(values: dict[str, list[str]], known: dict[str, Flag], adapt: Adapt | None) -> int:
@@ -64,14 +70,16 @@ def _serve(values: dict[str, list[str]], known: dict[str, Flag], adapt: Adapt | 
         logs.setup(verbosity or 1, form[-1])
         flags.check_combinations(values)
         config = flags.config(values, known, Config(cert_dir="/var/run/kubernetes"))
-    except (FlagError, ValueError) as error:
-        return _fail(str(error))
+    except FlagError as error:
+        return fail(str(error), USAGE)
+    except ValueError as error:
+        return fail(str(error))
     sock = None
     if adapt is not None:
         try:
             config, sock = adapt(config)
         except ValueError as error:
-            return _fail(str(error))
+            return fail(str(error))
         except OSError as error:
             return _fail_to_bind(error, config)
 

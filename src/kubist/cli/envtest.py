@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from kubist.cli import apiserver
+from kubist.cli import apiserver, help
+from kubist.cli.exits import USAGE as USAGE_ERROR
+from kubist.cli.exits import fail
 from kubist.cli.flaglist import of_kube_apiserver, usage
 from kubist.cli.kubeconfig import default_data_dir
 from kubist.envtest.assets import write_assets
-from kubist.runtime.run import explain, fail
 
 USAGE = """\
 Makes a folder with the executables kube-apiserver, etcd and kubectl for envtest and similar test libraries, and
@@ -28,11 +29,13 @@ DIR is `envtest` in the user's data directory if it is missing. docs/envtest.md 
 
 def main(arguments: list[str]) -> int:
     if "--help" in arguments or "-h" in arguments:
-        print(USAGE, end="")
+        print(help.coloured(USAGE), end="")
         return 0
     places = [word for word in arguments if word != "--warm"]
     if len(places) > 1 or any(word.startswith("-") for word in places):
-        return fail(f"unexpected argument {places[-1]!r}: the usage is kubist envtest [--warm] [DIR]")
+        return fail(
+            f"unexpected argument {places[-1]!r}: the usage is kubist envtest [--warm] [DIR]", USAGE_ERROR
+        )
     directory = Path(places[0]).absolute() if places else default_data_dir() / "envtest"
     try:
         make_assets(directory)
@@ -43,8 +46,6 @@ def main(arguments: list[str]) -> int:
             warm.start(directory)
     except ValueError as error:
         return fail(str(error))
-    except OSError as error:
-        return fail(explain(error))
     print(f"export KUBEBUILDER_ASSETS={shlex.quote(str(directory))}")
     return 0
 

@@ -8,16 +8,20 @@ import subprocess
 import sys
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from kubist import logs
-from kubist.cli import flags, serve
-from kubist.inprocess import DEFAULTS
-from kubist.runtime.run import explain, fail
-from kubist.testing.cluster import Cluster, Refused
+from kubist.cli import flags, help, serveflags
+from kubist.cli.exits import fail
+
+if TYPE_CHECKING:
+    from kubist.testing.cluster import Cluster
 
 _LEFT_OUT = ("data-dir", "in-memory", "kubeconfig", "kubeconfig-merge", "workers")
-LOAD = flags.Flag("load", "strings", "", "Manifests to apply first: files or directories. May be repeated.")
-FLAGS = (LOAD, *(flag for flag in serve.FLAGS if flag.name not in _LEFT_OUT))
+LOAD = flags.Flag(
+    "load", "strings", "", "Manifests to apply first: files or directories. May be repeated.", "Data"
+)
+FLAGS = (LOAD, *(flag for flag in serveflags.FLAGS if flag.name not in _LEFT_OUT))
 TITLE = """\
 Starts an empty server in memory, runs a command with KUBECONFIG set, and stops the server. The exit code is
 that of the command.
@@ -34,27 +38,25 @@ def main(arguments: list[str]) -> int:
     at = arguments.index("--") if "--" in arguments else len(arguments)
     given, command = arguments[:at], arguments[at + 1 :]
     known = {flag.name: flag for flag in FLAGS}
-    try:
-        values = flags.parse(given, known)
-        if "help" in values:
-            print(flags.usage(TITLE, FLAGS), end="")
-            return 0
-        flags.check_combinations(values)
-        manifests = [part for text in values.pop("load", []) for part in text.split(",") if part]
-        config = flags.config(values, known, DEFAULTS)
-    except flags.FlagError as error:
-        return fail(str(error))
+    values = flags.parse(given, known)
+    if "help" in values:
+        return help.show(TITLE, FLAGS)
     if not command:
-        return fail("no command: kubist exec [flags] -- COMMAND [ARGUMENT ...]")
+        raise flags.FlagError("no command: the usage is kubist exec [flags] -- COMMAND [ARGUMENT ...]")
+    flags.check_combinations(values)
+    # Saves start-up time: wrong flags and `--help` need no server.
+    from kubist.inprocess import DEFAULTS
+    from kubist.testing.cluster import Cluster, Refused
+
+    manifests = [part for text in values.pop("load", []) for part in text.split(",") if part]
+    config = flags.config(values, known, DEFAULTS)
     logs.setup(config.verbosity, config.logging_format)
     try:
         with Cluster(config) as cluster:
             cluster.load(*map(Path, manifests))
             return _run(command, cluster)
-    except Refused as error:
+    except (Refused, ValueError) as error:
         return fail(str(error))
-    except (OSError, ValueError) as error:
-        return fail(explain(error) if isinstance(error, OSError) else str(error))
 
 
 def _run(command: list[str], cluster: Cluster) -> int:

@@ -10,11 +10,8 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from kubist.cli.exits import FlagError as FlagError
 from kubist.cli.unsupported import HARMLESS, REJECTED
-
-
-class FlagError(Exception):
-    """Invalid command line. The text is the whole message."""
 
 
 class Flag(NamedTuple):
@@ -23,6 +20,8 @@ class Flag(NamedTuple):
     default: str
     help: str = ""
     group: str = ""
+    short: str = ""
+    """One letter: `f` for `-f`."""
 
 
 WORKERS = Flag("workers", "int", "1", "Processes that serve the port together, on one store.")
@@ -71,18 +70,19 @@ def parse(arguments: Iterable[str], flags: dict[str, Flag]) -> dict[str, list[st
     """Values given for each flag, in order. `--help` is part of the result."""
     found: dict[str, list[str]] = {}
     rest = list(arguments)
+    shorts = {flag.short: flag.name for flag in flags.values() if flag.short}
     while rest:
         word = rest.pop(0)
         if not word.startswith("-") or word in ("-", "--"):
             raise FlagError(f"unexpected argument {word!r}: this command takes flags only, see --help")
         name, equals, value = word.lstrip("-").partition("=")
-        name = name.replace("_", "-")
+        name = shorts.get(name) or name.replace("_", "-")
         if name in ("help", "h"):
             found["help"] = ["true"]
             continue
         flag = flags.get(name)
         if flag is None:
-            raise FlagError(f"unknown flag: --{name}")
+            raise FlagError(f"unknown flag: --{name}{_hint(name, flags)} `--help` lists the flags")
         if not equals:
             if flag.type == "bool" or flag.type.startswith("version"):
                 value = "true"
@@ -94,19 +94,43 @@ def parse(arguments: Iterable[str], flags: dict[str, Flag]) -> dict[str, list[st
     return found
 
 
+def _hint(name: str, flags: Iterable[str]) -> str:
+    # Saves start-up time: only mistyped names need it.
+    from kubist.hints import did_you_mean
+
+    return did_you_mean(f"--{name}", (f"--{flag}" for flag in flags)) or ";"
+
+
 def _absence(name: str) -> str:
     if name in REJECTED:
         return f"Not supported: {REJECTED[name].advice}."
     return f"Has no effect here: {HARMLESS[name]}." if name in HARMLESS else ""
 
 
+def _group(flag: Flag) -> str:
+    """Heading of a flag. Flags without an effect have their own."""
+    if flag.name in HARMLESS:
+        return _NO_EFFECT
+    if flag.name in REJECTED:
+        return _NOT_SUPPORTED
+    return f"{flag.group or 'Kubist'} flags"
+
+
+_NO_EFFECT = "Flags of kube-apiserver without effect here"
+_NOT_SUPPORTED = "Flags of kube-apiserver that are not supported"
+
+
 def usage(title: str, flags: Iterable[Flag]) -> str:
-    """Help with one line per flag, in the columns that tools for kube-apiserver's help expect."""
-    lines = [title, "", "Flags:"]
+    """Help with one line per flag, in the columns that tools for kube-apiserver's help expect. Flags without an
+    effect are last."""
+    groups: dict[str, list[str]] = {}
     for flag in sorted(flags):
         kind = "" if flag.type == "bool" else " " + flag.type
         parts = [flag.help or _absence(flag.name)]
         if flag.default not in ("", "[]", "false"):
             parts.append(f"(default {flag.default})")
-        lines.append(f"      --{flag.name}{kind}".ljust(61) + " ".join(filter(None, parts)))
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+        line = f"      --{flag.name}{kind}".ljust(61) + " ".join(filter(None, parts))
+        groups.setdefault(_group(flag), []).append(line.rstrip())
+    last = (_NO_EFFECT, _NOT_SUPPORTED)
+    order = [*sorted(groups.keys() - set(last), key=str.lower), *(name for name in last if name in groups)]
+    return "\n".join([title, *(f"\n{name}:\n" + "\n".join(groups[name]) for name in order)]) + "\n"

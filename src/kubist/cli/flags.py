@@ -217,7 +217,7 @@ def _check(flag: Flag, value: str) -> None:
         raise ValueError(f"must be {KUBERNETES_VERSION}, with an optional suffix such as -custom or +build.1")
     elif flag.name == "secure-port" and not 0 <= _number(value) <= 65535:
         raise ValueError("must be a port number, from 0 to 65535")
-    elif flag is WORKERS and not 1 <= _number(value) <= 64:
+    elif flag.name == "workers" and not 1 <= _number(value) <= 64:
         raise ValueError("must be a number of processes, from 1 to 64")
     elif flag.name == "endpoint-reconciler-type" and value not in RECONCILERS:
         raise ValueError(f"must be {' or '.join(RECONCILERS)}")

@@ -7,16 +7,27 @@ from pathlib import Path
 
 import yaml
 
-from kubist.cli import flags
+from kubist.cli import flags, help
+from kubist.cli.exits import fail
 from kubist.runtime.kubeconfig import CONTEXT, merge
-from kubist.runtime.run import explain, fail
 
 FLAGS = (
-    flags.Flag("data-dir", "string", "", "Data directory of `kubist serve`."),
+    flags.Flag(
+        "data-dir",
+        "string",
+        "",
+        "Data directory of the server (default: kubist in the user's data directory).",
+    ),
     flags.Flag(
         "merge", "bool", "false", "Add a context `kubist` to the user's own kubeconfig instead of printing."
     ),
 )
+TITLE = """\
+Prints the kubeconfig of a data directory, or adds it to the kubeconfig of the user.
+
+Usage:
+  kubist kubeconfig [flags]
+  kubist kubeconfig > admin.yaml"""
 
 
 def default_data_dir() -> Path:
@@ -32,14 +43,10 @@ def data_dir(values: dict[str, list[str]]) -> Path:
 
 def main(arguments: list[str]) -> int:
     known = {flag.name: flag for flag in FLAGS}
-    try:
-        values = flags.parse(arguments, known)
-        merging = flags.is_on(values, "merge")
-    except flags.FlagError as error:
-        return fail(str(error))
+    values = flags.parse(arguments, known)
     if "help" in values:
-        print(flags.usage("Usage:\n  kubist kubeconfig [flags]", FLAGS), end="")
-        return 0
+        return help.show(TITLE, FLAGS)
+    merging = flags.is_on(values, "merge")
     directory = data_dir(values)
     try:
         text = (directory / "kubeconfig").read_text()
@@ -49,8 +56,6 @@ def main(arguments: list[str]) -> int:
             print(text, end="")
     except FileNotFoundError:
         return fail(f"there is no kubeconfig in {directory}: `kubist serve` writes one when it starts")
-    except OSError as error:
-        return fail(explain(error))
     except ValueError as error:
         return fail(str(error))
     return 0

@@ -12,62 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from kubist import files, logs
-from kubist.cli import flags
+from kubist.cli import flags, help
+from kubist.cli.exits import fail
 from kubist.cli.kubeconfig import default_data_dir
+from kubist.cli.serveflags import FLAGS as FLAGS
+from kubist.cli.serveflags import SWITCHES
 from kubist.config import SERVE_DEFAULTS, Config
-from kubist.runtime import kubeconfig
-from kubist.runtime.pki import credential, prepare
-from kubist.runtime.run import explain, fail, run
-from kubist.server import Server
 
-_SWITCHES = (
-    flags.Flag("in-memory", "bool", "false", "Store nothing on disk: every start is a new, empty server."),
-    flags.Flag(
-        "kubeconfig", "string", "", "Path of the kubeconfig to write (default: in the data directory)."
-    ),
-    flags.Flag(
-        "kubeconfig-merge", "bool", "false", "Also add a context `kubist` to the user's own kubeconfig."
-    ),
-)
-"""Flags without a setting in Config."""
-_SETTINGS = (
-    ("data-dir", "string", "Directory of all data (default: kubist in the user's data directory)."),
-    ("bind-address", "ip", "Address to listen on."),
-    ("secure-port", "int", "Port to listen on; 0 takes any free one."),
-    ("service-cluster-ip-range", "string", "Cluster IP range of services."),
-    ("service-node-port-range", "portRange", "Node ports of services."),
-    ("enable-admission-plugins", "strings", "Admission plugins to enable."),
-    ("disable-admission-plugins", "strings", "Admission plugins to disable."),
-    ("runtime-config", "mapStringString", "API versions to serve or not: group/version=true, api/beta=true."),
-    ("feature-gates", "mapStringBool", "Feature gates of kube-apiserver: Name=true,Other=false."),
-    ("controllers", "strings", "Controllers to run: `*` for all, `-name` to exclude one."),
-    ("workloads", "bool", "Simulate nodes, a scheduler, running pods and the workload controllers."),
-    ("workload-delay", "duration", "Time that a simulated pod takes to become ready."),
-    ("stages", "stringArray", "File or directory with KWOK Stages; the flag may be repeated."),
-    ("workload-nodes", "int", "Number of simulated nodes."),
-    ("workload-node-capacity", "mapStringString", "Size of simulated nodes: cpu=4,memory=16Gi,pods=110."),
-    (
-        "workload-node-labels",
-        "mapStringString",
-        "Labels of simulated nodes: topology.kubernetes.io/zone=zone-{i%3}.",
-    ),
-    ("etcd-servers", "strings", "Store objects in this etcd instead. Several servers may share it."),
-    ("etcd-cafile", "string", "CA file for the certificates of the etcd servers."),
-    ("etcd-certfile", "string", "Client certificate file for etcd."),
-    ("etcd-keyfile", "string", "Key file of the client certificate for etcd."),
-    (
-        "encryption-provider-config",
-        "string",
-        "Encryption configuration file: resources to encrypt, and providers.",
-    ),
-    ("encryption-provider-config-automatic-reload", "bool", "Reload that file when it changes."),
-    ("event-ttl", "duration", "Time to keep events."),
-    ("v", "Level", "Log level; from 3 on, every request is logged."),
-    ("log-format", "string", "Log format: text or json."),
-    ("logging-format", "string", "Same as --log-format, under kube-apiserver's name."),
-)
-"""Flags with a setting in Config, which has their defaults."""
-FLAGS = (*_SWITCHES, *(flags.setting(*words, SERVE_DEFAULTS) for words in _SETTINGS), flags.WORKERS)
 SIMULATED = "Pods are simulated: no container runs."
 NOT_SIMULATED = "Pods do not run: --workloads simulates nodes, a scheduler and the workload controllers."
 TITLE = "A small Kubernetes control plane on this machine.\n\nUsage:\n  kubist serve [flags]"
@@ -75,22 +26,16 @@ TITLE = "A small Kubernetes control plane on this machine.\n\nUsage:\n  kubist s
 
 def main(arguments: list[str]) -> int:
     known = {flag.name: flag for flag in FLAGS}
-    try:
-        values = flags.parse(arguments, known)
-        if "help" in values:
-            print(flags.usage(TITLE, FLAGS), end="")
-            return 0
-        flags.check_combinations(values)
-        in_memory, merge = flags.is_on(values, "in-memory"), flags.is_on(values, "kubeconfig-merge")
-        values = {
-            name: given for name, given in values.items() if name not in ("in-memory", "kubeconfig-merge")
-        }
-        target = values.pop("kubeconfig", [""])[-1]
-        config = flags.config(values, known, SERVE_DEFAULTS)
-        if "*" in config.controllers:
-            config = replace(config, controllers=(*config.controllers, "guidance"))
-    except flags.FlagError as error:
-        return fail(str(error))
+    values = flags.parse(arguments, known)
+    if "help" in values:
+        return help.show(TITLE, FLAGS)
+    flags.check_combinations(values)
+    in_memory, merge = flags.is_on(values, "in-memory"), flags.is_on(values, "kubeconfig-merge")
+    target = values.get("kubeconfig", [""])[-1]
+    settings = {name: given for name, given in values.items() if known[name] not in SWITCHES}
+    config = flags.config(settings, known, SERVE_DEFAULTS)
+    if "*" in config.controllers:
+        config = replace(config, controllers=(*config.controllers, "guidance"))
     logs.setup(config.verbosity, config.logging_format)
     if in_memory:
         with tempfile.TemporaryDirectory(prefix="kubist-") as temporary:
@@ -100,6 +45,12 @@ def main(arguments: list[str]) -> int:
 
 
 def _serve(config: Config, directory: Path, target: str, merge: bool, *, in_memory: bool) -> int:
+    # Saves start-up time: wrong flags and `--help` need no server.
+    from kubist.runtime import kubeconfig
+    from kubist.runtime.pki import credential, prepare
+    from kubist.runtime.run import explain, run
+    from kubist.server import Server
+
     try:
         files.make_directory(directory)
         config = prepare(config, directory, in_memory=in_memory)

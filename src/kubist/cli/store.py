@@ -11,7 +11,7 @@ from pathlib import Path
 
 import orjson
 
-from kubist.cli import flags
+from kubist.cli import flags, help
 from kubist.cli.backup import (
     DATABASE,
     NEWEST,
@@ -22,12 +22,15 @@ from kubist.cli.backup import (
     sealed_values,
     summary,
 )
+from kubist.cli.exits import fail
 from kubist.cli.kubeconfig import data_dir
-from kubist.runtime.run import explain, fail
 from kubist.storage.encryption.sealed import ENCRYPTED, Sealed
 from kubist.storage.store import KeyValue, OpenFailed
 
-DATA_DIR = flags.Flag("data-dir", "string", "", "Data directory of the server.")
+Values = dict[str, list[str]]
+DATA_DIR = flags.Flag(
+    "data-dir", "string", "", "Data directory of the server (default: kubist in the user's data directory)."
+)
 FILE = flags.Flag("file", "string", "", "Path of the backup.")
 ENCRYPTION = flags.Flag(
     "encryption-provider-config",
@@ -43,31 +46,66 @@ FLAGS = {
 }
 
 
-def main(command: str, arguments: list[str]) -> int:
-    known = {flag.name: flag for flag in FLAGS[command]}
-    try:
-        values = flags.parse(arguments, known)
+TITLES = {
+    "backup": """\
+Copies the embedded store, keys and certificates of a data directory to one file. A server may run meanwhile.
+
+Usage:
+  kubist backup --file BACKUP [flags]""",
+    "restore": """\
+Replaces the store and the keys of a data directory by a backup. The server must be stopped. The old store is kept.
+
+Usage:
+  kubist restore --file BACKUP [flags]""",
+    "doctor": """\
+Checks the embedded store of a data directory: the file, and every object in it. Changes nothing.
+
+Usage:
+  kubist doctor [flags]""",
+}
+
+
+def run_backup(arguments: list[str]) -> int:
+    return _run("backup", arguments, lambda values, directory: _print(back_up(directory, _file(values))))
+
+
+def run_restore(arguments: list[str]) -> int:
+    def act(values: Values, directory: Path) -> int:
         force = flags.is_on(values, "force")
-    except flags.FlagError as error:
-        return fail(str(error))
+        return _print(restore(_file(values), directory, _agree if force else _confirm))
+
+    return _run("restore", arguments, act)
+
+
+def run_doctor(arguments: list[str]) -> int:
+    return _run(
+        "doctor",
+        arguments,
+        lambda values, directory: _doctor(directory, values.get("encryption-provider-config", [""])[-1]),
+    )
+
+
+def _run(command: str, arguments: list[str], act: Callable[[Values, Path], int]) -> int:
+    """Parses the flags, acts, and reports errors."""
+    known = {flag.name: flag for flag in FLAGS[command]}
+    values = flags.parse(arguments, known)
     if "help" in values:
-        print(flags.usage(f"Usage:\n  kubist {command} [flags]", known.values()), end="")
-        return 0
-    directory = data_dir(values)
-    if command != "doctor" and "file" not in values:
-        return fail(f"--file is missing: `kubist {command} --file BACKUP` names the backup")
+        return help.show(TITLES[command], known.values())
+    if "file" in known and not values.get("file", [""])[-1]:
+        raise flags.FlagError(f"--file is missing: `kubist {command} --file BACKUP` names the backup")
     try:
-        if command == "backup":
-            print(back_up(directory, Path(values["file"][-1])))
-            return 0
-        if command == "restore":
-            print(restore(Path(values["file"][-1]), directory, _agree if force else _confirm))
-            return 0
-        return _doctor(directory, values.get("encryption-provider-config", [""])[-1])
-    except OSError as error:
-        return fail(explain(error))
+        return act(values, data_dir(values))
     except (OpenFailed, ValueError) as error:
         return fail(str(error))
+
+
+def _file(values: Values) -> Path:
+    return Path(values["file"][-1])
+
+
+def _print(report: str) -> int:
+    print(report)
+    return 0
 
 
 def _agree(question: str) -> None:

@@ -1,0 +1,136 @@
+"""`kubist help`, `kubist version`, and the help of commands, grouped by topic."""
+
+from __future__ import annotations
+
+import re
+
+from kubist.cli.commands import TOPICS, all_commands, find
+from kubist.cli.exits import USAGE, fail
+from kubist.terminal import paint
+from kubist.version import __version__
+
+TYPE_CHECKING = False  # Saves start-up time: `kubist --help` does without `typing`.
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kubist.cli.flaglist import Flag
+
+_WIDEST = 44
+"""Columns of a flag. The text of a longer flag begins in its next line."""
+
+
+def main(arguments: list[str]) -> int:
+    """`kubist help`, or `kubist help COMMAND`, which is `kubist COMMAND --help`."""
+    names = [word for word in arguments if word not in ("--help", "-h")]
+    if not names:
+        print(coloured(overview()), end="")
+        return 0
+    command = find(names[0])
+    if command is None or len(names) > 1:
+        return unknown_command(names[-1])
+    if names[0] in ("help", "version"):
+        print(
+            coloured(f"{_sentence(all_commands()[names[0]][1])}\n\nUsage:\n  {_SYNOPSES[names[0]]}\n"), end=""
+        )
+        return 0
+    return command(["--help"])
+
+
+_SYNOPSES = {"help": "kubist help [COMMAND]", "version": "kubist version"}
+
+
+def _sentence(summary: str) -> str:
+    return f"{summary[0].upper()}{summary[1:]}."
+
+
+def show_version(arguments: list[str]) -> int:
+    if arguments in (["--help"], ["-h"]):
+        return main(["version"])
+    if arguments:
+        return fail(f"unexpected argument {arguments[0]!r}: kubist version takes none", USAGE)
+    print(f"kubist {__version__} (Kubernetes v1.36)")
+    return 0
+
+
+def unknown_command(name: str) -> int:
+    # Saves start-up time: only mistyped names need it.
+    from kubist.hints import did_you_mean
+
+    hint = did_you_mean(name, all_commands())
+    return fail(f"unknown command {name!r}{hint or ';'} `kubist --help` lists them", USAGE)
+
+
+def unknown_flag(word: str) -> int:
+    """A flag before the command."""
+    return fail(
+        f"unknown flag {word!r} before the command: flags follow the command, as in `kubist serve --in-memory`",
+        USAGE,
+    )
+
+
+def overview() -> str:
+    """All commands by topic."""
+    width = max(map(len, all_commands())) + 3
+    lines = [
+        "Kubist: the Kubernetes API server as a Python package.",
+        "",
+        "Usage:",
+        "  kubist COMMAND [flags]",
+        "",
+    ]
+    for topic, rows in TOPICS.items():
+        lines += [f"{topic}:", *(f"  {name.ljust(width)}{summary}" for name, _, summary in rows), ""]
+    lines += [
+        "Flags for all commands, before the command:",
+        "  --color auto|always|never   colours: on terminals only, always or never; NO_COLOR=1 is never",
+        "",
+        "Start with `kubist serve`. `kubist help COMMAND` describes a command and its flags.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def show(title: str, flags: Iterable[Flag]) -> int:
+    """Prints the help of a command. Returns the exit code."""
+    print(coloured(grouped(title, flags)), end="")
+    return 0
+
+
+def grouped(title: str, flags: Iterable[Flag]) -> str:
+    """Help with one line per flag, under the headings of their groups in the order of their first flags."""
+    groups: dict[str, list[Flag]] = {}
+    for flag in flags:
+        groups.setdefault(flag.group or "Flags", []).append(flag)
+    names = {flag: _name(flag) for group in groups.values() for flag in group}
+    width = min(max(map(len, names.values()), default=0), _WIDEST)
+    lines = [title]
+    for group, members in groups.items():
+        lines += ["", f"{group}:"]
+        for flag in members:
+            text = flag.help
+            if flag.default not in ("", "[]", "false"):
+                text += f" (default {flag.default})"
+            name = names[flag]
+            if len(name) > width:
+                lines.append(f"  {name}")
+                name = ""
+            lines.append(f"  {name.ljust(width)}  {text}")
+    return "\n".join(lines) + "\n"
+
+
+def _name(flag: Flag) -> str:
+    short = f"-{flag.short}, " if flag.short else ""
+    return f"{short}--{flag.name}" + ("" if flag.type == "bool" else f" {flag.type}")
+
+
+def coloured(text: str) -> str:
+    """Help text with bold headings, and coloured flags and commands, if standard output has colours."""
+    if paint("x", "bold") == "x":
+        return text
+    text = re.sub(r"^(\S.*:)$", lambda found: paint(found[1], "bold", "green"), text, flags=re.MULTILINE)
+    text = re.sub(
+        r"^(  +)((?:-\w, )?--[\w-]+|[a-z]+(?=   ))",
+        lambda found: found[1] + paint(found[2], "bold", "cyan"),
+        text,
+        flags=re.MULTILINE,
+    )
+    return re.sub(r"`([^`\n]+)`", lambda found: paint(found[1], "cyan"), text)
