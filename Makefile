@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 
 ECOSYSTEM := $(BIN)/python -m pytest -m ecosystem tests/ecosystem
 
-.PHONY: serve test soak soak-short ecosystem ecosystem-docs check format bench clean
+.PHONY: serve test soak soak-short ecosystem ecosystem-docs check format bench docs docs-serve clean
 
 $(VENV)/.installed: pyproject.toml
 	$$(tools/find-python $(PYTHON)) -m venv $(VENV)
@@ -54,6 +54,19 @@ check: $(VENV)/.installed
 	$(BIN)/ruff format --check src tests tools benchmarks
 	$(BIN)/mypy
 	$(BIN)/python tools/check_layers.py
+	$(BIN)/codespell *.md docs src tools benchmarks examples
+
+# The documentation as a site, in site/. `make docs-serve` shows it at http://127.0.0.1:8000.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "open site/index.html"
+
+docs-serve: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
 
 format: $(VENV)/.installed
 	$(BIN)/ruff check --fix src tests tools benchmarks

@@ -30,6 +30,7 @@ class ClockControl:
         api.add("DELETE", "clock", self._delete)
 
     async def _get(self, _: Call) -> Object:
+        """Time of day on the server, and whether the clock is frozen, moved or fast."""
         return self.state()
 
     async def _put(self, call: Call) -> Object:
@@ -66,6 +67,7 @@ class ClockControl:
         return self.state()
 
     async def _delete(self, _: Call) -> Object:
+        """Shows real time again."""
         self._clock.reset()
         self._changed()
         return self.state()

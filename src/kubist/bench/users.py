@@ -53,10 +53,12 @@ class Users:
         control.add("DELETE", "users/{name}", self._delete)
 
     async def _list(self, _: Call) -> Object:
+        """Users that were created here."""
         shown = [{"name": name, "namespace": namespace} for name, (_, namespace) in self._made.items()]
         return {"items": shown}
 
     async def _create(self, call: Call) -> Response:
+        """Creates a user: `name`, `groups`, RBAC `rules` and their `namespace`. Returns a token and a kubeconfig."""
         asked = call.fields("User")
         name, groups, namespace = asked.text("name"), asked.texts("groups"), asked.text("namespace")
         rules = _rules(asked)
@@ -98,6 +100,7 @@ class Users:
             raise
 
     async def _delete(self, call: Call) -> None:
+        """Deletes a user with the role and binding of its rules."""
         name = call.params["name"]
         made = self._made.pop(name, None)
         if made is None:

@@ -1,0 +1,69 @@
+"""Markdown pages of the repository: their links, headings and code blocks."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+_FENCE = re.compile(r"^( *)```(\S*)[^\n]*\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+class Block(NamedTuple):
+    """Code block of a page."""
+
+    page: str
+    number: int
+    language: str
+    text: str
+
+
+def pages() -> list[Path]:
+    """Every page that users read."""
+    tops = [path for path in ROOT.glob("*.md") if path.name != "LICENSE"]
+    return sorted([*tops, *DOCS.rglob("*.md"), *(ROOT / "examples").rglob("README*.md")])
+
+
+def blocks(path: Path) -> list[Block]:
+    name = path.relative_to(ROOT).as_posix()
+    return [
+        Block(name, number, found[2], found[3])
+        for number, found in enumerate(_FENCE.finditer(path.read_text()))
+    ]
+
+
+def links(path: Path) -> list[str]:
+    """Targets of the links of a page, outside of code."""
+    return _LINK.findall(_prose(path))
+
+
+def headings(path: Path) -> list[str]:
+    return _HEADING.findall(_FENCE.sub("", path.read_text()))
+
+
+def anchors(path: Path) -> set[str]:
+    """Anchors that the headings of a page have, on hosting sites and on our own."""
+    found: set[str] = set()
+    for heading in headings(path):
+        base = anchor = _anchor(heading)
+        repeated = 0
+        while anchor in found:
+            repeated += 1
+            anchor = f"{base}-{repeated}"
+        found.add(anchor)
+    return found
+
+
+def _anchor(heading: str) -> str:
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
+    text = unicodedata.normalize("NFC", text).lower()
+    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+
+
+def _prose(path: Path) -> str:
+    return re.sub(r"`[^`\n]*`", "", _FENCE.sub("", path.read_text()))
