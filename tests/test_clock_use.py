@@ -28,7 +28,7 @@ ALLOWED = {
     "http/certificates.py": "certificates of the server itself, which clients check by their own clocks",
     "runtime/pki.py": "certificates of the server itself, which clients check by their own clocks",
     "storage/etcd_lease.py": "leases of etcd, which has its own clock",
-    "storage/sqlite.py": "how long history is kept",
+    "storage/retention.py": "how long history is kept",
     "control/resourcequotas.py": "a pause that batches changes",
     "admission/plugins/podsecurity.py": "the time limit of a computation",
     "envtest/environment.py": "the start of a process",

@@ -24,6 +24,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 from kubist import files
 from kubist import server as api_server
+from kubist.clock import Clock
 from kubist.config import SERVE_DEFAULTS, Config
 from kubist.offload import on_loop
 from kubist.runtime import kubeconfig
@@ -31,8 +32,8 @@ from kubist.runtime.pki import prepare
 from kubist.runtime.run import new_event_loop
 from kubist.serving_tls import serving_context
 from kubist.settings import Settings
-from kubist.storage.sqlite import SqliteStore
-from kubist.storage.store import Store
+from kubist.storage.image import Image, take_image
+from kubist.storage.memory import MemoryStore
 
 # pytest leaves the frames of this module out of its reports.
 __tracebackhide__ = True
@@ -43,10 +44,51 @@ DEFAULTS = dataclasses.replace(SERVE_DEFAULTS, secure_port=0)
 """Defaults of `kubist serve`, on any free port."""
 
 
-class LoopThread:
+FORK_SETTINGS: Settings = {"secure_port": 0, "data_dir": "", "etcd_servers": (), "audit_log_path": ""}
+"""Settings of a fork that differ from those of its parent, because both would use the same port or files."""
+
+
+class Shared:
+    """Resource with several users. The last one to release it closes it."""
+
+    def __init__(self) -> None:
+        self._users = 1
+        self._lock = threading.Lock()
+
+    def hold(self) -> Self:
+        """Adds a user."""
+        with self._lock:
+            self._users += 1
+        return self
+
+    def release(self) -> None:
+        with self._lock:
+            self._users -= 1
+            is_last = self._users == 0
+        if is_last:
+            self.close()
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+class TemporaryFiles(Shared):
+    """Temporary directory of a server and its forks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._directory = tempfile.TemporaryDirectory(prefix="kubist-")
+        self.path = Path(self._directory.name)
+
+    def close(self) -> None:
+        self._directory.cleanup()
+
+
+class LoopThread(Shared):
     """Event loop in a thread. It can run several servers."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._run, name="kubist", daemon=True)
         self._thread.start()
@@ -61,7 +103,7 @@ class LoopThread:
         """Runs a coroutine in the loop and waits for its result from another thread."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    def stop(self) -> None:
+    def close(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
@@ -96,18 +138,20 @@ class Identity:
 
 
 class Inner(api_server.Server):
-    """API server with a given TLS context, which may be shared, and a given store, which may already be filled."""
+    """API server with a given TLS context, which may be shared. It starts empty, or in memory from an image."""
 
-    def __init__(self, config: Config, context: ssl.SSLContext, store: Store | None, filled: bool) -> None:
-        super().__init__(config, store=store)
+    def __init__(self, config: Config, context: ssl.SSLContext, image: Image | None = None) -> None:
+        super().__init__(config, store=None if image is None else MemoryStore(image=image.store))
         self._context = context
-        self._filled = filled
+        self._is_filled = image is not None
+        if image is not None:
+            self.registry.cache.starts_from = image.cache
 
     async def _ssl_context(self) -> ssl.SSLContext:
         return self._context
 
     async def _bootstrap(self, port: int) -> None:
-        if not self._filled:
+        if not self._is_filled:
             await super()._bootstrap(port)
 
 
@@ -120,17 +164,21 @@ class Server:
         *,
         identity: Identity | None = None,
         thread: LoopThread | None = None,
-        image: bytes | None = None,
+        files: TemporaryFiles | None = None,
+        image: Image | None = None,
         **settings: Unpack[Settings],
     ) -> None:
         self.config = dataclasses.replace(config or DEFAULTS, **settings)
         self._given_identity = identity
         self._given_thread = thread
+        self._given_files = files
         self._image = image
+        self._clock: Clock | None = None
+        """Clock whose state the server's own clock takes over."""
         self.loop: asyncio.AbstractEventLoop | None = None
         """Event loop of the running server. None if it is not running."""
         self._thread: LoopThread | None = None
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._files: TemporaryFiles | None = None
         self._inner: Inner | None = None
         self._identity: Identity | None = None
 
@@ -142,15 +190,18 @@ class Server:
         self.stop()
 
     async def __aenter__(self) -> Self:
-        await self.start_here()
+        if self._inner is None:
+            await self.start_here()
         return self
 
     async def __aexit__(self, *exception: object) -> None:
         await self.stop_here()
 
     def start(self) -> None:
-        """Starts the server in a thread. Returns when it is ready."""
-        self._thread = self._given_thread or LoopThread()
+        """Starts the server in a thread. Returns when it is ready. A fork is already started."""
+        if self._inner is not None:
+            return
+        self._thread = LoopThread() if self._given_thread is None else self._given_thread.hold()
         try:
             self._thread.run(self.start_here())
         except BaseException:
@@ -165,8 +216,8 @@ class Server:
                 self._end_thread()
 
     def _end_thread(self) -> None:
-        if self._thread is not None and self._thread is not self._given_thread:
-            self._thread.stop()
+        if self._thread is not None:
+            self._thread.release()
         self._thread = None
 
     async def start_here(self) -> None:
@@ -180,18 +231,42 @@ class Server:
 
     async def _start(self) -> None:
         identity = self._given_identity
+        if self._given_files is not None:
+            self._files = self._given_files.hold()
         if identity is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="kubist-")
-            where = Path(self.config.data_dir or self._temporary.name)
+            self._files = TemporaryFiles()
+            where = Path(self.config.data_dir or self._files.path)
             identity = await asyncio.to_thread(Identity, where, self.config)
         self._identity = identity
         config = dataclasses.replace(self.config, **identity.files)
-        store = None
-        if self._image is not None:
-            store = SqliteStore(None, image=self._image)
-        self._inner = Inner(config, identity.ssl_context, store, self._image is not None)
-        await self._inner.start()
+        self._inner = inner = Inner(config, identity.ssl_context, self._image)
+        if inner.bench is not None and self._clock is not None:
+            inner.bench.set_clock(self._clock)
+        await inner.start()
+        if inner.bench is not None:
+            inner.bench.changed()
+        self._image = self._clock = None
         self.loop = asyncio.get_running_loop()
+
+    async def fork_here(self) -> Self:
+        """Starts a second, independent server with the same content, in memory, in the running event loop.
+
+        Both share the bytes of all objects, the certificates, and the keys of tokens.
+        """
+        inner = self.inner
+        config = dataclasses.replace(self.config, **FORK_SETTINGS)
+        made = type(self)(config, identity=self.identity, thread=self._thread, files=self._files)
+        made._image = await take_image(inner.registry.cache)
+        made._clock = inner.api.clock
+        await made.start_here()
+        return made
+
+    def fork(self) -> Self:
+        """Starts a second, independent server with the same content, in memory, in the thread of this server. The
+        caller stops it, before or after this server."""
+        made = self.run(self.fork_here())
+        made._thread = None if self._thread is None else self._thread.hold()
+        return made
 
     async def stop_here(self, grace: float = 1.0) -> None:
         inner, self._inner, self.loop = self._inner, None, None
@@ -200,9 +275,9 @@ class Server:
         self._clean_up()
 
     def _clean_up(self) -> None:
-        if self._temporary is not None:
-            self._temporary.cleanup()
-            self._temporary = None
+        if self._files is not None:
+            self._files.release()
+            self._files = None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine in the server's event loop, from another thread."""
@@ -257,7 +332,8 @@ class Server:
     @property
     def kubeconfig(self) -> Path:
         """Path of a kubeconfig file with administrator credentials."""
-        path = self.identity.directory / f"kubeconfig-{self.port}"
+        where = self.identity.directory if self._given_files is None else self._given_files.path
+        path = where / f"kubeconfig-{self.port}"
         if not path.exists():
             files.write(path, json.dumps(self.kubeconfig_document()).encode())
         return path

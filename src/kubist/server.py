@@ -303,11 +303,14 @@ def make_store(config: Config) -> Store:
             key=config.etcd_keyfile or None,
             compaction_interval=config.etcd_compaction_interval,
         )
-    # Saves start-up time: a server on etcd needs no SQLite.
+    if not config.data_dir:
+        # Saves start-up time: only a server in memory needs it.
+        from kubist.storage.memory import MemoryStore
+
+        return MemoryStore()
+    # Saves start-up time: a server on etcd or in memory needs no SQLite.
     from kubist.storage.sqlite import SqliteStore
 
-    if not config.data_dir:
-        return SqliteStore(None)
     files.make_directory(Path(config.data_dir))
     return SqliteStore(str(Path(config.data_dir) / "kubist.db"))
 

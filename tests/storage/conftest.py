@@ -16,6 +16,7 @@ from typing import cast
 import pytest
 
 from kubist.storage.etcd import EtcdStore
+from kubist.storage.memory import MemoryStore
 from kubist.storage.sqlite import SqliteStore
 from kubist.storage.store import Store
 
@@ -59,4 +60,6 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
         return EtcdStore([server.endpoint], prefix=f"/{os.urandom(8).hex()}")
     if request.param == "remote":
         return OwnedStore(tmp_path)
-    return SqliteStore(None if request.param == "memory" else str(tmp_path / "kubist.db"))
+    if request.param == "memory":
+        return MemoryStore()
+    return SqliteStore(str(tmp_path / "kubist.db"))

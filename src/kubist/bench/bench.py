@@ -12,7 +12,7 @@ from kubist.bench.control_api import ControlAPI
 from kubist.bench.faults_api import FaultsAPI
 from kubist.bench.movable_clock import MovableClock
 from kubist.bench.users import Users
-from kubist.clock import CURRENT
+from kubist.clock import CURRENT, Clock
 from kubist.http.messages import Answer, Application, Request
 from kubist.meta.object import Object
 
@@ -30,7 +30,7 @@ class Bench:
         self._switch = switch
         self.clock = api.clock
         self.control = ControlAPI()
-        self.clock_control = ClockControl(self.clock, api.registry.store, self._changed)
+        self.clock_control = ClockControl(self.clock, api.registry.store, self.changed)
         self.clock_control.register(self.control)
         Users(api).register(self.control)
         self._register_workloads()
@@ -56,14 +56,19 @@ class Bench:
             # Saves start-up time: most servers get no rule.
             from kubist.bench.faults import Faults
 
-            self._faults = Faults(self._api, self._changed)
+            self._faults = Faults(self._api, self.changed)
         return self._faults
 
     def unused_faults(self) -> list[str]:
         """Fault rules, also removed ones, that never acted, each in one line."""
         return self._faults.unused() if self._faults is not None else []
 
-    def _changed(self) -> None:
+    def set_clock(self, other: Clock) -> None:
+        """Sets the clock to the time and speed of another server's, before this server starts."""
+        if isinstance(other, MovableClock) and other.is_moved:
+            self.clock.move(other.now(), other.speed)
+
+    def changed(self) -> None:
         """Takes the requests if something is in use."""
         self._switch(self._application if self.clock.is_moved else None)
         if self._faults:

@@ -58,6 +58,15 @@ class CustomKind(StoredKind):
         kind = self._kind(api_version, obj.get("kind", ""))
         return StoredKind.entry(kind, key, StoredKind.encode(kind, obj), revision)
 
+    shares_entries = False
+
+    def adopt(self, entry: Entry) -> Entry:
+        """The same bytes with a kind of this server, because a kind refers to the CRD of its server."""
+        name = self.versions[self.api_version].kind
+        made = type(entry)(entry.key, entry.revision, entry.tail, self._kind(entry.kind.api_version, name))
+        made._labels, made._fields = entry._labels, entry._fields
+        return made
+
     def removed_versions(self) -> frozenset[str]:
         return frozenset(self._kinds.keys() - self.versions.keys())
 

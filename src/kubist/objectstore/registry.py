@@ -6,6 +6,7 @@ rest as `kubist.resources.context.Objects`.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -53,8 +54,14 @@ class Registry:
             def fields(obj: Object) -> dict[str, str]:
                 return home.strategy.selectable_fields(obj)
 
+            # Forks share entries, and an entry refers to its kind. A reference to the resources would keep a stopped
+            # server in memory.
+            served = weakref.ref(self.resources)
+
             def normalize(value: bytes) -> Object:
-                return foreign.read(self.resources, home, value)
+                resources = served()
+                assert resources is not None
+                return foreign.read(resources, home, value)
 
             found = StoredKind(home.prefix, home.storage_version, home.kind, fields, normalize)
             self._kinds[resource.prefix] = found

@@ -13,12 +13,23 @@ import logging
 import uuid
 from collections.abc import Callable, Iterable
 from itertools import groupby
+from typing import NamedTuple
 
-from kubist.storage.collection import Collection, Follower, Subscriber
+from kubist.storage.collection import Collection, CollectionImage, Follower, Subscriber
 from kubist.storage.entry import Change, Entry, StoredKind
 from kubist.storage.store import Compacted, Event, KeyValue, Store, Unavailable
 
-__all__ = ["ROOT", "Cache", "Change", "Collection", "Entry", "Follower", "StoredKind", "Subscriber"]
+__all__ = [
+    "ROOT",
+    "Cache",
+    "CacheImage",
+    "Change",
+    "Collection",
+    "Entry",
+    "Follower",
+    "StoredKind",
+    "Subscriber",
+]
 
 log = logging.getLogger("kubist.storage")
 
@@ -28,6 +39,13 @@ EXPIRY_KEYS = ROOT + "kubist.io/expiry/"
 WINDOW_CHANGES = 10_000
 WINDOW_BYTES = 16 << 20
 """Limits of the change window of one collection, in changes and in bytes. Older history is read from the store."""
+
+
+class CacheImage(NamedTuple):
+    """State of a cache at a revision: its loaded collections by key prefix."""
+
+    revision: int
+    collections: dict[str, CollectionImage]
 
 
 class Cache:
@@ -48,17 +66,29 @@ class Cache:
         """Called on such a reload before the new state is in place, because open watches must end."""
         self.problem = ""
         """Last error of the watch of the store. Empty while the watch works."""
+        self.starts_from: CacheImage | None = None
+        """Image that replaces the first scan of the store. None after the first change."""
         self._feed: asyncio.Task[None] | None = None
         self._waiting: dict[asyncio.Future[bool], int] = {}
 
     async def start(self, kinds: Iterable[StoredKind] = ()) -> None:
-        """Loads these kinds with one scan, then watches the store."""
+        """Loads these kinds, with one scan or from an image, then watches the store."""
+        if self.starts_from is not None:
+            self.revision = self.starts_from.revision
         for kind in kinds:
             self.collection(kind)
-        await self._load()
+        if self.starts_from is None:
+            await self._load()
         live = asyncio.Event()
         self._feed = asyncio.ensure_future(self._follow(live))
         await live.wait()
+        for collection in list(self.collections.values()):
+            await collection.ready()
+
+    def image(self) -> CacheImage:
+        """Copy of the state. It shares all entries."""
+        loaded = {prefix: each.image() for prefix, each in self.collections.items() if each.loaded}
+        return CacheImage(self.revision, loaded)
 
     async def reload_unreadable(self) -> None:
         """Reloads all collections if any value was unreadable, because a new encryption configuration may
@@ -103,6 +133,9 @@ class Cache:
         found = self.collections.get(kind.prefix)
         if found is None:
             found = self.collections[kind.prefix] = Collection(self, kind)
+            image = self.starts_from
+            if image is not None and kind.prefix in image.collections:
+                found.start_from(image.collections[kind.prefix], image.revision)
         return found
 
     def forget(self, prefix: str) -> None:
@@ -177,6 +210,7 @@ class Cache:
         if revision <= self.revision:
             return
         self.revision = revision
+        self.starts_from = None
         for future in [future for future, target in self._waiting.items() if target <= revision]:
             _settle(future, True)
 

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -49,6 +49,16 @@ class Lost(NamedTuple):
 
     reason: str
     last: Entry | None
+
+
+class CollectionImage(NamedTuple):
+    """State of a collection, from which the collection of another cache can start. It shares all entries."""
+
+    entries: SortedDict[str, Entry]
+    unreadable: dict[str, Lost]
+    window: deque[Change]
+    window_start: int
+    window_bytes: int
 
 
 class Collection:
@@ -135,7 +145,7 @@ class Collection:
             self.unreadable[kv.key] = Lost(why, self.entries.get(kv.key) or _last(self._unread.get(kv.key)))
             return None
 
-    def fill(self, items: list[tuple[str, Entry]], revision: int) -> None:
+    def fill(self, items: Mapping[str, Entry] | list[tuple[str, Entry]], revision: int) -> None:
         """Replaces the content by the state at `revision` and clears the window. Subscribers of a loaded
         collection receive the difference."""
         before, known = self.entries, self.loaded
@@ -158,6 +168,26 @@ class Collection:
         else:
             for follower in list(self.cache.followers):
                 follower.filled(self)
+
+    def image(self) -> CollectionImage:
+        """Copy of the state."""
+        return CollectionImage(
+            SortedDict(self.entries) if self.entries else SortedDict(),
+            self.unreadable.copy(),
+            self.window.copy(),
+            self.window_start,
+            self._window_bytes,
+        )
+
+    def start_from(self, image: CollectionImage, revision: int) -> None:
+        """Loads the collection from an image that another cache took at `revision`."""
+        kind = self.kind
+        if kind.shares_entries:
+            self.fill(image.entries, image.window_start)
+            self.window, self._window_bytes = image.window.copy(), image.window_bytes
+        else:
+            self.fill({key: kind.adopt(entry) for key, entry in image.entries.items()}, revision)
+        self.unreadable = image.unreadable.copy()
 
     def apply(self, events: list[Event]) -> None:
         """Applies these changes in order and notifies the subscribers."""

@@ -120,6 +120,13 @@ class StoredKind:
         tail = b'"metadata":{"resourceVersion":"%d",' % revision + value[len(start) :]
         return made(key, revision, tail, self)
 
+    shares_entries = True
+    """Whether servers with equal content share the entries of this kind. False if an entry refers to its server."""
+
+    def adopt(self, entry: Entry) -> Entry:
+        """Entry of another server with the same version of the object, for this server."""
+        return entry
+
     def removed_versions(self) -> frozenset[str]:
         """Versions of stored objects that the kind no longer has. Only CRDs have any."""
         return frozenset()

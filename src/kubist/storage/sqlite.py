@@ -8,37 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import time
-from collections import deque
 from collections.abc import AsyncIterator
 
 from . import sqlite_log as log
 from .hub import Hub
+from .retention import Retention
 from .sqlite_file import DatabaseFile
 from .sqlite_writer import Writer
 from .store import Batch, Compacted, FutureRevision, KeyValue, OpenFailed, Scan, Unavailable
 
-MARKS = 10
-"""Number of times per `history` period that the current revision is recorded for compaction."""
-
 
 class SqliteStore:
-    """`Store` in the file `path`, or in memory if None. Keeps `history` seconds of changes.
-
-    A store in memory may start from the `image` of another store.
-    """
+    """`Store` in the file `path`, or in memory if None. Keeps `history` seconds of changes."""
 
     local = True
 
-    def __init__(self, path: str | None, *, history: float = 300.0, image: bytes | None = None) -> None:
+    def __init__(self, path: str | None, *, history: float = 300.0) -> None:
         self._path = path
-        self._image = image
         self._history = history
         self._hub = Hub()
         self._open = False
 
     async def open(self) -> None:
-        self._file = DatabaseFile(self._path, self._image)
+        self._file = DatabaseFile(self._path)
         self._reader = self._file.reader
         try:
             self._hub.revision = log.last_revision(self._reader)
@@ -47,23 +39,17 @@ class SqliteStore:
             self._file.close()
             raise OpenFailed(f"{self._file} cannot be opened: {self._file.explain(error)}") from error
         self._open = True
-        self._marks: deque[tuple[float, int]] = deque()
-        self._mark()
+        self._retention = Retention(self._history, lambda: self._hub.revision, self._compact_old)
 
     async def close(self) -> None:
         """Finishes queued writes, then closes the file."""
         if not self._open:
             return
         self._open = False
-        self._marker.cancel()
+        self._retention.stop()
         await self._writer.stop()
         self._hub.fail("the store is closed")
         self._file.close()
-
-    def image(self) -> bytes:
-        """Serialized database with everything committed, to start another store from."""
-        self._check_open()
-        return self._reader.serialize()
 
     async def revision(self) -> int:
         return self._hub.revision
@@ -140,17 +126,10 @@ class SqliteStore:
             raise FutureRevision(self._hub.revision)
         await self._writer.compact(revision)
 
-    def _mark(self) -> None:
-        """Records the time of the current revision and compacts history older than `history` seconds."""
-        now = time.monotonic()
-        marks = self._marks
-        marks.append((now, self._hub.revision))
-        while len(marks) > 1 and marks[1][0] <= now - self._history:
-            marks.popleft()
-        if marks[0][0] <= now - self._history and marks[0][1] > self._writer.compacted:
-            # A failure is not reported, because the next mark tries again.
-            self._writer.compact(marks[0][1]).add_done_callback(asyncio.Future.exception)
-        self._marker = asyncio.get_running_loop().call_later(self._history / MARKS, self._mark)
+    def _compact_old(self, revision: int) -> None:
+        if revision > self._writer.compacted:
+            # A failure is not reported, because the next attempt follows soon.
+            self._writer.compact(revision).add_done_callback(asyncio.Future.exception)
 
     def _readable(self, revision: int) -> int:
         self._check_open()

@@ -51,7 +51,7 @@ class DatabaseFile:
     A database in memory has one connection for both.
     """
 
-    def __init__(self, path: str | None, image: bytes | None = None) -> None:
+    def __init__(self, path: str | None) -> None:
         self.path = path
         self._lock = -1 if path is None else take_lock(path)
         self._connections: list[sqlite3.Connection] = []
@@ -59,8 +59,6 @@ class DatabaseFile:
             if path is not None:
                 _make_private(Path(path))
             self.writer = self._connect()
-            if image is not None:
-                self.writer.deserialize(image)
             self._prepare()
             self.reader = self.writer if path is None else self._connect()
             # Statements now run on the event loop, so they must not wait for a lock. Callers retry later.

@@ -82,6 +82,22 @@ class Cluster(Server):
             close()
         super().stop()
 
+        self.forks[:] = [fork for fork in self.forks if fork is not self]
+
+    @cached_property
+    def forks(self) -> list[Cluster]:
+        """Running forks of this cluster and of its forks."""
+        return []
+
+    @blocking
+    def fork(self) -> Self:
+        """A second, independent cluster with the same content. It shares all bytes with this one. The fixture `cluster`
+        stops it after the test; elsewhere use `with cluster.fork() as other:`."""
+        made = super().fork()
+        made.__dict__["forks"] = self.forks
+        self.forks.append(made)
+        return made
+
     async def stop_here(self, grace: float = 1.0) -> None:
         connection: http.client.HTTPSConnection | None = self.__dict__.pop("_connection", None)
         if connection is not None:

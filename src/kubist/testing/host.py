@@ -9,7 +9,7 @@ from typing import Unpack
 
 from kubist.inprocess import DEFAULTS, Identity, LoopThread, Server
 from kubist.settings import Settings
-from kubist.storage.sqlite import SqliteStore
+from kubist.storage.image import Image, take_image
 from kubist.testing.cluster import Cluster
 
 
@@ -20,7 +20,7 @@ class Host:
         self._temporary = tempfile.TemporaryDirectory(prefix="kubist-")
         self._thread = LoopThread()
         self._identity = Identity(Path(self._temporary.name), DEFAULTS)
-        self._images: dict[tuple[tuple[str, str], ...], bytes] = {}
+        self._images: dict[tuple[tuple[str, str], ...], Image] = {}
 
     def cluster(self, **settings: Unpack[Settings]) -> Cluster:
         """Starts a new, empty cluster. `settings` are the fields of `kubist.Config`."""
@@ -31,20 +31,19 @@ class Host:
         cluster.start()
         return cluster
 
-    def _new_image(self, settings: Settings) -> bytes:
-        """Store image of a server after it created all its initial objects."""
+    def _new_image(self, settings: Settings) -> Image:
+        """Image of a server after it created all its initial objects."""
         with Cluster(identity=self._identity, thread=self._thread, **settings) as first:
             return self._thread.run(_settled(first))
 
     def stop(self) -> None:
-        self._thread.stop()
+        self._thread.close()
         self._temporary.cleanup()
 
 
-async def _settled(cluster: Server) -> bytes:
-    """Image of the store once three checks, 10 ms apart, saw no new write."""
+async def _settled(cluster: Server) -> Image:
+    """Image of the server once three checks, 10 ms apart, saw no new write."""
     store = cluster.inner.store
-    assert isinstance(store, SqliteStore)
     revision, quiet = -1, 0
     while quiet < 3:
         await asyncio.sleep(0.01)
@@ -52,4 +51,4 @@ async def _settled(cluster: Server) -> bytes:
         quiet = quiet + 1 if now == revision else 0
         revision = now
     await store.compact(revision)
-    return store.image()
+    return await take_image(cluster.inner.registry.cache)

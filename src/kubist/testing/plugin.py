@@ -78,7 +78,8 @@ def cluster(request: pytest.FixtureRequest, kubist_host: Host) -> Iterator[Clust
     yield cluster_
     bench = cluster_.inner.bench if cluster_.loop is not None else None
     unused = bench.unused_faults() if bench is not None else []
-    cluster_.stop()
+    for each in (*cluster_.forks, cluster_):
+        each.stop()
     if unused:
         report_unused(request.config.getini(UNUSED_FAULTS), unused)
 
