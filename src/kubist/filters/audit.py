@@ -11,16 +11,14 @@ from typing import Any, Protocol
 
 import orjson
 
-from kubist.codec import protobuf, yaml
+from kubist.codec.any_body import read_body
 from kubist.filters.auditfile import AuditFile
 from kubist.filters.auditpolicy import LEVELS, AuditPolicy, Verdict
 from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.http.messages import Answer, Request, Response, Stream
-from kubist.jsontext.errors import DecodeError
 from kubist.meta.object import Object
 from kubist.meta.times import now_micro
 from kubist.resources.context import User
-from kubist.schema.catalog import schema_for
 
 log = logging.getLogger("kubist.filters")
 
@@ -220,18 +218,7 @@ class Trail:
 
     def _object(self, body: bytes, content_type: str) -> Any:
         """A body as the log shows it: JSON, regardless of the encoding it was sent in."""
-        try:
-            if "protobuf" in content_type:
-                api_version, kind, raw = protobuf.unwrap(body)
-                group, _, version = api_version.rpartition("/")
-                value: Any = protobuf.decode(schema_for(group, version, kind), raw)
-                value = {"kind": kind, "apiVersion": api_version, **value}
-            elif "yaml" in content_type:
-                value = yaml.parse(body).value
-            else:
-                value = orjson.loads(body)
-        except (DecodeError, ValueError, LookupError):
-            return None
+        value = read_body(body, content_type)
         if self._verdict.omit_managed_fields and isinstance(value, dict):
             for obj in (value, *(value.get("items") or ())):
                 if isinstance(obj, dict) and isinstance(obj.get("metadata"), dict):
