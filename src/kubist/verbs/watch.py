@@ -7,6 +7,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Iterable, Iterator
+from operator import length_hint
 from typing import Any
 
 from kubist.codec.representation import Representation
@@ -89,6 +90,8 @@ class Watcher:
         """Writer of the stream, set by `start`. The test bench puts another one in front of it."""
         self.withholds_bookmarks = False
         """Whether the periodic bookmarks are omitted, as a fault. The one after the initial state is sent."""
+        self.sent = 0
+        """Number of events that were written, with bookmarks."""
         self._timers: list[asyncio.TimerHandle] = []
         self._state: Iterator[Entry] | None = None
         """Rest of the initial state."""
@@ -161,12 +164,22 @@ class Watcher:
         if self.bookmarks:
             self._schedule_bookmark(self.seconds)
 
+    def written_version(self) -> int:
+        """Resource version up to which all events have been written."""
+        if self._state is not None:
+            return self.after
+        for _, _, change in self._waiting:
+            if change is not None:
+                return change.revision - 1
+        return max(self.after, self.cache.revision)
+
     def _write(self, events: list[bytes]) -> None:
         """Send events; disconnects a watcher over its buffer limit. Watchers share the buffered bytes of an event."""
         writer = self.writer
         assert writer is not None
         for event in events:
             writer.write(event)
+        self.sent += len(events)
         if self._room and writer.buffered > self._room:
             self._cut_off()
 
@@ -197,13 +210,16 @@ class Watcher:
         writer, state, event, size = self.writer, self._state, self.shown.event, 0
         if writer is None or state is None:
             return
+        left = length_hint(state)
         for entry in state:
             added = event("ADDED", entry)
             writer.write(added)
             size += len(added)
             if size >= STATE_BYTES:
+                self.sent += left - length_hint(state)
                 writer.on_room = self._send_more_state
                 return
+        self.sent += left
         self._state = None
         self._state_sent()
         if self._backlog:
