@@ -11,6 +11,7 @@ from kubist.bench.clock_control import ClockControl
 from kubist.bench.control_api import ControlAPI
 from kubist.bench.faults_api import FaultsAPI
 from kubist.bench.movable_clock import MovableClock
+from kubist.bench.recordings_api import RecordingsAPI
 from kubist.bench.users import Users
 from kubist.clock import CURRENT, Clock
 from kubist.http.messages import Answer, Application, Request
@@ -18,6 +19,7 @@ from kubist.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.bench.faults import Faults
+    from kubist.bench.recorder import Recorder
 
 
 class Bench:
@@ -36,6 +38,8 @@ class Bench:
         self._register_workloads()
         self._faults: Faults | None = None
         FaultsAPI(lambda: self.faults).register(self.control)
+        self._recorder: Recorder | None = None
+        RecordingsAPI(api, lambda: self.recorder).register(self.control)
         api.paths.control = self.control.answer
 
     def _register_workloads(self) -> None:
@@ -59,6 +63,16 @@ class Bench:
             self._faults = Faults(self._api, self.changed)
         return self._faults
 
+    @property
+    def recorder(self) -> Recorder:
+        """Recordings of this server."""
+        if self._recorder is None:
+            # Saves start-up time: most servers record nothing.
+            from kubist.bench.recorder import Recorder
+
+            self._recorder = Recorder(self._api, self._changed)
+        return self._recorder
+
     def unused_faults(self) -> list[str]:
         """Fault rules, also removed ones, that never acted, each in one line."""
         return self._faults.unused() if self._faults is not None else []
@@ -70,7 +84,10 @@ class Bench:
 
     def changed(self) -> None:
         """Takes the requests if something is in use."""
-        self._switch(self._application if self.clock.is_moved else None)
+        application: Application | None = self._application if self.clock.is_moved else None
+        if self._recorder:
+            application = self._recorder.around(application or self._api)
+        self._switch(application)
         if self._faults:
             self._api.serve = self._faults.serve  # type: ignore[method-assign]
         elif "serve" in vars(self._api):
@@ -81,9 +98,11 @@ class Bench:
         return await self._api(request)
 
     def release(self) -> None:
-        """Ends all faults, so that no request and no watch waits while the server stops."""
+        """Ends all faults and recordings, so that no request and no watch waits while the server stops."""
         if self._faults is not None:
             self._faults.clear()
+        if self._recorder is not None:
+            self._recorder.clear()
 
     def close(self) -> None:
         self.clock.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
@@ -129,13 +129,8 @@ def parse_criteria(
     chances = [name for name in ("nth", "every", "probability") if name in asked]
     for name in chances[1:]:
         asked.forbid(name, f"must not be set together with {chances[0]}")
-    return Criteria(
-        verbs=_verbs(asked) or default_verbs,
-        resources=_resources(asked, default_resources),
-        namespaces=_patterns(asked, "namespace"),
-        names=_patterns(asked, "name"),
-        users=_patterns(asked, "user"),
-        user_agents=_patterns(asked, "userAgent"),
+    return replace(
+        parse_plain_criteria(asked, default_verbs, default_resources),
         labels=_parsed(asked, "labelSelector", parse_label_selector, ParseError),
         expression=_parsed(asked, "expression", compile_expression, CompileError),
         nth=_count(asked, "nth"),
@@ -144,6 +139,20 @@ def parse_criteria(
         seed=asked.integer("seed"),
         times=_count(asked, "times"),
         given=given,
+    )
+
+
+def parse_plain_criteria(
+    asked: Fields, default_verbs: tuple[str, ...] = (), default_resources: tuple[str, ...] = ()
+) -> Criteria:
+    """Criteria that compare texts of the request line and the user. Errors are added to those of `asked`."""
+    return Criteria(
+        verbs=_verbs(asked) or default_verbs,
+        resources=_resources(asked, default_resources),
+        namespaces=_patterns(asked, "namespace"),
+        names=_patterns(asked, "name"),
+        users=_patterns(asked, "user"),
+        user_agents=_patterns(asked, "userAgent"),
     )
 
 

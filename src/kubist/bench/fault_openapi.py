@@ -6,17 +6,17 @@ from kubist.bench.fault_matching import RESOURCE_VERBS
 from kubist.meta.object import Object
 
 
-def _texts(about: str) -> Object:
+def texts(about: str) -> Object:
     """One string, or several of which one must match."""
     one_or_more = [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]
     return {"oneOf": one_or_more, "description": about}
 
 
-def _text(about: str) -> Object:
+def text(about: str) -> Object:
     return {"type": "string", "description": about}
 
 
-def _count(about: str, least: int = 1) -> Object:
+def count(about: str, least: int = 1) -> Object:
     return {"type": "integer", "minimum": least, "description": about}
 
 
@@ -29,26 +29,30 @@ def _true(about: str) -> Object:
     return {"type": "boolean", "enum": [True], "description": about}
 
 
+REQUEST_FILTERS: Object = {
+    "verb": texts(f"Verb of the request: {', '.join(RESOURCE_VERBS)}."),
+    "resource": texts("Such as deployments, deployments.apps, pods/status or *."),
+    "namespace": texts("Namespace; may contain *."),
+    "name": texts("Name of the object; may contain *."),
+    "user": texts("Name of the user; may contain *."),
+    "userAgent": texts("Prefix of the User-Agent header."),
+}
+"""Criteria that fault rules and recordings share."""
 FAULT_RULE: Object = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "verb": _texts(f"Verb of the request: {', '.join(RESOURCE_VERBS)}."),
-        "resource": _texts("Such as deployments, deployments.apps, pods/status or *."),
-        "namespace": _texts("Namespace; may contain *."),
-        "name": _texts("Name of the object; may contain *."),
-        "labelSelector": _text("Labels of the object: in the body of a create, otherwise as stored."),
-        "user": _texts("Name of the user; may contain *."),
-        "userAgent": _texts("Prefix of the User-Agent header."),
-        "expression": _text("CEL expression over `request`."),
-        "nth": _count("Acts only on this matching request, counted from 1."),
-        "every": _count("Acts on every so many matching requests."),
+        **REQUEST_FILTERS,
+        "labelSelector": text("Labels of the object: in the body of a create, otherwise as stored."),
+        "expression": text("CEL expression over `request`."),
+        "nth": count("Acts only on this matching request, counted from 1."),
+        "every": count("Acts on every so many matching requests."),
         "probability": {"type": "number", "maximum": 1, "description": "Acts on this share of the requests."},
-        "seed": _count("Seed of the probability. The same seed gives the same choices.", 0),
-        "times": _count("Acts on at most so many requests."),
+        "seed": count("Seed of the probability. The same seed gives the same choices.", 0),
+        "times": count("Acts on at most so many requests."),
         "status": {"type": "integer", "minimum": 400, "maximum": 599, "description": "Returns this error."},
-        "reason": _text("Reason of the Status."),
-        "message": _text("Message of the Status."),
+        "reason": text("Reason of the Status."),
+        "message": text("Message of the Status."),
         "retryAfter": _duration("Sets Retry-After, in whole seconds."),
         "delay": _duration("Waits before the request takes effect."),
         "delayAfter": _duration("Waits after the request took effect, before the response."),
@@ -57,8 +61,8 @@ FAULT_RULE: Object = {
             "enum": ["before", "after"],
             "description": "Closes the connection before or after the request takes effect, without a response.",
         },
-        "truncate": _count("Sends only so many bytes of the body, then closes the connection.", 0),
-        "cutAfter": _count("Cuts a watch after so many events; 0 cuts it now.", 0),
+        "truncate": count("Sends only so many bytes of the body, then closes the connection.", 0),
+        "cutAfter": count("Cuts a watch after so many events; 0 cuts it now.", 0),
         "pause": _duration("Holds the events of a watch for a time."),
         "delayEvents": _duration("Sends each event of a watch later."),
         "withholdBookmarks": _true("Sends no periodic bookmarks on a watch."),
@@ -67,7 +71,7 @@ FAULT_RULE: Object = {
             "description": "Serves reads from this resource version; true: the newest when the rule is added.",
         },
         "expireHistory": _true("Expires all resource versions so far: 410 for watches and lists from them."),
-        "takeLease": _text("Makes this holder take over the Lease that namespace and name give."),
+        "takeLease": text("Makes this holder take over the Lease that namespace and name give."),
         "leaseDuration": _duration("Duration of the taken Lease, in whole seconds; 15s by default."),
     },
 }

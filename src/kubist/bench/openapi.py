@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 from kubist.bench.control_api import Handler
 from kubist.bench.fault_openapi import FAULT_RULE
+from kubist.bench.line_stream import JSON_LINES
+from kubist.bench.recording_openapi import LINE_PARAMETERS, LINES, RECORDING_SCHEMAS
 from kubist.meta.object import Object
 from kubist.version import __version__
 
@@ -55,6 +57,7 @@ SCHEMAS: dict[str, Object] = {
         "type": "object",
         "properties": {"items": {"type": "array", "items": {"$ref": "#/components/schemas/Fault"}}},
     },
+    **RECORDING_SCHEMAS,
     "Status": {
         "type": "object",
         "description": "Error, as in the Kubernetes API.",
@@ -70,7 +73,11 @@ SCHEMAS: dict[str, Object] = {
         },
     },
 }
-BODIES = {("PUT", "clock"): "ClockMove", ("POST", "faults"): "FaultRule"}
+BODIES = {
+    ("PUT", "clock"): "ClockMove",
+    ("POST", "faults"): "FaultRule",
+    ("POST", "recordings"): "RecordingRequest",
+}
 """Schemas of request bodies."""
 RESULTS = {
     ("GET", "clock"): "Clock",
@@ -81,6 +88,12 @@ RESULTS = {
     ("DELETE", "faults"): "FaultList",
     ("GET", "faults/{id}"): "Fault",
     ("DELETE", "faults/{id}"): "Fault",
+    ("GET", "recordings"): "RecordingList",
+    ("POST", "recordings"): "Recording",
+    ("GET", "recordings/{id}"): "RecordedRequest",
+    ("DELETE", "recordings/{id}"): "Recording",
+    ("GET", "requests"): "RecordedRequest",
+    ("GET", "watchers"): "WatcherList",
 }
 """Schemas of responses."""
 
@@ -105,7 +118,8 @@ def document(routes: Iterable[tuple[str, str, Handler]]) -> Object:
 
 def _operation(method: str, path: str, handler: Handler) -> Object:
     summary = " ".join((handler.__doc__ or f"{method} {path}.").split())
-    result = _content(RESULTS.get((method, path)))
+    lines = (method, path) in LINES
+    result = _content(RESULTS.get((method, path)), JSON_LINES if lines else "application/json")
     operation: Object = {
         "summary": summary,
         "responses": {
@@ -114,15 +128,16 @@ def _operation(method: str, path: str, handler: Handler) -> Object:
         },
     }
     names = re.findall(r"\{(\w+)", path)
-    if names:
-        operation["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
-        ]
+    parameters: list[Object] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
+    ]
+    if parameters or lines:
+        operation["parameters"] = parameters + (LINE_PARAMETERS if lines else [])
     if method in ("POST", "PUT"):
         operation["requestBody"] = {"content": _content(BODIES.get((method, path)))}
     return operation
 
 
-def _content(schema: str | None) -> Object:
+def _content(schema: str | None, content_type: str = "application/json") -> Object:
     found = {"$ref": f"#/components/schemas/{schema}"} if schema else {"type": "object"}
-    return {"application/json": {"schema": found}}
+    return {content_type: {"schema": found}}

@@ -1,0 +1,217 @@
+"""Recorder of one server: an application around the server's own that records every request of a client.
+
+It takes the requests only while there is a recording.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterator
+from time import perf_counter
+
+from kubist.application import API, READING
+from kubist.bench.call import Fields, conflict
+from kubist.bench.fault_matching import Criteria
+from kubist.bench.fault_request import FaultRequest
+from kubist.bench.recorded import Recorded, response_object
+from kubist.bench.recording import MOST_BYTES, Limits, Recording, parse_recording
+from kubist.http.messages import Answer, Application, HangUp, Request, Response, Stream, StreamWriter
+from kubist.logs import CURRENT
+from kubist.meta.object import Object
+from kubist.resources.context import Context
+from kubist.storage.entry import Change
+from kubist.verbs.resource_request import ResourceRequest
+from kubist.verbs.watch import Watcher
+
+CONTROL = "/kubist/v1/"
+"""Paths that are not recorded."""
+MOST_RECORDINGS = 100
+MOST_DELETED = 10_000
+"""Most names of a deletecollection in a recording."""
+RECENT = Limits(entries=500, size=8 << 20)
+RECENT_SECONDS = 600.0
+"""Seconds for which recent requests are kept after the last client asked for them."""
+
+
+class Recorder:
+    """All recordings of a server, and its recent requests."""
+
+    def __init__(self, api: API, changed: Callable[[], None]) -> None:
+        self._api = api
+        self._changed = changed
+        """Called when the first recording starts or the last one ends."""
+        self._recordings: dict[str, Recording] = {}
+        self._recent: Recording | None = None
+        self._expiry: asyncio.TimerHandle | None = None
+        self._ids = itertools.count(1)
+        self._numbers = itertools.count(1)
+        self._inner: Application = api
+
+    def __bool__(self) -> bool:
+        return bool(self._recordings) or self._recent is not None
+
+    def __iter__(self) -> Iterator[Recording]:
+        return iter(list(self._recordings.values()))
+
+    def get(self, id_: str) -> Recording | None:
+        return self._recordings.get(id_)
+
+    # Recordings
+
+    def start(self, spec: Object) -> Recording:
+        """Starts a recording. Raises 422 for invalid filters and limits, and 409 if there are too many."""
+        criteria, limits = parse_recording(Fields("Recording", spec))
+        if len(self._recordings) >= MOST_RECORDINGS:
+            conflict(f"this server has {MOST_RECORDINGS} recordings, the most it can have")
+        recording = Recording(str(next(self._ids)), spec, criteria, limits, ring=False)
+        self._recordings[recording.id] = recording
+        self._changed()
+        return recording
+
+    def stop(self, id_: str) -> Recording | None:
+        """Ends a recording and forgets it. Clients that follow it get the end of their stream."""
+        recording = self._recordings.pop(id_, None)
+        if recording is not None:
+            recording.close()
+            self._changed()
+        return recording
+
+    def recent(self, *, forever: bool = False) -> Recording:
+        """The newest requests. They are kept from the first call on, until nobody asks for a while."""
+        if self._recent is None:
+            self._recent = Recording("", {}, Criteria(), RECENT, ring=True)
+            self._changed()
+        if self._expiry is not None:
+            self._expiry.cancel()
+        if forever:
+            self._expiry = None
+        else:
+            self._expiry = asyncio.get_running_loop().call_later(RECENT_SECONDS, self._forget_recent)
+        return self._recent
+
+    def _forget_recent(self) -> None:
+        if self._recent is not None and self._recent.followers:
+            self.recent()
+        else:
+            self._recent, self._expiry = None, None
+            self._changed()
+
+    def clear(self) -> None:
+        """Ends all recordings, so that no client waits while the server stops."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+        for recording in (*self, *([self._recent] if self._recent is not None else ())):
+            recording.close()
+        self._recordings.clear()
+        self._recent, self._expiry = None, None
+        self._changed()
+
+    # Requests
+
+    def around(self, application: Application) -> Application:
+        """Application that records the requests to another one."""
+        self._inner = application
+        return self._serve
+
+    async def _serve(self, request: Request) -> Answer:
+        began, revision = perf_counter(), self._api.registry.cache.revision
+        try:
+            answer = await self._inner(request)
+        except (HangUp, asyncio.CancelledError):
+            self._record(request, began, revision, None)
+            raise
+        if not self._api.registry.store.local and request.method not in READING:
+            await self._api.registry.cache.catch_up()  # the cache may be behind a store that servers share
+        self._record(request, began, revision, answer)
+        return answer
+
+    def _record(self, request: Request, began: float, revision: int, answer: Answer | None) -> None:
+        ctx = CURRENT.get()
+        if ctx is None or ctx.request is not request or ctx.info.path.startswith(CONTROL):
+            return
+        seconds = perf_counter() - began
+        recorded = Recorded(ctx, self._api.clock.now() - seconds, seconds, answer)
+        recorded.id = next(self._numbers)
+        recordings = self._matching(ctx) if self._recordings else []
+        if recordings:
+            shown = answer if isinstance(answer, Response) and _is_shown(ctx, answer) else None
+            recorded.keep(shown, self._changes(recorded, revision, shown))
+        elif recorded.status >= 400 and isinstance(answer, Response):
+            recorded.keep(answer, [])
+        if self._recent is not None:
+            recordings.append(self._recent)
+        if isinstance(answer, Stream):
+            self._follow_stream(answer, recorded, recordings, began)
+        room = MOST_BYTES - sum(recording.size for recording in self._recordings.values())
+        for recording in recordings:
+            room -= recording.add(recorded, room)
+
+    def _matching(self, ctx: Context) -> list[Recording]:
+        request = FaultRequest(self._api, ctx)
+        return [found for found in self._recordings.values() if found.criteria.is_plausible(request)]
+
+    def _changes(self, recorded: Recorded, revision: int, answer: Response | None) -> list[Change]:
+        """Changes of the stored object that the request made; of a deletecollection, all its deletions."""
+        ctx = recorded.ctx
+        if ctx.request.method in READING or not isinstance(ctx, ResourceRequest) or ctx.dry_run:
+            return []
+        if recorded.status >= 400 or not hasattr(ctx, "resource"):
+            return []
+        window = reversed(self._api.registry.collection(ctx.resource).window)
+        recent = itertools.takewhile(lambda change: change.revision > revision, window)
+        if ctx.info.verb == "deletecollection":
+            prefix = ctx.collection_prefix
+            removed = (found for found in recent if found.new is None and _key(found).startswith(prefix))
+            return list(itertools.islice(removed, MOST_DELETED))[::-1]
+        key = ctx.resource.key(ctx.namespace, ctx.info.name or ctx.name)
+        found = [change for change in recent if _key(change) == key][::-1]
+        if len(found) > 1 and answer is not None:
+            version = _version(answer)
+            return [change for change in found if change.revision == version] or found[-1:]
+        return found
+
+    # Streams
+
+    def _follow_stream(
+        self, stream: Stream, recorded: Recorded, recordings: list[Recording], began: float
+    ) -> None:
+        """Completes the record when the stream ends."""
+        recorded.is_open = True
+        begin, end = stream.start, stream.stopped
+
+        def start(writer: StreamWriter) -> None:
+            begin(writer)
+            recorded.watcher = self._watcher(recorded.ctx)
+
+        def stopped() -> None:
+            end()
+            if recorded.is_open:
+                recorded.is_open = False
+                recorded.seconds = perf_counter() - began
+                for recording in recordings:
+                    recording.tell(recorded)
+
+        stream.start, stream.stopped = start, stopped
+
+    def _watcher(self, ctx: Context) -> Watcher | None:
+        open_ = (watcher for watchers in self._api.watchers.values() for watcher in watchers)
+        return next((watcher for watcher in open_ if watcher.ctx is ctx), None)
+
+
+def _is_shown(ctx: Context, answer: Response) -> bool:
+    """Whether a recording has the response: objects and errors, but not discovery and logs."""
+    return ctx.info.is_resource or answer.status >= 400
+
+
+def _key(change: Change) -> str:
+    entry = change.new or change.old
+    return entry.key if entry is not None else ""
+
+
+def _version(answer: Response) -> int:
+    """Resource version of the object in a response; 0 if it has none."""
+    shown = response_object(answer)
+    metadata = shown.get("metadata") if shown is not None else None
+    version = metadata.get("resourceVersion", "") if isinstance(metadata, dict) else ""
+    return int(version) if isinstance(version, str) and version.isdecimal() else 0

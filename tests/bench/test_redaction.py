@@ -1,0 +1,109 @@
+"""Secrets and tokens never appear in recordings."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from kubist.bench.redaction import CHANGED, LAST_APPLIED, REDACTED
+from kubist.testing import Cluster
+from tests.bench.fault_clients import ask
+from tests.bench.recording_clients import lines, recording
+
+SECRETS = "/api/v1/namespaces/default/secrets"
+PASSWORD = "correct-horse"
+ENCODED = base64.b64encode(PASSWORD.encode()).decode()
+OTHER = base64.b64encode(b"battery").decode()
+
+
+def secret(name: str = "s") -> dict[str, Any]:
+    annotations = {LAST_APPLIED: json.dumps({"data": {"p": ENCODED}}), "kept": "yes"}
+    return {"metadata": {"name": name, "annotations": annotations}, "data": {"p": ENCODED, "q": OTHER}}
+
+
+def without_values(text: str) -> bool:
+    return not any(value in text for value in (PASSWORD, ENCODED, OTHER))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "content_type"),
+    [
+        ("POST", SECRETS, secret("new"), "application/json"),
+        ("PUT", f"{SECRETS}/s", secret(), "application/json"),
+        ("GET", f"{SECRETS}/s", None, "application/json"),
+        ("GET", SECRETS, None, "application/json"),
+        ("PATCH", f"{SECRETS}/s", {"stringData": {"p": PASSWORD}}, "application/merge-patch+json"),
+        ("PATCH", f"{SECRETS}/s", {"data": {"p": OTHER}}, "application/strategic-merge-patch+json"),
+        (
+            "PATCH",
+            f"{SECRETS}/s",
+            [
+                {"op": "replace", "path": "/data/p", "value": OTHER},
+                {"op": "add", "path": "/data", "value": {"p": ENCODED}},
+                {"op": "add", "path": "/metadata/annotations", "value": {LAST_APPLIED: ENCODED}},
+                {"op": "add", "path": "/metadata/labels", "value": {"shown": "yes"}},
+            ],
+            "application/json-patch+json",
+        ),
+        ("POST", SECRETS, {"metadata": {"name": "bad"}, "data": {"p": PASSWORD}}, "application/json"),
+        (
+            "POST",
+            SECRETS,
+            {"metadata": {"name": "bad"}, "data": {"p": {"deep": PASSWORD}}},
+            "application/json",
+        ),
+        (
+            "PATCH",
+            f"{SECRETS}/s",
+            [{"op": "test", "path": "/data/p", "value": PASSWORD}],
+            "application/json-patch+json",
+        ),
+        ("DELETE", f"{SECRETS}/s", None, "application/json"),
+    ],
+)
+def test_secret_data_is_redacted(
+    cluster: Cluster, method: str, path: str, body: Any, content_type: str
+) -> None:
+    cluster.request("POST", SECRETS, secret())
+    with recording(cluster) as recorded:
+        code, _, _ = ask(cluster, method, path, body, Content_Type=content_type)
+        [line] = lines(cluster, recorded)
+    assert line["status"] == code
+    assert without_values(json.dumps(line))
+
+
+def test_redacted_secrets_keep_their_keys_and_show_changes(cluster: Cluster) -> None:
+    cluster.request("POST", SECRETS, secret())
+    with recording(cluster) as recorded:
+        patch = {"data": {"p": OTHER}, "metadata": {"labels": {"a": "b"}}}
+        cluster.request("PATCH", f"{SECRETS}/s", patch, "application/merge-patch+json")
+        [line] = lines(cluster, recorded)
+    assert line["patch"] == {"data": {"p": REDACTED}, "metadata": {"labels": {"a": "b"}}}
+    assert line["before"]["data"] == {"p": REDACTED, "q": REDACTED}
+    assert line["after"]["data"] == {"p": CHANGED, "q": REDACTED}
+    assert line["after"]["metadata"]["annotations"] == {LAST_APPLIED: REDACTED, "kept": "yes"}
+
+
+def test_tables_of_secrets_are_redacted(cluster: Cluster) -> None:
+    cluster.request("POST", SECRETS, secret())
+    table = "application/json;as=Table;g=meta.k8s.io;v=v1"
+    with recording(cluster) as recorded:
+        ask(cluster, "GET", f"{SECRETS}?includeObject=Object", Accept=table)
+        [line] = lines(cluster, recorded)
+    assert line["responseObject"]["kind"] == "Table" and without_values(json.dumps(line))
+
+
+def test_tokens_are_redacted(cluster: Cluster) -> None:
+    with recording(cluster) as recorded:
+        path = "/api/v1/namespaces/default/serviceaccounts/default/token"
+        token = cluster.request("POST", path, {"spec": {}})["status"]["token"]
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+        cluster.request("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)
+        found = lines(cluster, recorded)
+    assert token not in json.dumps(found)
+    assert found[0]["responseObject"]["status"]["token"] == REDACTED
+    assert found[0]["responseObject"]["status"]["expirationTimestamp"]
+    assert found[1]["requestObject"]["spec"]["token"] == REDACTED
