@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kubist.bench import recorder
+from kubist.bench.recording import Limits
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
 from tests.bench.fault_clients import MAPS, ask, config_map, fails, watching
@@ -280,7 +281,7 @@ def test_recent_requests(cluster: Cluster) -> None:
 def test_recent_requests_are_bounded(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = cluster.inner.bench
     assert bench is not None
-    monkeypatch.setattr(recorder, "RECENT", recorder.Limits(entries=3, size=10_000))
+    monkeypatch.setattr(recorder, "RECENT", Limits(entries=3, size=10_000))
     cluster.loop.call_soon_threadsafe(bench.recorder.clear)  # type: ignore[union-attr]
     lines(cluster, "/kubist/v1/requests")
     for number in range(5):

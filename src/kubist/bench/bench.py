@@ -70,7 +70,7 @@ class Bench:
             # Saves start-up time: most servers record nothing.
             from kubist.bench.recorder import Recorder
 
-            self._recorder = Recorder(self._api, self._changed)
+            self._recorder = Recorder(self._api, self.changed)
         return self._recorder
 
     def unused_faults(self) -> list[str]:
