@@ -126,7 +126,7 @@ def test_document_has_a_row_for_every_flag_of_the_reference() -> None:
 
 
 def test_all_flags_of_serve_have_an_effect() -> None:
-    own = {"in-memory", "kubeconfig", "kubeconfig-merge"}
+    own = {"detach", "in-memory", "kubeconfig", "kubeconfig-merge"}
     for flag in serve.FLAGS:
         assert flag.name in own or flags.has_effect(flag.name)
         assert flag.name not in HARMLESS and flag.name not in REJECTED

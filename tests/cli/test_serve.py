@@ -56,7 +56,7 @@ def one_line(result: Any, *words: str, code: int = 1) -> None:
 )
 def test_serve_says_whether_pods_run(home: Path, arguments: list[str], line: str) -> None:
     with running(home, "serve", "--in-memory", "--secure-port=0", *arguments) as server:
-        assert server.wait_for("(Pods .*)") == line
+        assert server.wait_for("Pods +(Pods .*)") == line
         assert server.stop() == 0
 
 
@@ -157,9 +157,8 @@ def test_taken_port_prints_one_line_error(home: Path) -> None:
 def test_locked_store_prints_one_line_error(home: Path) -> None:
     with running(home, "serve", "--data-dir=data", "--secure-port=0") as server:
         server.wait_for(READY)
-        one_line(
-            kubist("serve", "--data-dir=data", "--secure-port=0", home=home), "in use by another process"
-        )
+        second = kubist("serve", "--data-dir=data", "--secure-port=0", home=home)
+        one_line(second, "in use by another process", "kubist stop --data-dir", code=6)
         assert server.stop() == 0
 
 

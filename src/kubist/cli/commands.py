@@ -15,7 +15,12 @@ TOPICS: dict[str, tuple[Row, ...]] = {
         ("exec", "exec:main", "run a command with a temporary server and KUBECONFIG set"),
         ("envtest", "envtest:main", "make kube-apiserver and etcd executables for envtest"),
     ),
-    "Use a server": (("kubeconfig", "kubeconfig:main", "print the kubeconfig of a data directory"),),
+    "Use a server": (
+        ("status", "status:main", "show the address and the health of a server"),
+        ("logs", "serverlog:main", "print the log of a detached server"),
+        ("stop", "stop:main", "stop a server"),
+        ("kubeconfig", "kubeconfig:main", "print the kubeconfig of a data directory"),
+    ),
     "Data": (
         ("backup", "store:run_backup", "copy the embedded store to a file, even while the server runs"),
         ("restore", "store:run_restore", "replace the store by such a file"),

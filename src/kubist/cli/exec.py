@@ -17,7 +17,7 @@ from kubist.cli.exits import fail
 if TYPE_CHECKING:
     from kubist.testing.cluster import Cluster
 
-_LEFT_OUT = ("data-dir", "in-memory", "kubeconfig", "kubeconfig-merge", "workers")
+_LEFT_OUT = ("data-dir", "detach", "in-memory", "kubeconfig", "kubeconfig-merge", "workers")
 LOAD = flags.Flag(
     "load", "strings", "", "Manifests to apply first: files or directories. May be repeated.", "Data"
 )

@@ -9,6 +9,10 @@ from kubist.terminal import paint
 OK = 0
 FAILED = 1
 USAGE = 2
+NOT_RUNNING = 3
+DAMAGED = 4
+ADDRESS = 5
+IN_USE = 6
 INTERRUPTED = 130
 
 

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import yaml
 
 from kubist.cli import flags, help
+from kubist.cli.datadir import DATA_DIR, data_dir
 from kubist.cli.exits import fail
 from kubist.runtime.kubeconfig import CONTEXT, merge
 
 FLAGS = (
-    flags.Flag(
-        "data-dir",
-        "string",
-        "",
-        "Data directory of the server (default: kubist in the user's data directory).",
-    ),
+    DATA_DIR,
     flags.Flag(
         "merge", "bool", "false", "Add a context `kubist` to the user's own kubeconfig instead of printing."
     ),
@@ -28,17 +21,6 @@ Prints the kubeconfig of a data directory, or adds it to the kubeconfig of the u
 Usage:
   kubist kubeconfig [flags]
   kubist kubeconfig > admin.yaml"""
-
-
-def default_data_dir() -> Path:
-    """Default data directory of `serve`: kubist in XDG_DATA_HOME."""
-    home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local/share")
-    return Path(home) / "kubist"
-
-
-def data_dir(values: dict[str, list[str]]) -> Path:
-    """Data directory that the flags name, or the default."""
-    return Path(values["data-dir"][-1]) if "data-dir" in values else default_data_dir()
 
 
 def main(arguments: list[str]) -> int:

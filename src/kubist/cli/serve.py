@@ -6,22 +6,35 @@ start.
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 import tempfile
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kubist import files, logs
 from kubist.cli import flags, help
-from kubist.cli.exits import fail
-from kubist.cli.kubeconfig import default_data_dir
+from kubist.cli.datadir import default_data_dir
+from kubist.cli.exits import IN_USE, fail
 from kubist.cli.serveflags import FLAGS as FLAGS
 from kubist.cli.serveflags import SWITCHES
 from kubist.config import SERVE_DEFAULTS, Config
+from kubist.version import __version__
 
-SIMULATED = "Pods are simulated: no container runs."
-NOT_SIMULATED = "Pods do not run: --workloads simulates nodes, a scheduler and the workload controllers."
-TITLE = "A small Kubernetes control plane on this machine.\n\nUsage:\n  kubist serve [flags]"
+if TYPE_CHECKING:
+    from kubist.cli.banner import Served
+    from kubist.cli.instance import Instance
+
+TITLE = """\
+A small Kubernetes control plane on this machine.
+
+Usage:
+  kubist serve [flags]
+  kubist serve --in-memory --workloads
+  kubist serve --detach"""
 
 
 def main(arguments: list[str]) -> int:
@@ -30,50 +43,164 @@ def main(arguments: list[str]) -> int:
     if "help" in values:
         return help.show(TITLE, FLAGS)
     flags.check_combinations(values)
-    in_memory, merge = flags.is_on(values, "in-memory"), flags.is_on(values, "kubeconfig-merge")
-    target = values.get("kubeconfig", [""])[-1]
+    in_memory, detached, merge = (
+        flags.is_on(values, name) for name in ("in-memory", "detach", "kubeconfig-merge")
+    )
     settings = {name: given for name, given in values.items() if known[name] not in SWITCHES}
     config = flags.config(settings, known, SERVE_DEFAULTS)
     if "*" in config.controllers:
         config = replace(config, controllers=(*config.controllers, "guidance"))
-    logs.setup(config.verbosity, config.logging_format)
+    directory = _directory(config, in_memory=in_memory)
+    target = values.get("kubeconfig", [""])[-1]
+    service = Service(
+        config, directory, Path(target) if target else directory / "kubeconfig", merge, in_memory, detached
+    )
+    if detached:
+        # Saves start-up time: only --detach needs it.
+        from kubist.cli.detach import detach
+
+        return detach(service)
+    return service.run()
+
+
+def _directory(config: Config, *, in_memory: bool) -> Path:
+    """Directory of the keys, the kubeconfig and the store. A server in memory has a temporary one."""
     if in_memory:
-        with tempfile.TemporaryDirectory(prefix="kubist-") as temporary:
-            return _serve(config, Path(temporary), target, merge, in_memory=True)
+        return Path(tempfile.mkdtemp(prefix="kubist-"))
     directory = Path(config.data_dir) if config.data_dir else default_data_dir()
-    return _serve(config, directory, target, merge, in_memory=False)
+    files.make_directory(directory)
+    return directory
 
 
-def _serve(config: Config, directory: Path, target: str, merge: bool, *, in_memory: bool) -> int:
-    # Saves start-up time: wrong flags and `--help` need no server.
-    from kubist.runtime import kubeconfig
-    from kubist.runtime.pki import credential, prepare
-    from kubist.runtime.run import explain, run
-    from kubist.server import Server
+@dataclass(slots=True)
+class Service:
+    """One server of `kubist serve`."""
 
-    try:
-        files.make_directory(directory)
-        config = prepare(config, directory, in_memory=in_memory)
-    except (OSError, ValueError) as error:
-        return fail(explain(error) if isinstance(error, OSError) else str(error))
-    path = Path(target) if target else directory / "kubeconfig"
+    config: Config
+    directory: Path
+    kubeconfig: Path
+    merge: bool
+    in_memory: bool
+    detached: bool
+    _registration: Instance | None = None
 
-    def announce(port: int) -> None:
+    def run(self, ready: Callable[[Served], None] | None = None) -> int:
+        """Serves until a signal stops it. Returns the exit code. `ready` is called before the banner is printed."""
+        # Saves start-up time: a server that runs already needs no event loop.
+        from kubist.cli.instance import registered
+
+        logs.setup(self.config.verbosity, self.config.logging_format)
+        try:
+            with registered(self.directory, exclusive=not self.config.etcd_servers) as registration:
+                self._registration = registration
+                return self._serve(ready)
+        except BlockingIOError:
+            return self.fail_in_use()
+        finally:
+            self.clean()
+
+    def clean(self) -> None:
+        """Removes the directory of a server in memory."""
+        if self.in_memory:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def fail_in_use(self) -> int:
+        # Saves start-up time: only errors need it.
+        from kubist.cli.instance import holder, read_record
+
+        pid = holder(self.directory) or 0
+        record = read_record(self.directory, pid)
+        which = f"{record.url}, " if record else ""
+        return fail(
+            f"{self.directory} is in use by another process: a server runs there ({which}process {pid}). "
+            f"`kubist stop{self.selection()}` stops it, or choose another --data-dir",
+            IN_USE,
+        )
+
+    def _serve(self, ready: Callable[[Served], None] | None) -> int:
+        # Saves start-up time: wrong flags and `--help` need no server.
+        from kubist.cli.banner import banner
+        from kubist.cli.progress import sampled
+        from kubist.runtime.pki import prepare
+        from kubist.runtime.run import attempt
+        from kubist.server import Server
+
+        try:
+            config = prepare(self.config, self.directory, in_memory=self.in_memory)
+        except ValueError as error:
+            return fail(str(error))
+        made: list[Server] = []
+
+        def make() -> Server:
+            made.append(Server(config))
+            return made[0]
+
+        def loaded() -> tuple[int, int, str]:
+            return (made[0].registry.cache.loaded if made else 0), 0, "objects"
+
+        def announce(port: int) -> None:
+            end_progress()
+            served = self._announce(config, port)
+            if ready is not None:
+                ready(served)
+            print(banner(served), flush=True)
+
+        if config.workers > 1:
+            # Saves start-up time: only --workers needs it.
+            from kubist.workers.supervisor import supervise
+
+            end_progress = _nothing
+            return supervise(config, announce)
+        with sampled("Loading", loaded) as end_progress:
+            problem = attempt(make, announce)
+        return fail(problem) if problem else 0
+
+    def _announce(self, config: Config, port: int) -> Served:
+        """Writes the kubeconfig and the record of the server."""
+        # Saves start-up time: wrong flags and `--help` need no server.
+        from kubist.cli.banner import Served
+        from kubist.cli.instance import Record, now
+        from kubist.runtime import kubeconfig
+        from kubist.runtime.pki import credential
+
         url = f"https://{_reachable(config.bind_address)}:{port}"
-        credentials = credential(directory, url)
-        kubeconfig.write(path, credentials)
-        if merge:
-            print(f"Added the context {kubeconfig.CONTEXT!r} to {kubeconfig.merge(credentials)}")
-        print(f"Kubist serves Kubernetes v1.36 on {url}")
-        print(f"  export KUBECONFIG={shlex.quote(str(path.absolute()))}")
-        print(f"  {SIMULATED if config.workloads else NOT_SIMULATED}", flush=True)
+        credentials = credential(self.directory, url)
+        kubeconfig.write(self.kubeconfig, credentials)
+        merged = str(kubeconfig.merge(credentials)) if self.merge else ""
+        path = str(self.kubeconfig.absolute())
+        if self._registration is not None:
+            record = Record(
+                os.getpid(),
+                url,
+                now(),
+                __version__,
+                path,
+                self.in_memory,
+                self.detached,
+                config.etcd_servers,
+            )
+            self._registration.announce(record)
+        return Served(
+            url,
+            str(self.directory.absolute()),
+            path,
+            self.in_memory,
+            config.etcd_servers,
+            config.workloads,
+            self.detached,
+            self.selection(),
+            merged,
+        )
 
-    if config.workers > 1:
-        # Saves start-up time: only --workers needs it.
-        from kubist.workers.supervisor import supervise
+    def selection(self) -> str:
+        """Flags by which `kubist status` and the like find this server; empty for the default directory."""
+        if not self.in_memory and not self.config.data_dir:
+            return ""
+        return f" --data-dir {shlex.quote(str(self.directory.absolute()))}"
 
-        return supervise(config, announce)
-    return run(lambda: Server(config), announce)
+
+def _nothing() -> None:
+    """There is no progress to end."""
 
 
 def _reachable(address: str) -> str:

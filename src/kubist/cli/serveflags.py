@@ -17,7 +17,14 @@ KUBECONFIG = flags.Flag(
 KUBECONFIG_MERGE = flags.Flag(
     "kubeconfig-merge", "bool", "false", "Also add a context `kubist` to the user's own kubeconfig.", _NETWORK
 )
-SWITCHES = (IN_MEMORY, KUBECONFIG, KUBECONFIG_MERGE)
+DETACH = flags.Flag(
+    "detach",
+    "bool",
+    "false",
+    "Run in the background: return when the server is ready. `kubist stop` stops it.",
+    _PROCESS,
+)
+SWITCHES = (IN_MEMORY, KUBECONFIG, KUBECONFIG_MERGE, DETACH)
 """Flags without a setting in Config."""
 _SETTINGS = {
     _DATA: (

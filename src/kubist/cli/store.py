@@ -22,15 +22,12 @@ from kubist.cli.backup import (
     sealed_values,
     summary,
 )
+from kubist.cli.datadir import DATA_DIR, data_dir
 from kubist.cli.exits import fail
-from kubist.cli.kubeconfig import data_dir
 from kubist.storage.encryption.sealed import ENCRYPTED, Sealed
 from kubist.storage.store import KeyValue, OpenFailed
 
 Values = dict[str, list[str]]
-DATA_DIR = flags.Flag(
-    "data-dir", "string", "", "Data directory of the server (default: kubist in the user's data directory)."
-)
 FILE = flags.Flag("file", "string", "", "Path of the backup.")
 ENCRYPTION = flags.Flag(
     "encryption-provider-config",

@@ -58,6 +58,8 @@ class Cache:
         self.window_changes = window_changes
         self.window_bytes = window_bytes
         self.revision = 0
+        self.loaded = 0
+        """Number of keys that were read from the store, for the display of progress."""
         self.collections: dict[str, Collection] = {}
         self.followers: set[Follower] = set()
         self.resets = 0
@@ -108,6 +110,7 @@ class Cache:
         while True:
             page = await self.store.scan(ROOT, start=start, limit=2000, revision=revision)
             revision = page.revision
+            self.loaded += len(page.items)
             # The scan is in key order, so the keys of one collection are adjacent.
             for owner, kvs in groupby(page.items, self._owners()):
                 if owner is not None and owner in found:
