@@ -32,6 +32,7 @@ Usage:
 Example:
   kubist exec --workloads -- kubectl get nodes"""
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main(arguments: list[str]) -> int:
@@ -62,22 +63,28 @@ def main(arguments: list[str]) -> int:
 def _run(command: list[str], cluster: Cluster) -> int:
     """Exit code of the command; 128 plus the number of the signal that ended it."""
     variables = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "KUBIST_URL": cluster.url}
+    children: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []
+    """Signals that came before the command ran."""
+
+    def pass_on(number: int, _: FrameType | None) -> None:
+        if number == signal.SIGINT:
+            return  # the terminal tells the command itself
+        if children:
+            children[0].send_signal(number)
+        else:
+            early.append(number)
+
+    # Functions, not SIG_IGN: the command would inherit that. They are set before the command can ask for a signal.
+    before = {number: signal.signal(number, pass_on) for number in SIGNALS}
     try:
-        child = subprocess.Popen(command, env=variables)
+        children.append(subprocess.Popen(command, env=variables))
+        for number in early:
+            children[0].send_signal(number)
+        code = children[0].wait()
     except OSError as error:
         print(f"kubist exec: {command[0]}: {error.strerror}", file=sys.stderr)
         return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
-
-    def pass_on(number: int, _: FrameType | None) -> None:
-        child.send_signal(number)
-
-    before = {
-        signal.SIGINT: signal.signal(signal.SIGINT, signal.SIG_IGN),  # the terminal tells the command itself
-        signal.SIGTERM: signal.signal(signal.SIGTERM, pass_on),
-        signal.SIGHUP: signal.signal(signal.SIGHUP, pass_on),
-    }
-    try:
-        code = child.wait()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
