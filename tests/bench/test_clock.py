@@ -100,8 +100,8 @@ def test_ages_in_tables_follow_the_clock(cluster: Cluster) -> None:
         "Authorization": f"Bearer {cluster.token}",
         "Accept": "application/json;as=Table;g=meta.k8s.io;v=v1",
     }
-    cluster._connection.request("GET", "/api/v1/namespaces/default/configmaps/c", None, headers)
-    assert b'"2d"' in cluster._connection.getresponse().read()
+    path = "/api/v1/namespaces/default/configmaps/c"
+    assert b'"2d"' in cluster._connections.send("GET", path, None, headers)[1]
 
 
 def test_state_is_shown(cluster: Cluster) -> None:

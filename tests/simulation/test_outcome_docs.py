@@ -39,9 +39,7 @@ def shown(server: Cluster) -> dict[str, str]:
         "Accept": "application/json;as=Table;v=v1;g=meta.k8s.io",
         "Authorization": f"Bearer {server.token}",
     }
-    connection = server._connection
-    connection.request("GET", "/api/v1/namespaces/default/pods", headers=accept)
-    table = json.loads(connection.getresponse().read())
+    table = json.loads(server._connections.send("GET", "/api/v1/namespaces/default/pods", None, accept)[1])
     names = [column["name"] for column in table["columnDefinitions"]]
     return {row["cells"][0]: row["cells"][names.index("Status")] for row in table["rows"]}
 

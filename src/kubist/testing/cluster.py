@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import json
-import ssl
 from collections.abc import Callable, Sequence
 from functools import cached_property, wraps
 from pathlib import Path
@@ -20,6 +18,7 @@ from kubist.testing import manifests as reading
 from kubist.testing import references, snapshot, users, waiting
 from kubist.testing.clients import Clients
 from kubist.testing.clock import ClusterClock
+from kubist.testing.connections import Connections
 from kubist.testing.faults import ClusterFaults
 from kubist.testing.refused import Refused
 from kubist.testing.snapshot import Snapshot
@@ -99,15 +98,14 @@ class Cluster(Server):
         return made
 
     async def stop_here(self, grace: float = 1.0) -> None:
-        connection: http.client.HTTPSConnection | None = self.__dict__.pop("_connection", None)
-        if connection is not None:
-            connection.close()
+        connections: Connections | None = self.__dict__.pop("_connections", None)
+        if connections is not None:
+            connections.close()
         await super().stop_here(grace)
 
     @cached_property
-    def _connection(self) -> http.client.HTTPSConnection:
-        context = ssl.create_default_context(cafile=str(self.ca))
-        return http.client.HTTPSConnection("127.0.0.1", self.port, context=context)
+    def _connections(self) -> Connections:
+        return Connections(self.ca, self.port)
 
     @blocking
     def request(
@@ -122,16 +120,11 @@ class Cluster(Server):
         """Sends a request and returns the JSON of the response. Raises `Refused`. Without a token of another user, the
         administrator sends it."""
         headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": content_type}
-        try:
-            self._connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-            response = self._connection.getresponse()
-            raw = response.read()
-        except (OSError, http.client.HTTPException):
-            self._connection.close()  # the next request opens another one
-            raise
+        text = json.dumps(body) if body is not None else None
+        code, raw = self._connections.send(method, path, text, headers)
         answer = json.loads(raw) if raw[:1] in (b"{", b"[") else raw.decode()
-        if response.status >= 400:
-            raise Refused(response.status, answer if isinstance(answer, dict) else {"message": answer})
+        if code >= 400:
+            raise Refused(code, answer if isinstance(answer, dict) else {"message": answer})
         return answer
 
     @blocking
