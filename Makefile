@@ -1,6 +1,8 @@
-# `make serve` and `make test` do all the set-up themselves: a virtual environment in .venv, everything in it.
-# `make test PYTHON=python3.13` uses that Python, with a virtual environment of its own in .venv-3.13.
+# All targets do their set-up themselves, in the virtual environment .venv.
+# `make serve` installs only the packages that a server needs; `make serve ARGS="--workloads"` passes flags.
+# `make dev` also installs the developer tools. `make test`, `make check` and the others begin with it.
 # `make test ARGS="tests/http -x"` passes arguments to pytest.
+# `make test PYTHON=python3.13` uses that Python, with a virtual environment of its own in .venv-3.13.
 
 PYTHON ?= python3
 ifeq ($(origin PYTHON),file)
@@ -13,21 +15,27 @@ endif
 VENV := .venv-$(shell $(INTERPRETER) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 endif
 BIN := $(VENV)/bin
+SERVING := $(VENV)/.serving
+DEV := $(VENV)/.installed
 
 ECOSYSTEM := $(BIN)/python -m pytest -m ecosystem tests/ecosystem
 
-.PHONY: serve test soak soak-short ecosystem ecosystem-docs check format bench docs docs-serve clean
+.PHONY: serve dev test soak soak-short ecosystem ecosystem-docs check format bench docs docs-serve clean
 
-$(VENV)/.installed: pyproject.toml
-	$$(tools/find-python $(PYTHON)) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	touch $@
+serve: $(if $(wildcard $(DEV)),$(DEV),$(SERVING))
+	@$(BIN)/kubist serve $(ARGS)
 
-serve: $(VENV)/.installed
-	$(BIN)/kubist serve
+dev: $(DEV)
+
+# tools/setup creates the stamps.
+$(SERVING): pyproject.toml
+	@tools/setup $(PYTHON) $(VENV)
+
+$(DEV): pyproject.toml
+	@tools/setup $(PYTHON) $(VENV) dev
 
 # The whole suite also measures coverage, which costs 5 % more time. Processes that tests start do not count.
-test: $(VENV)/.installed
+test: $(DEV)
 ifeq ($(ARGS),)
 	$(BIN)/python -m slipcover --source src/kubist --omit src/kubist/__main__.py --json --out .coverage.json \
 		-m pytest -W ignore::pytest.PytestAssertRewriteWarning; \
@@ -36,20 +44,20 @@ else
 	$(BIN)/python -m pytest $(ARGS)
 endif
 
-soak: $(VENV)/.installed
+soak: $(DEV)
 	$(BIN)/python -m pytest -m soak tests/soak $(ARGS)
 
-soak-short: $(VENV)/.installed
+soak-short: $(DEV)
 	KUBIST_SOAK=short $(BIN)/python -m pytest -m soak tests/soak $(ARGS)
 
 # Software of other projects, installed from package registries; docs/ecosystem.md shows the table.
-ecosystem: $(VENV)/.installed
+ecosystem: $(DEV)
 	$(ECOSYSTEM) $(ARGS)
 
-ecosystem-docs: $(VENV)/.installed
+ecosystem-docs: $(DEV)
 	KUBIST_ECOSYSTEM_DOCS=1 $(ECOSYSTEM) $(ARGS)
 
-check: $(VENV)/.installed
+check: $(DEV)
 	$(BIN)/ruff check src tests tools benchmarks
 	$(BIN)/ruff format --check src tests tools benchmarks
 	$(BIN)/mypy
@@ -64,15 +72,15 @@ docs: $(VENV)/.docs
 docs-serve: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
-$(VENV)/.docs: $(VENV)/.installed
+$(VENV)/.docs: $(DEV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@
 
-format: $(VENV)/.installed
+format: $(DEV)
 	$(BIN)/ruff check --fix src tests tools benchmarks
 	$(BIN)/ruff format src tests tools benchmarks
 
-bench: $(VENV)/.installed
+bench: $(DEV)
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/bench.py --bare uvicorn --only create,get,list,page
 	$(BIN)/python benchmarks/access.py
