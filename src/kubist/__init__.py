@@ -7,8 +7,13 @@ Start a server inside a program and talk to it with any Kubernetes client:
     with kubist.Server() as server:
         print(server.url, server.kubeconfig)
 
-`kubist.Server` takes the fields of `kubist.Config` as keyword arguments. `kubist.testing` has the pytest fixtures and
-`Cluster`, a server with helpers for tests. The command line is `kubist --help`.
+The settings of `kubist.Config` are keyword arguments:
+
+    kubist.Server(data_dir="./data", secure_port=7443, workloads=True)
+
+A server that cannot start raises an error of `kubist.errors`, such as `PortInUse` or `DataDirectoryInUse`. Its message
+is one line with the next step. `kubist.testing` has the pytest fixtures and `Cluster`, a server with helpers for tests.
+The command line is `kubist --help`.
 """
 
 from __future__ import annotations
@@ -20,10 +25,11 @@ if TYPE_CHECKING:
     # Saves start-up time: `import kubist` loads no server.
     from typing import Any
 
+    from kubist import errors
     from kubist.config import Config
     from kubist.inprocess import Server
 
-__all__ = ["Config", "Server", "__version__"]
+__all__ = ["Config", "Server", "__version__", "errors"]
 
 
 def __getattr__(name: str) -> Any:
@@ -37,6 +43,11 @@ def __getattr__(name: str) -> Any:
         from kubist.config import Config
 
         return Config
+    if name == "errors":
+        # Saves start-up time: needed only by programs that run a server.
+        import importlib
+
+        return importlib.import_module("kubist.errors")
     raise AttributeError(f"module 'kubist' has no attribute {name!r}")
 
 

@@ -10,7 +10,27 @@ KUBERNETES_VERSION = "v1.36.4"
 
 @dataclass(slots=True, frozen=True)
 class Config:
-    """Configuration of a server. Defaults are kube-apiserver's where it has the same setting."""
+    """Settings of a server. Defaults are kube-apiserver's where it has the same setting.
+
+    `kubist.Server` takes the same settings as keyword arguments, or a whole Config:
+
+        config = kubist.Config(data_dir="./data", secure_port=7443, controllers=("*",))
+        with kubist.Server(config) as server: ...
+
+    Common settings, with the defaults of `kubist.Server`:
+
+        data_dir=""              directory of all data; empty: in memory only
+        secure_port=0            port; 0: any free one
+        bind_address="127.0.0.1" address to listen on
+        controllers=("*",)       control loops to run; (): none; "-NAME" leaves one out
+        workloads=False          simulates nodes, the scheduler, workload controllers and running pods
+        feature_gates={}         feature gates that differ from their defaults, by name
+        enable_admission_plugins=(), disable_admission_plugins=()
+        authorization_mode=("RBAC",)
+        etcd_servers=()          URLs of etcd servers, which replace `data_dir`; needs `kubist[etcd]`
+
+    Settings with a flag of the same name have its meaning: `kubist apiserver --help` describes them.
+    """
 
     bind_address: str = "0.0.0.0"
     secure_port: int = 6443

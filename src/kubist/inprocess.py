@@ -26,14 +26,17 @@ from kubist import files
 from kubist import server as api_server
 from kubist.clock import Clock
 from kubist.config import SERVE_DEFAULTS, Config
+from kubist.errors import StartError
 from kubist.offload import on_loop
 from kubist.runtime import kubeconfig
 from kubist.runtime.pki import prepare
-from kubist.runtime.run import new_event_loop
+from kubist.runtime.run import new_event_loop, start_error
+from kubist.runtime.setting_checks import check_settings
 from kubist.serving_tls import serving_context
 from kubist.settings import Settings
 from kubist.storage.image import Image, take_image
 from kubist.storage.memory import MemoryStore
+from kubist.storage.store import StoreError
 
 # pytest leaves the frames of this module out of its reports.
 __tracebackhide__ = True
@@ -156,7 +159,16 @@ class Inner(api_server.Server):
 
 
 class Server:
-    """Kubernetes API server. The settings are the fields of `kubist.Config`."""
+    """Kubernetes API server in this process. The settings are the fields of `kubist.Config`.
+
+        with kubist.Server(workloads=True) as server:        # in a thread of its own
+            print(server.url, server.kubeconfig)
+
+        async with kubist.Server(data_dir="./data") as server:  # in the running event loop
+            ...
+
+    `start()` and `stop()` do the same without a block. Clients need `url`, `ca` and `token`, or the file `kubeconfig`.
+    """
 
     def __init__(
         self,
@@ -198,7 +210,8 @@ class Server:
         await self.stop_here()
 
     def start(self) -> None:
-        """Starts the server in a thread. Returns when it is ready. A fork is already started."""
+        """Starts the server in a thread. Returns when it is ready. A fork is already started. Raises
+        `kubist.errors.StartError`."""
         if self._inner is not None:
             return
         self._thread = LoopThread() if self._given_thread is None else self._given_thread.hold()
@@ -221,15 +234,22 @@ class Server:
         self._thread = None
 
     async def start_here(self) -> None:
-        """Starts the server in the running event loop."""
+        """Starts the server in the running event loop. Raises `kubist.errors.StartError`."""
         try:
             await self._start()
+        except (StartError, StoreError, ValueError, OSError) as error:
+            self._give_up()
+            raise start_error(error, self.config.bind_address, self.config.secure_port) from None
         except BaseException:
-            self._inner = None
-            self._clean_up()
+            self._give_up()
             raise
 
+    def _give_up(self) -> None:
+        self._inner = None
+        self._clean_up()
+
     async def _start(self) -> None:
+        check_settings(self.config)
         identity = self._given_identity
         if self._given_files is not None:
             self._files = self._given_files.hold()

@@ -23,6 +23,7 @@ from kubist.control.kubernetesservice import KubernetesService, leased_addresses
 from kubist.crd.controller import CRDController
 from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
+from kubist.extras import missing_dependency
 from kubist.filters.browsers import with_browser_headers, without_compression
 from kubist.filters.from_config import authentication, authorization, openid, token_signer
 from kubist.http.limits import Limits
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from kubist.control.manager import Manager
     from kubist.storage.encryption.store import EncryptedStore
     from kubist.storage.encryption.values import Values
+    from kubist.storage.etcd import EtcdStore
 
 log = logging.getLogger("kubist")
 
@@ -291,10 +293,7 @@ def following(api: API) -> list[Callable[[], Coroutine[None, None, None]]]:
 
 def make_store(config: Config) -> Store:
     if config.etcd_servers:
-        # Saves start-up time: grpc takes longer to load than the rest of the server.
-        from kubist.storage.etcd import EtcdStore
-
-        return EtcdStore(
+        return _etcd_store_class()(
             list(config.etcd_servers),
             prefix="/" + config.etcd_prefix.strip("/"),
             root=ROOT.rstrip("/"),
@@ -313,6 +312,16 @@ def make_store(config: Config) -> Store:
 
     files.make_directory(Path(config.data_dir))
     return SqliteStore(str(Path(config.data_dir) / "kubist.db"))
+
+
+def _etcd_store_class() -> type[EtcdStore]:
+    """Class of the store on etcd. Raises MissingDependency if `kubist[etcd]` is not installed."""
+    try:
+        # Saves start-up time: grpc takes longer to load than the rest of the server.
+        from kubist.storage.etcd import EtcdStore
+    except ModuleNotFoundError:
+        raise missing_dependency("--etcd-servers", "etcd", "grpcio and protobuf") from None
+    return EtcdStore
 
 
 def _clock(config: Config) -> Clock:

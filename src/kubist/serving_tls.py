@@ -5,10 +5,12 @@ from __future__ import annotations
 import ipaddress
 import socket
 import ssl
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubist.config import Config
+from kubist.errors import CertificateError
 from kubist.http.ciphers import minimum_version, openssl_ciphers
 from kubist.http.tls import HTTP1, HTTP2, server_context
 
@@ -55,7 +57,10 @@ def serving_context(config: Config) -> ssl.SSLContext:
         )
     except ssl.SSLError:
         pairs = " or ".join(f"{pair[0]} and {pair[1]}" for pair in [(cert, key), *named])
-        raise ValueError(f"{pairs} are not a certificate and its key, in PEM form") from None
+        raise CertificateError(f"{pairs} are not a certificate and its key, in PEM form") from None
+    except OSError as error:
+        paths = [cert, key, *(path for pair in named for path in pair[:2])]
+        raise CertificateError(f"{error.filename or _unreadable(paths)}: {error.strerror}") from None
 
 
 def serving_names(config: Config) -> list[str]:
@@ -71,3 +76,13 @@ def serving_names(config: Config) -> list[str]:
     if config.advertise_address:
         names.append(config.advertise_address)
     return list(dict.fromkeys(names))
+
+
+def _unreadable(paths: Iterable[str]) -> str:
+    """First of the files that cannot be read. Errors of `ssl` do not name it."""
+    for path in paths:
+        try:
+            Path(path).read_bytes()
+        except OSError:
+            return path
+    return "a certificate or key file"

@@ -48,11 +48,11 @@ def _help(text: str) -> str:
     return coloured(text)
 
 
-def _fail_to_bind(error: OSError, config: Config) -> int:
+def _fail_to_bind(error: Exception, config: Config) -> int:
     # Saves start-up time: `--help` does without an event loop.
-    from kubist.runtime.run import explain, unbound
+    from kubist.runtime.run import start_error
 
-    return fail(unbound(error, config.bind_address, config.secure_port) or explain(error))
+    return fail(str(start_error(error, config.bind_address, config.secure_port)))
 
 
 def _serve(values: dict[str, list[str]], known: dict[str, Flag], adapt: Adapt | None) -> int:
@@ -78,9 +78,7 @@ def _serve(values: dict[str, list[str]], known: dict[str, Flag], adapt: Adapt | 
     if adapt is not None:
         try:
             config, sock = adapt(config)
-        except ValueError as error:
-            return fail(str(error))
-        except OSError as error:
+        except (OSError, ValueError) as error:
             return _fail_to_bind(error, config)
 
     # Saves start-up time: wrong flags need no server.

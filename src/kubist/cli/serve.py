@@ -22,6 +22,7 @@ from kubist.cli.exits import IN_USE, fail
 from kubist.cli.serveflags import FLAGS as FLAGS
 from kubist.cli.serveflags import SWITCHES
 from kubist.config import SERVE_DEFAULTS, Config
+from kubist.errors import StartError
 from kubist.version import __version__
 
 if TYPE_CHECKING:
@@ -122,13 +123,13 @@ class Service:
         from kubist.cli.banner import banner
         from kubist.cli.progress import sampled
         from kubist.runtime.pki import prepare
-        from kubist.runtime.run import attempt
+        from kubist.runtime.run import attempt, start_error
         from kubist.server import Server
 
         try:
             config = prepare(self.config, self.directory, in_memory=self.in_memory)
-        except ValueError as error:
-            return fail(str(error))
+        except (StartError, OSError, ValueError) as error:
+            return fail(str(start_error(error)))
         made: list[Server] = []
 
         def make() -> Server:

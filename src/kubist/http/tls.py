@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kubist.errors import CertificateError
 from kubist.http import openssl, pem
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class _Files:
                 context.load_verify_locations(cadata=b"".join(authorities))
         except (ValueError, ssl.SSLError):
             files = " and ".join(map(str, self._authorities))
-            raise ValueError(f"{files} must contain only certificates, in PEM form") from None
+            raise CertificateError(f"{files} must contain only certificates, in PEM form") from None
 
 
 def peer_certificates(connection: ssl.SSLObject) -> tuple[bytes, ...]:
@@ -192,10 +193,10 @@ def trust_any_anchor(context: ssl.SSLContext) -> None:
 
 
 def read_certificates(file: PathLike) -> list[bytes]:
-    """Certificates (DER) of a PEM file. Other blocks are ignored. Raises ValueError if there are none."""
+    """Certificates (DER) of a PEM file. Other blocks are ignored. Raises CertificateError if there are none."""
     found = pem.certificates(Path(file).read_bytes())
     if not found:
-        raise ValueError(f"{file} contains no certificate in PEM form")
+        raise CertificateError(f"{file} contains no certificate in PEM form")
     return found
 
 

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from kubist import files
 from kubist.config import Config
+from kubist.errors import CertificateError
 from kubist.http import certificates
 from kubist.runtime import kubeconfig
 from kubist.serving_tls import serving_names
@@ -52,13 +53,16 @@ def prepare(config: Config, directory: Path, *, in_memory: bool) -> Config:
 
 
 def _check_readable(pki: Path) -> None:
-    """Raises ValueError for a file without a PEM block."""
+    """Raises CertificateError for a file without a PEM block."""
     for path in sorted(pki.glob("*.crt")) + sorted(pki.glob("*.key")):
         if "-----BEGIN " not in path.read_text("latin-1"):
-            raise ValueError(
-                f"{path} is damaged: it contains no PEM block. `kubist restore --data-dir "
-                f"{shlex.quote(str(pki.parent))} --file BACKUP` replaces store and keys by a backup"
-            )
+            raise _damaged(path, "it contains no PEM block")
+
+
+def _damaged(path: Path, reason: str) -> CertificateError:
+    where = shlex.quote(str(path.parent.parent))
+    restore = f"`kubist restore --data-dir {where} --file BACKUP` replaces store and keys by a backup"
+    return CertificateError(f"{path} is damaged: {reason}. {restore}")
 
 
 def _make_certificates(config: Config, pki: Path) -> None:
@@ -82,9 +86,7 @@ def _names(config: Config) -> list[str]:
 def _current(config: Config, pki: Path) -> bool:
     """Whether the certificates are valid for at least 30 days and the serving certificate has all needed names."""
     soon = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=30)
-    serving, admin = (
-        x509.load_pem_x509_certificate((pki / name).read_bytes()) for name in ("apiserver.crt", "admin.crt")
-    )
+    serving, admin = (_read_certificate(pki / name) for name in ("apiserver.crt", "admin.crt"))
     found = serving.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     names = {
         *found.get_values_for_type(x509.DNSName),
@@ -94,6 +96,13 @@ def _current(config: Config, pki: Path) -> bool:
         names.issuperset(_names(config))
         and min(serving.not_valid_after_utc, admin.not_valid_after_utc) > soon
     )
+
+
+def _read_certificate(path: Path) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(path.read_bytes())
+    except ValueError:
+        raise _damaged(path, "its PEM block is not a certificate") from None
 
 
 def _make_signing_key(path: Path) -> None:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kubist.errors import InvalidSettings, PortInUse, StartError
 from kubist.storage.store import StoreError
 
 if TYPE_CHECKING:
@@ -35,10 +36,8 @@ def attempt(
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(_serve(make, announce, sock))
-    except (StoreError, ValueError) as error:
-        return str(error)
-    except OSError as error:
-        return explain(error)
+    except (StartError, StoreError, ValueError, OSError) as error:
+        return str(start_error(error))
     except KeyboardInterrupt:
         pass
     return None
@@ -58,14 +57,29 @@ def explain(error: OSError) -> str:
     return str(error)
 
 
-def unbound(error: OSError, address: str, port: int) -> str | None:
-    """Error message for an address that cannot be bound; None if the error has another cause."""
+def start_error(error: Exception, address: str = "", port: int = 0) -> StartError:
+    """Error for users of a server that did not start. `address` and `port`: those that it was to bind."""
+    if isinstance(error, StartError):
+        return error
+    if isinstance(error, ValueError):
+        return InvalidSettings(str(error))
+    if isinstance(error, OSError):
+        return (_unbound(error, address, port) if address else None) or StartError(explain(error))
+    return StartError(str(error))
+
+
+def _unbound(error: OSError, address: str, port: int) -> StartError | None:
+    """Error for an address that cannot be bound; None if the error has another cause."""
     if error.errno == errno.EADDRINUSE:
-        return f"port {port} on {address} is taken: stop the process that uses it, or choose another with --secure-port"
+        return PortInUse(
+            f"port {port} on {address} is taken: stop the process that uses it, or choose another with --secure-port"
+        )
     if error.errno == errno.EADDRNOTAVAIL:
-        return f"{address} is not an address of this machine: choose another with --bind-address"
+        return StartError(f"{address} is not an address of this machine: choose another with --bind-address")
     if error.errno == errno.EACCES and error.filename is None:
-        return f"port {port} on {address} needs more permissions: choose another with --secure-port"
+        return StartError(
+            f"port {port} on {address} needs more permissions: choose another with --secure-port"
+        )
     return None
 
 
@@ -106,10 +120,7 @@ async def _serve(
     try:
         await starting
     except OSError as error:
-        why = unbound(error, server.config.bind_address, server.config.secure_port)
-        if why is None:
-            raise
-        raise ValueError(why) from None
+        raise start_error(error, server.config.bind_address, server.config.secure_port) from None
     _settle()
     try:
         announce(server.port)

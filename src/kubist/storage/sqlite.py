@@ -15,7 +15,7 @@ from .hub import Hub
 from .retention import Retention
 from .sqlite_file import DatabaseFile
 from .sqlite_writer import Writer
-from .store import Batch, Compacted, FutureRevision, KeyValue, OpenFailed, Scan, Unavailable
+from .store import Batch, Compacted, FutureRevision, KeyValue, Scan, Unavailable
 
 
 class SqliteStore:
@@ -37,7 +37,7 @@ class SqliteStore:
             self._writer = Writer(self._file, self._hub)
         except sqlite3.Error as error:
             self._file.close()
-            raise OpenFailed(f"{self._file} cannot be opened: {self._file.explain(error)}") from error
+            raise self._file.open_failed(error) from error
         self._open = True
         self._retention = Retention(self._history, lambda: self._hub.revision, self._compact_old)
 

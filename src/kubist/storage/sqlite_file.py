@@ -16,7 +16,7 @@ from pathlib import Path
 
 from kubist import files
 
-from .store import OpenFailed
+from .store import OpenFailed, StoreDamaged, StoreInUse
 
 log = logging.getLogger("kubist.storage")
 
@@ -66,7 +66,7 @@ class DatabaseFile:
                 connection.execute("PRAGMA busy_timeout = 0")
         except sqlite3.Error as error:
             self.close()
-            raise OpenFailed(f"{self} cannot be opened: {self.explain(error)}") from error
+            raise self.open_failed(error) from error
         except OSError as error:
             self.close()
             raise OpenFailed(f"{self} cannot be opened: {error.strerror}") from error
@@ -80,6 +80,11 @@ class DatabaseFile:
     def explain(self, error: sqlite3.Error) -> str:
         """SQLite's error message. For a damaged file also the commands that help."""
         return str(error) if self.path is None else explain(Path(self.path), error)
+
+    def open_failed(self, error: sqlite3.Error) -> OpenFailed:
+        """Error for a store that SQLite cannot open."""
+        kind = StoreDamaged if is_damage(error) else OpenFailed
+        return kind(f"{self} cannot be opened: {self.explain(error)}")
 
     def close(self) -> None:
         for connection in reversed(self._connections):
@@ -172,7 +177,7 @@ def take_lock(path: str) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise OpenFailed(
+        raise StoreInUse(
             f"{path} is in use by another process: stop that server or choose another --data-dir"
         ) from None
     except OSError as error:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import NamedTuple, Protocol
 
+from kubist.errors import DamagedStore, DataDirectoryInUse, StartError
+
 
 class KeyValue(NamedTuple):
     """One key as of `mod_revision`, the revision that wrote it."""
@@ -79,8 +81,16 @@ class Unavailable(StoreError):
     """The store cannot respond now (disk full, etcd unreachable). The change may or may not have happened."""
 
 
-class OpenFailed(StoreError):
+class OpenFailed(StoreError, StartError):
     """The store cannot be opened: locked by another process, corrupt, or not writable. The message is complete."""
+
+
+class StoreInUse(OpenFailed, DataDirectoryInUse):
+    """Another process has locked the store."""
+
+
+class StoreDamaged(OpenFailed, DamagedStore):
+    """The file of the store is damaged, or is no database."""
 
 
 class Store(Protocol):

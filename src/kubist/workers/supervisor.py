@@ -21,7 +21,8 @@ from pathlib import Path
 
 from kubist import files
 from kubist.config import Config
-from kubist.runtime.run import STOP_GRACE, explain, fail, new_event_loop, unbound
+from kubist.errors import StartError
+from kubist.runtime.run import STOP_GRACE, fail, new_event_loop, start_error
 from kubist.serving_tls import serving_context
 from kubist.storage.shared import SharedRevision
 from kubist.workers.child import Child, Pipes, Task
@@ -45,10 +46,8 @@ def supervise(config: Config, announce: Callable[[int], None]) -> int:
         serving_context(config)  # creates the certificate, and reports errors, only once
         with tempfile.TemporaryDirectory(prefix="kubist-") as directory:
             return Supervisor(config, listeners, Path(directory)).run(announce)
-    except OSError as error:
-        return fail(unbound(error, config.bind_address, config.secure_port) or explain(error))
-    except ValueError as error:
-        return fail(str(error))
+    except (StartError, OSError, ValueError) as error:
+        return fail(str(start_error(error, config.bind_address, config.secure_port)))
 
 
 class Supervisor:

@@ -1,0 +1,55 @@
+"""Errors of a server that cannot start, for programs that run one.
+
+    try:
+        server.start()
+    except kubist.errors.PortInUse as error:
+        print(error)
+
+The message is one line that names the file, port or setting and the next step. The command line prints the same
+line.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CertificateError",
+    "DamagedStore",
+    "DataDirectoryInUse",
+    "InvalidSettings",
+    "KubistError",
+    "MissingDependency",
+    "PortInUse",
+    "StartError",
+]
+
+
+class KubistError(Exception):
+    """Base class of all errors of Kubist that a program can handle."""
+
+
+class StartError(KubistError):
+    """The server cannot start. Subclasses name the usual causes."""
+
+
+class PortInUse(StartError):
+    """Another process listens on the port."""
+
+
+class DataDirectoryInUse(StartError):
+    """Another server uses the data directory."""
+
+
+class DamagedStore(StartError):
+    """The database file is damaged, or is no database."""
+
+
+class CertificateError(StartError, ValueError):
+    """A certificate or key file is missing or unreadable."""
+
+
+class InvalidSettings(StartError, ValueError):
+    """A setting has an invalid value, or settings contradict each other."""
+
+
+class MissingDependency(StartError):
+    """A setting needs a Python package that is not installed."""
