@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kubist.application import API
+from kubist.bench.authorizers import Authorizers
 from kubist.bench.call import Call, conflict
 from kubist.bench.clock_control import ClockControl
 from kubist.bench.control_api import ControlAPI
@@ -35,6 +36,7 @@ class Bench:
         self.clock_control = ClockControl(self.clock, api.registry.store, self.changed)
         self.clock_control.register(self.control)
         Users(api).register(self.control)
+        Authorizers(api).register(self.control)
         self._register_workloads()
         self._faults: Faults | None = None
         FaultsAPI(lambda: self.faults).register(self.control)

@@ -58,6 +58,25 @@ SCHEMAS: dict[str, Object] = {
         "properties": {"items": {"type": "array", "items": {"$ref": "#/components/schemas/Fault"}}},
     },
     **RECORDING_SCHEMAS,
+    "Authorizer": {
+        "type": "object",
+        "required": ["name", "clientConfig"],
+        "properties": {
+            "name": {"type": "string"},
+            "clientConfig": {
+                "type": "object",
+                "required": ["url"],
+                "properties": {
+                    "url": {"type": "string", "description": "https://host[:port]/path of the webhook."},
+                    "caBundle": {"type": "string", "description": "Base64 of the CA certificates in PEM."},
+                },
+                "additionalProperties": False,
+            },
+            "timeout": _DURATION,
+            "failurePolicy": {"type": "string", "enum": ["Deny", "NoOpinion"]},
+        },
+        "additionalProperties": False,
+    },
     "Status": {
         "type": "object",
         "description": "Error, as in the Kubernetes API.",
@@ -77,6 +96,7 @@ BODIES = {
     ("PUT", "clock"): "ClockMove",
     ("POST", "faults"): "FaultRule",
     ("POST", "recordings"): "RecordingRequest",
+    ("POST", "authorizers"): "Authorizer",
 }
 """Schemas of request bodies."""
 RESULTS = {
@@ -94,6 +114,7 @@ RESULTS = {
     ("DELETE", "recordings/{id}"): "Recording",
     ("GET", "requests"): "RecordedRequest",
     ("GET", "watchers"): "WatcherList",
+    ("POST", "authorizers"): "Authorizer",
 }
 """Schemas of responses."""
 

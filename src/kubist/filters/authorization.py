@@ -66,10 +66,26 @@ class Authorization:
         self, authorizers: Sequence[Authorizer], rbac: RBAC, file: AuthorizationFile | None = None
     ) -> None:
         self.authorizers = list(authorizers)
+        self._added: list[Authorizer] = []
+        """Authorizers of the test bench. They stay when the configured ones are replaced."""
         self.file = file
         """The configuration file that the authorizers follow, or None."""
         self.rbac = rbac
         """RBAC rules, also in other modes: they limit the permissions that a user may grant (escalation check)."""
+
+    def replace_configured(self, authorizers: Sequence[Authorizer]) -> None:
+        """Replaces the configured authorizers."""
+        self.authorizers = [*self._added, *authorizers]
+
+    def add_first(self, authorizer: Authorizer) -> None:
+        """Adds an authorizer that is asked before all others."""
+        self._added.insert(0, authorizer)
+        self.authorizers = [authorizer, *self.authorizers]
+
+    def remove(self, authorizer: Authorizer) -> None:
+        """Removes an authorizer that `add_first` added. Running requests may still ask it."""
+        self._added.remove(authorizer)
+        self.authorizers = [each for each in self.authorizers if each is not authorizer]
 
     async def authorize(self, attributes: AuthorizationQuery) -> tuple[bool, str]:
         verdict = await self.verdict(attributes)

@@ -210,7 +210,7 @@ def authorization(config: Config, registry: Registry, connections: Pool | None =
             if each.webhook is None and each.type not in kept:
                 kept[each.type] = _authorizer(each.type, config, registry, rbac, connections)
             found.append(kept[each.type] if each.webhook is None else _webhook(each.webhook, connections))
-        made.authorizers = found
+        made.replace_configured(found)
 
     file.use = replace_authorizers
     replace_authorizers(file.settings)

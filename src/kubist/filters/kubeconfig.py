@@ -49,14 +49,7 @@ class RemoteReview:
 
     async def ask(self, review: Object) -> Object:
         """Status of the review. Raises CallFailed if the call fails or the response is not a review."""
-        body = await self._post(orjson.dumps(review))
-        try:
-            status = orjson.loads(body)["status"]
-        except (ValueError, KeyError, TypeError):
-            raise CallFailed("the webhook's answer is no review") from None
-        if not isinstance(status, dict):
-            raise CallFailed("the webhook's answer has no status")
-        return status
+        return review_status(await self._post(orjson.dumps(review)))
 
     async def send(self, body: bytes) -> None:
         """Posts a body whose response has no content. Raises CallFailed unless it succeeds."""
@@ -102,6 +95,17 @@ class RemoteReview:
                 file.flush()
                 context.load_cert_chain(file.name)
         return context
+
+
+def review_status(body: bytes) -> Object:
+    """Status of a review in a response. Raises CallFailed if the response is not a review."""
+    try:
+        status = orjson.loads(body)["status"]
+    except (ValueError, KeyError, TypeError):
+        raise CallFailed("the webhook's answer is no review") from None
+    if not isinstance(status, dict):
+        raise CallFailed("the webhook's answer has no status")
+    return status
 
 
 def _named(config: Object, kind: str, name: str) -> Object:

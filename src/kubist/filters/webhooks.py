@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import logging
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kubist import clock
 from kubist.caching import BoundedCache
@@ -17,7 +17,6 @@ from kubist.filters.audiences import Audiences
 from kubist.filters.authentication import Known, TokenError, with_groups
 from kubist.filters.authorization import Undecided
 from kubist.filters.authorization_query import AuthorizationQuery, selectors_asked
-from kubist.filters.kubeconfig import RemoteReview
 from kubist.filters.matchconditions import MatchConditions, MatchFailed
 from kubist.http.client import CallFailed
 from kubist.meta.object import Object
@@ -40,7 +39,15 @@ FIRST_PAUSE = 0.5
 of up to 1.2 keeps servers from retrying at the same time."""
 
 
-async def ask_with_retries(remote: RemoteReview, review: Object) -> Object:
+class Remote(Protocol):
+    """Server of a webhook."""
+
+    async def ask(self, review: Object) -> Object:
+        """Status of a review. Raises CallFailed."""
+        ...
+
+
+async def ask_with_retries(remote: Remote, review: Object) -> Object:
     """Status of a review. Temporary failures are retried up to TRIES times in all."""
     pause = FIRST_PAUSE
     for _ in range(TRIES - 1):
@@ -78,7 +85,7 @@ def _digest(question: object) -> bytes:
 class WebhookTokens:
     """Authenticates bearer tokens by a TokenReview webhook."""
 
-    def __init__(self, remote: RemoteReview, version: str, audiences: Audiences, seconds: float) -> None:
+    def __init__(self, remote: Remote, version: str, audiences: Audiences, seconds: float) -> None:
         self._remote = remote
         self._version = version
         self._audiences = audiences
@@ -132,7 +139,7 @@ def _texts(values: Any) -> tuple[str, ...]:
 class Webhook:
     """Authorizer of the type Webhook."""
 
-    def __init__(self, remote: RemoteReview, settings: WebhookSettings) -> None:
+    def __init__(self, remote: Remote, settings: WebhookSettings) -> None:
         self._remote = remote
         self._settings = settings
         self._conditions = MatchConditions(settings.conditions)

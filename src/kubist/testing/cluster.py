@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast
 
 from kubist.hints import did_you_mean
 from kubist.inprocess import Server
@@ -24,12 +24,20 @@ from kubist.testing.refused import Refused
 from kubist.testing.snapshot import Snapshot
 from kubist.testing.users import ClusterUser, Rules
 from kubist.testing.waiting import Until
+from kubist.testing.webhooks.failed import WebhookFailed
 from kubist.testing.workloads import Node, Pods
 
 if TYPE_CHECKING:
     # Saves start-up time: only clusters with workloads use it.
     from kubist.simulation.kubeletapi.api import KubeletAPI
     from kubist.simulation.kubeletapi.handlers import ExecHandler, LogHandler
+
+    # Saves start-up time: only tests with webhooks use it.
+    from kubist.testing.webhooks.admission import AdmissionHook, AdmissionOptions
+    from kubist.testing.webhooks.arguments import Function
+    from kubist.testing.webhooks.authorizer import AuthorizerHook
+    from kubist.testing.webhooks.conversion import ConversionHook
+    from kubist.testing.webhooks.webhooks import Webhooks
 
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True
@@ -65,8 +73,16 @@ class Cluster(Server):
         await asyncio.to_thread(self.start)
         return self
 
+    def __exit__(self, *exception: object) -> None:
+        try:
+            self.stop()
+        except WebhookFailed as failed:
+            if not isinstance(exception[1], BaseException):
+                raise
+            exception[1].add_note(str(failed))
+
     async def __aexit__(self, *exception: object) -> None:
-        await asyncio.to_thread(self.stop)
+        await asyncio.to_thread(self.__exit__, *exception)
 
     @cached_property
     def clients(self) -> Clients:
@@ -74,12 +90,16 @@ class Cluster(Server):
         return Clients(self)
 
     def stop(self) -> None:
+        """Stops the server. Raises WebhookFailed if the function of a webhook failed and the test did not notice."""
         clients: Clients | None = self.__dict__.pop("clients", None)
         if clients is not None:
             clients.close()
         for close in self.__dict__.pop("_closing", ()):
             close()
         super().stop()
+        webhooks: Webhooks | None = self.__dict__.pop("webhooks", None)
+        if webhooks is not None and (unread := webhooks.take_unread_errors()):
+            raise WebhookFailed(unread)
 
         self.forks[:] = [fork for fork in self.forks if fork is not self]
 
@@ -208,6 +228,44 @@ class Cluster(Server):
     def service_account(self, name: str, *, namespace: str = "default", rules: Rules = ()) -> ClusterUser:
         """A ServiceAccount with RBAC rules for the whole cluster, and a token of it."""
         return users.make_service_account(self, name, namespace, rules)
+
+    @cached_property
+    def webhooks(self) -> Webhooks:
+        """Registered webhooks and authorizers of this cluster."""
+        # Saves start-up time: only tests with webhooks use it.
+        from kubist.testing.webhooks.webhooks import Webhooks
+
+        return Webhooks(self)
+
+    def mutating_webhook(
+        self, *resources: str, **options: Unpack[AdmissionOptions]
+    ) -> Callable[[Function], AdmissionHook]:
+        """Decorator: the function changes objects of these resources, such as `pods` or `deployments.apps`.
+
+        It gets the object and, if it has a second argument, the request. It changes the object in place, or returns the
+        changed object or a JSON patch.
+        """
+        return self.webhooks.add_mutating(resources, options)
+
+    def validating_webhook(
+        self, *resources: str, **options: Unpack[AdmissionOptions]
+    ) -> Callable[[Function], AdmissionHook]:
+        """Decorator: the function validates objects of these resources, such as `pods` or `deployments.apps`.
+
+        It gets the object and, if it has a second argument, the request. It returns False or a message to deny.
+        """
+        return self.webhooks.add_validating(resources, options)
+
+    def conversion_webhook(self, crd: str) -> Callable[[Function], ConversionHook]:
+        """Decorator: the function gets an object of the CRD and an apiVersion, and returns the converted object."""
+        return self.webhooks.add_conversion(crd)
+
+    def authorizer(self, function: Function) -> AuthorizerHook:
+        """Decorator: the function allows (True) or denies (False) a request, or has no opinion (None).
+
+        It is asked before RBAC, for all users except those in system:masters.
+        """
+        return self.webhooks.add_authorizer(function)
 
     def close_later(self, close: Callable[[], None]) -> None:
         """Calls back when the cluster stops."""

@@ -53,7 +53,7 @@ def kubist_server(kubist_host: Host) -> Iterator[Cluster]:
     """One API server for all tests of the session (with pytest-xdist: of each worker)."""
     cluster_ = kubist_host.cluster()
     yield cluster_
-    cluster_.stop()
+    stop(cluster_)
 
 
 @pytest.fixture
@@ -78,10 +78,24 @@ def cluster(request: pytest.FixtureRequest, kubist_host: Host) -> Iterator[Clust
     yield cluster_
     bench = cluster_.inner.bench if cluster_.loop is not None else None
     unused = bench.unused_faults() if bench is not None else []
-    for each in (*cluster_.forks, cluster_):
-        each.stop()
+    stop(*cluster_.forks, cluster_)
     if unused:
         report_unused(request.config.getini(UNUSED_FAULTS), unused)
+
+
+def stop(*clusters: Cluster) -> None:
+    """Stops clusters. The test fails if the function of a webhook failed and the test did not notice."""
+    # Saves start-up time: pytest loads this plugin even if no test uses a server.
+    from kubist.testing.webhooks.failed import WebhookFailed
+
+    failures = []
+    for each in clusters:
+        try:
+            each.stop()
+        except WebhookFailed as failed:
+            failures.append(str(failed))
+    if failures:
+        pytest.fail("\n".join(failures), pytrace=False)
 
 
 def report_unused(how: str, faults: list[str]) -> None:

@@ -1,0 +1,1 @@
+"""Webhooks of tests: Python functions that a cluster calls over HTTPS for admission, conversion and authorization."""

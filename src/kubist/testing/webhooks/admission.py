@@ -1,0 +1,255 @@
+"""Admission webhooks of tests: functions that change or validate objects."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
+
+from kubist.meta.object import Object
+from kubist.testing.webhooks import json_patch, rules
+from kubist.testing.webhooks.arguments import Function
+from kubist.testing.webhooks.denied import Denied
+from kubist.testing.webhooks.hook import Hook, checked
+
+if TYPE_CHECKING:
+    from kubist.testing.webhooks.webhooks import Webhooks
+
+# pytest omits the frames of this module from its reports.
+__tracebackhide__ = True
+
+GROUP = "admissionregistration.k8s.io"
+
+
+class AdmissionOptions(TypedDict, total=False):
+    """Options of admission webhooks. They are the fields of a webhook in its configuration."""
+
+    name: str
+    """Name of the configuration. The default is the name of the function."""
+    operations: str | Sequence[str]
+    """CREATE, UPDATE, DELETE, CONNECT or *. The default is CREATE and UPDATE; CONNECT for subresources such as exec."""
+    versions: Sequence[str]
+    """API versions; the default is all. The function gets objects in one of them."""
+    scope: Literal["*", "Namespaced", "Cluster"]
+    namespace_selector: Object
+    object_selector: Object
+    match_conditions: Sequence[str] | dict[str, str]
+    """CEL expressions that must be true, or a dict of names and expressions."""
+    match_policy: Literal["Equivalent", "Exact"]
+    failure_policy: Literal["Fail", "Ignore"]
+    side_effects: Literal["None", "NoneOnDryRun"]
+    timeout: int
+    """Seconds, 1 to 30."""
+    reinvocation: Literal["Never", "IfNeeded"]
+    """For mutating webhooks: whether it is called again after changes of others."""
+
+
+_FIELDS = {
+    "namespace_selector": "namespaceSelector",
+    "object_selector": "objectSelector",
+    "match_policy": "matchPolicy",
+    "failure_policy": "failurePolicy",
+    "side_effects": "sideEffects",
+    "timeout": "timeoutSeconds",
+    "reinvocation": "reinvocationPolicy",
+}
+
+
+@dataclass(repr=False)
+class AdmissionRequest:
+    """A request for admission. `raw` has all fields of Kubernetes' AdmissionRequest."""
+
+    raw: Object
+    warnings: list[str] = field(default_factory=list)
+    audit_annotations: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"<{self.operation} {resource} {place} by {self.user}>"
+
+    @property
+    def uid(self) -> str:
+        return str(self.raw["uid"])
+
+    @property
+    def operation(self) -> str:
+        """CREATE, UPDATE, DELETE or CONNECT."""
+        return str(self.raw["operation"])
+
+    @property
+    def object(self) -> Object | None:
+        """The new object; None for DELETE."""
+        return self.raw.get("object")
+
+    @property
+    def old_object(self) -> Object | None:
+        """The object before UPDATE and DELETE."""
+        return self.raw.get("oldObject")
+
+    @property
+    def options(self) -> Object | None:
+        """CreateOptions, UpdateOptions or DeleteOptions of the request."""
+        return self.raw.get("options")
+
+    @property
+    def resource(self) -> str:
+        """Resource, with its group: `pods`, `deployments.apps`."""
+        found = self.raw["resource"]
+        return f"{found['resource']}.{found['group']}" if found.get("group") else str(found["resource"])
+
+    @property
+    def subresource(self) -> str:
+        return str(self.raw.get("subResource") or "")
+
+    @property
+    def name(self) -> str:
+        """Name of the object; empty while it is to be generated."""
+        return str(self.raw.get("name") or "")
+
+    @property
+    def namespace(self) -> str:
+        return str(self.raw.get("namespace") or "")
+
+    @property
+    def user(self) -> str:
+        """Name of the user who sent the request."""
+        return str(self.raw["userInfo"].get("username") or "")
+
+    @property
+    def groups(self) -> list[str]:
+        """Groups of the user."""
+        return list(self.raw["userInfo"].get("groups") or ())
+
+    @property
+    def dry_run(self) -> bool:
+        return bool(self.raw.get("dryRun"))
+
+    def warn(self, text: str) -> None:
+        """Adds a warning that the client sees."""
+        self.warnings.append(text)
+
+    def audit(self, key: str, value: str) -> None:
+        """Adds an annotation to the audit event of the request."""
+        self.audit_annotations[key] = value
+
+
+class AdmissionHook(Hook[AdmissionRequest]):
+    """Base of both kinds of admission webhooks."""
+
+    takes = ("object", "request")
+    plural: ClassVar[str]
+
+    def __init__(
+        self, webhooks: Webhooks, function: Function, name: str, resources: Sequence[str], options: Object
+    ) -> None:
+        super().__init__(webhooks, function, name)
+        self._resources = resources
+        self._webhook = self._configure(dict(options))
+
+    def describe(self) -> str:
+        operations = dict.fromkeys(one for rule in self._webhook["rules"] for one in rule["operations"])
+        return f"{', '.join(self._resources)} {' '.join(operations)}"
+
+    def _configure(self, options: Object) -> Object:
+        """The webhook in the form of its configuration, without its clientConfig."""
+        served = self._webhooks.served
+        operations, versions = options.pop("operations", None), options.pop("versions", ("*",))
+        scope = options.pop("scope", "*")
+        webhook: Object = {
+            "name": f"{self.name}.kubist.test",
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "rules": rules.make_rules(self._resources, operations, versions, scope, served),
+        }
+        conditions = options.pop("match_conditions", ())
+        if isinstance(conditions, str):
+            conditions = [conditions]
+        if not isinstance(conditions, dict):
+            conditions = {f"condition-{number}": text for number, text in enumerate(conditions, 1)}
+        if conditions:
+            webhook["matchConditions"] = [
+                {"name": name, "expression": expression} for name, expression in conditions.items()
+            ]
+        return webhook | {_FIELDS[option]: value for option, value in options.items()}
+
+    def register(self) -> None:
+        webhook = self._webhook | {"clientConfig": self._webhooks.client_config(self)}
+        configuration = {"metadata": {"name": self.name}, "webhooks": [webhook]}
+        self._webhooks.create_object(GROUP, self.plural, configuration)
+
+    def unregister(self) -> None:
+        self._webhooks.delete_object(GROUP, self.plural, self.name)
+
+    def answer(self, review: Object) -> Object:
+        asked = review["request"]
+        self.record(AdmissionRequest(json.loads(json.dumps(asked))))
+        request = AdmissionRequest(asked)
+        try:
+            response = self.respond(request)
+        except Denied as denied:
+            request.warnings += denied.warnings
+            request.audit_annotations |= denied.audit
+            response = {"allowed": False, "status": denied.status()}
+        response["uid"] = request.uid
+        if request.warnings:
+            response["warnings"] = [str(text) for text in request.warnings]
+        if request.audit_annotations:
+            response["auditAnnotations"] = request.audit_annotations
+        return {"kind": "AdmissionReview", "apiVersion": review["apiVersion"], "response": response}
+
+    def respond(self, request: AdmissionRequest) -> Object:
+        raise NotImplementedError
+
+    def call_function(self, request: AdmissionRequest, obj: Object | None) -> Any:
+        """Result of the function. False and texts raise Denied."""
+        result = self.run(obj, request)
+        if result is False or isinstance(result, str):
+            raise Denied(result or "the function returned False")
+        return result
+
+    def unexpected(self, result: Any, expected: str) -> TypeError:
+        return TypeError(
+            f"{self.kind} {self.name} returned {type(result).__name__} {result!r:.100}; return {expected}"
+        )
+
+
+class ValidatingHook(AdmissionHook):
+    """A function that validates objects."""
+
+    kind = "validating webhook"
+    plural = "validatingwebhookconfigurations"
+
+    def respond(self, request: AdmissionRequest) -> Object:
+        obj = request.object if request.object is not None else request.old_object
+        result = self.call_function(request, obj)
+        if result is not None and result is not True:
+            raise self.unexpected(result, "True or None to allow, False or a message to deny")
+        return {"allowed": True}
+
+
+class MutatingHook(AdmissionHook):
+    """A function that changes objects."""
+
+    kind = "mutating webhook"
+    plural = "mutatingwebhookconfigurations"
+
+    def respond(self, request: AdmissionRequest) -> Object:
+        before = json.loads(json.dumps(request.object))
+        obj = request.object
+        result = self.call_function(request, obj if obj is not None else request.old_object)
+        if isinstance(result, (list, tuple)):
+            patch = checked(list(result), self)
+        elif result is None or result is True or isinstance(result, dict):
+            changed = checked(result if isinstance(result, dict) else obj, self)
+            patch = list(json_patch.diff(before, changed)) if before is not None else []
+        else:
+            raise self.unexpected(
+                result, "None, the changed object or a JSON patch; False or a message to deny"
+            )
+        if not patch:
+            return {"allowed": True}
+        encoded = base64.b64encode(json.dumps(patch).encode()).decode()
+        return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}

@@ -1,0 +1,51 @@
+"""Exception by which the function of a webhook rejects a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kubist.meta.object import Object
+
+REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    409: "Conflict",
+    410: "Gone",
+    413: "RequestEntityTooLarge",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+
+
+class Denied(Exception):
+    """Rejects a request, with the HTTP status code, warnings and audit annotations of the response.
+
+    raise Denied("the image needs a tag", code=422)
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        code: int = 403,
+        warnings: Sequence[str] = (),
+        audit: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.warnings = [warnings] if isinstance(warnings, str) else list(warnings)
+        self.audit = dict(audit or {})
+
+    def status(self) -> Object:
+        status: Object = {"status": "Failure", "code": self.code}
+        if self.message:
+            status["message"] = self.message
+        if self.code in REASONS:
+            status["reason"] = REASONS[self.code]
+        return status
