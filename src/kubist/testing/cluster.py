@@ -97,11 +97,10 @@ class Cluster(Server):
         for close in self.__dict__.pop("_closing", ()):
             close()
         super().stop()
+        self.forks[:] = [fork for fork in self.forks if fork is not self]
         webhooks: Webhooks | None = self.__dict__.pop("webhooks", None)
         if webhooks is not None and (unread := webhooks.take_unread_errors()):
             raise WebhookFailed(unread)
-
-        self.forks[:] = [fork for fork in self.forks if fork is not self]
 
     @cached_property
     def forks(self) -> list[Cluster]:

@@ -9,22 +9,9 @@ import pytest
 from kubist.meta.object import Object
 from kubist.testing import Cluster, Denied
 from kubist.testing.cluster import Refused
+from tests.crd.defining import definition, version
 
-CRD = """
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.com}
-spec:
-  group: example.com
-  names: {kind: Widget, plural: widgets}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: &any {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-  - {name: v2, served: true, storage: false, schema: *any}
-"""
+CRD = definition("Widget", "example.com", version(), version("v2"))
 WIDGETS = "/apis/example.com/{}/namespaces/default/widgets"
 
 
