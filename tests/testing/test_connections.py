@@ -18,7 +18,7 @@ def headers(cluster: Cluster) -> dict[str, str]:
 def test_connection_that_the_server_closed_is_replaced(kubist_server: Cluster) -> None:
     connections = Connections(kubist_server.ca, kubist_server.port)
     assert connections.send("GET", VERSION, None, headers(kubist_server))[0] == 200
-    kept = connections._of_this_thread().sock
+    kept = connections._idle[0].sock
     kept.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     read = b""
     while not read.endswith(b"ok"):
@@ -28,7 +28,7 @@ def test_connection_that_the_server_closed_is_replaced(kubist_server: Cluster) -
     connections.close()
 
 
-def test_threads_have_their_own_connections(cluster: Cluster) -> None:
+def test_threads_do_not_share_a_connection_at_the_same_time(cluster: Cluster) -> None:
     found: list[int] = []
 
     def ask() -> None:
@@ -41,3 +41,11 @@ def test_threads_have_their_own_connections(cluster: Cluster) -> None:
     for thread in threads:
         thread.join()
     assert len(found) == 80 and set(found) == {4}
+
+
+def test_threads_one_after_the_other_use_one_connection(cluster: Cluster) -> None:
+    for _ in range(5):
+        thread = threading.Thread(target=cluster.list, args=("namespaces",))
+        thread.start()
+        thread.join()
+    assert len(cluster._connections._idle) == 1
