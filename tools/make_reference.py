@@ -103,6 +103,8 @@ CLASSES = (
     ("fault", "kubist.testing.faults", "Fault"),
     ("cluster.clock", "kubist.testing.clock", "ClusterClock"),
     ("cluster.user(…)", "kubist.testing.users", "ClusterUser"),
+    ("request of an admission webhook", "kubist.testing.webhooks.admission", "AdmissionRequest"),
+    ("request of an authorizer", "kubist.testing.webhooks.authorizer", "AuthorizationRequest"),
     ("cluster.clients", "kubist.testing.clients", "Clients"),
     ("cluster.pods(…)", "kubist.testing.workloads", "Pods"),
     ("cluster.node(…)", "kubist.testing.workloads", "Node"),
