@@ -27,6 +27,7 @@ TOPICS: dict[str, tuple[Row, ...]] = {
         ("doctor", "store:run_doctor", "check a store for problems"),
     ),
     "This program": (
+        ("completion", "completion:main", "print a script for completion in bash, zsh or fish"),
         ("help", "help:main", "describe a command"),
         ("version", "help:show_version", "print the version"),
     ),
