@@ -77,6 +77,8 @@ KEPT = {
     # The keys are media types that the server offers, and names of admission plugins' views.
     "admission/followed.py:_of",
     "discovery/aggregated.py:body",
+    # At most `KEPT` templates of new clusters.
+    "clusters/template.py:image",
     # A bounded cache that the owner of the grants passes.
     "filters/rbac.py:decide",
     # They live as long as one request, connection or build of a label index.

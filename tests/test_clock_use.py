@@ -38,6 +38,7 @@ ALLOWED = {
     "workers/supervisor.py": "restarts of processes",
     "workers/child.py": "restarts of processes",
     "filters/issuerkeys.py": "requests to an issuer",
+    "clusters/limits.py": "requests per second, which protect the process",
     "envtest/warm.py": "how long a process waits for work",
 }
 

@@ -188,6 +188,12 @@ class Config:
     """Number of simulated nodes of a bare API server, whose scheduler and controllers run elsewhere."""
     test_bench: bool = False
     """Serves /kubist/v1/: control over this server for tests."""
+    clusters: bool = False
+    """Serves further, isolated clusters below /clusters/NAME, which /kubist/v1/clusters creates."""
+    clusters_idle_timeout: float = 600.0
+    """Seconds without a request and without a watch after which a cluster on disk is unloaded. 0: never."""
+    url_prefix: str = ""
+    """Path of this server on another one's port: `/clusters/NAME`. Links in responses start with it."""
 
     def __new__(cls, *_: Any, **settings: Any) -> Config:
         """Rejects unknown settings with a hint."""

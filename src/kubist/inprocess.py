@@ -158,6 +158,19 @@ class Inner(api_server.Server):
             await super()._bootstrap(port)
 
 
+def _kind(config: Config) -> type[Inner]:
+    """Class of the server for these settings."""
+    if not config.clusters:
+        return Inner
+    # Saves start-up time: few servers have clusters.
+    from kubist.clusters.hosting import Hosting
+
+    class HostInner(Hosting, Inner):
+        """Server with clusters below /clusters/NAME."""
+
+    return HostInner
+
+
 class Server:
     """Kubernetes API server in this process. The settings are the fields of `kubist.Config`.
 
@@ -191,7 +204,7 @@ class Server:
         """Event loop of the running server. None if it is not running."""
         self._thread: LoopThread | None = None
         self._files: TemporaryFiles | None = None
-        self._inner: Inner | None = None
+        self._inner: api_server.Server | None = None
         self._identity: Identity | None = None
 
     def __enter__(self) -> Self:
@@ -259,7 +272,7 @@ class Server:
             identity = await asyncio.to_thread(Identity, where, self.config)
         self._identity = identity
         config = dataclasses.replace(self.config, **identity.files)
-        self._inner = inner = Inner(config, identity.ssl_context, self._image)
+        self._inner = inner = _kind(config)(config, identity.ssl_context, self._image)
         if inner.bench is not None and self._clock is not None:
             inner.bench.set_clock(self._clock)
         await inner.start()
@@ -319,7 +332,7 @@ class Server:
         )
 
     @property
-    def inner(self) -> Inner:
+    def inner(self) -> api_server.Server:
         """The server object itself. Use it in its event loop only."""
         if self._inner is None:
             raise self._not_running()

@@ -235,6 +235,9 @@ class Server:
     def _switch(self, application: Application | None) -> None:
         """Lets another application take the requests; None for this server's own."""
         self.application = self._wrapped(application or self._application())
+        self._switch_outermost()
+
+    def _switch_outermost(self) -> None:
         if self._http is not None:
             self._http.switch(self._outermost())
 

@@ -54,6 +54,8 @@ def serving_context(config: Config) -> ssl.SSLContext:
             ciphers=ciphers,
             named=named,
             address=config.bind_address,
+            # Each cluster below /clusters has a CA of its own.
+            announce=not config.clusters,
         )
     except ssl.SSLError:
         pairs = " or ".join(f"{pair[0]} and {pair[1]}" for pair in [(cert, key), *named])

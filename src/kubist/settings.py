@@ -130,3 +130,6 @@ class Settings(TypedDict, total=False):
     workload_node_labels: dict[str, str]
     simulated_nodes: int
     test_bench: bool
+    clusters: bool
+    clusters_idle_timeout: float
+    url_prefix: str

@@ -19,6 +19,8 @@ from kubist.resources.context import User
 
 Handler = Callable[[Call], Awaitable[Any]]
 """Returns an object for the response (200), a complete response, or None (204)."""
+Named = dict[tuple[str, str], str]
+"""Names of schemas by method and path."""
 _JSON = [(b"Content-Type", b"application/json")]
 
 
@@ -32,6 +34,7 @@ class ControlAPI:
 
     def __init__(self) -> None:
         self._routes: dict[str, _Route] = {}
+        self._schemas: list[tuple[dict[str, Object], Named, Named]] = []
         self.add("GET", "openapi.json", self._openapi)
 
     def add(self, method: str, path: str, handler: Handler) -> None:
@@ -45,12 +48,16 @@ class ControlAPI:
             for method, handler in route.handlers.items():
                 yield method, path, handler
 
+    def describe(self, schemas: dict[str, Object], bodies: Named, results: Named) -> None:
+        """Adds schemas to the OpenAPI document, and names those of request bodies and of responses."""
+        self._schemas.append((schemas, bodies, results))
+
     async def _openapi(self, _: Call) -> Object:
         """This document."""
         # Saves start-up time: few clients read it.
         from kubist.bench import openapi
 
-        return openapi.document(self.routes())
+        return openapi.document(self.routes(), self._schemas)
 
     async def answer(self, request: Request, path: str, user: User) -> Answer:
         found = self._find(path)

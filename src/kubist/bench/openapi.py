@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from kubist.bench.control_api import Handler
+from kubist.bench.control_api import Handler, Named
 from kubist.bench.fault_openapi import FAULT_RULE
 from kubist.bench.line_stream import JSON_LINES
 from kubist.bench.recording_openapi import LINE_PARAMETERS, LINES, RECORDING_SCHEMAS
@@ -119,28 +119,37 @@ RESULTS = {
 """Schemas of responses."""
 
 
-def document(routes: Iterable[tuple[str, str, Handler]]) -> Object:
-    """The document of these routes: method, path and handler. The docstring of a handler is its summary."""
+def document(
+    routes: Iterable[tuple[str, str, Handler]], more: Iterable[tuple[dict[str, Object], Named, Named]] = ()
+) -> Object:
+    """The document of these routes: method, path and handler. The docstring of a handler is its summary. `more`:
+    further schemas, and the names of those of bodies and responses."""
     paths: dict[str, Object] = {}
+    schemas, bodies, results = dict(SCHEMAS), dict(BODIES), dict(RESULTS)
+    for found in more:
+        schemas |= found[0]
+        bodies |= found[1]
+        results |= found[2]
     for method, path, handler in routes:
         shown = "/kubist/v1/" + path.replace("...}", "}")
-        paths.setdefault(shown, {})[method.lower()] = _operation(method, path, handler)
+        body, result = bodies.get((method, path)), results.get((method, path))
+        paths.setdefault(shown, {})[method.lower()] = _operation(method, path, handler, body, result)
     return {
         "openapi": "3.0.3",
         "info": {"title": "Kubist test bench", "version": __version__},
         "paths": paths,
         "components": {
-            "schemas": SCHEMAS,
+            "schemas": schemas,
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"bearer": []}],
     }
 
 
-def _operation(method: str, path: str, handler: Handler) -> Object:
+def _operation(method: str, path: str, handler: Handler, body: str | None, answer: str | None) -> Object:
     summary = " ".join((handler.__doc__ or f"{method} {path}.").split())
     lines = (method, path) in LINES
-    result = _content(RESULTS.get((method, path)), JSON_LINES if lines else "application/json")
+    result = _content(answer, JSON_LINES if lines else "application/json")
     operation: Object = {
         "summary": summary,
         "responses": {
@@ -155,7 +164,7 @@ def _operation(method: str, path: str, handler: Handler) -> Object:
     if parameters or lines:
         operation["parameters"] = parameters + (LINE_PARAMETERS if lines else [])
     if method in ("POST", "PUT"):
-        operation["requestBody"] = {"content": _content(BODIES.get((method, path)))}
+        operation["requestBody"] = {"content": _content(body)}
     return operation
 
 

@@ -117,7 +117,7 @@ class Users:
     def _kubeconfig(self, call: Call, name: str, namespace: str, token: str) -> Object:
         """Kubeconfig for the address at which the caller reached this server."""
         host = call.request.headers.get("host") or call.request.headers.get(":authority", "")
-        cluster: Object = {"server": f"https://{host}"}
+        cluster: Object = {"server": f"https://{host}{self._api.config.url_prefix}"}
         authority = self._api.config.root_ca_file
         if authority:
             raw = Path(authority).read_bytes()

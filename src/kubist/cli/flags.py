@@ -159,8 +159,18 @@ def check_combinations(values: dict[str, list[str]]) -> None:
         if values.get(name, [""])[-1] and not values.get("etcd-servers", [""])[-1]:
             raise FlagError(f"--{name} needs --etcd-servers: without it there is no etcd to talk to")
     for name in ("workload-delay", "stages", *NODE_FLAGS):
-        if name in values and "simulated-nodes" not in values and not is_on(values, "workloads"):
+        simulates = "simulated-nodes" in values or is_on(values, "workloads") or is_on(values, "clusters")
+        if name in values and not simulates:
             raise FlagError(f"--{name} needs --workloads: without it there are no simulated pods and nodes")
+    if is_on(values, "clusters"):
+        if values.get("etcd-servers", [""])[-1]:
+            raise FlagError("--clusters contradicts --etcd-servers: clusters are stored in SQLite")
+        if values.get("workers", ["1"])[-1] != "1":
+            raise FlagError("--clusters contradicts --workers: all clusters run in one process")
+    elif "clusters-idle-timeout" in values:
+        raise FlagError(
+            "--clusters-idle-timeout needs --clusters: without it there are no clusters to unload"
+        )
     if is_on(values, "test-bench") and values.get("workers", ["1"])[-1] != "1":
         raise FlagError("--test-bench contradicts --workers: the test bench controls one process")
     if not is_on(values, "in-memory"):

@@ -28,6 +28,7 @@ from kubist.version import __version__
 if TYPE_CHECKING:
     from kubist.cli.banner import Served
     from kubist.cli.instance import Instance
+    from kubist.server import Server
 
 TITLE = """\
 A small Kubernetes control plane on this machine.
@@ -124,7 +125,6 @@ class Service:
         from kubist.cli.progress import sampled
         from kubist.runtime.pki import prepare
         from kubist.runtime.run import attempt, start_error
-        from kubist.server import Server
 
         try:
             config = prepare(self.config, self.directory, in_memory=self.in_memory)
@@ -133,7 +133,7 @@ class Service:
         made: list[Server] = []
 
         def make() -> Server:
-            made.append(Server(config))
+            made.append(_server(config))
             return made[0]
 
         def loaded() -> tuple[int, int, str]:
@@ -202,6 +202,18 @@ class Service:
 
 def _nothing() -> None:
     """There is no progress to end."""
+
+
+def _server(config: Config) -> Server:
+    if config.clusters:
+        # Saves start-up time: few servers have clusters.
+        from kubist.clusters.hosting import HostServer
+
+        return HostServer(config)
+    # Saves start-up time: wrong flags and `--help` need no server.
+    from kubist.server import Server
+
+    return Server(config)
 
 
 def _reachable(address: str) -> str:

@@ -6,7 +6,7 @@ from kubist.cli import flags
 from kubist.config import SERVE_DEFAULTS
 
 _DATA, _NETWORK, _API = "Data", "Addresses and access", "API"
-_LOOPS, _WORKLOADS = "Control loops", "Simulated workloads"
+_LOOPS, _WORKLOADS, _CLUSTERS = "Control loops", "Simulated workloads", "Many clusters"
 _ETCD, _PROCESS = "etcd", "Process and log"
 IN_MEMORY = flags.Flag(
     "in-memory", "bool", "false", "Store nothing on disk: every start is a new, empty server.", _DATA
@@ -65,6 +65,14 @@ _SETTINGS = {
             "Labels of simulated nodes: topology.kubernetes.io/zone=zone-{i%3}.",
         ),
         ("stages", "stringArray", "File or directory with KWOK Stages; the flag may be repeated."),
+    ),
+    _CLUSTERS: (
+        ("clusters", "bool", "Serve further, isolated clusters below /clusters/NAME of the same port."),
+        (
+            "clusters-idle-timeout",
+            "duration",
+            "Time without requests and watches after which a cluster on disk is unloaded; 0: never.",
+        ),
     ),
     _ETCD: (
         ("etcd-servers", "strings", "Store objects in this etcd instead. Several servers may share it."),

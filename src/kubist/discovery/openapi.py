@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from email.utils import formatdate, parsedate_to_datetime
 from functools import cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 import orjson
 
@@ -49,15 +50,23 @@ class Document:
         self.made = int(time.time())
         self.forms: dict[str, bytes] = {}
 
-    def same(self, other: Document | None) -> bool:
-        return other is not None and other.tag == self.tag
+
+_documents: WeakValueDictionary[tuple[str, str], Document] = WeakValueDictionary()
+"""Documents of all servers of this process, by name and ETag. Servers with the same inputs share one."""
+
+
+def _shared(name: str, seed: bytes) -> Document:
+    made = Document(seed)
+    return _documents.setdefault((name, made.tag), made)
 
 
 class OpenAPI:
     """OpenAPI documents of one server."""
 
-    def __init__(self, resources: Resources) -> None:
+    def __init__(self, resources: Resources, prefix: str = "") -> None:
+        """`prefix`: path that links start with."""
         self.resources = resources
+        self._root = f"{prefix}/openapi/v3/"
         self._generation = -1
         self._v2 = Document(b"")
         self._v3: dict[str, Document] = {}
@@ -78,14 +87,9 @@ class OpenAPI:
         """Updates the list of documents after a change of resources. Unchanged documents keep their encoded forms."""
         if self._generation == self.resources.generation:
             return
-        found = {name: Document(seed) for name, seed in self._seeds().items()}
-        self._v3 = {
-            name: old if document.same(old := self._v3.get(name)) and old is not None else document
-            for name, document in found.items()
-        }
-        everything = Document("".join(document.tag for document in found.values()).encode())
-        if not everything.same(self._v2):
-            self._v2 = everything
+        self._v3 = {name: _shared(name, seed) for name, seed in self._seeds().items()}
+        everything = "".join(document.tag for document in self._v3.values())
+        self._v2 = _shared(" ".join(self._v3), everything.encode())
         self._generation = self.resources.generation
 
     def _seeds(self) -> dict[str, bytes]:
@@ -104,7 +108,7 @@ class OpenAPI:
 
     def _index(self, request: Request) -> Response:
         paths = {
-            name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={document.tag}"}
+            name: {"serverRelativeURL": f"{self._root}{name}?hash={document.tag}"}
             for name, document in self._v3.items()
         }
         headers = [(b"Content-Type", b"text/plain; charset=utf-8")]
@@ -123,7 +127,7 @@ class OpenAPI:
         asked = query.get("hash")
         if asked:
             if asked != document.tag:
-                location = f"/openapi/v3/{name}?hash={document.tag}".encode()
+                location = f"{self._root}{name}?hash={document.tag}".encode()
                 tagged = (b"ETag", f'"{document.tag}"'.encode())
                 return Response(301, [*headers, tagged, (b"Location", location)])
             expires = formatdate(time.time() + YEAR, usegmt=True).encode()

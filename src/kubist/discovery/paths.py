@@ -82,7 +82,7 @@ class Paths:
         # Saves start-up time: loaded when a client asks for a document.
         from kubist.discovery.openapi import OpenAPI
 
-        return OpenAPI(self.resources)
+        return OpenAPI(self.resources, self.config.url_prefix)
 
     def merge(self, aggregation: Aggregation) -> None:
         """Adds the groups of aggregated API servers to discovery."""

@@ -51,9 +51,9 @@ _accept = _VerifyCallback(lambda _store, _argument: 1)
 """Accepts every chain. OpenSSL still checks that the client holds the private key of its certificate."""
 
 
-def configure(context: ssl.SSLContext, authorities: Sequence[bytes]) -> bool:
+def configure(context: ssl.SSLContext, authorities: Sequence[bytes], *, announce: bool = True) -> bool:
     """Accepts client certificates of any issuer, announces the authorities (DER), and turns off session
-    resumption.
+    resumption. With `announce` False, clients are asked for a certificate of any issuer.
 
     Returns False and leaves the context unchanged if OpenSSL cannot be reached through ctypes. Raises
     ValueError for an authority that is not a certificate.
@@ -65,7 +65,7 @@ def configure(context: ssl.SSLContext, authorities: Sequence[bytes]) -> bool:
     found.SSL_CTX_ctrl(pointer, _SET_SESSION_CACHE_MODE, _CACHE_OFF, None)
     if authorities:
         found.SSL_CTX_set_cert_verify_callback(pointer, _accept, None)
-    for der in dict.fromkeys(authorities):
+    for der in dict.fromkeys(authorities if announce else ()):
         certificate = found.d2i_X509(None, ctypes.byref(ctypes.c_char_p(der)), len(der))
         if not certificate:
             raise ValueError("not a certificate")

@@ -55,6 +55,7 @@ def server_context(
     ciphers: str = "",
     named: Sequence[CertKey] = (),
     address: str = "",
+    announce: bool = True,
 ) -> ssl.SSLContext:
     """Server context for TLS from version `minimum` on, with OpenSSL's cipher list `ciphers` for TLS 1.2.
 
@@ -63,16 +64,17 @@ def server_context(
     `named`: more certificates, selected by the server name of the handshake. `address` is that of the listener.
 
     Client certificates are optional. The handshake does not verify their issuer if `openssl.configure` works,
-    so the application must verify `Request.peer_certificates`.
+    so the application must verify `Request.peer_certificates`. With `announce`, it tells clients which issuers are
+    accepted; some clients then send no certificate of another issuer.
     """
     authorities = [file for file in (client_ca_file, proxy_ca_file) if file is not None]
     context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
-    context._files = _Files(cert_file, key_file, authorities, alpn, minimum, ciphers)
+    context._files = _Files(cert_file, key_file, authorities, alpn, minimum, ciphers, announce)
     if named:
         # Saves start-up time: only --tls-sni-cert-key needs it.
         from kubist.http.sni import Selector
 
-        others = [_Files(pair[0], pair[1], authorities, alpn, minimum, ciphers) for pair in named]
+        others = [_Files(pair[0], pair[1], authorities, alpn, minimum, ciphers, announce) for pair in named]
         context._files.select_by_name(Selector(named, [other.context for other in others], address))
     return context
 
@@ -88,8 +90,10 @@ class _Files:
         alpn: Sequence[str],
         minimum: ssl.TLSVersion,
         ciphers: str,
+        announce: bool,
     ) -> None:
         self._cert_file, self._key_file = cert_file, key_file
+        self._announce = announce
         self._authorities, self._alpn = authorities, alpn
         self._minimum, self._ciphers = minimum, ciphers
         self._watched = [cert_file, key_file, *authorities]
@@ -142,7 +146,7 @@ class _Files:
         if authorities:
             context.verify_mode = ssl.CERT_OPTIONAL
         try:
-            if not openssl.configure(context, authorities) and authorities:
+            if not openssl.configure(context, authorities, announce=self._announce) and authorities:
                 trust_any_anchor(context)
                 context.load_verify_locations(cadata=b"".join(authorities))
         except (ValueError, ssl.SSLError):

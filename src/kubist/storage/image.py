@@ -10,9 +10,9 @@ from typing import NamedTuple
 from sortedcontainers import SortedDict
 
 from kubist.storage.cache import ROOT, Cache, CacheImage
-from kubist.storage.encryption.store import EncryptedStore
 from kubist.storage.memory import MemoryStore, StoreImage
 from kubist.storage.store import Store
+from kubist.storage.wrapper import StoreWrapper
 
 
 class Image(NamedTuple):
@@ -36,5 +36,7 @@ async def take_image(cache: Cache) -> Image:
 
 
 def innermost(store: Store) -> Store:
-    """Store with the values as they are stored, below encryption."""
-    return store.inner if isinstance(store, EncryptedStore) else store
+    """Store with the values as they are stored, below encryption and limits."""
+    while isinstance(store, StoreWrapper):
+        store = store.inner
+    return store

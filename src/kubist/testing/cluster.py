@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     # Saves start-up time: only clusters with workloads use it.
     from kubist.simulation.kubeletapi.api import KubeletAPI
     from kubist.simulation.kubeletapi.handlers import ExecHandler, LogHandler
+    from kubist.testing.clusters import HostedClusters
 
     # Saves start-up time: only tests with webhooks use it.
     from kubist.testing.webhooks.admission import AdmissionHook, AdmissionOptions
@@ -68,6 +69,9 @@ def blocking(call: Call) -> Call:
 
 class Cluster(Server):
     """An empty Kubernetes API server. It runs in its own thread, also in an `async with` block."""
+
+    _prefix = ""
+    """Path of the server's API on its port."""
 
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(self.start)
@@ -140,7 +144,7 @@ class Cluster(Server):
         administrator sends it."""
         headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": content_type}
         text = json.dumps(body) if body is not None else None
-        code, raw = self._connections.send(method, path, text, headers)
+        code, raw = self._connections.send(method, self._prefix + path, text, headers)
         answer = json.loads(raw) if raw[:1] in (b"{", b"[") else raw.decode()
         if code >= 400:
             raise Refused(code, answer if isinstance(answer, dict) else {"message": answer})
@@ -321,6 +325,14 @@ class Cluster(Server):
     def faults(self) -> ClusterFaults:
         """Injected faults: `cluster.faults.add(verb="update", resource="deployments", status=409, times=2)`."""
         return ClusterFaults(self.request)
+
+    @cached_property
+    def clusters(self) -> HostedClusters:
+        """Further clusters on the port of a cluster with `clusters=True`: `cluster.clusters.create("team-a")`."""
+        # Saves start-up time: few tests use it.
+        from kubist.testing.clusters import HostedClusters
+
+        return HostedClusters(self)
 
     def _resource(self, kind: str) -> Resource:
         return references.resource_of(self.inner.resources, kind)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from functools import cached_property
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from kubist.inprocess import DEFAULTS, Identity, LoopThread, Server
 from kubist.settings import Settings
 from kubist.storage.image import Image, take_image
 from kubist.testing.cluster import Cluster
+
+if TYPE_CHECKING:
+    from kubist.testing.clusters import HostedClusters
 
 
 class Host:
@@ -20,6 +24,7 @@ class Host:
         self._temporary = tempfile.TemporaryDirectory(prefix="kubist-")
         self._thread = LoopThread()
         self._identity = Identity(Path(self._temporary.name), DEFAULTS)
+        self._hosts: list[Cluster] = []
         self._images: dict[tuple[tuple[str, str], ...], Image] = {}
 
     def cluster(self, **settings: Unpack[Settings]) -> Cluster:
@@ -36,7 +41,18 @@ class Host:
         with Cluster(identity=self._identity, thread=self._thread, **settings) as first:
             return self._thread.run(_settled(first))
 
+    @cached_property
+    def clusters(self) -> HostedClusters:
+        """Clusters on the port of one server: `kubist_host.clusters.create("team-a")`. They are quicker to create and
+        take less memory than those of `cluster`."""
+        host = Cluster(thread=self._thread, clusters=True)
+        host.start()
+        self._hosts.append(host)
+        return host.clusters
+
     def stop(self) -> None:
+        for host in self._hosts:
+            host.stop()
         self._thread.close()
         self._temporary.cleanup()
 

@@ -10,18 +10,18 @@ from contextlib import aclosing
 from kubist.storage.encryption import config
 from kubist.storage.encryption.values import Values
 from kubist.storage.store import Batch, Conflict, Event, KeyValue, Scan, Store
+from kubist.storage.wrapper import StoreWrapper
 
 log = logging.getLogger("kubist.storage")
 
 RELOAD_SECONDS = 5.0
 
 
-class EncryptedStore:
+class EncryptedStore(StoreWrapper):
     """`Store` that encrypts the values of the inner store `store`."""
 
     def __init__(self, store: Store, values: Values) -> None:
-        self.inner = store
-        self.local = store.local
+        super().__init__(store)
         self.values = values
 
     async def stale(self, key: str) -> bool:
@@ -50,18 +50,6 @@ class EncryptedStore:
             values.tally.reloaded("success")
             log.info("reloaded the encryption configuration %s", path)
             yield
-
-    async def open(self) -> None:
-        await self.inner.open()
-
-    async def close(self) -> None:
-        await self.inner.close()
-
-    async def revision(self) -> int:
-        return await self.inner.revision()
-
-    async def request_progress(self) -> None:
-        await self.inner.request_progress()
 
     async def get(self, key: str, revision: int = 0) -> KeyValue | None:
         return self._opened(await self.inner.get(key, revision))
@@ -92,9 +80,6 @@ class EncryptedStore:
         async with aclosing(self.inner.watch(prefix, after)) as batches:  # type: ignore[type-var]
             async for batch in batches:
                 yield Batch(batch.revision, tuple(map(self._event, batch.events))) if batch.events else batch
-
-    async def compact(self, revision: int) -> None:
-        await self.inner.compact(revision)
 
     def _event(self, event: Event) -> Event:
         return Event(event.revision, event.key, self._opened(event.kv), self._opened(event.prev))

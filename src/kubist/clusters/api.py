@@ -1,0 +1,60 @@
+"""`/kubist/v1/clusters` of a host: creates, lists and deletes clusters."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from kubist.bench.call import Call
+from kubist.bench.control_api import ControlAPI, json_response
+from kubist.clusters import openapi, spec
+from kubist.clusters.cluster import Cluster
+from kubist.clusters.clusters import Clusters
+from kubist.http.messages import Response
+from kubist.meta.object import Object
+
+
+class ClustersAPI:
+    """Operations of the control API on clusters."""
+
+    def __init__(self, clusters: Clusters, root_ca_file: str) -> None:
+        self._clusters = clusters
+        self._root_ca_file = root_ca_file
+
+    def register(self, control: ControlAPI) -> None:
+        control.add("GET", "clusters", self._list)
+        control.add("POST", "clusters", self._create)
+        control.add("GET", "clusters/{name}", self._get)
+        control.add("DELETE", "clusters/{name}", self._delete)
+        control.add("GET", "clusters/{name}/kubeconfig", self._kubeconfig)
+        control.describe(openapi.SCHEMAS, openapi.BODIES, openapi.RESULTS)
+
+    async def _list(self, _: Call) -> Object:
+        """All clusters."""
+        found = self._clusters.found
+        return {"items": [found[name].shown() for name in sorted(found)]}
+
+    async def _create(self, call: Call) -> Response:
+        """Creates a cluster and returns its kubeconfig."""
+        asked = spec.read(call, disk=self._clusters.has_disk)
+        made = await self._clusters.create(asked)
+        return json_response(made.shown() | {"kubeconfig": await self._kubeconfig_of(made, call)}, 201)
+
+    async def _get(self, call: Call) -> Object:
+        """One cluster."""
+        return self._clusters.get(call.params["name"]).shown()
+
+    async def _delete(self, call: Call) -> Object:
+        """Deletes a cluster with all its data."""
+        return (await self._clusters.delete(call.params["name"])).shown()
+
+    async def _kubeconfig(self, call: Call) -> Object:
+        """Kubeconfig of the administrator of a cluster."""
+        return await self._kubeconfig_of(self._clusters.get(call.params["name"]), call)
+
+    async def _kubeconfig_of(self, cluster: Cluster, call: Call) -> Object:
+        """Kubeconfig for the address at which the caller reached the host."""
+        headers = call.request.headers
+        path = self._root_ca_file
+        ca = await asyncio.to_thread(Path(path).read_bytes) if path else b""
+        return cluster.kubeconfig(headers.get("host") or headers.get(":authority", ""), ca)

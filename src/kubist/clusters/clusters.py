@@ -1,0 +1,241 @@
+"""All clusters of a host: creation, deletion, time to live, unloading, and their return after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Coroutine
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kubist import files
+from kubist.clock import Timer
+from kubist.clusters import credentials, manifests
+from kubist.clusters.cluster import GROUP, RESOURCE, Cluster, Host
+from kubist.clusters.logical_server import prefix
+from kubist.clusters.spec import ALL_LOOPS, DISK, MEMORY, Record, Spec
+from kubist.clusters.template import Templates
+from kubist.meta import names, status
+from kubist.storage.image import take_image
+
+log = logging.getLogger("kubist.clusters")
+
+MOST = 10_000
+"""Maximum number of clusters."""
+RECORD = "cluster.json"
+HIDDEN = "."
+"""Directories whose name begins with this are clusters in memory, or clusters that are being deleted."""
+ISSUERS = 4
+"""Number of earlier addresses of the host whose tokens a cluster still accepts."""
+GENERATED = "cluster-"
+
+
+class Clusters:
+    """The clusters of one host. `directory` has those on disk; None if the host has no data directory."""
+
+    def __init__(self, host: Host, directory: Path | None) -> None:
+        self._host = host
+        self._directory = directory
+        self._memory = Path()
+        self.found: dict[str, Cluster] = {}
+        self._reserved: set[str] = set()
+        """Names of clusters that are being created."""
+        self._templates = Templates(host.config, host.port)
+        self._timer: Timer | None = None
+        self._due = 0.0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def has_disk(self) -> bool:
+        return self._directory is not None
+
+    async def start(self) -> None:
+        """Finds the clusters on disk. They are loaded by their first request."""
+        if self._directory is None:
+            self._memory = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="kubist-clusters-"))
+        else:
+            for record, directory in await asyncio.to_thread(self._read, self._directory):
+                token = await asyncio.to_thread(credentials.read_token, directory)
+                cluster = Cluster(self._host, self._with_issuer(record), directory, token)
+                self.found[record.name] = cluster
+                self._expect(cluster)
+            self._memory = self._directory / f"{HIDDEN}memory"
+            files.make_directory(self._memory)
+        self._spawn(self._prepare())
+
+    async def _prepare(self) -> None:
+        """Makes the template of most clusters, so that the first one is created as fast as the others."""
+        await self._templates.image(ALL_LOOPS)
+
+    def _read(self, directory: Path) -> list[tuple[Record, Path]]:
+        """Records of the clusters on disk. Removes what a crash left behind."""
+        files.make_directory(directory)
+        found = []
+        for path in sorted(directory.iterdir()):
+            if path.name.startswith(HIDDEN) or not (path / RECORD).is_file():
+                shutil.rmtree(path, ignore_errors=True)
+                continue
+            try:
+                found.append((Record.from_json(json.loads((path / RECORD).read_bytes())), path))
+            except (OSError, ValueError, TypeError, KeyError) as error:
+                log.error("the cluster in %s cannot be read: %s", path, error)
+        return found
+
+    def _with_issuer(self, record: Record) -> Record:
+        """The record with the host's present address as the issuer of new tokens."""
+        issuer = self._host.url + prefix(record.name)
+        others = (other for other in record.issuers if other != issuer)
+        return replace(record, issuers=(issuer, *others)[:ISSUERS])
+
+    async def stop(self) -> None:
+        """Stops all clusters. Those in memory are gone."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._templates.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(cluster.close() for cluster in self.found.values()), return_exceptions=True)
+        self.found.clear()
+        await asyncio.to_thread(shutil.rmtree, self._memory, True)
+
+    def get(self, name: str) -> Cluster:
+        """A cluster by its name. Raises 404."""
+        found = self.found.get(name)
+        if found is None:
+            raise status.not_found(GROUP, RESOURCE, name)
+        return found
+
+    async def create(self, spec: Spec) -> Cluster:
+        """Creates a cluster. If that fails, nothing is left of it."""
+        name = spec.name or self._generate()
+        if name in self.found or name in self._reserved:
+            raise status.already_exists(GROUP, RESOURCE, name)
+        if len(self.found) + len(self._reserved) >= MOST:
+            raise status.forbidden(GROUP, RESOURCE, name, f"there are already {MOST} clusters")
+        source = self.get(spec.fork) if spec.fork else None
+        self._reserved.add(name)
+        try:
+            return await self._create(self._record(name, spec, source), spec, source)
+        finally:
+            self._reserved.discard(name)
+
+    def _generate(self) -> str:
+        while True:
+            name = names.generate(GENERATED)
+            if name not in self.found and name not in self._reserved:
+                return name
+
+    def _record(self, name: str, spec: Spec, source: Cluster | None) -> Record:
+        now = self._host.clock.now()
+        controllers, workloads = spec.controllers, spec.workloads
+        if controllers is None:
+            controllers = source.record.controllers if source is not None else ALL_LOOPS
+        if workloads is None:
+            workloads = source.record.workloads if source is not None else False
+        expires = None if spec.time_to_live is None else now + spec.time_to_live
+        record = Record(
+            name, str(uuid.uuid4()), now, spec.storage, expires, controllers, workloads, spec.limits
+        )
+        return self._with_issuer(record)
+
+    async def _create(self, record: Record, spec: Spec, source: Cluster | None) -> Cluster:
+        if source is not None:
+            image = await take_image((await source.running()).registry.cache)
+        else:
+            image = await self._templates.image(record.controllers)
+        parent = self._memory if record.storage == MEMORY or self._directory is None else self._directory
+        directory = parent / record.name
+        directory.mkdir(files.DIRECTORY_MODE)
+        cluster: Cluster | None = None
+        try:
+            cluster = Cluster(self._host, record, directory, credentials.make(directory))
+            await cluster.create(image, is_new=source is None)
+            await manifests.apply(await cluster.running(), cluster.token, spec.manifests)
+            if record.storage == DISK:
+                await asyncio.to_thread(_write_record, directory, record)
+        except BaseException:
+            if cluster is not None:
+                await asyncio.shield(cluster.close())
+            await asyncio.to_thread(shutil.rmtree, directory, True)
+            raise
+        self.found[record.name] = cluster
+        self._expect(cluster)
+        return cluster
+
+    async def delete(self, name: str) -> Cluster:
+        """Deletes a cluster. Its streams end, and its files are gone when this returns."""
+        cluster = self.get(name)
+        del self.found[name]
+        self._reserved.add(name)
+        try:
+            await asyncio.shield(self._spawn(self._remove(cluster)))
+        finally:
+            self._reserved.discard(name)
+        return cluster
+
+    async def _remove(self, cluster: Cluster) -> None:
+        hidden = cluster.directory.with_name(f"{HIDDEN}{cluster.record.uid}")
+        try:
+            await cluster.close()
+        finally:
+            os.rename(cluster.directory, hidden)
+            await asyncio.to_thread(shutil.rmtree, hidden, True)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _expect(self, cluster: Cluster) -> None:
+        """Sets the timer for a cluster's end or unloading, unless something else is due earlier."""
+        clock, idle = self._host.clock, self._host.config.clusters_idle_timeout
+        waits = []
+        if cluster.record.expires is not None:
+            waits.append(cluster.record.expires - clock.now())
+        if cluster.record.storage == DISK and idle and cluster.server is not None:
+            waits.append(cluster.used + idle - clock.monotonic())
+        if not waits:
+            return
+        seconds = max(0.0, min(waits))
+        due = clock.monotonic() + seconds
+        if self._timer is not None:
+            if self._due <= due:
+                return
+            self._timer.cancel()
+        self._due = due
+        self._timer = clock.call_after(seconds, self._ring)
+
+    def _ring(self) -> None:
+        """Deletes and unloads everything that is due, and sets the timer again."""
+        self._timer = None
+        now, idle = self._host.clock.now(), self._host.config.clusters_idle_timeout
+        for cluster in list(self.found.values()):
+            expires = cluster.record.expires
+            if expires is not None and expires <= now:
+                self._spawn(self._expire(cluster))
+                continue
+            if idle and cluster.is_idle(idle):
+                self._spawn(cluster.unload())
+            elif cluster.is_busy:
+                cluster.used = self._host.clock.monotonic()
+            self._expect(cluster)
+
+    async def _expire(self, cluster: Cluster) -> None:
+        if self.found.get(cluster.name) is cluster:
+            log.info("the time to live of the cluster %s is over", cluster.name)
+            await self.delete(cluster.name)
+
+
+def _write_record(directory: Path, record: Record) -> None:
+    """Makes a cluster on disk complete. A directory without this file is removed at the next start."""
+    with files.draft(directory / RECORD, durable=True) as draft:
+        draft.write_text(json.dumps(record.to_json()))
+    files.sync(directory.parent)

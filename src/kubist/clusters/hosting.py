@@ -1,0 +1,79 @@
+"""Host: a server whose socket also serves the clusters below /clusters/NAME."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from kubist.clusters.api import ClustersAPI
+from kubist.clusters.cluster import Host
+from kubist.clusters.clusters import Clusters
+from kubist.clusters.router import Router
+from kubist.config import Config
+from kubist.http.messages import Application
+from kubist.server import Server
+
+DIRECTORY = "clusters"
+"""Directory of the clusters on disk, in the data directory of the host."""
+
+
+def check(config: Config) -> None:
+    """Raises ValueError for settings that exclude clusters."""
+    if config.etcd_servers:
+        raise ValueError("--clusters cannot be used with --etcd-servers: clusters are stored in SQLite")
+    if config.workers > 1:
+        raise ValueError("--clusters cannot be used with --workers: all clusters run in one process")
+    if not config.test_bench:
+        raise ValueError("clusters need test_bench=True: /kubist/v1/clusters creates them")
+
+
+class Hosting(Server):
+    """Mixin: a server that has clusters. It comes before the class of the server."""
+
+    clusters: Clusters | None = None
+    """The clusters of this host. None before it has started, and after it has stopped."""
+    _router: Router | None = None
+
+    async def start(self, *, sock: socket.socket | None = None) -> None:
+        check(self.config)
+        await super().start(sock=sock)
+        try:
+            await self._start_clusters()
+        except BaseException:
+            await self.stop(0.0)
+            raise
+
+    async def _start_clusters(self) -> None:
+        config = self.config
+        host = Host(config, self.port, self.api.clock, f"https://{_address(config)}:{self.port}")
+        directory = Path(config.data_dir) / DIRECTORY if config.data_dir else None
+        clusters = Clusters(host, directory)
+        await clusters.start()
+        assert self.bench is not None
+        ClustersAPI(clusters, config.root_ca_file).register(self.bench.control)
+        self.clusters = clusters
+        self._router = Router(self, clusters.found)
+        self._switch_outermost()
+
+    def _outermost(self) -> Application:
+        return self._router or self.application
+
+    async def stop(self, grace: float = 10.0) -> None:
+        clusters, self.clusters = self.clusters, None
+        if clusters is not None:
+            await clusters.stop()
+        await super().stop(grace)
+
+
+class HostServer(Hosting, Server):
+    """`kubist serve --clusters`."""
+
+
+def _address(config: Config) -> str:
+    """Address at which a client on this machine reaches the host."""
+    if config.external_hostname:
+        return config.external_hostname
+    address = config.bind_address
+    if address in ("0.0.0.0", "::", ""):
+        return "127.0.0.1"
+    return f"[{address}]" if ":" in address else address

@@ -1,0 +1,87 @@
+"""Limits of a cluster: the number and the size of its objects, and its requests per second."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from kubist.clusters.spec import Limits
+from kubist.meta import status
+from kubist.storage.cache import Change, Collection
+from kubist.storage.store import Store
+from kubist.storage.wrapper import StoreWrapper
+
+
+class LimitedStore(StoreWrapper):
+    """`Store` that rejects writes above the limits. It follows the cache, which knows all objects."""
+
+    def __init__(self, store: Store, name: str, limits: Limits) -> None:
+        super().__init__(store)
+        self._name = name
+        self._limits = limits
+        self.objects = 0
+        self.bytes = 0
+        self._pending = [0, 0]
+        """Objects and bytes of writes that are under way."""
+
+    def filled(self, collection: Collection) -> None:
+        self.objects += len(collection.entries)
+        self.bytes += sum(len(entry.tail) for entry in collection.entries.values())
+
+    def changed(self, _: Collection, changes: list[Change]) -> None:
+        for change in changes:
+            if change.new is not None:
+                self.objects += 1
+                self.bytes += len(change.new.tail)
+            if change.old is not None:
+                self.objects -= 1
+                self.bytes -= len(change.old.tail)
+
+    async def create(self, key: str, value: bytes, *, ttl: int = 0) -> int:
+        self._check("objects", self.objects + self._pending[0] + 1, self._limits.objects)
+        self._check("bytes", self.bytes + self._pending[1] + len(value), self._limits.bytes)
+        self._pending[0] += 1
+        self._pending[1] += len(value)
+        try:
+            return await self.inner.create(key, value, ttl=ttl)
+        finally:
+            self._pending[0] -= 1
+            self._pending[1] -= len(value)
+
+    async def update(self, key: str, value: bytes, expected: int, *, ttl: int = 0) -> int:
+        if self._limits.bytes:
+            held = await self.inner.get(key)
+            grows = len(value) - (len(held.value) if held is not None else 0)
+            if grows > 0:  # an object may always become smaller
+                self._check("bytes", self.bytes + self._pending[1] + grows, self._limits.bytes)
+        return await self.inner.update(key, value, expected, ttl=ttl)
+
+    def _check(self, what: str, wanted: int, limit: int) -> None:
+        if limit and wanted > limit:
+            raise status.APIError(
+                403,
+                "Forbidden",
+                f"the cluster {self._name} has a limit of {limit} {what}: delete objects, or create a cluster with "
+                "another limit",
+            )
+
+
+class Rate:
+    """Token bucket for one second of requests. Uses the system's clock, because it protects the host."""
+
+    __slots__ = ("_level", "_limit", "_seen")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._level = float(limit)
+        self._seen = time.monotonic()
+
+    def take(self) -> int:
+        """Takes a request. 0 if it is within the limit, else the seconds after which to try again."""
+        now = time.monotonic()
+        self._level = min(float(self._limit), self._level + (now - self._seen) * self._limit)
+        self._seen = now
+        if self._level >= 1.0:
+            self._level -= 1.0
+            return 0
+        return max(1, math.ceil((1.0 - self._level) / self._limit))

@@ -1,0 +1,124 @@
+"""Server of one cluster: a complete API server without a socket, which the host passes requests to."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kubist.bootstrap.objects import NAMESPACES, TRUST
+from kubist.clusters.limits import LimitedStore
+from kubist.clusters.spec import Record
+from kubist.config import SERVE_DEFAULTS, Config
+from kubist.meta import times
+from kubist.meta.object import Object
+from kubist.server import Server
+from kubist.storage.image import Image
+from kubist.storage.store import Store
+
+INHERITED = (
+    "bind_address",
+    "advertise_address",
+    "external_hostname",
+    "reported_version",
+    "cors_allowed_origins",
+    "strict_transport_security_directives",
+    "service_cluster_ip_range",
+    "service_node_port_range",
+    "allow_privileged",
+    "enable_admission_plugins",
+    "disable_admission_plugins",
+    "runtime_config",
+    "feature_gates",
+    "event_ttl",
+    "encryption_provider_config",
+    "encryption_provider_config_automatic_reload",
+    "max_requests_inflight",
+    "max_mutating_requests_inflight",
+    "request_timeout",
+    "min_request_timeout",
+    "root_ca_file",
+    "stages",
+    "workload_delay",
+    "workload_nodes",
+    "workload_node_capacity",
+    "workload_node_labels",
+)
+"""Settings of the host that hold for its clusters. All credentials, authenticators and authorizers are their own."""
+
+
+def configuration(host: Config, port: int, record: Record, credentials: dict[str, str]) -> Config:
+    """Configuration of the server of a cluster."""
+    issuer = record.issuers[:1]
+    settings: dict[str, Any] = {name: getattr(host, name) for name in INHERITED}
+    return replace(
+        SERVE_DEFAULTS,
+        **(settings | credentials),
+        secure_port=port,
+        url_prefix=prefix(record.name),
+        controllers=record.controllers,
+        workloads=record.workloads,
+        service_account_issuer=record.issuers,
+        api_audiences=record.issuers,
+        service_account_jwks_uri=f"{issuer[0]}/openid/v1/jwks" if issuer else "",
+        profiling=False,  # profiles and log levels are the whole process's
+    )
+
+
+def prefix(name: str) -> str:
+    return f"/clusters/{name}"
+
+
+class LogicalServer(Server):
+    """Server without a socket.
+
+    `image`: state of a complete cluster that the store already has. `is_new`: the image is a template, so that the
+    cluster's namespaces get UIDs and times of their own.
+    """
+
+    def __init__(
+        self, config: Config, store: Store, *, image: Image | None = None, is_new: bool = False
+    ) -> None:
+        super().__init__(config, store=store)
+        self._is_copy = image is not None
+        self._is_new = is_new
+        if image is not None:
+            self.registry.cache.starts_from = image.cache
+        if isinstance(store, LimitedStore):
+            self.registry.cache.followers.add(store)
+
+    async def _bootstrap(self, port: int) -> None:
+        if not self._is_copy:
+            await super()._bootstrap(port)
+        writes = [self._publish_authority()]
+        if self._is_new:
+            writes += map(self._renew, NAMESPACES)
+        await asyncio.gather(*writes)
+
+    async def _renew(self, name: str) -> None:
+        """Gives a namespace a UID of its own. Tools identify a cluster by the UID of kube-system."""
+
+        def change(found: Object) -> Object:
+            metadata = found["metadata"]
+            metadata["uid"] = str(uuid.uuid4())
+            metadata["creationTimestamp"] = times.now()
+            return found
+
+        await self.registry.mutate("namespaces", name, "", change)
+
+    async def _publish_authority(self) -> None:
+        """Publishes the CA of this cluster and no other, also in a copy of another cluster."""
+        authority = _text(self.config.client_ca_file)
+
+        def change(found: Object) -> Object | None:
+            if (found.get("data") or {}).get("client-ca-file") == authority:
+                return None
+            return {**found, "data": {**(found.get("data") or {}), "client-ca-file": authority}}
+
+        await self.registry.mutate("configmaps", TRUST, "kube-system", change)
+
+
+def _text(path: str) -> str:
+    return Path(path).read_text()
