@@ -12,6 +12,8 @@ from kubist.resources.strategy import Connect
 OBJECTS: dict[tuple[str, str], Any] = {
     ("services", "s"): {"spec": {"ports": [{"port": 80}]}},
     ("endpoints", "s"): {},
+    ("services", "users"): {"spec": {"ports": [{"port": 80}]}},
+    ("endpoints", "users"): {"subsets": [{"addresses": [{"ip": "10.9.9.8"}], "ports": [{"port": 80}]}]},
     ("services", "bare"): {"spec": {"ports": [{"port": 80}]}},
     ("nodes", "new"): {"status": {}},
     ("nodes", "here"): {"status": {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}]}},
@@ -24,6 +26,7 @@ OBJECTS: dict[tuple[str, str], Any] = {
     [
         (ServiceProxy(), "s", 503),
         (ServiceProxy(), "https:s:80", 503),
+        (ServiceProxy(), "users:80", 503),
         (ServiceProxy(), "bare", 404),
         (ServiceProxy(), "bare:81", 503),
         (ServiceProxy(), "absent", 404),
@@ -37,7 +40,8 @@ OBJECTS: dict[tuple[str, str], Any] = {
 )
 def test_proxy_errors(proxy: Connect, name: str, code: int) -> None:
     objects = SimpleNamespace(get=lambda resource, name, namespace="": OBJECTS.get((resource, name)))
-    context: Any = SimpleNamespace(name=name, namespace="d", objects=objects)
+    api = SimpleNamespace(kubelet=object())
+    context: Any = SimpleNamespace(name=name, namespace="d", objects=objects, api=api)
     with pytest.raises(APIError) as caught:
         asyncio.run(proxy.connect(context))
     assert caught.value.code == code

@@ -1,4 +1,4 @@
-"""port-forward and pods/proxy of simulated pods."""
+"""port-forward of simulated pods, pods/proxy and services/proxy."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from kubist.meta.object import Object
 from kubist.simulation.kubeletapi import portforward
 from kubist.simulation.kubeletapi.targets import Target, TargetError, target_of
 from kubist.testing import Cluster
+from kubist.testing.refused import Refused
 from tests.simulation.streams.conftest import MakePod
 from tests.simulation.streams.upgraded import ask, hang_up, open_spdy, open_websocket, path, refusal
 from tests.spdyclient import SpdyClient
@@ -294,3 +295,31 @@ def test_proxy_to_a_closed_port_is_unavailable(cluster: Cluster, make_pod: MakeP
             b"error trying to reach service: dial tcp 127.0.0.1:1: connect: connection refused"
             in socket_.recv(65536)
         )
+
+
+def test_proxy_of_a_service_reaches_a_ready_pod(cluster: Cluster, service: int) -> None:
+    space = "proxy"
+    cluster.load({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}})
+    pod = f"""
+        apiVersion: v1
+        kind: Pod
+        metadata:
+          name: proxy
+          labels: {{app: proxy}}
+          annotations: {{kubist.io/port-forward: 8080=127.0.0.1:{service}}}
+        spec: {{containers: [{{name: main, image: app, ports: [{{containerPort: 8080, name: http}}]}}]}}
+    """
+    exposed = """
+        apiVersion: v1
+        kind: Service
+        metadata: {name: proxy}
+        spec: {selector: {app: proxy}, ports: [{name: web, port: 80, targetPort: http}]}
+    """
+    cluster.load(pod, exposed, namespace=space)
+    where = f"/api/v1/namespaces/{space}/services"
+    cluster.wait("endpoints/proxy", lambda held: bool(held.get("subsets")), namespace=space)
+    for name in ("proxy:80", "proxy:web", "http:proxy:web"):
+        answer = cluster.request("GET", f"{where}/{name}/proxy/a/proxy/b")
+        assert answer == {"path": "/a/proxy/b", "authorization": None}
+    with pytest.raises(Refused, match='no endpoints available for service "proxy"'):
+        cluster.request("GET", f"{where}/proxy/proxy/")

@@ -1,22 +1,25 @@
-"""Service proxy: would forward a request to a pod of the service. This server reaches no pods, so it replies 503."""
+"""Service proxy: passes a request to a ready pod of the service. Only pods of simulated nodes are reachable."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
 from kubist.meta.fields import quoted
+from kubist.meta.object import Object
 from kubist.meta.status import bad_request, not_found, unavailable
+from kubist.resources.kubelet import is_simulated
 from kubist.resources.strategy import Connect
 
 if TYPE_CHECKING:
+    from kubist.http.messages import Answer
     from kubist.resources.context import Context
 
 
 class ServiceProxy(Connect):
     methods: ClassVar[tuple[str, ...]] = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
-    async def connect(self, ctx: Context) -> tuple[int, str, bytes]:
-        """Validates the request, then fails with 503 "no endpoints available", because this server reaches no pods."""
+    async def connect(self, ctx: Context) -> Answer:
+        """Passes the request to the first ready pod behind the port; 503 if there is none that this server reaches."""
         scheme, name, port = split_name(ctx.name)
         if not name or scheme not in ("", "http", "https"):
             raise bad_request(f"invalid service request {quoted(ctx.name)}")
@@ -24,13 +27,38 @@ class ServiceProxy(Connect):
             service = ctx.objects.get("services", name, ctx.namespace)
             if service is None:
                 raise not_found("", "services", name)
-            if int(port) not in [item.get("port") for item in service["spec"].get("ports") or ()]:
+            ports = service["spec"].get("ports") or ()
+            names = [item.get("name", "") for item in ports if item.get("port") == int(port)]
+            if not names:
                 raise unavailable(f"no service port {port} found for service {quoted(name)}")
+            port = names[0]
         endpoints = ctx.objects.get("endpoints", name, ctx.namespace)
         if endpoints is None:
             raise not_found("", "services", name)
+        if ctx.api.kubelet is not None:
+            for subset in endpoints.get("subsets") or ():
+                for number in [
+                    item["port"] for item in subset.get("ports") or () if item.get("name", "") == port
+                ]:
+                    for address in subset.get("addresses") or ():
+                        pod = _simulated_pod(ctx, address)
+                        if pod is not None:
+                            return await ctx.api.kubelet.proxy(ctx, pod, number)
         shown = ctx.name if endpoints.get("subsets") else name
         raise unavailable(f"no endpoints available for service {quoted(shown)}")
+
+
+def _simulated_pod(ctx: Context, address: Object) -> Object | None:
+    """Pod of a simulated node that has the address of an endpoint. As in the reference, the endpoint must name it."""
+    target = address.get("targetRef") or {}
+    if target.get("kind") != "Pod" or target.get("namespace") != ctx.namespace:
+        return None
+    pod = ctx.objects.get("pods", target.get("name", ""), ctx.namespace)
+    if pod is None:
+        return None
+    node = ctx.objects.get("nodes", pod["spec"].get("nodeName") or "")
+    addresses = [item.get("ip") for item in (pod.get("status") or {}).get("podIPs") or ()]
+    return pod if node is not None and is_simulated(node) and address.get("ip") in addresses else None
 
 
 def split_name(text: str) -> tuple[str, str, str]:

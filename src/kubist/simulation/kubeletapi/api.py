@@ -40,6 +40,8 @@ from kubist.verbs.services import Services
 PROMPT = "# "
 PROBE_SECONDS = 2.0
 """Time that a probe takes besides its period."""
+_PROXIED = len(("namespaces", "NAMESPACE", "pods", "NAME", "proxy"))
+"""Parts of a path before those that a proxy passes on."""
 OUTPUT_LIMIT = 1024 * 1024
 """Bytes of output that a container's command may leave in its log."""
 
@@ -229,8 +231,7 @@ class KubeletAPI:
         conversation.on_end = self._pods.follow(pod, changed)
 
     async def proxy(self, ctx: Context, pod: Object, port: int) -> Answer:
-        parts = ctx.info.parts
-        path = "/" + "/".join(parts[parts.index("proxy") + 1 :])
+        path = "/" + "/".join(ctx.info.parts[_PROXIED:])
         if ctx.request.path.endswith("/") and not path.endswith("/"):
             path += "/"
         return await proxy.answer(ctx.request, pod, port, path, ctx.config.request_timeout)
