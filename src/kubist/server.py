@@ -168,11 +168,6 @@ class Server:
             await self._bootstrap(port)
         await self.definitions.start()
         await self.api.aggregation.start()
-        if self.api.chores:
-            self._chores = [
-                asyncio.create_task(repair_allocations(self.api.cluster, self.store)),
-                asyncio.create_task(keep_dangling_conditions(self.registry)),
-            ]
         self._chores += [asyncio.create_task(follow()) for follow in following(self.api)]
         if not self.store.local:
             self._chores.append(asyncio.create_task(self._listen_to_store()))
@@ -201,7 +196,11 @@ class Server:
             serve_metrics(self.api)
 
     async def _control(self) -> None:
-        """Starts the configured control loops."""
+        """Starts repairs and the configured control loops."""
+        self._chores += [
+            asyncio.create_task(repair_allocations(self.api.cluster, self.store)),
+            asyncio.create_task(keep_dangling_conditions(self.registry)),
+        ]
         config = self.config
         simulated: list[type[Loop]] = []
         if config.workloads or config.simulated_nodes:

@@ -15,6 +15,7 @@ from kubist.config import SERVE_DEFAULTS, Config
 from kubist.meta import times
 from kubist.meta.object import Object
 from kubist.server import Server
+from kubist.storage.cache import Change, Collection
 from kubist.storage.image import Image
 from kubist.storage.store import Store
 
@@ -88,6 +89,21 @@ class LogicalServer(Server):
             self.registry.cache.starts_from = image.cache
         if isinstance(store, LimitedStore):
             self.registry.cache.followers.add(store)
+
+    async def _control(self) -> None:
+        """Starts the control loops: with the first write, if there is nothing to do for them before."""
+        if self._is_new and not self.config.workloads:
+            self.registry.cache.followers.add(self)
+        else:
+            await super()._control()
+
+    def filled(self, collection: Collection) -> None:
+        """Part of `Follower`: the content of a new collection is no write."""
+
+    def changed(self, collection: Collection, changes: list[Change]) -> None:
+        """Part of `Follower`: the first write."""
+        self.registry.cache.followers.discard(self)
+        self._chores.append(asyncio.create_task(super()._control()))
 
     async def _bootstrap(self, port: int) -> None:
         if not self._is_copy:

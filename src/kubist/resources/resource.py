@@ -160,6 +160,11 @@ def _builtin(row: list[Any]) -> Resource:
     )
 
 
+def _is_stored(resource: Resource) -> bool:
+    """Whether objects are stored in this version of the resource."""
+    return resource.storage_version == resource.api_version
+
+
 class Resources:
     """Resources of one server: built-in resources, and custom resources that are added and removed.
 
@@ -181,6 +186,9 @@ class Resources:
             where.setdefault((resource.group, resource.version), {})[resource.resource] = resource
         self.built_in = tuple(each for each in self.built_in if each not in hidden)
         self._fixed = frozenset(self._served)
+        self._stored: dict[tuple[str, str], Resource] = {}
+        self._stored_generation = -1
+        """Results of `stored` for all resources, and the generation that they were made for."""
 
     def __iter__(self) -> Iterator[Resource]:
         for resources in (*self._served.values(), *self._hidden.values()):
@@ -209,15 +217,15 @@ class Resources:
 
     def stored(self, group: str, resource: str) -> Resource | None:
         """Resource in its stored version, else in any served version; None if it is not served."""
-        fallback = None
-        for known in (self._served, self._hidden):
-            for (other, _), resources in known.items():
-                if other == group:
-                    found = resources.get(resource)
-                    if found is not None and found.storage_version == found.api_version:
-                        return found
-                    fallback = fallback or found
-        return fallback
+        if self._stored_generation != self.generation:
+            self._stored = {}
+            for found in self:
+                key = found.group, found.resource
+                held = self._stored.get(key)
+                if held is None or (_is_stored(found) and not _is_stored(held)):
+                    self._stored[key] = found
+            self._stored_generation = self.generation
+        return self._stored.get((group, resource))
 
     def add(self, resource: Resource) -> None:
         self._served.setdefault((resource.group, resource.version), {})[resource.resource] = resource
