@@ -94,6 +94,8 @@ class Config:
 
     data_dir: str = ""
     """Directory of the SQLite store. Empty, without etcd: in memory only."""
+    snapshot: str = ""
+    """File of a snapshot or of `kubist backup`, from which a server in memory starts. The file is not changed."""
     etcd_servers: tuple[str, ...] = ()
     etcd_cafile: str = ""
     etcd_certfile: str = ""

@@ -24,7 +24,6 @@ from typing import Any, Self, TypeVar, Unpack
 
 from kubist import files
 from kubist import server as api_server
-from kubist.clock import Clock
 from kubist.config import SERVE_DEFAULTS, Config
 from kubist.errors import StartError
 from kubist.offload import on_loop
@@ -47,7 +46,13 @@ DEFAULTS = dataclasses.replace(SERVE_DEFAULTS, secure_port=0)
 """Defaults of `kubist serve`, on any free port."""
 
 
-FORK_SETTINGS: Settings = {"secure_port": 0, "data_dir": "", "etcd_servers": (), "audit_log_path": ""}
+FORK_SETTINGS: Settings = {
+    "secure_port": 0,
+    "data_dir": "",
+    "snapshot": "",
+    "etcd_servers": (),
+    "audit_log_path": "",
+}
 """Settings of a fork that differ from those of its parent, because both would use the same port or files."""
 
 
@@ -198,8 +203,8 @@ class Server:
         self._given_thread = thread
         self._given_files = files
         self._image = image
-        self._clock: Clock | None = None
-        """Clock whose state the server's own clock takes over."""
+        self._parent: api_server.Server | None = None
+        """Server whose time and test users a fork takes over when it starts."""
         self.loop: asyncio.AbstractEventLoop | None = None
         """Event loop of the running server. None if it is not running."""
         self._thread: LoopThread | None = None
@@ -273,12 +278,13 @@ class Server:
         self._identity = identity
         config = dataclasses.replace(self.config, **identity.files)
         self._inner = inner = _kind(config)(config, identity.ssl_context, self._image)
-        if inner.bench is not None and self._clock is not None:
-            inner.bench.set_clock(self._clock)
+        parent = self._parent
+        if inner.bench is not None and parent is not None and parent.bench is not None:
+            inner.bench.continue_from(parent.bench)
         await inner.start()
         if inner.bench is not None:
             inner.bench.changed()
-        self._image = self._clock = None
+        self._image = self._parent = None
         self.loop = asyncio.get_running_loop()
 
     async def fork_here(self) -> Self:
@@ -290,7 +296,7 @@ class Server:
         config = dataclasses.replace(self.config, **FORK_SETTINGS)
         made = type(self)(config, identity=self.identity, thread=self._thread, files=self._files)
         made._image = await take_image(inner.registry.cache)
-        made._clock = inner.api.clock
+        made._parent = inner
         await made.start_here()
         return made
 

@@ -23,6 +23,7 @@ from kubist.control.kubernetesservice import KubernetesService, leased_addresses
 from kubist.crd.controller import CRDController
 from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
+from kubist.errors import InvalidSettings
 from kubist.extras import missing_dependency
 from kubist.filters.browsers import with_browser_headers, without_compression
 from kubist.filters.from_config import authentication, authorization, openid, token_signer
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from kubist.storage.encryption.store import EncryptedStore
     from kubist.storage.encryption.values import Values
     from kubist.storage.etcd import EtcdStore
+    from kubist.storage.memory import StoreImage
 
 log = logging.getLogger("kubist")
 
@@ -294,6 +296,10 @@ def following(api: API) -> list[Callable[[], Coroutine[None, None, None]]]:
 
 
 def make_store(config: Config) -> Store:
+    if config.snapshot and (config.etcd_servers or config.data_dir):
+        raise InvalidSettings(
+            "a server starts from a snapshot only in memory: use --in-memory, or `kubist restore` for a data directory"
+        )
     if config.etcd_servers:
         return _etcd_store_class()(
             list(config.etcd_servers),
@@ -308,7 +314,7 @@ def make_store(config: Config) -> Store:
         # Saves start-up time: only a server in memory needs it.
         from kubist.storage.memory import MemoryStore
 
-        return MemoryStore()
+        return MemoryStore(image=_snapshot(config))
     # Saves start-up time: a server on etcd or in memory needs no SQLite.
     from kubist.storage.sqlite import SqliteStore
 
@@ -324,6 +330,16 @@ def _etcd_store_class() -> type[EtcdStore]:
     except ModuleNotFoundError:
         raise missing_dependency("--etcd-servers", "etcd", "grpcio and protobuf") from None
     return EtcdStore
+
+
+def _snapshot(config: Config) -> StoreImage | None:
+    """Content of the snapshot file from which the server starts."""
+    if not config.snapshot:
+        return None
+    # Saves start-up time: only a server that starts from a snapshot needs it.
+    from kubist.storage.snapshot_file import read_image
+
+    return read_image(Path(config.snapshot))
 
 
 def _clock(config: Config) -> Clock:

@@ -62,6 +62,7 @@ class Settings(TypedDict, total=False):
     reported_version: str
     workers: int
     data_dir: str
+    snapshot: str
     etcd_servers: tuple[str, ...]
     etcd_cafile: str
     etcd_certfile: str

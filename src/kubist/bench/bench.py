@@ -13,14 +13,16 @@ from kubist.bench.control_api import ControlAPI
 from kubist.bench.faults_api import FaultsAPI
 from kubist.bench.movable_clock import MovableClock
 from kubist.bench.recordings_api import RecordingsAPI
+from kubist.bench.snapshots_api import SnapshotsAPI
 from kubist.bench.users import Users
-from kubist.clock import CURRENT, Clock
+from kubist.clock import CURRENT
 from kubist.http.messages import Answer, Application, Request
 from kubist.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.bench.faults import Faults
     from kubist.bench.recorder import Recorder
+    from kubist.bench.snapshots import Snapshots
 
 
 class Bench:
@@ -35,13 +37,16 @@ class Bench:
         self.control = ControlAPI()
         self.clock_control = ClockControl(self.clock, api.registry.store, self.changed)
         self.clock_control.register(self.control)
-        Users(api).register(self.control)
         Authorizers(api).register(self.control)
+        self.users = Users(api)
+        self.users.register(self.control)
         self._register_workloads()
         self._faults: Faults | None = None
         FaultsAPI(lambda: self.faults).register(self.control)
         self._recorder: Recorder | None = None
         RecordingsAPI(api, lambda: self.recorder).register(self.control)
+        self._snapshots: Snapshots | None = None
+        SnapshotsAPI(lambda: self.snapshots).register(self.control)
         api.paths.control = self.control.answer
 
     def _register_workloads(self) -> None:
@@ -75,14 +80,26 @@ class Bench:
             self._recorder = Recorder(self._api, self.changed)
         return self._recorder
 
+    @property
+    def snapshots(self) -> Snapshots:
+        """Named snapshots of this server."""
+        if self._snapshots is None:
+            # Saves start-up time: most servers save nothing, and a server in memory needs no SQLite.
+            from kubist.bench.snapshots import Snapshots
+
+            self._snapshots = Snapshots(self._api.registry, self._api.config.data_dir)
+        return self._snapshots
+
     def unused_faults(self) -> list[str]:
         """Fault rules, also removed ones, that never acted, each in one line."""
         return self._faults.unused() if self._faults is not None else []
 
-    def set_clock(self, other: Clock) -> None:
-        """Sets the clock to the time and speed of another server's, before this server starts."""
-        if isinstance(other, MovableClock) and other.is_moved:
-            self.clock.move(other.now(), other.speed)
+    def continue_from(self, other: Bench) -> None:
+        """Takes over the time and the users of another server, before this server starts. Its faults and recordings
+        stay with it."""
+        if other.clock.is_moved:
+            self.clock.move(other.clock.now(), other.clock.speed)
+        self.users.add_from(other.users)
 
     def changed(self) -> None:
         """Takes the requests if something is in use."""
@@ -108,6 +125,8 @@ class Bench:
 
     def close(self) -> None:
         self.clock.close()
+        if self._snapshots is not None:
+            self._snapshots.close()
 
 
 async def _refuse_simulation(_: Call) -> Object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from kubist.bench import snapshots_api
 from kubist.bench.control_api import Handler, Named
 from kubist.bench.fault_openapi import FAULT_RULE
 from kubist.bench.line_stream import JSON_LINES
@@ -77,6 +78,7 @@ SCHEMAS: dict[str, Object] = {
         },
         "additionalProperties": False,
     },
+    **snapshots_api.SCHEMAS,
     "Status": {
         "type": "object",
         "description": "Error, as in the Kubernetes API.",
@@ -97,6 +99,7 @@ BODIES = {
     ("POST", "faults"): "FaultRule",
     ("POST", "recordings"): "RecordingRequest",
     ("POST", "authorizers"): "Authorizer",
+    **snapshots_api.BODIES,
 }
 """Schemas of request bodies."""
 RESULTS = {
@@ -115,6 +118,7 @@ RESULTS = {
     ("GET", "requests"): "RecordedRequest",
     ("GET", "watchers"): "WatcherList",
     ("POST", "authorizers"): "Authorizer",
+    **snapshots_api.RESULTS,
 }
 """Schemas of responses."""
 

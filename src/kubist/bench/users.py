@@ -52,6 +52,13 @@ class Users:
         control.add("POST", "users", self._create)
         control.add("DELETE", "users/{name}", self._delete)
 
+    def add_from(self, other: Users) -> None:
+        """Adds the users of another server, with their tokens."""
+        if other._made and not self._made:
+            self._api.authentication.tokens.append(self._tokens)
+        self._made.update(other._made)
+        self._tokens.users.update(other._tokens.users)
+
     async def _list(self, _: Call) -> Object:
         """Users that were created here."""
         shown = [{"name": name, "namespace": namespace} for name, (_, namespace) in self._made.items()]

@@ -12,70 +12,18 @@ import shlex
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from kubist import files
-from kubist.storage.encryption.sealed import ENCRYPTED
-from kubist.storage.sqlite_file import APPLICATION_ID, SCHEMA_VERSION, explain, is_damage, take_lock
+from kubist.storage.database_reading import DATABASE, damages, open_database, sealed_values, summary
+from kubist.storage.sqlite_file import take_lock
 from kubist.storage.store import OpenFailed
 
-DATABASE = "kubist.db"
 KEYS = "pki"
 SIDE_FILES = ("-wal", "-shm", "-journal")
 TABLE = "backup_files"
-NEWEST = "SELECT key, value FROM changes JOIN (SELECT max(revision) AS r FROM changes GROUP BY key) ON revision = r"
-SEALED = f"substr(value, 1, {len(ENCRYPTED)}) = x'{ENCRYPTED.hex()}'"
-
-
-@contextmanager
-def open_database(path: Path) -> Iterator[sqlite3.Connection]:
-    """Opens a store or a backup for reading. OpenFailed says what is wrong with it and what to do."""
-    if not path.is_file():
-        raise OpenFailed(f"{path} does not exist: check --data-dir and --file")
-    if not path.stat().st_size:
-        raise OpenFailed(f"{path} is empty: it is not a store of Kubist")
-    try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-            (application,) = connection.execute("PRAGMA application_id").fetchone()
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if application != APPLICATION_ID:
-                raise OpenFailed(f"{path} is the database of another application, not a store of Kubist")
-            if version != SCHEMA_VERSION:
-                raise OpenFailed(
-                    f"{path} has the unknown schema version {version}: use the version of Kubist that wrote it"
-                )
-            yield connection
-    except sqlite3.Error as error:
-        if not is_damage(error):
-            raise OpenFailed(f"{path} cannot be read or copied: {error}") from None
-        if path.name != DATABASE:
-            raise OpenFailed(f"{path} is not a usable backup: {error}. Choose another --file") from None
-        raise OpenFailed(f"{path} cannot be read: {explain(path, error)}") from None
-
-
-def damages(connection: sqlite3.Connection) -> list[str]:
-    """Problems that SQLite finds in a database, one line each."""
-    try:
-        rows = [row for (row,) in connection.execute("PRAGMA integrity_check")]
-        connection.execute("SELECT 1 FROM changes, compaction, expiries LIMIT 1").fetchone()
-    except sqlite3.DatabaseError as error:
-        return [str(error)]
-    return [line for row in rows if row != "ok" for line in row.splitlines()]
-
-
-def summary(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Number of keys in a store, and its revision."""
-    (keys,) = connection.execute(f"SELECT count(*) FROM ({NEWEST}) WHERE value IS NOT NULL").fetchone()
-    (revision,) = connection.execute("SELECT ifnull(max(revision), 0) FROM changes").fetchone()
-    return keys, revision
-
-
-def sealed_values(connection: sqlite3.Connection) -> int:
-    """Number of encrypted values."""
-    (count,) = connection.execute(f"SELECT count(*) FROM ({NEWEST}) WHERE {SEALED}").fetchone()
-    return int(count)
 
 
 def back_up(directory: Path, target: Path) -> str:

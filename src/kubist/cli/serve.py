@@ -48,6 +48,10 @@ def main(arguments: list[str]) -> int:
     in_memory, detached, merge = (
         flags.is_on(values, name) for name in ("in-memory", "detach", "kubeconfig-merge")
     )
+    if "snapshot" in values and not in_memory:
+        raise flags.FlagError(
+            "--snapshot needs --in-memory: `kubist restore` puts a backup into a data directory instead"
+        )
     settings = {name: given for name, given in values.items() if known[name] not in SWITCHES}
     config = flags.config(settings, known, SERVE_DEFAULTS)
     if "*" in config.controllers:

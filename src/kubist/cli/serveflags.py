@@ -30,6 +30,11 @@ _SETTINGS = {
     _DATA: (
         ("data-dir", "string", "Directory of all data (default: kubist in the user's data directory)."),
         (
+            "snapshot",
+            "string",
+            "Start from this backup or snapshot file, which stays as it is. Needs --in-memory.",
+        ),
+        (
             "encryption-provider-config",
             "string",
             "Encryption configuration file: resources to encrypt, and providers.",

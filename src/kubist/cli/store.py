@@ -12,18 +12,17 @@ from pathlib import Path
 import orjson
 
 from kubist.cli import flags, help
-from kubist.cli.backup import (
+from kubist.cli.backup import back_up, restore
+from kubist.cli.datadir import DATA_DIR, data_dir
+from kubist.cli.exits import fail
+from kubist.storage.database_reading import (
     DATABASE,
     NEWEST,
-    back_up,
     damages,
     open_database,
-    restore,
     sealed_values,
     summary,
 )
-from kubist.cli.datadir import DATA_DIR, data_dir
-from kubist.cli.exits import fail
 from kubist.storage.encryption.sealed import ENCRYPTED, Sealed
 from kubist.storage.store import KeyValue, OpenFailed
 

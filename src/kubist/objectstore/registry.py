@@ -178,6 +178,10 @@ class Registry:
         flag = resource.strategy.ttl_flag
         return int(getattr(self.config, flag)) if flag else 0
 
+    def lifetimes(self) -> dict[str, int]:
+        """Key prefixes of the resources whose objects expire, with their time to live in seconds."""
+        return {each.prefix: seconds for each in self.resources if (seconds := self._ttl(each))}
+
     def _stored(self, group: str, resource: str) -> Resource:
         found = self.resources.stored(group, resource)
         if found is None:

@@ -10,7 +10,6 @@ import heapq
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import NamedTuple
 
 from sortedcontainers import SortedDict
 
@@ -19,20 +18,11 @@ from kubist.clock import CURRENT, Timer
 from .hub import Hub
 from .retention import Retention
 from .sqlite_log import FIRST_REVISION, prefix_end
-from .store import Batch, Compacted, Conflict, Event, FutureRevision, KeyValue, Scan, Unavailable
+from .store import Batch, Compacted, Conflict, Event, FutureRevision, KeyValue, Scan, Unavailable, Write
 
 REPLAYED_CHANGES = 2000
 EXPIRED_KEYS = 256
 """Maximum changes of one turn of the event loop: read for a watch, and made because keys expire."""
-
-
-class Write(NamedTuple):
-    """One requested change: `value` None deletes, `expected` 0 creates."""
-
-    key: str
-    value: bytes | None
-    expected: int
-    ttl: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +159,6 @@ class MemoryStore:
         return await self._write(Write(key, None, expected or -1))
 
     async def write_all(self, writes: Sequence[Write]) -> int:
-        """Makes all changes, or none: `Conflict` with the first key that is not at its expected revision. Returns the
-        revision of the last change."""
         return await self._write(*writes)
 
     def _write(self, *writes: Write) -> asyncio.Future[int]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from . import sqlite_log as log
 from .hub import Hub
 from .retention import Retention
 from .sqlite_file import DatabaseFile
 from .sqlite_writer import Writer
-from .store import Batch, Compacted, FutureRevision, KeyValue, Scan, Unavailable
+from .store import Batch, Compacted, FutureRevision, KeyValue, Scan, Unavailable, Write
 
 
 class SqliteStore:
@@ -99,6 +99,10 @@ class SqliteStore:
     async def delete(self, key: str, expected: int) -> int:
         self._check_open()
         return await self._writer.write(key, None, expected or -1)
+
+    async def write_all(self, writes: Sequence[Write]) -> int:
+        self._check_open()
+        return await self._writer.write_all(writes)
 
     def watch(self, prefix: str, after: int) -> AsyncIterator[Batch]:
         return self._hub.watch(prefix, after, self._replay)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections.abc import Sequence
 
 from kubist.clock import CURRENT, Timer
 
@@ -16,7 +17,7 @@ from . import sqlite_log as log
 from .hub import Hub
 from .sqlite_commit import CommitThread, commit
 from .sqlite_file import DatabaseFile
-from .store import Conflict, Event, Unavailable
+from .store import Conflict, Event, KeyValue, Unavailable, Write
 
 BATCH_WRITES = 512
 """Maximum writes in one transaction, so that it blocks the event loop for a few milliseconds at most."""
@@ -50,6 +51,16 @@ class _Write:
         self.ttl = ttl
         self.answer = answer
         self.outcome: int | Exception = 0
+
+
+class _Group(_Write):
+    """Changes that are made together, or not at all."""
+
+    __slots__ = ("writes",)
+
+    def __init__(self, writes: Sequence[Write], answer: asyncio.Future[int]) -> None:
+        super().__init__("", None, 0, 0, answer)
+        self.writes = writes
 
 
 class Writer:
@@ -98,6 +109,12 @@ class Writer:
         answer: asyncio.Future[int] = self._loop.create_future()
         self._queue.append(_Write(key, value, expected, ttl, answer))
         self._schedule(patient=True)
+        return answer
+
+    def write_all(self, writes: Sequence[Write]) -> asyncio.Future[int]:
+        answer: asyncio.Future[int] = self._loop.create_future()
+        self._queue.append(_Group(writes, answer))
+        self._schedule()
         return answer
 
     def compact(self, revision: int) -> asyncio.Future[None]:
@@ -184,6 +201,9 @@ class Writer:
         revision = self._hub.revision
         now = self._clock.now()
         for write in self._batch:
+            if isinstance(write, _Group):
+                revision = self._append_all(write, revision, now)
+                continue
             try:
                 current = log.read_latest(cursor, write.key)
                 if (0 if current is None else current.mod_revision) != write.expected:
@@ -196,14 +216,38 @@ class Writer:
             write.outcome = revision = event.revision
             events.append(event)
             if write.ttl:
-                log.expire_at(cursor, revision, now + write.ttl)
-                self._expect_expiry(now + write.ttl)
+                self._append_expiry(revision, now + write.ttl)
         if self._expired:
             for kv in log.take_due(cursor, now):
                 revision += 1
                 events.append(log.append(cursor, revision, kv.key, None, kv))
         if self._swept < self.compacted and not self._stopping:
             self._sweep = log.sweep(self._connection, self._swept, self.compacted)
+
+    def _append_all(self, group: _Group, revision: int, now: float) -> int:
+        """Makes the changes of a group, if all its keys are as expected. Returns the revision that it reached."""
+        held: list[KeyValue | None] = []
+        for write in group.writes:
+            try:
+                current = log.read_latest(self._cursor, write.key)
+            except ValueError as error:  # the key is not valid text
+                group.outcome = error
+                return revision
+            if (0 if current is None else current.mod_revision) != write.expected:
+                group.outcome = Conflict(current)
+                return revision
+            held.append(current)
+        for write, current in zip(group.writes, held, strict=True):
+            revision += 1
+            self._events.append(log.append(self._cursor, revision, write.key, write.value, current))
+            if write.ttl:
+                self._append_expiry(revision, now + write.ttl)
+        group.outcome = revision
+        return revision
+
+    def _append_expiry(self, revision: int, at: float) -> None:
+        log.expire_at(self._cursor, revision, at)
+        self._expect_expiry(at)
 
     def _end(self, error: sqlite3.Error | None) -> None:
         self._busy = False

@@ -1,14 +1,14 @@
 """The `Store` contract: etcd's data model on one page.
 
 A store holds keys, bytes and revisions; it does not know objects. It has one global revision that rises by one
-or more with every change. Implementations: `sqlite` (one process), `remote` (several processes on one machine,
-one of which owns the file) and `etcd` (several machines).
+or more with every change. Implementations: `memory` and `sqlite` (one process), `remote` (several processes on
+one machine, one of which owns the file) and `etcd` (several machines).
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import NamedTuple, Protocol
+from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from kubist.errors import DamagedStore, DataDirectoryInUse, StartError
 
@@ -47,6 +47,15 @@ class Scan(NamedTuple):
     revision: int
     items: list[KeyValue]
     more: bool
+
+
+class Write(NamedTuple):
+    """One requested change: `value` None deletes, `expected` 0 creates. `ttl`: seconds until the key expires."""
+
+    key: str
+    value: bytes | None
+    expected: int
+    ttl: int = 0
 
 
 class StoreError(Exception):
@@ -141,4 +150,14 @@ class Store(Protocol):
 
     async def compact(self, revision: int) -> None:
         """Deletes history below `revision`. Reads at `revision` and later stay possible."""
+        ...
+
+
+@runtime_checkable
+class AtomicStore(Store, Protocol):
+    """Store of this process, which can make any number of changes at once."""
+
+    async def write_all(self, writes: Sequence[Write]) -> int:
+        """Makes all changes, or none: `Conflict` with the first key that is not at its expected revision. Returns the
+        revision of the last change. Watches receive all changes in one Batch."""
         ...

@@ -21,7 +21,7 @@ from kubist.testing.clock import ClusterClock
 from kubist.testing.connections import Connections
 from kubist.testing.faults import ClusterFaults
 from kubist.testing.refused import Refused
-from kubist.testing.snapshot import Snapshot
+from kubist.testing.snapshot import ClusterSnapshots, Snapshot
 from kubist.testing.users import ClusterUser, Rules
 from kubist.testing.waiting import Until
 from kubist.testing.webhooks.failed import WebhookFailed
@@ -215,12 +215,18 @@ class Cluster(Server):
     @blocking
     def snapshot(self) -> Snapshot:
         """A copy of all objects, for `restore`."""
-        return self.run(snapshot.take(self.inner.store))
+        return self.run(snapshot.take(self.inner.registry))
 
     @blocking
-    def restore(self, taken: Snapshot) -> None:
-        """Restores a snapshot. Watchers see the changes, and resource versions keep increasing."""
-        self.run(snapshot.restore_with_retries(self.inner.store, taken))
+    def restore(self, taken: Snapshot | str | Path) -> None:
+        """Restores a snapshot, or a file of `kubist backup` or of a named snapshot. Watchers see the changes, and
+        resource versions keep increasing."""
+        self.run(snapshot.restore(self.inner.registry, taken))
+
+    @cached_property
+    def snapshots(self) -> ClusterSnapshots:
+        """Named snapshots on disk: `cluster.snapshots.save("before")`, `.restore("before")`."""
+        return ClusterSnapshots(self.request)
 
     def user(
         self, name: str, *, groups: Sequence[str] = (), rules: Rules = (), namespace: str = ""

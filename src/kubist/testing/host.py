@@ -30,6 +30,8 @@ class Host:
     def cluster(self, **settings: Unpack[Settings]) -> Cluster:
         """Starts a new, empty cluster. `settings` are the fields of `kubist.Config`."""
         key = tuple(sorted((name, repr(value)) for name, value in settings.items()))
+        if snapshot := settings.get("snapshot"):
+            key += (("modified", str(Path(snapshot).stat().st_mtime_ns if Path(snapshot).exists() else 0)),)
         if key not in self._images:
             self._images[key] = self._new_image(settings)
         cluster = Cluster(identity=self._identity, thread=self._thread, image=self._images[key], **settings)
@@ -67,4 +69,8 @@ async def _settled(cluster: Server) -> Image:
         quiet = quiet + 1 if now == revision else 0
         revision = now
     await store.compact(revision)
-    return await take_image(cluster.inner.registry.cache)
+    cache = cluster.inner.registry.cache
+    await cache.catch_up()
+    for collection in cache.collections.values():
+        collection.expire(revision)
+    return await take_image(cache)

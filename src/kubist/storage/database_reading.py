@@ -1,0 +1,66 @@
+"""Reading of a store's file, or a backup of it, without changing it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from kubist.storage.encryption.sealed import ENCRYPTED
+from kubist.storage.sqlite_file import APPLICATION_ID, SCHEMA_VERSION, explain, is_damage
+from kubist.storage.store import OpenFailed
+
+DATABASE = "kubist.db"
+"""Name of the store's file in a data directory."""
+NEWEST = "SELECT key, value FROM changes JOIN (SELECT max(revision) AS r FROM changes GROUP BY key) ON revision = r"
+SEALED = f"substr(value, 1, {len(ENCRYPTED)}) = x'{ENCRYPTED.hex()}'"
+
+
+@contextmanager
+def open_database(path: Path, flag: str = "--file") -> Iterator[sqlite3.Connection]:
+    """Opens a store or a backup, which `flag` names, for reading. OpenFailed says what is wrong and what to do."""
+    if not path.is_file():
+        raise OpenFailed(f"{path} does not exist: check --data-dir and --file")
+    if not path.stat().st_size:
+        raise OpenFailed(f"{path} is empty: it is not a store of Kubist")
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if application != APPLICATION_ID:
+                raise OpenFailed(f"{path} is the database of another application, not a store of Kubist")
+            if version != SCHEMA_VERSION:
+                raise OpenFailed(
+                    f"{path} has the unknown schema version {version}: use the version of Kubist that wrote it"
+                )
+            yield connection
+    except sqlite3.Error as error:
+        if not is_damage(error):
+            raise OpenFailed(f"{path} cannot be read or copied: {error}") from None
+        if path.name != DATABASE:
+            raise OpenFailed(f"{path} is not a usable backup: {error}. Choose another {flag}") from None
+        raise OpenFailed(f"{path} cannot be read: {explain(path, error)}") from None
+
+
+def damages(connection: sqlite3.Connection) -> list[str]:
+    """Problems that SQLite finds in a database, one line each."""
+    try:
+        rows = [row for (row,) in connection.execute("PRAGMA integrity_check")]
+        connection.execute("SELECT 1 FROM changes, compaction, expiries LIMIT 1").fetchone()
+    except sqlite3.DatabaseError as error:
+        return [str(error)]
+    return [line for row in rows if row != "ok" for line in row.splitlines()]
+
+
+def summary(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Number of keys in a store, and its revision."""
+    (keys,) = connection.execute(f"SELECT count(*) FROM ({NEWEST}) WHERE value IS NOT NULL").fetchone()
+    (revision,) = connection.execute("SELECT ifnull(max(revision), 0) FROM changes").fetchone()
+    return keys, revision
+
+
+def sealed_values(connection: sqlite3.Connection) -> int:
+    """Number of encrypted values."""
+    (count,) = connection.execute(f"SELECT count(*) FROM ({NEWEST}) WHERE {SEALED}").fetchone()
+    return int(count)
