@@ -30,17 +30,26 @@ class KubistError(Exception):
 class StartError(KubistError):
     """The server cannot start. Subclasses name the usual causes."""
 
+    exit_code = 1
+    """Exit code of a command that fails with this error."""
+
 
 class PortInUse(StartError):
     """Another process listens on the port."""
+
+    exit_code = 5
 
 
 class DataDirectoryInUse(StartError):
     """Another server uses the data directory."""
 
+    exit_code = 6
+
 
 class DamagedStore(StartError):
     """The database file is damaged, or is no database."""
+
+    exit_code = 4
 
 
 class CertificateError(StartError, ValueError):
@@ -49,6 +58,8 @@ class CertificateError(StartError, ValueError):
 
 class InvalidSettings(StartError, ValueError):
     """A setting has an invalid value, or settings contradict each other."""
+
+    exit_code = 2
 
 
 class MissingDependency(StartError):

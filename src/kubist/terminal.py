@@ -1,4 +1,4 @@
-"""Colours for terminals. Output to files and pipes stays plain.
+"""Colours for terminals, and the line that reports an error. Output to files and pipes stays plain.
 
 `NO_COLOR` and `TERM=dumb` turn colours off, `FORCE_COLOR` turns them on everywhere, such as in the logs of CI.
 `kubist --color` sets these variables.
@@ -36,6 +36,13 @@ def paint(text: str, *styles: str, stream: TextIO | None = None) -> str:
         return text
     codes = ";".join(str(_CODES[style]) for style in styles)
     return f"\x1b[{codes}m{text}\x1b[0m"
+
+
+def fail(message: str, code: int = 1) -> int:
+    """Prints one line about an error. Returns the exit code."""
+    start = paint("kubist:", "red", "bold", stream=sys.stderr)
+    print(f"{start} {' '.join(message.split())}", file=sys.stderr)
+    return code
 
 
 def choose_colours(when: str) -> None:

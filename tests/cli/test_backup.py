@@ -66,8 +66,8 @@ def modes(*paths: Path) -> set[int]:
     return {stat.S_IMODE(path.stat().st_mode) for path in paths}
 
 
-def one_line(result: subprocess.CompletedProcess[str], *words: str) -> None:
-    assert result.returncode == 1, result
+def one_line(result: subprocess.CompletedProcess[str], *words: str, code: int = 1) -> None:
+    assert result.returncode == code, result
     lines = result.stderr.splitlines()
     assert len(lines) == 1 and lines[0].startswith("kubist: "), result.stderr
     for word in words:
@@ -225,7 +225,7 @@ def test_unusable_backup_changes_nothing(home: Path, store: Path, spoil: Any) ->
     back_up(home, store)
     spoil(home / "backup")
     before = content(store)
-    one_line(restore(home, store, "--force"), str(home / "backup"))
+    one_line(restore(home, store, "--force"), str(home / "backup"), code=4)
     assert content(store) == before
 
 
@@ -239,7 +239,7 @@ def test_messages_for_a_damaged_store_name_the_file_and_the_next_command(
     # For a file that is not a database, the doctor has nothing to add.
     more = (f"kubist doctor --data-dir {store}",) if spoil is not overwrite else ()
     doctor = kubist("doctor", f"--data-dir={store}", home=home)
-    assert doctor.returncode == 1
+    assert doctor.returncode == 4
     said = doctor.stdout + doctor.stderr
     assert f"{store}/kubist.db" in said and "damaged" in said and command in said
     one_line(
@@ -248,8 +248,9 @@ def test_messages_for_a_damaged_store_name_the_file_and_the_next_command(
         "damaged",
         *more,
         command,
+        code=4,
     )
-    one_line(back_up(home, store), f"{store}/kubist.db", "damaged", *more)
+    one_line(back_up(home, store), f"{store}/kubist.db", "damaged", *more, code=4)
     assert not (home / "backup").exists()
 
 

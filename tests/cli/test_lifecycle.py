@@ -150,8 +150,8 @@ def test_workers_are_stopped_together(home: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--enable-admission-plugins=Nope"], 1, '"Nope" is unknown'),
-        (["--secure-port=PORT"], 1, "is taken: stop the process that uses it"),
+        (["--enable-admission-plugins=Nope"], 2, '"Nope" is unknown'),
+        (["--secure-port=PORT"], 5, "is taken: stop the process that uses it"),
         (["--nope"], 2, "unknown flag: --nope"),
     ],
 )

@@ -151,7 +151,7 @@ def test_taken_port_prints_one_line_error(home: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         result = kubist("serve", "--in-memory", f"--secure-port={port}", home=home)
-    one_line(result, f"port {port} on 127.0.0.1 is taken", "--secure-port")
+    one_line(result, f"port {port} on 127.0.0.1 is taken", "--secure-port", code=5)
 
 
 def test_locked_store_prints_one_line_error(home: Path) -> None:
@@ -166,7 +166,8 @@ def test_locked_store_prints_one_line_error(home: Path) -> None:
 def test_corrupt_store_prints_one_line_error(home: Path, content: bytes) -> None:
     (home / "data").mkdir()
     (home / "data/kubist.db").write_bytes(content)
-    one_line(kubist("serve", "--data-dir=data", "--secure-port=0", home=home), "kubist.db cannot be opened")
+    done = kubist("serve", "--data-dir=data", "--secure-port=0", home=home)
+    one_line(done, "kubist.db cannot be opened", code=4)
     assert (home / "data/kubist.db").read_bytes() == content
 
 
@@ -218,14 +219,16 @@ def test_invalid_flag_prints_one_line_error(home: Path, flags: list[str], words:
 
 
 @pytest.mark.parametrize(
-    ("flags", "words"),
+    ("flags", "words", "code"),
     [
-        (["--bind-address=192.0.2.1", "--secure-port=0"], ["not an address of this machine"]),
-        (["--enable-admission-plugins=Nope"], ['"Nope" is unknown']),
+        (["--bind-address=192.0.2.1", "--secure-port=0"], ["not an address of this machine"], 1),
+        (["--enable-admission-plugins=Nope"], ['"Nope" is unknown'], 2),
     ],
 )
-def test_failed_start_prints_one_line_error(home: Path, flags: list[str], words: list[str]) -> None:
-    one_line(kubist("serve", "--in-memory", *flags, home=home), *words)
+def test_failed_start_prints_one_line_error(
+    home: Path, flags: list[str], words: list[str], code: int
+) -> None:
+    one_line(kubist("serve", "--in-memory", *flags, home=home), *words, code=code)
 
 
 def test_missing_kubeconfig_prints_one_line_error(home: Path) -> None:

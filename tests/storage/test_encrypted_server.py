@@ -207,7 +207,7 @@ def test_backup_and_doctor_accept_encrypted_values(
     assert "1 values are encrypted" in capsys.readouterr().out
     assert main(["doctor", "--data-dir", other, "--encryption-provider-config", str(file)]) == 0
     write(file, key("two"))
-    assert main(["doctor", "--data-dir", other, "--encryption-provider-config", str(file)]) == 1
+    assert main(["doctor", "--data-dir", other, "--encryption-provider-config", str(file)]) == 4
     assert f"/registry/secrets/default/a cannot be decrypted: {WHY}" in capsys.readouterr().out
     write(file, key("one"))
     with Live(server_pki, data_dir=other, encryption_provider_config=str(file)) as live:
@@ -220,7 +220,7 @@ def test_keys_are_never_logged(
     word = base64.b64encode(os.urandom(31)).decode()
     file.write_text(file.read_text().replace(base64.b64encode(b"o" * 32).decode(), word))
     monkeypatch.setattr(logs, "setup", lambda *_: None)
-    assert main(["apiserver", "--secure-port=0", f"--encryption-provider-config={file}"]) == 1
+    assert main(["apiserver", "--secure-port=0", f"--encryption-provider-config={file}"]) == 2
     errors = capfd.readouterr().err
     assert "got 31, expected one of [16 24 32]" in errors
     assert word not in errors

@@ -173,12 +173,12 @@ def test_end_of_the_in_memory_store_process_ends_the_server(tmp_path: Path) -> N
 
 def test_failed_start_prints_one_line_error(tmp_path: Path) -> None:
     with crew(tmp_path, 2) as first:
-        for flags, why in (
-            (("--data-dir=data", "--secure-port=0"), "is in use by another process"),
-            (("--data-dir=other", f"--secure-port={first.port}"), "is taken"),
+        for flags, why, code in (
+            (("--data-dir=data", "--secure-port=0"), "is in use by another process", 6),
+            (("--data-dir=other", f"--secure-port={first.port}"), "is taken", 5),
         ):
             with running(tmp_path, "serve", "--workers=2", *flags) as second:
-                assert second.process.wait(PATIENCE) == 1
+                assert second.process.wait(PATIENCE) == code
                 assert why in second.output
                 assert len(second.output.splitlines()) == 1, second.output
 
@@ -186,7 +186,7 @@ def test_failed_start_prints_one_line_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", ["0", "-1", "many", "65"])
 def test_invalid_number_of_workers_is_rejected(tmp_path: Path, number: str) -> None:
     with running(tmp_path, "apiserver", f"--workers={number}") as process:
-        assert process.process.wait(PATIENCE) == 1
+        assert process.process.wait(PATIENCE) == 2
         assert f'invalid argument "{number}" for "--workers" flag' in process.output
 
 

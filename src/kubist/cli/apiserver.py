@@ -52,7 +52,8 @@ def _fail_to_bind(error: Exception, config: Config) -> int:
     # Saves start-up time: `--help` does without an event loop.
     from kubist.runtime.run import start_error
 
-    return fail(str(start_error(error, config.bind_address, config.secure_port)))
+    problem = start_error(error, config.bind_address, config.secure_port)
+    return fail(str(problem), problem.exit_code)
 
 
 def _serve(values: dict[str, list[str]], known: dict[str, Flag], adapt: Adapt | None) -> int:

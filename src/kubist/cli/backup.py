@@ -12,18 +12,50 @@ import shlex
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from kubist import files
+from kubist.cli.progress import Progress, step
 from kubist.storage.database_reading import DATABASE, damages, open_database, sealed_values, summary
 from kubist.storage.sqlite_file import take_lock
-from kubist.storage.store import OpenFailed
+from kubist.storage.store import OpenFailed, StoreDamaged
 
 KEYS = "pki"
 SIDE_FILES = ("-wal", "-shm", "-journal")
 TABLE = "backup_files"
+_PAGES = 2000
+"""Pages of SQLite (4 KB) that are copied between two updates of the progress."""
+_INSTRUCTIONS = 200_000
+"""Instructions of SQLite's machine between two updates: a few milliseconds."""
+
+
+@contextmanager
+def watched(label: str, connection: sqlite3.Connection) -> Iterator[Progress]:
+    """Shows that statements of the connection are at work."""
+    with step(label) as progress:
+        connection.set_progress_handler(progress.update, _INSTRUCTIONS)
+        try:
+            yield progress
+        finally:
+            connection.set_progress_handler(None, 0)
+
+
+def _copy_database(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
+    """Copies in steps, to show progress. The source is in one read transaction, so that the copy has the state of one
+    moment even if a server writes meanwhile."""
+    source.execute("BEGIN")
+    try:
+        source.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+        with step("Copying the store") as progress:
+            source.backup(
+                target,
+                pages=_PAGES,
+                progress=lambda _, left, total: progress.update(total - left, total, "pages"),
+            )
+    finally:
+        source.rollback()
 
 
 def back_up(directory: Path, target: Path) -> str:
@@ -39,18 +71,19 @@ def back_up(directory: Path, target: Path) -> str:
         files.draft(target, durable=True) as temporary,
         closing(sqlite3.connect(temporary)) as copy,
     ):
-        store.backup(copy)
+        _copy_database(store, copy)
         copy.execute("PRAGMA journal_mode = DELETE")
         keys = _read_keys(directory / KEYS)
         _write_table(copy, keys)
         copy.commit()
-        found = damages(copy)
+        with watched("Checking the backup", copy):
+            found = damages(copy)
+            objects, revision = (0, 0) if found else summary(copy)
         if found:
-            raise OpenFailed(
+            raise StoreDamaged(
                 f"{source} is damaged: {found[0]}. No backup was made; "
                 f"`kubist doctor --data-dir {shlex.quote(str(directory))}` says more"
             )
-        objects, revision = summary(copy)
         sealed = sealed_values(copy)
     lines = [
         f"backed up {source} ({objects} keys at revision {revision}, {len(keys)} files of keys) to {target}"
@@ -119,11 +152,12 @@ def restore(source: Path, directory: Path, confirm: Callable[[str], None]) -> st
     if path.exists() and source.exists() and source.samefile(path):
         raise ValueError(f"{source} is the store itself: choose another --file")
     with open_database(source) as backup:
-        found = damages(backup)
+        with watched("Checking the backup", backup):
+            found = damages(backup)
+            objects, revision = (0, 0) if found else summary(backup)
         if found:
-            raise OpenFailed(f"{source} is damaged: {found[0]}. Nothing was changed; choose another --file")
+            raise StoreDamaged(f"{source} is damaged: {found[0]}. Nothing was changed; choose another --file")
         keys = _table(backup)
-        objects, revision = summary(backup)
         files.make_directory(directory)
         lock = take_lock(str(path))
         try:
@@ -134,7 +168,7 @@ def restore(source: Path, directory: Path, confirm: Callable[[str], None]) -> st
                 confirm(f"The keys in {pki} would be replaced.")
             with files.draft(path, durable=True) as temporary:
                 with closing(sqlite3.connect(temporary)) as copy:
-                    backup.backup(copy)
+                    _copy_database(backup, copy)
                     copy.execute("PRAGMA journal_mode = DELETE")
                     copy.execute("PRAGMA secure_delete = ON")
                     copy.execute(f"DROP TABLE IF EXISTS {TABLE}")

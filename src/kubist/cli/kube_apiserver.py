@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def main(arguments: list[str]) -> int:
     gc.disable()  # Objects made at start are permanent. `runtime.run` enables it again.
-    return apiserver.main(arguments, _adapted)
+    return min(apiserver.main(arguments, _adapted), 1)  # kube-apiserver has one exit code for all errors
 
 
 def _adapted(config: Config) -> tuple[Config, socket.socket | None]:

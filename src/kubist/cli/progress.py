@@ -56,6 +56,7 @@ class Progress:
     def end(self) -> None:
         """Removes the line from the terminal."""
         if self._shown:
+            self._shown = False
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 

@@ -133,7 +133,8 @@ class Service:
         try:
             config = prepare(self.config, self.directory, in_memory=self.in_memory)
         except (StartError, OSError, ValueError) as error:
-            return fail(str(start_error(error)))
+            found = start_error(error)
+            return fail(str(found), found.exit_code)
         made: list[Server] = []
 
         def make() -> Server:
@@ -158,7 +159,7 @@ class Service:
             return supervise(config, announce)
         with sampled("Loading", loaded) as end_progress:
             problem = attempt(make, announce)
-        return fail(problem) if problem else 0
+        return fail(str(problem), problem.exit_code) if problem else 0
 
     def _announce(self, config: Config, port: int) -> Served:
         """Writes the kubeconfig and the record of the server."""

@@ -12,9 +12,10 @@ from pathlib import Path
 import orjson
 
 from kubist.cli import flags, help
-from kubist.cli.backup import back_up, restore
+from kubist.cli.backup import back_up, restore, watched
 from kubist.cli.datadir import DATA_DIR, data_dir
-from kubist.cli.exits import fail
+from kubist.cli.exits import DAMAGED, fail
+from kubist.cli.progress import Progress
 from kubist.storage.database_reading import (
     DATABASE,
     NEWEST,
@@ -91,7 +92,9 @@ def _run(command: str, arguments: list[str], act: Callable[[Values, Path], int])
         raise flags.FlagError(f"--file is missing: `kubist {command} --file BACKUP` names the backup")
     try:
         return act(values, data_dir(values))
-    except (OpenFailed, ValueError) as error:
+    except OpenFailed as error:
+        return fail(str(error), error.exit_code)
+    except ValueError as error:
         return fail(str(error))
 
 
@@ -121,8 +124,9 @@ def _doctor(directory: Path, encryption: str) -> int:
     path = directory / DATABASE
     plain = _opener(encryption)
     problems, objects, revision, sealed = 0, 0, 0, 0
-    with open_database(path) as connection:
-        for problem in _problems(connection, plain):
+    with open_database(path) as connection, watched("Checking the store", connection) as progress:
+        for problem in _problems(connection, plain, progress):
+            progress.end()
             print(f"{path}: {problem}")
             problems += 1
         with contextlib.suppress(sqlite3.DatabaseError):  # already reported as a problem
@@ -135,7 +139,7 @@ def _doctor(directory: Path, encryption: str) -> int:
         print(
             f"To put a backup in its place: kubist restore --data-dir {shlex.quote(str(directory))} --file BACKUP"
         )
-    return 1 if problems else 0
+    return DAMAGED if problems else 0
 
 
 def _opener(encryption: str) -> Callable[[str, bytes], bytes]:
@@ -150,20 +154,25 @@ def _opener(encryption: str) -> Callable[[str, bytes], bytes]:
     return lambda key, value: values.open(KeyValue(key, value, 0, 0)).value
 
 
-def _problems(connection: sqlite3.Connection, plain: Callable[[str, bytes], bytes]) -> Iterator[str]:
+def _problems(
+    connection: sqlite3.Connection, plain: Callable[[str, bytes], bytes], progress: Progress
+) -> Iterator[str]:
     damage = damages(connection)
     if damage:
         yield from (f"the file is damaged: {found}" for found in damage)
     try:
-        yield from _bad_objects(connection, plain)
+        yield from _bad_objects(connection, plain, progress)
     except sqlite3.DatabaseError as error:
         if not damage:
             yield f"the file is damaged: {error}"
 
 
-def _bad_objects(connection: sqlite3.Connection, plain: Callable[[str, bytes], bytes]) -> Iterator[str]:
+def _bad_objects(
+    connection: sqlite3.Connection, plain: Callable[[str, bytes], bytes], progress: Progress
+) -> Iterator[str]:
     uids: dict[str, str] = {}
-    for key, stored in connection.execute(NEWEST):
+    for number, (key, stored) in enumerate(connection.execute(NEWEST)):
+        progress.update(number, 0, "keys")
         if stored is None or key.startswith("/registry/ranges/"):
             continue
         value = plain(key, stored)

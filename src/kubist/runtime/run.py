@@ -1,4 +1,4 @@
-"""Runs a server until SIGINT or SIGTERM. A failure at start prints one line and exits with code 1."""
+"""Runs a server until SIGINT or SIGTERM. A failure at start prints one line."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import errno
 import gc
 import signal
 import socket
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kubist.errors import InvalidSettings, PortInUse, StartError
 from kubist.storage.store import StoreError
+from kubist.terminal import fail as fail
 
 if TYPE_CHECKING:
     from kubist.server import Server
@@ -26,26 +26,21 @@ def run(
     """Starts the server from `make`, calls `announce` with its port, and stops on SIGINT or SIGTERM. Returns
     the exit code. `sock`: bound socket of the server."""
     problem = attempt(make, announce, sock)
-    return fail(problem) if problem else 0
+    return fail(str(problem), problem.exit_code) if problem else 0
 
 
 def attempt(
     make: Callable[[], Server], announce: Callable[[int], None], sock: socket.socket | None = None
-) -> str | None:
-    """Runs a server to its end. Returns the error message, or None."""
+) -> StartError | None:
+    """Runs a server to its end. Returns the error, or None."""
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(_serve(make, announce, sock))
     except (StartError, StoreError, ValueError, OSError) as error:
-        return str(start_error(error))
+        return start_error(error)
     except KeyboardInterrupt:
         pass
     return None
-
-
-def fail(message: str) -> int:
-    print(f"kubist: {' '.join(message.split())}", file=sys.stderr)
-    return 1
 
 
 def explain(error: OSError) -> str:

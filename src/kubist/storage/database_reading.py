@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kubist.storage.encryption.sealed import ENCRYPTED
 from kubist.storage.sqlite_file import APPLICATION_ID, SCHEMA_VERSION, explain, is_damage
-from kubist.storage.store import OpenFailed
+from kubist.storage.store import OpenFailed, StoreDamaged
 
 DATABASE = "kubist.db"
 """Name of the store's file in a data directory."""
@@ -23,7 +23,7 @@ def open_database(path: Path, flag: str = "--file") -> Iterator[sqlite3.Connecti
     if not path.is_file():
         raise OpenFailed(f"{path} does not exist: check --data-dir and --file")
     if not path.stat().st_size:
-        raise OpenFailed(f"{path} is empty: it is not a store of Kubist")
+        raise StoreDamaged(f"{path} is empty: it is not a store of Kubist")
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -39,8 +39,8 @@ def open_database(path: Path, flag: str = "--file") -> Iterator[sqlite3.Connecti
         if not is_damage(error):
             raise OpenFailed(f"{path} cannot be read or copied: {error}") from None
         if path.name != DATABASE:
-            raise OpenFailed(f"{path} is not a usable backup: {error}. Choose another {flag}") from None
-        raise OpenFailed(f"{path} cannot be read: {explain(path, error)}") from None
+            raise StoreDamaged(f"{path} is not a usable backup: {error}. Choose another {flag}") from None
+        raise StoreDamaged(f"{path} cannot be read: {explain(path, error)}") from None
 
 
 def damages(connection: sqlite3.Connection) -> list[str]:

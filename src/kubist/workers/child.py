@@ -13,9 +13,11 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
+from kubist.errors import StartError
+
 READY = b"\n"
 
-Task = Callable[["Pipes"], str | None]
+Task = Callable[["Pipes"], StartError | None]
 """Main function of a child, until the parent stops it. Returns the error message if it failed."""
 
 
@@ -48,6 +50,7 @@ class Child:
         self.ready = False
         self.problem = ""
         """Reason for which the child could not start."""
+        self.exit_code = 1
         self.started = 0.0
         self._stop_pipe = -1
 
@@ -96,6 +99,7 @@ class Child:
         self.release()
         self.pid = 0
         code = os.waitstatus_to_exitcode(status)
+        self.exit_code = code if code > 0 else 1
         return f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
 
 
@@ -106,8 +110,8 @@ def _live(task: Task, pipes: Pipes) -> NoReturn:
         signal.set_wakeup_fd(-1)
         problem = task(pipes)
         if problem:
-            pipes.fail(problem)
-        code = 1 if problem else 0
+            pipes.fail(str(problem))
+        code = problem.exit_code if problem else 0
     except BaseException as error:
         pipes.fail(f"{type(error).__name__}: {error}")
     finally:

@@ -13,7 +13,8 @@ import socket
 
 from kubist.config import Config
 from kubist.discovery.counters import Counters
-from kubist.runtime.run import STOP_GRACE, new_event_loop
+from kubist.errors import StartError
+from kubist.runtime.run import STOP_GRACE, new_event_loop, start_error
 from kubist.server import make_store
 from kubist.storage.serving import StoreServer
 from kubist.storage.shared import SharedRevision
@@ -24,15 +25,15 @@ from kubist.workers.peers import Peers
 
 def run_store(
     config: Config, listener: socket.socket, revision: SharedRevision, peers: Peers, pipes: Pipes
-) -> str | None:
-    """Main function of the store process. Returns the error message if it failed."""
+) -> StartError | None:
+    """Main function of the store process. Returns the error if it failed."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(_run_store(config, listener, revision, peers, pipes))
     except (StoreError, OSError) as error:
-        return str(error)
+        return start_error(error)
     return None
 
 

@@ -47,7 +47,8 @@ def supervise(config: Config, announce: Callable[[int], None]) -> int:
         with tempfile.TemporaryDirectory(prefix="kubist-") as directory:
             return Supervisor(config, listeners, Path(directory)).run(announce)
     except (StartError, OSError, ValueError) as error:
-        return fail(str(start_error(error, config.bind_address, config.secure_port)))
+        problem = start_error(error, config.bind_address, config.secure_port)
+        return fail(str(problem), problem.exit_code)
 
 
 class Supervisor:
@@ -64,7 +65,7 @@ class Supervisor:
         self._kill_after = KILL_AFTER + config.shutdown_delay_duration
         self._volatile = not config.etcd_servers and not config.data_dir
         self._stopping = False
-        self._failure = ""
+        self._failure, self._exit_code = "", 1
         self._signals, self._signalled = socket.socketpair()
         self._make(config)
 
@@ -84,7 +85,7 @@ class Supervisor:
     def _child(self, name: str, task: Task, listener: socket.socket | None) -> Child:
         parent = os.getpid()
 
-        def live(pipes: Pipes) -> str | None:
+        def live(pipes: Pipes) -> StartError | None:
             for other in self._listeners:
                 if other is not listener:  # else its connections would wait for this process
                     other.close()
@@ -111,7 +112,7 @@ class Supervisor:
                 self._wait()
         finally:
             self._end()
-        return fail(self._failure) if self._failure else 0
+        return fail(self._failure, self._exit_code) if self._failure else 0
 
     def _install_signal_handlers(self) -> None:
         for end in (self._signals, self._signalled):
@@ -156,6 +157,7 @@ class Supervisor:
             return
         if child not in self._served or (child is self._owner and self._volatile):
             self._failure = child.problem or f"{child.name} {how}"
+            self._exit_code = child.exit_code
             self._stopping = True
             return
         if child.problem:

@@ -15,6 +15,7 @@ import socket
 from dataclasses import dataclass
 
 from kubist.config import Config
+from kubist.errors import StartError
 from kubist.http.messages import Answer, Application, Request
 from kubist.runtime.run import attempt
 from kubist.server import Server, make_store
@@ -97,6 +98,6 @@ def share(config: Config) -> Config:
     )
 
 
-def work(config: Config, resources: WorkerResources, pipes: Pipes) -> str | None:
-    """Main function of a worker. Returns the error message if it failed."""
+def work(config: Config, resources: WorkerResources, pipes: Pipes) -> StartError | None:
+    """Main function of a worker. Returns the error if it failed."""
     return attempt(lambda: Worker(config, resources, pipes), lambda _: pipes.ready())
