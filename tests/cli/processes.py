@@ -57,11 +57,17 @@ def check_one_line_error(home: Path, arguments: list[str], words: str) -> None:
 class Running:
     """A running server command."""
 
-    def __init__(self, home: Path, *arguments: str, program: tuple[str, ...] = ("-m", "kubist")) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *arguments: str,
+        program: tuple[str, ...] = ("-m", "kubist"),
+        python: str = sys.executable,
+    ) -> None:
         self.log = home / f"log-{time.monotonic_ns()}"
         self._output = self.log.open("wb")
         self.process = subprocess.Popen(
-            [sys.executable, *program, *arguments],
+            [python, *program, *arguments],
             env=environment(home),
             stdout=self._output,
             stderr=subprocess.STDOUT,
@@ -92,8 +98,10 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(home: Path, *arguments: str, program: tuple[str, ...] = ("-m", "kubist")) -> Iterator[Running]:
-    process = Running(home, *arguments, program=program)
+def running(
+    home: Path, *arguments: str, program: tuple[str, ...] = ("-m", "kubist"), python: str = sys.executable
+) -> Iterator[Running]:
+    process = Running(home, *arguments, program=program, python=python)
     try:
         yield process
     finally:

@@ -21,7 +21,7 @@ from tests.cli.processes import Running, kubist, port_of, running
 READY = r"serves Kubernetes v1\.36 on (https://\S+)"
 
 
-def ask(kubeconfig: Path, path: str, method: str = "GET", body: Any = None) -> Any:
+def ask(kubeconfig: Path, path: str, method: str = "GET", body: Any = None, *, text: bool = False) -> Any:
     """Request with the credentials of a kubeconfig. The server's certificate is verified."""
     document = yaml.safe_load(kubeconfig.read_text())
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
@@ -34,7 +34,8 @@ def ask(kubeconfig: Path, path: str, method: str = "GET", body: Any = None) -> A
         cluster["server"] + path, data, {"Content-Type": "application/json"}, method=method
     )
     with urllib.request.urlopen(request, context=context, timeout=20) as answer:
-        return json.loads(answer.read())
+        content = answer.read()
+        return content.decode() if text else json.loads(content)
 
 
 def one_line(result: Any, *words: str, code: int = 1) -> None:
