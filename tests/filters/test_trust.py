@@ -16,7 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kubist.aggregation import backend
 from kubist.filters.claims import ClaimMapping
-from kubist.filters.kubeconfig import RemoteReview
+from kubist.filters.kubeconfigfile import read_kubeconfig
 from kubist.filters.oidc import OIDC, Issuer
 from kubist.http.certificates import Pair, save
 from kubist.webhooks.client import trust
@@ -42,7 +42,7 @@ def kubeconfig(pem: Path) -> ssl.SSLContext:
     }
     file = pem.with_suffix(".yaml")
     file.write_text(yaml.safe_dump(config))
-    return RemoteReview(str(file))._context
+    return read_kubeconfig(str(file)).context
 
 
 def oidc(pem: Path) -> ssl.SSLContext:
