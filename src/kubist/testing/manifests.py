@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from kubist.hints import did_you_mean
 from kubist.meta.object import Object
 from kubist.resources.resource import Resource, Resources
+from kubist.resources.suggestions import suggest_kind, suggest_version
 
 __tracebackhide__ = True
 
@@ -42,17 +42,11 @@ def resource_of(obj: Object, resources: Resources) -> Resource:
     if not (name := metadata.get("name")):
         raise ValueError(f"{kind} has no metadata.name, which applying a manifest needs")
     if not (version := obj.get("apiVersion")):
-        served = [resource for resource in resources if resource.kind == kind]
-        served.sort(key=lambda resource: (bool(resource.group), not resource.preferred))
-        hint = f'; did you mean "{served[0].api_version}"?' if served else ""
-        raise ValueError(f'{kind} "{name}" has no apiVersion{hint}')
+        raise ValueError(f'{kind} "{name}" has no apiVersion{suggest_version(kind, resources)}')
     for resource in resources:
         if resource.api_version == version and resource.kind == kind:
             return resource
-    known = [f"{resource.api_version} {resource.kind}" for resource in resources]
-    same = [held for held in known if held.split()[1] == kind]
-    hint = f'; did you mean "{same[0]}"?' if same else did_you_mean(f"{version} {kind}", known)
-    raise LookupError(f"{version} {kind} is not served{hint}")
+    raise LookupError(f"{version} {kind} is not served{suggest_kind(version, kind, resources)}")
 
 
 def _parsed(manifest: str | Path) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubist.hints import did_you_mean
+from kubist.resources.paths import path_of as path_of
 from kubist.resources.resource import Resource, Resources
 
 __tracebackhide__ = True
@@ -33,10 +34,3 @@ def split(reference: str) -> tuple[str, str]:
     if not slash or not name:
         raise ValueError(f"{reference!r} is not of the form kind/name, such as pod/web")
     return kind, name
-
-
-def path_of(resource: Resource, namespace: str, name: str = "") -> str:
-    """URL path of a resource, or of one object."""
-    root = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
-    scope = f"/namespaces/{namespace}" if resource.namespaced else ""
-    return f"{root}{scope}/{resource.resource}" + (f"/{name}" if name else "")

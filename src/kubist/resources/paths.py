@@ -1,0 +1,14 @@
+"""URL paths of resources and objects."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from kubist.resources.resource import Resource
+
+
+def path_of(resource: Resource, namespace: str, name: str = "") -> str:
+    """URL path of a resource, or of one object."""
+    root = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
+    scope = f"/namespaces/{quote(namespace, safe=':')}" if resource.namespaced else ""
+    return f"{root}{scope}/{resource.resource}" + (f"/{quote(name, safe=':')}" if name else "")
