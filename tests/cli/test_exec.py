@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -64,15 +65,43 @@ def test_exit_code_is_that_of_the_command(command: list[str], code: int) -> None
 def test_mistakes_are_one_line(tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: UPPER}}")
+    unknown = tmp_path / "unknown.yaml"
+    unknown.write_text("{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}}")
     for arguments, said in (
         ([], "no command"),
+        (["kubectl", "get", "pods"], "put -- before the command: kubist exec -- kubectl get pods"),
+        (["--", "no-such-command"], "kubist exec: no-such-command: there is no such command in PATH"),
         (["--no-such-flag", "--", "true"], "no-such-flag"),
         (["--load", str(bad), "--", "true"], "UPPER"),
+        (["--load", str(unknown), "--", "true"], "example.com/v1 Widget is not served"),
         (["--load", str(tmp_path / "missing.yaml"), "--", "true"], "missing.yaml"),
     ):
         done = run(*arguments)
         assert done.returncode != 0
         assert said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    script = "import os, sys; open(sys.argv[1], 'w').write(os.environ['KUBECONFIG'])"
+    note = tmp_path / "note"
+    with mock.patch.dict(os.environ, {"TMPDIR": str(tmp_path)}):
+        assert run("--", sys.executable, "-c", script, str(note)).returncode == 0
+    assert Path(note.read_text()).is_relative_to(tmp_path)
+    assert list(tmp_path.iterdir()) == [note]
+
+
+def test_signal_during_the_start_leaves_nothing_behind(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*KUBIST, "exec", "--", "sh", "-c", "sleep 60"],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        wait_for(lambda: any(tmp_path.iterdir()), 60)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (128 + signal.SIGTERM, "")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_signal_is_passed_on_to_the_command(tmp_path: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from kubist import logs
 from kubist.cli import flags, help, serveflags
@@ -37,6 +38,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def main(arguments: list[str]) -> int:
     at = arguments.index("--") if "--" in arguments else len(arguments)
+    if at == len(arguments) and arguments and not arguments[0].startswith("-"):
+        raise flags.FlagError(f"put -- before the command: kubist exec -- {shlex.join(arguments)}")
     given, command = arguments[:at], arguments[at + 1 :]
     known = {flag.name: flag for flag in FLAGS}
     values = flags.parse(given, known)
@@ -53,39 +56,60 @@ def main(arguments: list[str]) -> int:
     config = flags.config(values, known, DEFAULTS)
     logs.setup(config.verbosity, config.logging_format)
     try:
-        with Cluster(config) as cluster:
+        with _Signals() as signals, Cluster(config) as cluster:
             cluster.load(*map(Path, manifests))
-            return _run(command, cluster)
-    except (Refused, ValueError) as error:
+            return _run(command, cluster, signals)
+    except (Refused, ValueError, LookupError) as error:
         return fail(str(error))
 
 
-def _run(command: list[str], cluster: Cluster) -> int:
+class _Signals:
+    """Passes signals on to the command. A signal that comes while the server starts keeps the command from running,
+    and the server stops in order."""
+
+    def __init__(self) -> None:
+        self.early = 0
+        """Number of a signal that came before the command ran."""
+        self._child: subprocess.Popen[bytes] | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        # Functions, not SIG_IGN: the command would inherit that.
+        self._before = {number: signal.signal(number, self._pass_on) for number in SIGNALS}
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _pass_on(self, number: int, _: FrameType | None) -> None:
+        if self._child is None:
+            self.early = number
+        elif number != signal.SIGINT:  # the terminal tells the command itself
+            self._child.send_signal(number)
+
+    def start(self, command: list[str], variables: dict[str, str]) -> subprocess.Popen[bytes]:
+        """Starts the command. A signal that comes in this moment is passed on."""
+        self._child = subprocess.Popen(command, env=variables)
+        if self.early:
+            self._child.send_signal(self.early)
+        return self._child
+
+
+def _run(command: list[str], cluster: Cluster, signals: _Signals) -> int:
     """Exit code of the command; 128 plus the number of the signal that ended it."""
     variables = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "KUBIST_URL": cluster.url}
-    children: list[subprocess.Popen[bytes]] = []
-    early: list[int] = []
-    """Signals that came before the command ran."""
-
-    def pass_on(number: int, _: FrameType | None) -> None:
-        if number == signal.SIGINT:
-            return  # the terminal tells the command itself
-        if children:
-            children[0].send_signal(number)
-        else:
-            early.append(number)
-
-    # Functions, not SIG_IGN: the command would inherit that. They are set before the command can ask for a signal.
-    before = {number: signal.signal(number, pass_on) for number in SIGNALS}
+    if signals.early:
+        return 128 + signals.early
     try:
-        children.append(subprocess.Popen(command, env=variables))
-        for number in early:
-            children[0].send_signal(number)
-        code = children[0].wait()
+        code = signals.start(command, variables).wait()
     except OSError as error:
-        print(f"kubist exec: {command[0]}: {error.strerror}", file=sys.stderr)
+        print(f"kubist exec: {command[0]}: {_reason(error, command[0])}", file=sys.stderr)
         return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
     return code if code >= 0 else 128 - code
+
+
+def _reason(error: OSError, program: str) -> str:
+    if isinstance(error, FileNotFoundError) and "/" not in program:
+        return "there is no such command in PATH"
+    return error.strerror or str(error)
