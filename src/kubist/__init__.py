@@ -13,7 +13,7 @@ The settings of `kubist.Config` are keyword arguments:
 
 A server that cannot start raises an error of `kubist.errors`, such as `PortInUse` or `DataDirectoryInUse`. Its message
 is one line with the next step. `kubist.testing` has the pytest fixtures and `Cluster`, a server with helpers for tests.
-The command line is `kubist --help`.
+`kubist.validate` checks manifests without a server. The command line is `kubist --help`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from kubist import errors
     from kubist.config import Config
     from kubist.inprocess import Server
+    from kubist.offline.validation import validate
 
-__all__ = ["Config", "Server", "__version__", "errors"]
+__all__ = ["Config", "Server", "__version__", "errors", "validate"]
 
 
 def __getattr__(name: str) -> Any:
@@ -48,6 +49,11 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module("kubist.errors")
+    if name == "validate":
+        # Saves start-up time: `import kubist` loads no server.
+        from kubist.offline.validation import validate
+
+        return validate
     raise AttributeError(f"module 'kubist' has no attribute {name!r}")
 
 

@@ -114,10 +114,10 @@ def _values(flag: Flag, current: str) -> list[str]:
         from kubist.admission.order import ORDER
 
         return _matching(sorted(ORDER), item, listed)
-    if flag.name in _VALUES:
-        return _matching(_VALUES[flag.name], item, listed)
     if "|" in flag.type:
         return _matching(flag.type.split("|"), current)
+    if flag.name in _VALUES:
+        return _matching(_VALUES[flag.name], item, listed)
     if flag.name in _DIRECTORIES:
         return [DIRECTORIES]
     return [] if flag.type in _NO_PATHS else [FILES]

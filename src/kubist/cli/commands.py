@@ -13,6 +13,7 @@ TOPICS: dict[str, tuple[Row, ...]] = {
         ("serve", "serve:main", "a small control plane on an embedded store, nothing to configure"),
         ("apiserver", "apiserver:main", "only the API server, with kube-apiserver's own flags"),
         ("exec", "exec:main", "run a command with a temporary server and KUBECONFIG set"),
+        ("validate", "validate:main", "report what the server would say about manifests"),
         ("envtest", "envtest:main", "make kube-apiserver and etcd executables for envtest"),
     ),
     "Use a server": (

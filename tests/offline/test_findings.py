@@ -1,0 +1,37 @@
+"""Findings of `kubist.validate`: a table of manifests and the server's messages about them."""
+
+from __future__ import annotations
+
+import pytest
+
+import kubist
+from kubist.offline.findings import Report
+from tests.offline.cases import CASES, Case, Expected
+from tests.offline.updates import OLD, UPDATES
+
+
+def compare(report: Report, expected: list[Expected]) -> None:
+    found = [(each.line, each.severity, each.reason, each.field) for each in report.findings]
+    assert found == [each[:4] for each in expected], str(report)
+    for finding, wanted in zip(report.findings, expected, strict=True):
+        assert wanted.message in finding.message
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_findings(case: Case) -> None:
+    crds, policies = [case.crds] if case.crds else [], [case.policies] if case.policies else []
+    report = kubist.validate(case.manifests, crds=crds, policies=policies, user=case.user)
+    compare(report, case.findings)
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> str:
+    directory = tmp_path_factory.mktemp("old")
+    (directory / "old.yaml").write_text(OLD)
+    return str(directory)
+
+
+@pytest.mark.parametrize("case", UPDATES, ids=lambda case: case.name)
+def test_findings_against_an_old_state(case: Case, old: str) -> None:
+    policies = [case.policies] if case.policies else []
+    compare(kubist.validate(case.manifests, against=old, policies=policies), case.findings)
