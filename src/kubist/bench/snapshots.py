@@ -56,6 +56,10 @@ class Snapshots:
         async with self._lock:
             return _state(name, await self._info(name))
 
+    def path_of(self, name: str) -> Path:
+        """File of a snapshot. Raises 404."""
+        return self._known(name)
+
     async def save(self, name: str) -> Object:
         """Saves the content of the server. 409 if the name is taken or there is no room, 422 if it is invalid."""
         self._check_local()

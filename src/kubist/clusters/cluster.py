@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextvars import Context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from kubist.bench.bench import Bench
 from kubist.clock import CURRENT, Clock
 from kubist.clusters import credentials, logical_server
 from kubist.clusters.limits import LimitedStore, Rate
 from kubist.clusters.logical_server import LogicalServer
-from kubist.clusters.spec import DISK, Record
+from kubist.clusters.spec import DISK, Record, Source
 from kubist.clusters.turns import Turns
 from kubist.config import Config
 from kubist.http.messages import Answer, Request, Stream, StreamWriter
 from kubist.meta import status
 from kubist.meta.object import Object
 from kubist.meta.times import format_time
-from kubist.storage.image import Image
 from kubist.storage.memory import MemoryStore
 from kubist.storage.sqlite import SqliteStore
 from kubist.storage.sqlite_image import write_database
@@ -46,6 +46,7 @@ class Host:
     config: Config
     port: int
     clock: Clock
+    bench: Bench
     url: str
     """Address at which clients on this machine reach it."""
 
@@ -62,8 +63,12 @@ class _OpenStream:
 class Cluster:
     """A cluster below /clusters/NAME."""
 
-    def __init__(self, host: Host, record: Record, directory: Path, token: str) -> None:
+    def __init__(
+        self, host: Host, record: Record, directory: Path, token: str, loaded: Callable[[Cluster], None]
+    ) -> None:
+        """`loaded` is called whenever the server has been loaded."""
         self._host = host
+        self._loaded = loaded
         self.record = record
         self.directory = directory
         self.token = token
@@ -166,17 +171,17 @@ class Cluster:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("the cluster %s cannot be loaded: %s", self.name, error)
 
-    async def create(self, image: Image, *, is_new: bool) -> None:
-        """Starts the server of a new cluster from an image. `is_new`: it is the template's."""
+    async def create(self, source: Source) -> None:
+        """Starts the server of a new cluster."""
         if self.record.storage == DISK:
             database = str(self.directory / DATABASE)
-            await asyncio.to_thread(write_database, database, image.store)
-            work = self._start(SqliteStore(database), image, is_new=is_new)
+            await asyncio.to_thread(write_database, database, source.store)
+            work = self._start(SqliteStore(database), source)
         else:
-            work = self._start(MemoryStore(image=image.store), image, is_new=is_new)
+            work = self._start(MemoryStore(image=source.store), source)
         await asyncio.create_task(work, context=Context())
 
-    async def _start(self, store: Store, image: Image | None = None, *, is_new: bool = False) -> None:
+    async def _start(self, store: Store, source: Source | None = None) -> None:
         record, host = self.record, self._host
         if record.limits.objects or record.limits.bytes:
             store = LimitedStore(store, record.name, record.limits)
@@ -184,9 +189,13 @@ class Cluster:
         if record.storage == DISK:
             settings["data_dir"] = str(self.directory)
         config = logical_server.configuration(host.config, host.port, record, settings)
-        server = LogicalServer(config, store, image=image, is_new=is_new)
+        server = LogicalServer(config, store, source)
         await server.start_behind(host.port)
+        if server.bench is not None:
+            server.bench.changed()  # its clock may be moved already
         self.server = server
+        self.used = host.clock.monotonic()
+        self._loaded(self)
 
     async def unload(self) -> None:
         """Stops the server and keeps the files."""

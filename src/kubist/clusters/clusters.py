@@ -19,10 +19,10 @@ from kubist.clock import Timer
 from kubist.clusters import credentials, manifests
 from kubist.clusters.cluster import GROUP, RESOURCE, Cluster, Host
 from kubist.clusters.logical_server import prefix
+from kubist.clusters.sources import read_source
 from kubist.clusters.spec import ALL_LOOPS, DISK, MEMORY, Record, Spec
 from kubist.clusters.template import Templates
 from kubist.meta import names, status
-from kubist.storage.image import take_image
 
 log = logging.getLogger("kubist.clusters")
 
@@ -60,9 +60,8 @@ class Clusters:
         if self._directory is None:
             self._memory = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="kubist-clusters-"))
         else:
-            for record, directory in await asyncio.to_thread(self._read, self._directory):
-                token = await asyncio.to_thread(credentials.read_token, directory)
-                cluster = Cluster(self._host, self._with_issuer(record), directory, token)
+            for record, directory, token in await asyncio.to_thread(self._read, self._directory):
+                cluster = Cluster(self._host, record, directory, token, self._expect)
                 self.found[record.name] = cluster
                 self._expect(cluster)
             self._memory = self._directory / f"{HIDDEN}memory"
@@ -73,8 +72,8 @@ class Clusters:
         """Makes the template of most clusters, so that the first one is created as fast as the others."""
         await self._templates.image(ALL_LOOPS)
 
-    def _read(self, directory: Path) -> list[tuple[Record, Path]]:
-        """Records of the clusters on disk. Removes what a crash left behind."""
+    def _read(self, directory: Path) -> list[tuple[Record, Path, str]]:
+        """Records, directories and tokens of the clusters on disk. Removes what a crash left behind."""
         files.make_directory(directory)
         found = []
         for path in sorted(directory.iterdir()):
@@ -82,9 +81,13 @@ class Clusters:
                 shutil.rmtree(path, ignore_errors=True)
                 continue
             try:
-                found.append((Record.from_json(json.loads((path / RECORD).read_bytes())), path))
-            except (OSError, ValueError, TypeError, KeyError) as error:
-                log.error("the cluster in %s cannot be read: %s", path, error)
+                held = Record.from_json(json.loads((path / RECORD).read_bytes()))
+                record = self._with_issuer(replace(held, name=path.name))
+                if record != held:
+                    _write_record(path, record)
+                found.append((record, path, credentials.read_token(path)))
+            except (OSError, ValueError, TypeError, KeyError, StopIteration, IndexError) as error:
+                log.error("the cluster in %s is left out: %s: %s", path, type(error).__name__, error)
         return found
 
     def _with_issuer(self, record: Record) -> Record:
@@ -146,17 +149,18 @@ class Clusters:
         return self._with_issuer(record)
 
     async def _create(self, record: Record, spec: Spec, source: Cluster | None) -> Cluster:
-        if source is not None:
-            image = await take_image((await source.running()).registry.cache)
-        else:
-            image = await self._templates.image(record.controllers)
+        host = self._host
+        content = await read_source(spec, source, self._templates, host.bench, host.config)
         parent = self._memory if record.storage == MEMORY or self._directory is None else self._directory
         directory = parent / record.name
-        directory.mkdir(files.DIRECTORY_MODE)
+        try:
+            directory.mkdir(files.DIRECTORY_MODE)
+        except FileExistsError:  # a cluster that could not be read
+            raise status.already_exists(GROUP, RESOURCE, record.name) from None
         cluster: Cluster | None = None
         try:
-            cluster = Cluster(self._host, record, directory, credentials.make(directory))
-            await cluster.create(image, is_new=source is None)
+            cluster = Cluster(host, record, directory, credentials.make(directory), self._expect)
+            await cluster.create(content)
             await manifests.apply(await cluster.running(), cluster.token, spec.manifests)
             if record.storage == DISK:
                 await asyncio.to_thread(_write_record, directory, record)

@@ -45,11 +45,12 @@ class Hosting(Server):
 
     async def _start_clusters(self) -> None:
         config = self.config
-        host = Host(config, self.port, self.api.clock, f"https://{_address(config)}:{self.port}")
+        assert self.bench is not None
+        url = f"https://{_address(config)}:{self.port}"
+        host = Host(config, self.port, self.api.clock, self.bench, url)
         directory = Path(config.data_dir) / DIRECTORY if config.data_dir else None
         clusters = Clusters(host, directory)
         await clusters.start()
-        assert self.bench is not None
         ClustersAPI(clusters, config.root_ca_file).register(self.bench.control)
         self.clusters = clusters
         self._router = Router(self, clusters.found)

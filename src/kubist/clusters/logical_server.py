@@ -10,13 +10,12 @@ from typing import Any
 
 from kubist.bootstrap.objects import NAMESPACES, TRUST
 from kubist.clusters.limits import LimitedStore
-from kubist.clusters.spec import Record
+from kubist.clusters.spec import Record, Source
 from kubist.config import SERVE_DEFAULTS, Config
 from kubist.meta import times
 from kubist.meta.object import Object
 from kubist.server import Server
 from kubist.storage.cache import Change, Collection
-from kubist.storage.image import Image
 from kubist.storage.store import Store
 
 INHERITED = (
@@ -73,20 +72,16 @@ def prefix(name: str) -> str:
 
 
 class LogicalServer(Server):
-    """Server without a socket.
+    """Server without a socket. `source`: the state that the store of a new cluster has already."""
 
-    `image`: state of a complete cluster that the store already has. `is_new`: the image is a template, so that the
-    cluster's namespaces get UIDs and times of their own.
-    """
-
-    def __init__(
-        self, config: Config, store: Store, *, image: Image | None = None, is_new: bool = False
-    ) -> None:
+    def __init__(self, config: Config, store: Store, source: Source | None = None) -> None:
         super().__init__(config, store=store)
-        self._is_copy = image is not None
-        self._is_new = is_new
-        if image is not None:
-            self.registry.cache.starts_from = image.cache
+        self._is_copy = source is not None and source.cache is not None
+        self._is_new = source is not None and source.is_template
+        if source is not None:
+            self.registry.cache.starts_from = source.cache
+            if source.clock is not None and self.bench is not None:
+                self.bench.clock.move(*source.clock)
         if isinstance(store, LimitedStore):
             self.registry.cache.followers.add(store)
 
@@ -110,6 +105,7 @@ class LogicalServer(Server):
             await super()._bootstrap(port)
         writes = [self._publish_authority()]
         if self._is_new:
+            # Objects of the template are older than the cluster, and other clusters have the same ones.
             writes += map(self._renew, NAMESPACES)
         await asyncio.gather(*writes)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from kubist.bench.call import Call, Fields
 from kubist.codec import yaml
 from kubist.jsontext.errors import DecodeError
 from kubist.meta import names
 from kubist.meta.object import Object
+from kubist.storage.cache import CacheImage
+from kubist.storage.memory import StoreImage
 
 KIND = "Cluster"
 MEMORY, DISK = "memory", "disk"
@@ -81,6 +83,21 @@ class Spec:
     controllers: tuple[str, ...] | None = None
     workloads: bool | None = None
     limits: Limits = field(default_factory=Limits)
+
+    @property
+    def controllers_or_all(self) -> tuple[str, ...]:
+        return ALL_LOOPS if self.controllers is None else self.controllers
+
+
+class Source(NamedTuple):
+    """State that a cluster starts from."""
+
+    store: StoreImage
+    cache: CacheImage | None = None
+    """State of the cache in front of the store. None: the store is read, and bootstrap objects are checked."""
+    is_template: bool = False
+    clock: tuple[float, float] | None = None
+    """Time and speed of the forked cluster's clock, if it was moved."""
 
 
 def read(call: Call, *, disk: bool) -> Spec:

@@ -59,7 +59,7 @@ class HostedClusters:
             "name": name,
             "fork": fork.name if isinstance(fork, LogicalCluster) else fork,
             "snapshot": snapshot,
-            "backup": str(backup),
+            "backup": str(Path(backup).absolute()) if backup else "",
             "manifests": list(reading.documents(manifests)),
             "storage": storage,
             "time_to_live": time_to_live,
