@@ -90,6 +90,10 @@ class Bench:
             self._snapshots = Snapshots(self._api.registry, self._api.config.data_dir)
         return self._snapshots
 
+    def keep_requests(self) -> None:
+        """Keeps recent requests until the server stops, for the report of a test."""
+        self.recorder.recent(forever=True)
+
     def unused_faults(self) -> list[str]:
         """Fault rules, also removed ones, that never acted, each in one line."""
         return self._faults.unused() if self._faults is not None else []

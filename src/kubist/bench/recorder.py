@@ -43,6 +43,8 @@ class Recorder:
         """Called when the first recording starts or the last one ends."""
         self._recordings: dict[str, Recording] = {}
         self._recent: Recording | None = None
+        self.since = 0
+        """Resource version from which on recent requests are kept."""
         self._expiry: asyncio.TimerHandle | None = None
         self._ids = itertools.count(1)
         self._numbers = itertools.count(1)
@@ -81,6 +83,7 @@ class Recorder:
         """The newest requests. They are kept from the first call on, until nobody asks for a while."""
         if self._recent is None:
             self._recent = Recording("", {}, Criteria(), RECENT, ring=True)
+            self.since = self._api.registry.cache.revision
             self._changed()
         if self._expiry is not None:
             self._expiry.cancel()
