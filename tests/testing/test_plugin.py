@@ -103,9 +103,20 @@ def test_ready_made_clients_work(tmp_path: Path) -> None:
     assert f"{len(installed)} passed" in run_pytest(tmp_path)
 
 
-def run_pytest(where: Path) -> str:
+def run_pytest(where: Path, *options: str) -> str:
     """Output of pytest for a directory of tests, without the settings of this repository."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", str(where)]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        "addopts=",
+        *options,
+        str(where),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=where)
     return done.stdout + done.stderr
 

@@ -11,11 +11,21 @@ if TYPE_CHECKING:
     from kubist.simulation.kubeletapi.handlers import Exec, LogRequest
     from kubist.testing.cluster import Cluster
     from kubist.testing.host import Host
+    from kubist.testing.replaying import replay
     from kubist.testing.webhooks.admission import AdmissionRequest
     from kubist.testing.webhooks.authorizer import AuthorizationRequest
     from kubist.testing.webhooks.denied import Denied
 
-__all__ = ["AdmissionRequest", "AuthorizationRequest", "Cluster", "Denied", "Exec", "Host", "LogRequest"]
+__all__ = [
+    "AdmissionRequest",
+    "AuthorizationRequest",
+    "Cluster",
+    "Denied",
+    "Exec",
+    "Host",
+    "LogRequest",
+    "replay",
+]
 
 LATER = {
     "AdmissionRequest": "kubist.testing.webhooks.admission",
@@ -25,6 +35,7 @@ LATER = {
     "Exec": "kubist.simulation.kubeletapi.handlers",
     "Host": "kubist.testing.host",
     "LogRequest": "kubist.simulation.kubeletapi.handlers",
+    "replay": "kubist.testing.replaying",
 }
 """Modules of the public names. They are imported on first use, because they load a server."""
 

@@ -28,10 +28,14 @@ from kubist.testing.webhooks.failed import WebhookFailed
 from kubist.testing.workloads import Node, Pods
 
 if TYPE_CHECKING:
-    # Saves start-up time: only clusters with workloads use it.
+    # Saves start-up time: few clusters record or replay requests, or have workloads.
+    from kubist.bench.replay import Report
     from kubist.simulation.kubeletapi.api import KubeletAPI
     from kubist.simulation.kubeletapi.handlers import ExecHandler, LogHandler
     from kubist.testing.clusters import HostedClusters
+    from kubist.testing.recording import Recording
+    from kubist.testing.replaying import Source
+    from kubist.testing.requests import Texts
 
     # Saves start-up time: only tests with webhooks use it.
     from kubist.testing.webhooks.admission import AdmissionHook, AdmissionOptions
@@ -48,6 +52,8 @@ __all__ = ["Cluster", "Refused"]
 Objects = list[Object]
 Call = TypeVar("Call", bound=Callable[..., Any])
 MANAGER = "kubist-testing"
+LINES = ("/kubist/v1/recordings/", "/kubist/v1/requests")
+"""Paths whose response has a JSON object in each line."""
 DELETE_OPTIONS = ("dryRun", "gracePeriodSeconds", "orphanDependents", "preconditions", "propagationPolicy")
 
 
@@ -143,8 +149,11 @@ class Cluster(Server):
         """Sends a request and returns the JSON of the response. Raises `Refused`. Without a token of another user, the
         administrator sends it."""
         headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": content_type}
+        headers["User-Agent"] = MANAGER
         text = json.dumps(body) if body is not None else None
         code, raw = self._connections.send(method, self._prefix + path, text, headers)
+        if code < 400 and method == "GET" and path.startswith(LINES):
+            return [json.loads(line) for line in raw.splitlines()]
         answer = json.loads(raw) if raw[:1] in (b"{", b"[") else raw.decode()
         if code >= 400:
             raise Refused(code, answer if isinstance(answer, dict) else {"message": answer})
@@ -339,6 +348,32 @@ class Cluster(Server):
         from kubist.testing.clusters import HostedClusters
 
         return HostedClusters(self)
+
+    def recording(
+        self,
+        *,
+        verb: Texts | None = None,
+        resource: Texts | None = None,
+        namespace: Texts | None = None,
+        name: Texts | None = None,
+        user: Texts | None = None,
+        agent: Texts | None = None,
+        max_entries: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Recording:
+        """Records the requests of all clients: `with cluster.recording() as requests:`. The arguments restrict it."""
+        given = {key: value for key, value in locals().items() if key != "self"}
+        # Saves start-up time: most tests record nothing.
+        from kubist.testing import recording
+
+        return recording.Recording(self, recording.spec_of(given))
+
+    def replay(self, source: Source, *, impersonate: bool = False) -> Report:
+        """Sends the requests of a recording or of an audit log to this cluster, and compares the statuses."""
+        # Saves start-up time: few tests replay requests.
+        from kubist.testing import replaying
+
+        return replaying.replay_to(self, source, impersonate=impersonate)
 
     def _resource(self, kind: str) -> Resource:
         return references.resource_of(self.inner.resources, kind)

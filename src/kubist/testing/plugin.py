@@ -1,14 +1,17 @@
 """pytest plugin: `cluster`, a new API server for every test, and `kubist_server`, one for the whole session.
 
 `@pytest.mark.kubist(workloads=True)` sets fields of `kubist.Config` for the cluster of a test. The option
-`kubist_unused_faults` says what happens to a test that adds a fault rule which never acts.
+`kubist_unused_faults` says what happens to a test that adds a fault rule which never acts. The report of a failed test
+has the last requests, Events and changed objects of its cluster, unless `kubist_failure_report` is false or
+`--no-kubist-failure-report` is given. `--kubist-update-golden` writes golden files.
 """
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,11 +22,25 @@ if TYPE_CHECKING:
 
 UNUSED_FAULTS = "kubist_unused_faults"
 CHOICES = ("warn", "error", "ignore")
+FAILURE_REPORT = "kubist_failure_report"
+UPDATE_GOLDEN = "KUBIST_UPDATE_GOLDEN"
+"""Environment variable that makes `Requests.match_golden` write its file."""
+_CLUSTER = pytest.StashKey["Cluster"]()
+"""Cluster of a test."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     about = "fault rules that never acted in a test: warn (default), error or ignore"
     parser.addini(UNUSED_FAULTS, about, default="warn")
+    about = (
+        "report the last requests, Events and changed objects of the cluster of a failed test (default: true)"
+    )
+    parser.addini(FAILURE_REPORT, about, type="bool", default=True)
+    group = parser.getgroup("kubist")
+    about = "do not report requests, Events and changed objects of failed tests"
+    group.addoption("--no-kubist-failure-report", action="store_true", help=about)
+    about = "write the files of requests.match_golden() instead of comparing them"
+    group.addoption("--kubist-update-golden", action="store_true", help=about)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -35,6 +52,31 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "kubist(**settings): settings of the test's `cluster`")
     if config.getini(UNUSED_FAULTS) not in CHOICES:
         raise pytest.UsageError(f"{UNUSED_FAULTS} must be {', '.join(CHOICES[:-1])} or {CHOICES[-1]}")
+    if config.getoption("--kubist-update-golden"):
+        os.environ[UPDATE_GOLDEN] = "1"
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if config.getoption("--kubist-update-golden"):
+        os.environ.pop(UPDATE_GOLDEN, None)
+
+
+def _reports_failures(config: pytest.Config) -> bool:
+    return bool(config.getini(FAILURE_REPORT)) and not config.getoption("--no-kubist-failure-report")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
+    outcome = yield
+    if call.excinfo is None or call.when == "teardown":
+        return
+    report: pytest.TestReport = outcome.get_result()
+    found = item.stash.get(_CLUSTER, None)
+    if report.failed and found is not None and _reports_failures(item.config):
+        # Saves start-up time: only failed tests need it.
+        from kubist.testing import failure_report
+
+        report.sections += failure_report.sections(found)
 
 
 @pytest.fixture(scope="session")
@@ -75,6 +117,9 @@ def cluster(request: pytest.FixtureRequest, kubist_host: Host) -> Iterator[Clust
     except TypeError as error:
         pytest.fail(f"@pytest.mark.kubist: {error}", pytrace=False)
     cluster_ = kubist_host.cluster(**settings)
+    request.node.stash[_CLUSTER] = cluster_
+    if _reports_failures(request.config) and cluster_.inner.bench is not None and cluster_.loop is not None:
+        cluster_.loop.call_soon_threadsafe(cluster_.inner.bench.keep_requests)
     yield cluster_
     bench = cluster_.inner.bench if cluster_.loop is not None else None
     unused = bench.unused_faults() if bench is not None else []

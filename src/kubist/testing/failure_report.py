@@ -1,0 +1,124 @@
+"""Report of a failed test: the last requests, Events and changed objects of its cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from typing import TYPE_CHECKING
+
+from kubist.bench.object_diff import diff_lines
+from kubist.bench.redaction import mark_changed
+from kubist.meta.object import Object
+from kubist.storage.entry import Change
+from kubist.testing.recorded_request import RecordedRequest
+
+if TYPE_CHECKING:
+    from kubist.server import Server
+    from kubist.testing.cluster import Cluster
+
+REQUESTS, EVENTS, OBJECTS = 15, 10, 10
+"""Rows of each section."""
+DIFF_LINES = 6
+"""Lines of the diff of one object."""
+WIDTH = 200
+TIMEOUT = 5.0
+"""Seconds after which the report is left out, because the server does not respond."""
+LEFT_OUT = ("Event", "Lease")
+"""Kinds that are no changed objects: Events have a section, Leases change all the time."""
+
+Section = tuple[str, str]
+
+
+def sections(cluster: Cluster) -> list[Section]:
+    """Titles and texts. Empty if the cluster is stopped or does not respond."""
+    if cluster.loop is None:
+        return []
+    work = asyncio.run_coroutine_threadsafe(_collect(cluster.inner), cluster.loop)
+    try:
+        return work.result(TIMEOUT)
+    except concurrent.futures.TimeoutError:
+        work.cancel()
+        return [("kubist", f"the cluster did not respond within {TIMEOUT:g} seconds")]
+
+
+async def _collect(server: Server) -> list[Section]:
+    found = (
+        ("kubist: last requests", _requests(server)),
+        ("kubist: last Events", _events(server)),
+        ("kubist: changed objects", _changes(server)),
+    )
+    return [(title, "\n".join(line[:WIDTH] for line in lines)) for title, lines in found if lines]
+
+
+def _requests(server: Server) -> list[str]:
+    bench = server.bench
+    if bench is None:
+        return []
+    entries = bench.recorder.recent(forever=True).entries
+    lines = [f"… {len(entries) - REQUESTS} earlier requests"] if len(entries) > REQUESTS else []
+    for recorded in list(entries)[-REQUESTS:]:
+        request = RecordedRequest(recorded.state())
+        result = f"{request.status} {request.reason}".strip() if request.status else "connection closed"
+        opened = ", open" if request.is_open else ""
+        by = f"{request.user or 'nobody'} {request.user_agent}".strip()
+        lines.append(
+            f"{request.time:%H:%M:%S.%f} {request.verb} {request.target} -> {result}{opened}  [{by}]"
+        )
+        if request.status >= 400 and isinstance(request.response, dict):
+            lines.append(f"    {request.response.get('message', '')}")
+    return lines
+
+
+def _events(server: Server) -> list[str]:
+    found = list(server.api.cluster.list("events", None))
+    found.sort(key=lambda event: (_event_time(event), int(event["metadata"]["resourceVersion"])))
+    return [_event_line(event) for event in found[-EVENTS:]]
+
+
+def _event_time(event: Object) -> str:
+    times = (event.get("lastTimestamp"), event.get("eventTime"), event["metadata"].get("creationTimestamp"))
+    return next((time for time in times if time), "")
+
+
+def _event_line(event: Object) -> str:
+    about = event.get("involvedObject") or {}
+    target = f"{about.get('kind', '')} {about.get('namespace', '')}/{about.get('name', '')}"
+    count = event.get("count") or 1
+    times = f" ({count} times)" if count > 1 else ""
+    return f"{event.get('type', '')} {event.get('reason', '')} {target}: {event.get('message', '')}{times}"
+
+
+def _changes(server: Server) -> list[str]:
+    since = server.bench.recorder.since if server.bench is not None else 0
+    by_key: dict[str, list[Change]] = {}
+    for collection in server.registry.cache.collections.values():
+        for change in reversed(collection.window):
+            if change.revision <= since:
+                break
+            entry = change.new or change.old
+            if entry is not None:
+                by_key.setdefault(entry.key, []).append(change)
+    shown = sorted(by_key.values(), key=lambda changes: changes[0].revision)
+    described = [lines for changes in shown if (lines := _described(changes[::-1]))]
+    rows = [f"… {len(described) - OBJECTS} earlier objects"] if len(described) > OBJECTS else []
+    return rows + [line for lines in described[-OBJECTS:] for line in lines]
+
+
+def _described(changes: list[Change]) -> list[str]:
+    """One object: what happened to it, and a short diff if it changed."""
+    first, last = changes[0].old, changes[-1].new
+    entry = last or first
+    before = first.object() if first is not None else None
+    after = last.object() if last is not None else None
+    obj = after or before
+    if entry is None or obj is None or obj["kind"] in LEFT_OUT:
+        return []
+    name = f"{entry.namespace}/{entry.name}" if entry.namespace else entry.name
+    times = "" if len(changes) == 1 else f", {len(changes)} writes"
+    if before is None or after is None:
+        return [f"{obj['kind']} {name}: {'created' if after else 'deleted'}{times}"]
+    if obj["kind"] == "Secret":
+        mark_changed(before, after)
+    lines = diff_lines(before, after)
+    more = [f"    … {len(lines) - DIFF_LINES} more"] if len(lines) > DIFF_LINES else []
+    return [f"{obj['kind']} {name}: changed{times}", *(f"    {line}" for line in lines[:DIFF_LINES]), *more]

@@ -1,0 +1,189 @@
+"""Requests of a recording: a sequence with filters and counts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Container, Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, overload
+
+import orjson
+
+from kubist import files
+from kubist.bench.fault_matching import ResourcePattern
+from kubist.meta.object import Object
+from kubist.request import RequestInfo
+from kubist.testing.recorded_request import RecordedRequest
+
+# pytest omits the frames of this module from its reports.
+__tracebackhide__ = True
+
+Texts = str | Sequence[str]
+"""One value, or several of which one must match. `*` matches any characters."""
+Codes = int | Container[int]
+"""One HTTP status, or several: `[409, 410]`, `range(400, 500)`."""
+SHOWN = 20
+"""Requests in a repr."""
+Test = Callable[[RecordedRequest], bool]
+
+
+class Requests(Sequence[RecordedRequest]):
+    """Recorded requests, in the order of their responses. A filter returns those that were recorded so far.
+
+    requests.writes(to="deployments").by(user="system:serviceaccount:*")
+    """
+
+    def __init__(self, found: Sequence[RecordedRequest], dropped: int = 0) -> None:
+        self._found = found
+        self._dropped = dropped
+
+    def _read(self) -> Sequence[RecordedRequest]:
+        return self._found
+
+    @property
+    def dropped(self) -> int:
+        """Number of requests that did not fit into the limits of the recording."""
+        return self._dropped
+
+    @overload
+    def __getitem__(self, index: int) -> RecordedRequest: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Requests: ...
+
+    def __getitem__(self, index: int | slice) -> RecordedRequest | Requests:
+        found = self._read()
+        return Requests(found[index], self._dropped) if isinstance(index, slice) else found[index]
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def __iter__(self) -> Iterator[RecordedRequest]:
+        return iter(list(self._read()))
+
+    def __repr__(self) -> str:
+        found = self._read()
+        lines = [repr(request) for request in found[:SHOWN]]
+        if len(found) > SHOWN:
+            lines.append(f"… and {len(found) - SHOWN} more")
+        if self._dropped:
+            lines.append(f"{self._dropped} more were dropped, because the recording was full")
+        rows = "".join(f"\n  {line}" for line in lines)
+        return f"<{len(found)} requests>" if not rows else f"<{len(found)} requests:{rows}>"
+
+    # Filters
+
+    def where(
+        self,
+        *,
+        verb: Texts | None = None,
+        resource: Texts | None = None,
+        namespace: Texts | None = None,
+        name: Texts | None = None,
+        status: Codes | None = None,
+        user: Texts | None = None,
+        agent: Texts | None = None,
+    ) -> Requests:
+        """Requests that match all criteria. `resource` is like `deployments`, `deployments.apps`, `pods/status` or
+        `*`; `agent` is the start of the User-Agent; `status` may be `range(400, 500)`."""
+        tests: list[Test] = []
+        for attribute, patterns in (("verb", verb), ("namespace", namespace), ("name", name), ("user", user)):
+            if patterns is not None:
+                tests.append(_text_test(attribute, patterns))
+        if resource is not None:
+            tests.append(_resource_test(resource))
+        if agent is not None:
+            prefixes = tuple(_several(agent))
+            tests.append(lambda request: request.user_agent.startswith(prefixes))
+        if status is not None:
+            codes: Container[int] = (status,) if isinstance(status, int) else status
+            tests.append(lambda request: request.status in codes)
+        return self._matching(lambda request: all(test(request) for test in tests))
+
+    def by(self, *, user: Texts | None = None, agent: Texts | None = None) -> Requests:
+        """Requests of a user, or of clients whose User-Agent starts with `agent`."""
+        return self.where(user=user, agent=agent)
+
+    def writes(self, to: Texts | None = None, **criteria: Any) -> Requests:
+        """Creates, updates, patches and deletes, of one or all resources. `criteria` are those of `where`."""
+        return self._matching(lambda request: request.is_write).where(resource=to, **criteria)
+
+    def reads(self, of: Texts | None = None, **criteria: Any) -> Requests:
+        """Gets, lists and watches, of one or all resources. `criteria` are those of `where`."""
+        return self._matching(lambda request: request.is_read).where(resource=of, **criteria)
+
+    def failed(self) -> Requests:
+        """Requests with an error or without a response."""
+        return self._matching(lambda request: not 0 < request.status < 400)
+
+    def count(self, value: Any = None, **criteria: Any) -> int:
+        """Number of requests that match: `requests.count(verb="update", resource="deployments")`."""
+        if value is not None:
+            return list(self).count(value)
+        return len(self.where(**criteria))
+
+    def _matching(self, test: Test) -> Requests:
+        return Requests([request for request in self if test(request)], self._dropped)
+
+    # Files
+
+    def diff(self) -> str:
+        """Changes of all writes, each with its request."""
+        parts = [
+            f"{request.verb} {request.target}\n" + "".join(f"  {line}\n" for line in text.splitlines())
+            for request in self
+            if (text := request.diff())
+        ]
+        return "".join(parts)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the requests to a file, as lines of JSON that `replay` reads."""
+        lines: list[Object] = [request.line for request in self]
+        if self._dropped:
+            lines.append({"dropped": self._dropped, "reason": "the recording was full"})
+        files.write(Path(path), b"".join(orjson.dumps(line) + b"\n" for line in lines))
+
+    def match_golden(self, path: str | Path, *, responses: bool = False) -> None:
+        """Compares the requests with a file, and fails with a diff. A relative path is relative to the caller's file.
+
+        Values that differ from run to run are replaced: uids, resource versions, times, generated names, IP
+        addresses, ports and tokens. `pytest --kubist-update-golden` writes the file. `responses` adds the objects
+        of the responses.
+        """
+        # Saves start-up time: few tests have golden files.
+        from kubist.testing import golden
+
+        caller = sys._getframe(1).f_globals.get("__file__")
+        where = Path(caller).parent if caller else Path()
+        golden.match(where / path, [request.line for request in self], responses=responses)
+
+
+def _several(texts: Texts) -> list[str]:
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
+def _text_test(attribute: str, patterns: Texts) -> Test:
+    found = _several(patterns)
+    return lambda request: any(fnmatchcase(getattr(request, attribute), pattern) for pattern in found)
+
+
+def _resource_test(resources: Texts) -> Test:
+    patterns = []
+    for text in _several(resources):
+        try:
+            patterns.append(ResourcePattern.parse(text))
+        except ValueError as error:
+            raise ValueError(f"resource {text!r} {error}") from None
+    return lambda request: any(pattern.matches(_info(request)) for pattern in patterns)
+
+
+def _info(request: RecordedRequest) -> RequestInfo:
+    return RequestInfo(
+        request.path,
+        request.verb,
+        is_resource=bool(request.resource),
+        group=request.group,
+        resource=request.resource,
+        subresource=request.subresource,
+    )
