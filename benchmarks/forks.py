@@ -66,9 +66,8 @@ def main(sizes: list[int]) -> None:
             fill(cluster, pods)
             size = cluster.run(memory(cluster))
             forks, loops = zip(*(cluster.run(fork(cluster)) for _ in range(ROUNDS)), strict=True)
-        print(
-            f"{pods:<7} {statistics.median(forks):>12.1f} {min(forks):>8.1f} {statistics.median(loops):>22.1f} {size:>19.0f}"
-        )
+        median = statistics.median
+        print(f"{pods:<7} {median(forks):>12.1f} {min(forks):>8.1f} {median(loops):>22.1f} {size:>19.0f}")
 
 
 if __name__ == "__main__":

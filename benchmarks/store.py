@@ -14,6 +14,7 @@ import time
 import uvloop
 
 from kubist.storage.etcd import EtcdStore
+from kubist.storage.memory import MemoryStore
 from kubist.storage.sqlite import SqliteStore
 from kubist.storage.store import Store
 
@@ -59,7 +60,7 @@ def main() -> None:
             if name == "etcd":
                 store = EtcdStore(endpoints.split(","))
             else:
-                store = SqliteStore(None if name == "memory" else f"{directory}/kubist.db")
+                store = MemoryStore() if name == "memory" else SqliteStore(f"{directory}/kubist.db")
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(measure(name, store))
 

@@ -299,3 +299,29 @@ def test_unwritable_directory_is_not_a_traceback(tmp_path: Path) -> None:
         (tmp_path / "snapshots").write_text("a file in the way")
         code, message = refusal(cluster, "POST", PATH, {"name": "a"})
         assert code == 409 and "snapshots" in message
+
+
+def test_store_shared_with_other_servers_is_refused(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.snapshots.save("before")
+    monkeypatch.setattr(cluster.inner.store, "local", False)
+    for path, body in (("", {"name": "after"}), ("/before/restore", None)):
+        code, message = refusal(cluster, "POST", PATH + path, body)
+        assert (code, message) == (409, "there are no snapshots: the store is shared with other servers")
+
+
+def test_access_needs_a_rule_for_the_path(cluster: Cluster) -> None:
+    cluster.snapshots.save("before")
+    rules = [{"nonResourceURLs": ["/kubist/v1/snapshots"], "verbs": ["get"]}]
+    alice = cluster.user("alice", rules=rules)
+    assert cluster.request("GET", PATH, token=alice.token)["items"]
+    for method, path in (
+        ("POST", ""),
+        ("GET", "/before"),
+        ("DELETE", "/before"),
+        ("POST", "/before/restore"),
+    ):
+        with pytest.raises(Refused) as refused:
+            cluster.request(method, PATH + path, {"name": "x"}, token=alice.token)
+        assert refused.value.code == 403

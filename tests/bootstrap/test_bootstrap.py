@@ -16,7 +16,7 @@ from kubist.objectstore.registry import Registry
 from kubist.resources.resource import Resources, builtin
 from kubist.schema.catalog import schema_for
 from kubist.schema.strict import decode_value
-from kubist.storage.sqlite import SqliteStore
+from kubist.storage.memory import MemoryStore
 
 CONFIG = Config(service_cluster_ip_range="10.0.0.0/16", advertise_address="192.0.2.7", secure_port=6443)
 RBAC = "rbac.authorization.k8s.io"
@@ -25,7 +25,7 @@ FLOW = "flowcontrol.apiserver.k8s.io"
 
 def on_a_registry(story: Callable[[Registry], Awaitable[None]]) -> None:
     async def run() -> None:
-        store = SqliteStore(None)
+        store = MemoryStore()
         await store.open()
         registry = Registry(CONFIG, Resources(), store)
         await registry.start()

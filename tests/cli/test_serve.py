@@ -102,6 +102,30 @@ def test_in_memory_writes_no_data(home: Path) -> None:
     assert not (home / ".local").exists()
 
 
+def test_in_memory_starts_from_a_backup(home: Path) -> None:
+    data, backup = home / "data", home / "backup"
+    maps = "/api/v1/namespaces/default/configmaps"
+    with running(home, "serve", "--data-dir", str(data), "--secure-port=0") as server:
+        server.wait_for(READY)
+        made = ask(data / "kubeconfig", maps, "POST", {"metadata": {"name": "kept"}})
+        assert kubist("backup", "--data-dir", str(data), "--file", str(backup), home=home).returncode == 0
+        server.stop()
+    content = backup.read_bytes()
+    with running(home, "serve", "--in-memory", "--secure-port=0", "--snapshot", str(backup)) as server:
+        server.wait_for(READY)
+        kubeconfig = Path(server.wait_for(r"export KUBECONFIG=(\S+)"))
+        assert ask(kubeconfig, f"{maps}/kept") == made
+        ask(kubeconfig, f"{maps}/kept", "DELETE")
+        server.stop()
+    assert backup.read_bytes() == content
+    one_line(kubist("serve", "--snapshot", str(backup), home=home), "--snapshot needs --in-memory", code=2)
+    missing = kubist("serve", "--in-memory", "--secure-port=0", "--snapshot", str(home / "none"), home=home)
+    one_line(missing, str(home / "none"), "does not exist")
+    (home / "text").write_text("no database")
+    damaged = kubist("serve", "--in-memory", "--secure-port=0", f"--snapshot={home / 'text'}", home=home)
+    one_line(damaged, str(home / "text"), "is not a usable backup")
+
+
 def test_certificate_is_reissued_for_another_address(home: Path) -> None:
     data = home / "data"
     for address in ("127.0.0.1", "127.0.0.9"):

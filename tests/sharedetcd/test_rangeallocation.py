@@ -15,7 +15,7 @@ from kubist.codec import protobuf_wire as wire
 from kubist.meta.status import APIError
 from kubist.objectstore.rangeallocation import RangeAllocation
 from kubist.storage.etcd import EtcdStore
-from kubist.storage.sqlite import SqliteStore
+from kubist.storage.memory import MemoryStore
 from kubist.storage.store import Store
 from tests.storage.etcd_server import EtcdServer
 
@@ -31,7 +31,7 @@ def play(request: pytest.FixtureRequest) -> Play:
 
     def make() -> Store:
         if request.param == "sqlite":
-            return SqliteStore(None)
+            return MemoryStore()
         etcd: EtcdServer = request.getfixturevalue("real_etcd")
         prefix = f"/{request.node.name}"
         return EtcdStore([etcd.endpoint], prefix=prefix, root="/registry", compaction_interval=0)

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from kubist.storage.cache import ROOT, Cache, Change, Collection, StoredKind
-from kubist.storage.sqlite import SqliteStore
+from kubist.storage.memory import MemoryStore
 from kubist.storage.store import Compacted, Conflict, Store, Unavailable
 
 PREFIX = ROOT + "things/"
@@ -125,7 +125,7 @@ async def test_acknowledged_write_is_in_the_cache_after_catching_up(store: Store
 
 
 async def test_compacted_history_is_delivered_as_a_difference() -> None:
-    store = SqliteStore(None)
+    store = MemoryStore()
     await store.open()
     cache = Cache(store)
     resets: list[int] = []
@@ -161,7 +161,7 @@ async def test_compacted_history_is_delivered_as_a_difference() -> None:
 
 
 async def test_cache_resumes_without_a_gap_after_an_outage() -> None:
-    store = SqliteStore(None)
+    store = MemoryStore()
     await store.open()
     cache = Cache(store)
     await cache.start([kind()])
@@ -197,7 +197,7 @@ async def test_unreadable_value_is_skipped_and_does_not_block_others(
 
 
 async def test_failing_subscriber_does_not_block_the_others(caplog: pytest.LogCaptureFixture) -> None:
-    store = SqliteStore(None)
+    store = MemoryStore()
     await store.open()
     cache = Cache(store)
     await cache.start([kind()])
@@ -233,7 +233,7 @@ async def test_waiting_for_a_revision_times_out_and_cleans_up(store: Store) -> N
 
 
 async def test_history_beyond_the_watch_limit_is_compacted() -> None:
-    store = SqliteStore(None)
+    store = MemoryStore()
     await store.open()
     cache = Cache(store, window_changes=3, window_bytes=2000)
     await cache.start([kind()])
@@ -248,7 +248,7 @@ async def test_history_beyond_the_watch_limit_is_compacted() -> None:
 
 
 async def test_unrequested_collection_is_not_loaded() -> None:
-    store = SqliteStore(None)
+    store = MemoryStore()
     await store.open()
     cache = Cache(store)
     await cache.start([])
@@ -263,7 +263,7 @@ async def test_unrequested_collection_is_not_loaded() -> None:
 
 
 async def test_reads_of_an_unavailable_store_raise_unavailable() -> None:
-    store = SqliteStore(None)
+    store = MemoryStore()
     await store.open()
     cache = Cache(store)
     await cache.start([kind()])

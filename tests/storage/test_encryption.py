@@ -16,7 +16,7 @@ from kubist.storage.encryption.config import GroupResource
 from kubist.storage.encryption.sealed import Sealed
 from kubist.storage.encryption.store import EncryptedStore
 from kubist.storage.encryption.values import Values
-from kubist.storage.sqlite import SqliteStore
+from kubist.storage.memory import MemoryStore
 from kubist.storage.store import Conflict, KeyValue
 
 RESOURCES = {
@@ -195,7 +195,7 @@ def test_specific_resource_name_wins_over_a_later_wildcard() -> None:
 
 
 async def test_encrypted_store_returns_plain_values_only() -> None:
-    inner = SqliteStore(None)
+    inner = MemoryStore()
     store = EncryptedStore(inner, values(keys("aesgcm", one=ONE)))
     await store.open()
     key = "/registry/secrets/a/b"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kubist.storage import hub, sqlite_commit, sqlite_writer
+from kubist.storage.memory import MemoryStore
 from kubist.storage.sqlite import SqliteStore
 from kubist.storage.store import Compacted, Conflict, Event, Unavailable
 
@@ -82,7 +83,7 @@ async def test_key_that_expired_while_closed_is_deleted_after_opening(path: str)
 
 @pytest.mark.parametrize("durable", [False, True])
 async def test_watch_has_heard_of_a_write_before_its_writer(path: str, durable: bool) -> None:
-    store = SqliteStore(path if durable else None)
+    store = SqliteStore(path) if durable else MemoryStore()
     await store.open()
     heard = 0
 
@@ -250,7 +251,7 @@ async def test_long_scan_does_not_block_the_loop(path: str) -> None:
 
 async def test_stalled_watch_holds_a_bounded_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     fan = hub.Hub(limit=10)
-    store = SqliteStore(None)
+    store = MemoryStore()
     store._hub = fan
     await store.open()
     watch = store.watch("/r/", 1)
@@ -273,7 +274,7 @@ def test_events_are_published_right_after_a_request_for_progress() -> None:
     uvloop = pytest.importorskip("uvloop")
 
     async def main() -> list[str]:
-        store = SqliteStore(None)
+        store = MemoryStore()
         await store.open()
         watch = store.watch("/r/", 1)
         await anext(watch)

@@ -200,3 +200,10 @@ def test_workers_on_etcd_have_no_store_process(tmp_path: Path, own_etcd: EtcdSer
             assert there.ask("GET", f"{MAPS}/m{step}")[0] == 200
         assert there.ask("DELETE", f"{MAPS}/m0")[0] == 200
         here.post(MAPS, {"metadata": {"name": "m0"}})
+
+
+def test_control_api_is_refused_with_its_reason(tmp_path: Path) -> None:
+    with crew(tmp_path, 2) as workers:
+        for path in ("clock", "snapshots"):
+            code, body = workers.connect().ask("GET", f"/kubist/v1/{path}")
+            assert code == 409 and "no test bench with --workers" in body["message"]

@@ -19,11 +19,11 @@ from .store import Batch, Compacted, FutureRevision, KeyValue, Scan, Unavailable
 
 
 class SqliteStore:
-    """`Store` in the file `path`, or in memory if None. Keeps `history` seconds of changes."""
+    """`Store` in the file `path`. Keeps `history` seconds of changes."""
 
     local = True
 
-    def __init__(self, path: str | None, *, history: float = 300.0) -> None:
+    def __init__(self, path: str, *, history: float = 300.0) -> None:
         self._path = path
         self._history = history
         self._hub = Hub()

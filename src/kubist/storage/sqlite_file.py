@@ -46,21 +46,17 @@ WAL_BYTES = 64 << 20
 
 
 class DatabaseFile:
-    """Both connections to one database: `writer` for transactions, `reader` for committed data.
+    """Both connections to one database: `writer` for transactions, `reader` for committed data."""
 
-    A database in memory has one connection for both.
-    """
-
-    def __init__(self, path: str | None) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
-        self._lock = -1 if path is None else take_lock(path)
+        self._lock = take_lock(path)
         self._connections: list[sqlite3.Connection] = []
         try:
-            if path is not None:
-                _make_private(Path(path))
+            _make_private(Path(path))
             self.writer = self._connect()
             self._prepare()
-            self.reader = self.writer if path is None else self._connect()
+            self.reader = self._connect()
             # Statements now run on the event loop, so they must not wait for a lock. Callers retry later.
             for connection in self._connections:
                 connection.execute("PRAGMA busy_timeout = 0")
@@ -75,11 +71,11 @@ class DatabaseFile:
             raise
 
     def __str__(self) -> str:
-        return self.path or "the database in memory"
+        return self.path
 
     def explain(self, error: sqlite3.Error) -> str:
         """SQLite's error message. For a damaged file also the commands that help."""
-        return str(error) if self.path is None else explain(Path(self.path), error)
+        return explain(Path(self.path), error)
 
     def open_failed(self, error: sqlite3.Error) -> OpenFailed:
         """Error for a store that SQLite cannot open."""
@@ -89,13 +85,10 @@ class DatabaseFile:
     def close(self) -> None:
         for connection in reversed(self._connections):
             connection.close()
-        if self._lock >= 0:
-            os.close(self._lock)
+        os.close(self._lock)
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            ":memory:" if self.path is None else self.path, isolation_level=None, check_same_thread=False
-        )
+        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         self._connections.append(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA cache_size = -16384")
@@ -105,12 +98,11 @@ class DatabaseFile:
     def _prepare(self) -> None:
         """Checks that the file is a writable Kubist database and creates the tables of a new one."""
         execute = self.writer.execute
-        if self.path is not None:
-            (mode,) = execute("PRAGMA journal_mode = WAL").fetchone()
-            if mode != "wal":
-                raise OpenFailed(f"{self.path} cannot be opened: its file system has no write-ahead log")
-            execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
-            execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+        (mode,) = execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode != "wal":
+            raise OpenFailed(f"{self.path} cannot be opened: its file system has no write-ahead log")
+        execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
+        execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
         execute("BEGIN IMMEDIATE")
         (tables,) = execute("SELECT count(*) FROM sqlite_master").fetchone()
         if not tables:

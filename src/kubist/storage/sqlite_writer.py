@@ -1,8 +1,7 @@
 """Group commit: one transaction after another with the queued writes, expired keys and compaction.
 
-Statements run on the event loop. Only COMMIT runs in a thread (on the loop for a database in memory). Writes
-that arrive meanwhile form the next transaction. Watches receive a transaction before its callers get their
-responses.
+Statements run on the event loop. Only COMMIT runs in a thread. Writes that arrive meanwhile form the next
+transaction. Watches receive a transaction before its callers get their responses.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ class Writer:
         self.compacted = self._swept = log.compacted_revision(self._connection)
         self._compactions: list[tuple[int, asyncio.Future[None]]] = []
         self._stopped: asyncio.Future[None] = self._loop.create_future()
-        self._thread = None if file.path is None else CommitThread(file.writer, self._loop)
+        self._thread = CommitThread(file.writer, self._loop)
 
     def write(self, key: str, value: bytes | None, expected: int, ttl: int = 0) -> asyncio.Future[int]:
         answer: asyncio.Future[int] = self._loop.create_future()
@@ -132,14 +131,13 @@ class Writer:
             self._expiry.cancel()
         self._schedule()
         await self._stopped
-        if self._thread is not None:
-            self._thread.stop()
+        self._thread.stop()
 
     def _schedule(self, *, patient: bool = False) -> None:
         """Schedules a transaction after the current callbacks of the loop, because these may add writes to it."""
         if self._busy:
             return
-        waits = patient and self._thread is not None and MIN_WRITERS <= self._last_writers > len(self._queue)
+        waits = patient and MIN_WRITERS <= self._last_writers > len(self._queue)
         if not self._scheduled:
             self._scheduled = True
             if waits:
@@ -175,7 +173,7 @@ class Writer:
                 self._end(error)
             return
         self._blocked = None
-        if self._thread is None or (not self._events and self._sweep == self._swept and not self._expired):
+        if not self._events and self._sweep == self._swept and not self._expired:
             self._end(commit(self._connection))
         else:
             self._thread.commit(self._end)

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from kubist.config import Config
 from kubist.errors import StartError
 from kubist.http.messages import Answer, Application, Request
+from kubist.meta import status
+from kubist.resources.context import User
 from kubist.runtime.run import attempt
 from kubist.server import Server, make_store
 from kubist.storage.cache import Cache
@@ -48,6 +50,8 @@ class Worker(Server):
         self._resources = resources
         self._pipes = pipes
         self.api.metrics.others = resources.peers.ask
+        if config.test_bench:
+            self.api.paths.control = _refuse_control
 
     async def start(self, *, sock: socket.socket | None = None) -> None:
         asyncio.get_running_loop().add_reader(self._pipes.cut, self._stop_by_signal)
@@ -85,6 +89,15 @@ class WaitForCache:
             # data fail later.
             await self._cache.wait(newest, CATCH_UP_SECONDS)
         return await self._application(request)
+
+
+async def _refuse_control(_request: Request, _path: str, _user: User) -> Answer:
+    """Answers requests for the control API, which workers do not have."""
+    raise status.APIError(
+        409,
+        "Conflict",
+        "there is no test bench with --workers, because it controls one process: use one worker",
+    )
 
 
 def share(config: Config) -> Config:
