@@ -123,7 +123,7 @@ def test_in_memory_starts_from_a_backup(home: Path) -> None:
     one_line(missing, str(home / "none"), "does not exist")
     (home / "text").write_text("no database")
     damaged = kubist("serve", "--in-memory", "--secure-port=0", f"--snapshot={home / 'text'}", home=home)
-    one_line(damaged, str(home / "text"), "is not a usable backup")
+    one_line(damaged, str(home / "text"), "is not a usable backup", code=4)
 
 
 def test_certificate_is_reissued_for_another_address(home: Path) -> None:
