@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import kubist
 from kubist.offline.findings import Report
 from tests.offline.cases import CASES, Case, Expected
+from tests.offline.manifests import WIDGETS
 from tests.offline.updates import OLD, UPDATES
 
 
@@ -29,6 +32,14 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> str:
     directory = tmp_path_factory.mktemp("old")
     (directory / "old.yaml").write_text(OLD)
     return str(directory)
+
+
+def test_crds_of_the_new_state_count_for_the_old_state(tmp_path: Path) -> None:
+    widget = "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}, spec: {size: %d}}"
+    (tmp_path / "old.yaml").write_text(widget % 3)
+    for crds, manifests in (([WIDGETS], [widget % 2]), ([], [widget % 2, WIDGETS])):
+        [finding] = kubist.validate(*manifests, crds=crds, against=tmp_path).findings
+        assert "widgets never shrink" in finding.message
 
 
 @pytest.mark.parametrize("case", UPDATES, ids=lambda case: case.name)

@@ -19,7 +19,7 @@ from kubist.offline.checking import Checker, Options
 from kubist.offline.findings import WARNING, Report, of_problem
 from kubist.offline.live import LiveServer, LiveState
 from kubist.offline.manifests import Manifest, Reader, Source
-from kubist.offline.old import load_old_state
+from kubist.offline.old import OldState
 from kubist.offline.server import WITHOUT, Identity, OfflineServer
 from kubist.offline.state import State
 from kubist.runtime.run import new_event_loop
@@ -109,7 +109,8 @@ async def check(inputs: Inputs, config: Config = DEFAULTS) -> Report:
             copied = LiveState(live, server, state, with_roles=bool(options.identity.name))
             policies = await copied.load([*manifests, *context], options.namespace, report)
         elif old:
-            policies = await load_old_state(server, state, old, options.namespace, report)
+            loading = OldState(server, state, options.namespace, report)
+            policies = await loading.load(old, [*manifests, *context])
         await Checker(server, state, options, report).check(manifests, context, policies)
     finally:
         if live is not None:
