@@ -1,4 +1,4 @@
-"""The examples: faults find the bugs that ordinary tests miss."""
+"""The examples: faults find the bugs that ordinary tests miss, and the other projects pass their tests."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ORDINARY = ("test_site_is_registered_and_has_one_theme", "test_pages_are_counted_and_reported")
@@ -20,6 +21,9 @@ UNDER_FAULTS = (
     "test_expired_list_is_counted_whole",
     "test_deletion_during_a_cut_is_not_missed",
 )
+
+
+HAS_KUBERNETES = importlib.util.find_spec("kubernetes") is not None
 
 
 def start(logic: str) -> subprocess.Popen[str]:
@@ -74,3 +78,60 @@ def test_faults_find_the_bugs_of_the_controller_in_go() -> None:
         found = {name: outcome for outcome, name in outcomes}
         expected = {name: "FAIL" if name in failing else "PASS" for name in ordinary | under_faults}
         assert found == expected, done.stdout + done.stderr
+
+
+def run(where: Path, command: str) -> str:
+    """Output of a command of a project, which must succeed."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    # The projects run in processes without the options of this test run.
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(
+        ["sh", "-euc", command],
+        cwd=where,
+        env=variables | {"PATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def copied(name: str, tmp_path: Path) -> Path:
+    """Copy of an example, for runs that write files."""
+    return shutil.copytree(EXAMPLES / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def test_rules_of_the_crd_with_cel(tmp_path: Path) -> None:
+    project = copied("crd-with-cel", tmp_path)
+    assert "12 passed" in run(project, "pytest -q")
+    assert run(project, "kubist validate manifests --crds crds") == "2 objects in 1 file: valid\n"
+
+
+def workflow_commands(project: Path) -> dict[str, list[str]]:
+    """Commands of the workflows, by CI system."""
+    github = yaml.safe_load((project / ".github/workflows/test.yml").read_text())
+    gitlab = yaml.safe_load((project / ".gitlab-ci.yml").read_text())
+    [job] = github["jobs"].values()
+    return {
+        "GitHub Actions": [step["run"] for step in job["steps"] if "run" in step],
+        "GitLab CI": [*gitlab["test"]["before_script"], *gitlab["test"]["script"]],
+    }
+
+
+@pytest.mark.skipif(not HAS_KUBERNETES, reason="kubernetes is not installed")
+@pytest.mark.parametrize("system", ["GitHub Actions", "GitLab CI"])
+def test_workflows_run_their_commands(system: str, tmp_path: Path) -> None:
+    project = copied("ci-workflow", tmp_path)
+    commands = workflow_commands(project)[system]
+    assert commands[0] == "pip install -r requirements.txt"  # the packages are installed here
+    for command in commands[1:]:
+        run(project, command)
+    # Every report that a workflow uploads exists.
+    text = (
+        project / (".gitlab-ci.yml" if system == "GitLab CI" else ".github/workflows/test.yml")
+    ).read_text()
+    reports = set(re.findall(r"\b[a-z]+\.(?:xml|sarif)\b", text))
+    assert len(reports) == 2 and all((project / report).stat().st_size for report in reports)
+    assert 'tests="2"' in (project / "report.xml").read_text()
