@@ -13,6 +13,7 @@ import pytest
 from tests.cli.processes import ROOT
 from tests.ecosystem.installation import require
 from tests.packaging.installed import check_serving, new_environment, run
+from tests.packaging.test_container import BUILD
 
 MEGABYTES = 85
 """Size limit of the environment that `make serve` creates."""
@@ -55,6 +56,15 @@ def test_uv_tool(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     run("uv", "tool", "install", "--python", sys.executable, checkout)
     check_serving(tmp_path / "tools/kubist/bin/python", tmp_path)
     assert "Kubernetes v1.36" in run(tmp_path / "bin/kubist", "version")
+
+
+def test_build_stage_of_the_image(checkout: Path, tmp_path: Path) -> None:
+    (command,) = [instruction.value for instruction in BUILD if instruction.name == "RUN"]
+    extras = [instruction.value for instruction in BUILD if instruction.name == "ARG"]
+    target, image = tmp_path / "opt", new_environment(tmp_path / "image")
+    script = command.replace("/opt/kubist", str(target)).replace("python -m", f"{image} -m")
+    run("sh", "-euc", f"{extras[0]}; {script}", directory=checkout)
+    check_serving(target / "bin/python", tmp_path)
 
 
 def test_make_serve_installs_only_what_serving_needs(
