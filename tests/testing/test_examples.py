@@ -125,8 +125,8 @@ def workflow_commands(project: Path) -> dict[str, list[str]]:
 def test_workflows_run_their_commands(system: str, tmp_path: Path) -> None:
     project = copied("ci-workflow", tmp_path)
     commands = workflow_commands(project)[system]
-    assert commands[0] == "pip install -r requirements.txt"  # the packages are installed here
-    for command in commands[1:]:
+    installed = commands.index("pip install -r requirements.txt ./kubist")  # the packages are installed here
+    for command in commands[installed + 1 :]:
         run(project, command)
     # Every report that a workflow uploads exists.
     text = (
