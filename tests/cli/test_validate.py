@@ -271,6 +271,16 @@ def test_unreadable_files_do_not_hide_other_findings(home: Path) -> None:
     assert "missing.yaml:1  error" in out and "cannot read the file: No such file or directory" in out
 
 
+def test_findings_about_one_object_are_limited(home: Path) -> None:
+    labels = "".join(f"    label {number}: x\n" for number in range(10_000))
+    write(home, a_yaml="apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels:\n" + labels)
+    code, out, _ = validate(home, "a.yaml", "--output", "json")
+    assert code == 1 and len(out) < 20_000_000
+    findings = json.loads(out)["findings"]
+    assert len(findings) == 101
+    assert "9900 more findings about this object are not shown" in [each["message"] for each in findings]
+
+
 def test_concatenated_json_and_repeated_files(home: Path) -> None:
     one = '{\n"apiVersion": "v1", "kind": "ConfigMap",\n"metadata": {"name": "%s"}}\n'
     write(home, a_json=one % "a" + one % "B")

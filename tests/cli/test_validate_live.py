@@ -119,6 +119,15 @@ def test_refused_reads_are_warnings(live: Cluster, home: Path) -> None:
     assert any("the server refused to show a part of its state" in message for message in messages)
 
 
+def test_long_lists_are_read_in_pages(live: Cluster, home: Path) -> None:
+    for number in range(60):
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": f"account-{number}"}}
+        live.load(account)
+    pod = "{apiVersion: v1, kind: Pod, metadata: {name: p%d}, spec: {serviceAccountName: account-%d, containers: [%s]}}"
+    pods = "\n---\n".join(pod % (number, number, "{name: c, image: i}") for number in range(60))
+    assert found(home, pods, "--against", str(live.kubeconfig)) == []
+
+
 @pytest.mark.parametrize(
     ("user", "server", "message"),
     [

@@ -252,6 +252,11 @@ CASES = [
         policies=POLICY,
     ),
     case(
+        "CRDs that claim one kind",
+        WIDGETS + "---" + WIDGETS.replace("widgets", "gadgets"),
+        Expected(26, "error", "ListKindConflict", "", '"WidgetList" is already in use'),
+    ),
+    case(
         "PodSecurity of the namespace, for pods and for pods of workloads",
         """
         apiVersion: v1

@@ -46,3 +46,39 @@ def test_crds_of_the_new_state_count_for_the_old_state(tmp_path: Path) -> None:
 def test_findings_against_an_old_state(case: Case, old: str) -> None:
     policies = [case.policies] if case.policies else []
     compare(kubist.validate(case.manifests, against=old, policies=policies), case.findings)
+
+
+def test_mutating_policy_changes_the_stored_object() -> None:
+    policy = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: label}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration: {expression: "Object{metadata: Object.metadata{labels: {'team': 'x'}}}"}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: label}
+spec: {policyName: label}
+"""
+    report = kubist.validate(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}, policies=[policy]
+    )
+    [checked] = report.objects
+    assert report and checked.stored is not None
+    assert checked.stored["metadata"]["labels"] == {"team": "x"}
+
+
+def test_report_shows_its_findings() -> None:
+    report = kubist.validate("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, date: {}}\n")
+    assert not report and not report.ok
+    assert str(report) == '<text>:1: error: ConfigMap default/a: date: unknown field "date"'
+    assert repr(report) == "<Report: 1 objects, 1 errors, 0 warnings>"
+    with pytest.raises(ValueError, match="groups need a user"):
+        kubist.validate("{}", groups=["g"])

@@ -10,6 +10,10 @@ from kubist.meta.object import Object
 from kubist.offline.manifests import Manifest, Problem
 
 ERROR, WARNING = "error", "warning"
+MOST = 100
+"""Maximum number of findings about one object."""
+LONGEST = 64 << 10
+"""Maximum number of characters of the message of a Status."""
 _TEXT = r'"((?:[^"\\]|\\.)*)"'
 _COMPLAINT = re.compile(rf"(unknown|duplicate) field {_TEXT}|line (\d+): key {_TEXT} already set in map")
 _MISTYPED = re.compile(r"Go struct field \w+\.(\S+) of type")
@@ -50,6 +54,8 @@ class Checked:
     findings: list[Finding] = field(default_factory=list)
     stored: Object | None = None
     """The object as the server would store it; None if it was rejected."""
+    _known: set[tuple[str, str, str, str]] = field(default_factory=set)
+    _omitted: int = 0
 
     @property
     def reference(self) -> str:
@@ -70,14 +76,33 @@ class Checked:
         line: int = 0,
         status: Object | None = None,
     ) -> None:
-        """Adds a finding, unless the same one is there already."""
+        """Adds a finding, unless the same one is there already. Beyond MOST, findings are only counted."""
         manifest = self.manifest
+        known = (severity, reason, message, field)
+        if known in self._known:
+            return
+        if len(self._known) >= MOST:
+            self._omit(severity)
+            return
+        self._known.add(known)
         line = line or (manifest.line_of(field) if field else manifest.line)
+        self.findings.append(self._finding(severity, reason, message, field, line, status))
+
+    def _omit(self, severity: str) -> None:
+        """Counts a finding in the last one."""
+        self._omitted += 1
+        if any(finding.severity == ERROR for finding in self.findings[MOST:]):
+            severity = ERROR
+        text = f"{self._omitted} more findings about this object are not shown"
+        self.findings[MOST:] = [self._finding(severity, "TooMany", text, "", self.manifest.line, None)]
+
+    def _finding(
+        self, severity: str, reason: str, message: str, field: str, line: int, status: Object | None
+    ) -> Finding:
+        manifest = self.manifest
         name = manifest.name or _generated(manifest)
         what = (manifest.api_version, manifest.kind, self.namespace, name)
-        made = Finding(severity, manifest.file, line, reason, message, field, *what, status)
-        if made not in self.findings:
-            self.findings.append(made)
+        return Finding(severity, manifest.file, line, reason, message, field, *what, status)
 
 
 def reference(kind: str, namespace: str, name: str) -> str:
@@ -149,6 +174,8 @@ def add_status(checked: Checked, status: Object, *, prefix: str = "", severity: 
     details = status.get("details")
     causes = (details.get("causes") if isinstance(details, dict) else None) or ()
     whole: Object = {part: status[part] for part in ("code", "reason", "message") if part in status}
+    if len(message) > LONGEST:
+        whole["message"] = f"{message[:LONGEST]}…"
 
     def add(reason: str, message: str, where: str = "", line: int = 0) -> None:
         where = prefix + where if where else prefix.rstrip(".")
@@ -180,7 +207,7 @@ def _complaints(message: str) -> Iterator[tuple[str, str, str, int]]:
 def _field_of(message: str) -> str:
     """The field that a message without causes is about, as far as its text says."""
     for pattern in (_MISTYPED, _TYPED_FIELD, _LEADING_FIELD):
-        if found := pattern.search(message):
+        if found := pattern.search(message[:4096]):
             return found[1].strip(".")
     return ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 
@@ -102,7 +103,7 @@ class LiveServer:
             token = (page.get("metadata") or {}).get("continue")
             if not token:
                 return found
-            more = f"&continue={token}"
+            more = f"&continue={quote(token)}"
 
 
 class LiveState:
