@@ -143,6 +143,8 @@ def test_data_directory_that_is_a_file(home: Path) -> None:
         ({"bind_address": "nowhere"}, "bind_address must be an IP address, not 'nowhere'"),
         ({"bind_address": "192.0.2.1"}, "192.0.2.1 is not an address of this machine"),
         ({"service_cluster_ip_range": "10.0.0.0/99"}, "service_cluster_ip_range: "),
+        ({"token_auth_file": "tokens.csv"}, "token_auth_file cannot be set"),
+        ({"tls_cert_file": "tls.crt"}, "tls_cert_file cannot be set"),
         ({"workloads": "yes"}, "workloads must be True or False, not 'yes'"),
         ({"workload_delay": "1s"}, "workload_delay must be a number, not '1s'"),
         ({"data_dir": Path("data")}, "data_dir must be a string, not PosixPath('data')"),

@@ -25,7 +25,7 @@ from typing import Any, Self, TypeVar, Unpack
 from kubist import files
 from kubist import server as api_server
 from kubist.config import SERVE_DEFAULTS, Config
-from kubist.errors import StartError
+from kubist.errors import InvalidSettings, StartError
 from kubist.offload import on_loop
 from kubist.runtime import kubeconfig
 from kubist.runtime.pki import prepare
@@ -46,6 +46,18 @@ DEFAULTS = dataclasses.replace(SERVE_DEFAULTS, secure_port=0)
 """Defaults of `kubist serve`, on any free port."""
 
 
+OWN_FILES = (
+    "cert_dir",
+    "tls_cert_file",
+    "tls_private_key_file",
+    "client_ca_file",
+    "root_ca_file",
+    "cluster_signing_cert_file",
+    "cluster_signing_key_file",
+    "service_account_signing_key_file",
+    "token_auth_file",
+)
+"""Settings that a server in a program makes itself."""
 FORK_SETTINGS: Settings = {
     "secure_port": 0,
     "data_dir": "",
@@ -126,19 +138,9 @@ class Identity:
         tokens = directory / "tokens.csv"
         files.write(tokens, f'{self.token},admin,admin,"system:masters"\n'.encode())
         prepared = prepare(config, directory, in_memory=True)
-        self.files = {
-            name: getattr(prepared, name)
-            for name in (
-                "cert_dir",
-                "tls_cert_file",
-                "tls_private_key_file",
-                "client_ca_file",
-                "root_ca_file",
-                "cluster_signing_cert_file",
-                "cluster_signing_key_file",
-                "service_account_signing_key_file",
-            )
-        } | {"token_auth_file": str(tokens)}
+        self.files = {name: getattr(prepared, name) for name in OWN_FILES if name != "token_auth_file"} | {
+            "token_auth_file": str(tokens)
+        }
         self.ca = directory / "pki" / "ca.crt"
         self.client_certificate = directory / "pki" / "admin.crt"
         self.client_key = directory / "pki" / "admin.key"
@@ -268,6 +270,12 @@ class Server:
 
     async def _start(self) -> None:
         check_settings(self.config)
+        for name in OWN_FILES:
+            if getattr(self.config, name):
+                raise InvalidSettings(
+                    f"{name} cannot be set: a server in a program makes its own certificates, keys and tokens. "
+                    "`kubist apiserver` uses those of files"
+                )
         identity = self._given_identity
         if self._given_files is not None:
             self._files = self._given_files.hold()
