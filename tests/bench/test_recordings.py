@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pytest
 
 from kubist.bench import recorder
-from kubist.bench.recording import Limits
+from kubist.bench import recording as recording_module
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
-from tests.bench.fault_clients import MAPS, ask, config_map, fails, watching
+from tests.bench.fault_clients import MAPS, ask, config_map, connect, fails, watching
 from tests.bench.recording_clients import RECORDINGS, following, lines, recording, until
-from tests.live import Client, Live, Pki
 from tests.waiting import wait_for
 
 MERGE = "application/merge-patch+json"
@@ -260,74 +260,87 @@ def test_invalid_queries_are_rejected(kubist_server: Cluster, query: str) -> Non
             assert query.partition("=")[0] in refused.value.status["message"]
 
 
-# Recent requests and open watches
+# Races, representations and slow clients
 
 
-def test_recent_requests(cluster: Cluster) -> None:
-    bench = cluster.inner.bench
-    assert bench is not None
-    lines(cluster, "/kubist/v1/requests")
-    cluster.load(config_map("a"))
-    ask(cluster, "GET", f"{MAPS}/none")
-    apply, missing = lines(cluster, "/kubist/v1/requests")[-2:]
-    assert apply["verb"] == "patch" and apply["patch"]["kind"] == "ConfigMap"
-    assert "responseObject" not in apply and "after" not in apply
-    assert missing["reason"] == "NotFound"
-    with following(cluster, f"/kubist/v1/requests?watch&after={missing['id']}") as found:
-        cluster.list("cm")
-        assert next(found)["verb"] == "list"
+def test_each_of_concurrent_writes_has_its_own_change(cluster: Cluster) -> None:
+    """Writes of one object that overlap are told apart by their resource versions."""
+    cluster.load(config_map("a", x="0"))
+
+    def write(number: int) -> None:
+        assert ask(cluster, "PATCH", f"{MAPS}/a", {"data": {f"k{number}": "1"}}, Content_Type=MERGE)[0] == 200
+
+    with recording(cluster) as path:
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+        with cluster.faults.add(verb="patch", resource="configmaps", delay_after="200ms"):
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        found = lines(cluster, path)
+    assert len(found) == 8
+    for line in found:
+        [key] = line["patch"]["data"]
+        assert set(line["after"]["data"]) - set(line["before"]["data"]) == {key}
+        assert (
+            line["after"]["metadata"]["resourceVersion"]
+            == line["responseObject"]["metadata"]["resourceVersion"]
+        )
 
 
-def test_recent_requests_are_bounded(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = cluster.inner.bench
-    assert bench is not None
-    monkeypatch.setattr(recorder, "RECENT", Limits(entries=3, size=10_000))
-    cluster.loop.call_soon_threadsafe(bench.recorder.clear)  # type: ignore[union-attr]
-    lines(cluster, "/kubist/v1/requests")
-    for number in range(5):
-        cluster.load(config_map(f"c{number}"))
-    found = lines(cluster, "/kubist/v1/requests")
-    assert [line["name"] for line in found] == ["c2", "c3", "c4"]
+def test_bodies_of_all_representations_are_decoded(cluster: Cluster) -> None:
+    yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yaml}\ndata: {x: '1'}\n"
+    with recording(cluster) as path:
+        connection = connect(cluster)
+
+        def send(
+            method: str, path: str, body: str | bytes | None = None, **headers: str
+        ) -> tuple[int, bytes]:
+            sent = {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request(method, path, body, sent | {"Authorization": f"Bearer {cluster.token}"})
+            response = connection.getresponse()
+            return response.status, response.read()
+
+        protobuf = "application/vnd.kubernetes.protobuf"
+        assert send("POST", MAPS, yaml, Content_Type="application/yaml")[0] == 201
+        raw = send("GET", f"{MAPS}/yaml", Accept=protobuf)[1]
+        assert send("PUT", f"{MAPS}/yaml", raw, Content_Type=protobuf, Accept="application/json")[0] == 200
+        assert send("POST", MAPS, b"{", Content_Type="application/json")[0] == 400
+        connection.close()
+        create, get, update, malformed = lines(cluster, path)
+    assert create["requestObject"]["data"] == {"x": "1"}
+    assert get["responseObject"]["data"] == {"x": "1"} and get["responseObject"]["kind"] == "ConfigMap"
+    assert update["requestObject"]["data"] == {"x": "1"} and update["contentType"] == protobuf
+    assert malformed["omitted"] == ["requestObject"] and malformed["reason"] == "BadRequest"
 
 
-def test_recent_requests_are_forgotten_when_nobody_asks(
-    server_pki: Pki, monkeypatch: pytest.MonkeyPatch
+def test_slow_client_gets_everything_in_order(cluster: Cluster) -> None:
+    """A recording of several megabytes is sent as the client reads it."""
+    with recording(cluster) as path:
+        for number in range(30):
+            cluster.request("POST", MAPS, config_map(f"c{number}", x="x" * 200_000))
+        with following(cluster, path) as found:
+            first = next(found)
+            cluster.list("pods")
+            rest = list(found)
+    names = [line["name"] for line in (first, *rest) if line["verb"] == "create"]
+    assert names == [f"c{number}" for number in range(30)]
+
+
+def test_follower_that_does_not_read_is_told_what_it_missed(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorder, "RECENT_SECONDS", 0.05)
-    with Live(server_pki, test_bench=True) as live:
-        bench = live.server.bench
-        assert bench is not None
-        live.client.ask("GET", "/kubist/v1/requests")
-        wait_for(lambda: not bench.recorder)
-        http = live.server._http
-        assert http is not None and "Recorder" not in repr(http._application)
-
-
-def test_open_watches(cluster: Cluster) -> None:
-    def of_agent() -> list[dict[str, Any]]:
-        items = cluster.request("GET", "/kubist/v1/watchers")["items"]
-        return [item for item in items if item["userAgent"] == "me/1"]
-
-    cluster.load(config_map("a"))
-    with watching(cluster, **{"User-Agent": "me/1"}) as watch:
-        until(watch, "a")
-        cluster.load(config_map("b"))
-        until(watch, "b")
-        [item] = of_agent()
-        version = cluster.get("cm/b")["metadata"]["resourceVersion"]
-    assert item["user"] == "admin" and item["resource"] == "configmaps" and item["namespace"] == "default"
-    assert int(item["position"]) >= int(version)
-    assert item["sent"] == len(cluster.list("cm")) and item["buffered"] == 0
-    wait_for(lambda: not of_agent())
-
-
-def test_access_needs_a_rule(server_pki: Pki) -> None:
-    with Live(server_pki, test_bench=True, authorization_mode=("RBAC",)) as live:
-        user = Client(live.server.port, server_pki, "dev-token")
-        for method, path in (
-            ("POST", RECORDINGS),
-            ("GET", "/kubist/v1/requests"),
-            ("GET", "/kubist/v1/watchers"),
-        ):
-            assert user.ask(method, path).status == 403
-        user.close()
+    monkeypatch.setattr(recording_module, "MOST_WAITING", 2)
+    with (
+        recording(cluster, resource="configmaps", maxBytes=256 << 20) as path,
+        following(cluster, f"{path}?watch") as found,
+    ):
+        wait_for(lambda: cluster.inner.bench.recorder.get(path.rpartition("/")[2]).followers)  # type: ignore[union-attr]
+        for number in range(20):
+            cluster.request("POST", MAPS, config_map(f"c{number}", x="x" * 900_000))
+        seen = 0
+        for line in found:
+            seen += line.get("dropped", 1)
+            if seen == 20:
+                break
+    assert seen == 20

@@ -152,6 +152,8 @@ class Recorder:
 
     def _matching(self, ctx: Context) -> list[Recording]:
         request = FaultRequest(self._api, ctx)
+        if ctx.name:
+            request.name = ctx.name  # that of a created object is known without its body
         return [found for found in self._recordings.values() if found.criteria.is_plausible(request)]
 
     def _changes(self, recorded: Recorded, revision: int, answer: Response | None) -> list[Change]:
