@@ -11,6 +11,7 @@ import pytest
 
 from kubist.bench import snapshots
 from kubist.cli.backup import back_up
+from kubist.cli.backup import restore as restore_backup
 from kubist.storage.store import OpenFailed
 from kubist.testing import Cluster, Host
 from kubist.testing.cluster import Refused
@@ -213,6 +214,13 @@ def test_snapshot_file_is_a_backup(tmp_path: Path) -> None:
     with Cluster() as cluster:
         cluster.load(config_map("other"))
         cluster.restore(str(tmp_path / "snapshots" / "before.snapshot"))
+        assert names(cluster) == {"saved"}
+    restored = tmp_path / "restored"
+    restore_backup(tmp_path / "snapshots" / "before.snapshot", restored, lambda _: None)
+    with sqlite3.connect(restored / "kubist.db") as store:
+        tables = {name for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert tables == {"changes", "expiries", "compaction"}
+    with Cluster(data_dir=str(restored)) as cluster:
         assert names(cluster) == {"saved"}
 
 

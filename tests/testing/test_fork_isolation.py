@@ -120,3 +120,41 @@ async def run(steps: Sequence[Step]) -> None:
 @settings(max_examples=60, deadline=None)
 def test_every_branch_contains_exactly_its_own_writes(steps: list[Step]) -> None:
     asyncio.run(run(steps))
+
+
+def test_fork_during_writes_is_the_state_at_one_revision() -> None:
+    asyncio.run(fork_during_writes())
+
+
+async def fork_during_writes() -> None:
+    parent = Branch(MemoryStore(), {})
+    await parent.start()
+
+    async def write(number: int) -> None:
+        for round_ in range(40):
+            key = f"{ROOT}pods/default/{number}-{round_ % 4}"
+            held = await parent.store.get(key)
+            if held is None:
+                await parent.store.create(key, value_for(round_))
+            elif round_ % 3:
+                await parent.store.update(key, value_for(round_), held.mod_revision)
+            else:
+                await parent.store.delete(key, held.mod_revision)
+
+    writers = [asyncio.ensure_future(write(number)) for number in range(8)]
+    forks: list[Branch] = []
+    while not all(writer.done() for writer in writers):
+        await asyncio.sleep(0)
+        if len(forks) < 10:
+            forks.append(await parent.fork())
+    assert len(forks) > 3
+    for fork in forks:
+        now = await fork.store.scan(ROOT)
+        assert now.items == (await parent.store.scan(ROOT, revision=now.revision)).items
+        await fork.cache.catch_up()
+        entries = fork.cache.collection(KIND).entries
+        assert {key: entry.revision for key, entry in entries.items()} == {
+            kv.key: kv.mod_revision for kv in now.items
+        }
+    for branch in (parent, *forks):
+        await branch.stop()

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from kubist import files
 from kubist.cli.progress import Progress, step
+from kubist.storage import snapshot_file
 from kubist.storage.database_reading import DATABASE, damages, open_database, sealed_values, summary
 from kubist.storage.sqlite_file import take_lock
 from kubist.storage.store import OpenFailed, StoreDamaged
@@ -171,7 +172,8 @@ def restore(source: Path, directory: Path, confirm: Callable[[str], None]) -> st
                     _copy_database(backup, copy)
                     copy.execute("PRAGMA journal_mode = DELETE")
                     copy.execute("PRAGMA secure_delete = ON")
-                    copy.execute(f"DROP TABLE IF EXISTS {TABLE}")
+                    for table in (TABLE, snapshot_file.TABLE):
+                        copy.execute(f"DROP TABLE IF EXISTS {table}")
                     copy.commit()
                 kept = _keep(directory, path, replaced)
                 for name, content in keys.items():

@@ -20,7 +20,8 @@ from kubist.storage.sqlite_file import SCHEMA
 from kubist.storage.sqlite_log import last_revision
 from kubist.storage.store import KeyValue, OpenFailed
 
-_TABLE = "snapshot"
+TABLE = "snapshot"
+"""Table with the description of a snapshot."""
 _NEWEST = """
     SELECT key, value, create_revision, revision FROM changes
     JOIN (SELECT max(revision) AS newest FROM changes GROUP BY key) ON revision = newest WHERE value IS NOT NULL
@@ -53,8 +54,8 @@ def write_snapshot(path: Path, items: Iterable[KeyValue], revision: int, created
         database.executescript(SCHEMA)
         database.executemany("INSERT INTO changes VALUES (?, ?, ?, 0, ?)", rows())
         database.execute("UPDATE compaction SET revision = ?", (revision,))
-        database.execute(f"CREATE TABLE {_TABLE} (created TEXT NOT NULL, objects INTEGER NOT NULL)")
-        database.execute(f"INSERT INTO {_TABLE} VALUES (?, ?)", (created, count))
+        database.execute(f"CREATE TABLE {TABLE} (created TEXT NOT NULL, objects INTEGER NOT NULL)")
+        database.execute(f"INSERT INTO {TABLE} VALUES (?, ?)", (created, count))
         database.commit()
     return SnapshotInfo(created, revision, count, path.stat().st_size)
 
@@ -62,8 +63,8 @@ def write_snapshot(path: Path, items: Iterable[KeyValue], revision: int, created
 def read_info(path: Path) -> SnapshotInfo:
     """Description of a snapshot file. Raises OpenFailed."""
     with open_database(path, "file") as database:
-        if database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (_TABLE,)).fetchone():
-            created, objects = database.execute(f"SELECT created, objects FROM {_TABLE}").fetchone()
+        if database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (TABLE,)).fetchone():
+            created, objects = database.execute(f"SELECT created, objects FROM {TABLE}").fetchone()
         else:
             created, (objects,) = "", database.execute(f"SELECT count(*) FROM ({_NEWEST})").fetchone()
         return SnapshotInfo(str(created), last_revision(database), int(objects), path.stat().st_size)

@@ -95,7 +95,7 @@ def kubist_server(kubist_host: Host) -> Iterator[Cluster]:
     """One API server for all tests of the session (with pytest-xdist: of each worker)."""
     cluster_ = kubist_host.cluster()
     yield cluster_
-    stop(cluster_)
+    stop(*cluster_.forks, cluster_)
 
 
 @pytest.fixture
