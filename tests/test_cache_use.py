@@ -69,6 +69,7 @@ KEPT = {
     "objectstore/registry.py:collection",
     "objectstore/registry.py:kind",
     "patch/apply/typed.py:make",
+    "resources/resource.py:stored",
     "storage/cache.py:collection",
     "storage/labelindex.py:find",
     "tables/table.py:rows_of",

@@ -204,7 +204,7 @@ def _signature(function: Callable[..., Any]) -> str:
 
 def control_api_page() -> str:
     """docs/reference/control-api.md: operations below /kubist/v1/."""
-    with Cluster(workloads=True) as cluster:
+    with Cluster(workloads=True, clusters=True) as cluster:
         document = cluster.request("GET", "/kubist/v1/openapi.json")
     parts = [
         "# Control API",

@@ -23,6 +23,7 @@ _VALUES = {
     "log-format": ("text", "json"),
     "logging-format": ("text", "json"),
     "output": ("text", "json"),
+    "storage": ("memory", "disk"),
     "runtime-config": ("api/all=true", "api/beta=true", "api/ga=true"),
     "tls-min-version": ("VersionTLS12", "VersionTLS13"),
     "v": ("0", "1", "3", "4"),
@@ -50,6 +51,8 @@ def complete(words: list[str]) -> list[str]:
         return _matching(all_commands(), current) if len(before) == 1 else []
     if command == "completion":
         return _matching(SHELLS, current) if len(before) == 1 else []
+    if command == "clusters" and len(before) == 1 and not current.startswith("-"):
+        return _matching(("list", "create", "delete", "kubeconfig"), current)
     return _argument(command, before[1:], current)
 
 

@@ -21,6 +21,7 @@ TOPICS: dict[str, tuple[Row, ...]] = {
         ("logs", "serverlog:main", "print the log of a detached server"),
         ("stop", "stop:main", "stop a server"),
         ("kubeconfig", "kubeconfig:main", "print the kubeconfig of a data directory"),
+        ("clusters", "clusters:main", "list, create and delete the clusters of `serve --clusters`"),
         ("replay", "replay:main", "send the requests of a recording or audit log to a server"),
     ),
     "Data": (

@@ -79,6 +79,14 @@ SCHEMAS: dict[str, Object] = {
     "Kubeconfig": {
         "type": "object",
         "description": "Kubeconfig of the administrator. JSON is YAML, so it can be written to a file as it is.",
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "clusters": {"type": "array", "items": {"type": "object"}},
+            "users": {"type": "array", "items": {"type": "object"}},
+            "contexts": {"type": "array", "items": {"type": "object"}},
+            "current-context": {"type": "string"},
+        },
     },
 }
 BODIES = {("POST", "clusters"): "ClusterSpec"}

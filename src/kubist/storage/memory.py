@@ -203,6 +203,7 @@ class MemoryStore:
         if not self._open:
             return
         if self._hub.revision < self._revision:
+            self._retention.resume()
             self._hub.publish(self._revision, self._changes[self._place(self._hub.revision) + 1 :])
         answers, self._answers = self._answers, []
         for answer, outcome in answers:

@@ -25,6 +25,12 @@ class Retention:
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
+
+    def resume(self) -> None:
+        """Records revisions again, after a write. An idle store has no timer."""
+        if self._timer is None:
+            self._mark()
 
     def _mark(self) -> None:
         now = time.monotonic()
@@ -34,4 +40,9 @@ class Retention:
             marks.popleft()
         if marks[0][0] <= now - self._seconds:
             self._compact(marks[0][1])
+            if marks[0][1] == marks[-1][1]:
+                # Nothing is left to compact until the next write.
+                marks.clear()
+                self._timer = None
+                return
         self._timer = asyncio.get_running_loop().call_later(self._seconds / MARKS, self._mark)

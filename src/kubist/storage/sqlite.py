@@ -90,18 +90,22 @@ class SqliteStore:
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> int:
         self._check_open()
+        self._retention.resume()
         return await self._writer.write(key, value, 0, ttl)
 
     async def update(self, key: str, value: bytes, expected: int, *, ttl: int = 0) -> int:
         self._check_open()
+        self._retention.resume()
         return await self._writer.write(key, value, expected or -1, ttl)
 
     async def delete(self, key: str, expected: int) -> int:
         self._check_open()
+        self._retention.resume()
         return await self._writer.write(key, None, expected or -1)
 
     async def write_all(self, writes: Sequence[Write]) -> int:
         self._check_open()
+        self._retention.resume()
         return await self._writer.write_all(writes)
 
     def watch(self, prefix: str, after: int) -> AsyncIterator[Batch]:
