@@ -77,6 +77,9 @@ class Branch:
         for revision, state in self.past.items():
             earlier = await self.store.scan(ROOT, revision=revision)
             assert {kv.key: kv.value for kv in earlier.items} == state
+            page = await self.store.scan(ROOT, start=KEYS[1], limit=2, revision=revision)
+            rest = [kv for kv in earlier.items if kv.key >= KEYS[1]]
+            assert (page.items, page.more) == (rest[:2], len(rest) > 2)
             for key in KEYS:
                 kv = await self.store.get(key, revision)
                 assert (kv.value if kv else None) == state.get(key)

@@ -130,13 +130,16 @@ class MemoryStore:
         values = self._values
         keys: Iterator[str] = values.irange(start, end if isinstance(end, str) else None, (True, False))
         earlier = self._earlier_values(prefix, start, at)
+        if limit:
+            # Each key that changed since may take one key away from the page.
+            keys = islice(keys, limit + 1 + len(earlier))
         items: list[KeyValue]
         if earlier:
             found: dict[str, KeyValue | None] = {key: values[key] for key in keys}
             found |= earlier
             items = [kv for key in sorted(found) if (kv := found[key]) is not None]
         else:
-            items = [values[key] for key in (islice(keys, limit + 1) if limit else keys)]
+            items = [values[key] for key in keys]
         more = 0 < limit < len(items)
         return Scan(at, items[:limit] if more else items, more)
 
