@@ -1,16 +1,10 @@
 """Fixture of both test files: a cluster with the CRD of Sites, and the operator as a process."""
 
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from kubist.testing import Cluster
+from kubist.testing.operators.kopf_operators import KopfOperators
 
-HERE = Path(__file__).parent
 OBJECTS = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -64,19 +58,7 @@ class World:
 
 
 @pytest.fixture
-def world(cluster: Cluster) -> Iterator[World]:
+def world(cluster: Cluster, kopf_operator: KopfOperators) -> World:
     cluster.load(OBJECTS)
-    command = [
-        sys.executable,
-        "-m",
-        "kopf",
-        "run",
-        "--standalone",
-        "--namespace",
-        "default",
-        "operator_main.py",
-    ]
-    variables = os.environ | {"KUBECONFIG": str(cluster.kubeconfig)}
-    with subprocess.Popen(command, cwd=HERE, env=variables) as operator:
-        yield World(cluster)
-        operator.kill()
+    kopf_operator("operator_main.py", namespaces="default")
+    return World(cluster)

@@ -14,7 +14,15 @@ import pytest
 from kubist.testing import Cluster
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("testing.md", "clock.md", "faults.md", "recording.md", "test-webhooks.md", "snapshots.md")
+PAGES = (
+    "testing.md",
+    "clock.md",
+    "faults.md",
+    "recording.md",
+    "test-webhooks.md",
+    "test-operators.md",
+    "snapshots.md",
+)
 
 
 def blocks(page: str, language: str) -> list[str]:

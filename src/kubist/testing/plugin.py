@@ -18,6 +18,7 @@ import pytest
 if TYPE_CHECKING:
     from kubist.testing.cluster import Cluster
     from kubist.testing.host import Host
+    from kubist.testing.operators.kopf_operators import KopfOperators
 
 
 UNUSED_FAULTS = "kubist_unused_faults"
@@ -126,6 +127,20 @@ def cluster(request: pytest.FixtureRequest, kubist_host: Host) -> Iterator[Clust
     stop(*cluster_.forks, cluster_)
     if unused:
         report_unused(request.config.getini(UNUSED_FAULTS), unused)
+
+
+@pytest.fixture
+def kopf_operator(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[KopfOperators]:
+    """Starts kopf operators of the test's `cluster`: `kopf_operator("operator.py")`. They stop after the test."""
+    # Saves start-up time: pytest loads this plugin even if no test uses a server.
+    from kubist.testing.operators.kopf_operators import KopfOperators
+    from kubist.testing.operators.operator import OperatorFailed
+
+    try:
+        with KopfOperators(cluster, request.path.parent) as operators:
+            yield operators
+    except OperatorFailed as failed:
+        pytest.fail(str(failed), pytrace=False)
 
 
 def stop(*clusters: Cluster) -> None:

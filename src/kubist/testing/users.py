@@ -27,7 +27,7 @@ class ClusterUser:
     """A user of a cluster, with the credentials that a client or an operator under test needs."""
 
     def __init__(self, cluster: Cluster, name: str, token: str, document: Object) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self.name = name
         self.token = token
         self._document = document
@@ -37,17 +37,17 @@ class ClusterUser:
 
     @property
     def url(self) -> str:
-        return self._cluster.url
+        return self.cluster.url
 
     @property
     def ca(self) -> Path:
-        return self._cluster.ca
+        return self.cluster.ca
 
     @cached_property
     def kubeconfig(self) -> Path:
         """Path of a kubeconfig file of this user."""
         safe = "".join(char if char.isalnum() else "-" for char in self.name)[:64]
-        path = self._cluster.kubeconfig.with_name(f"kubeconfig-{self._cluster.port}-{safe}")
+        path = self.cluster.kubeconfig.with_name(f"kubeconfig-{self.cluster.port}-{safe}")
         files.write(path, json.dumps(self._document).encode())
         return path
 
@@ -55,14 +55,14 @@ class ClusterUser:
     def clients(self) -> Clients:
         """Clients of the installed libraries that act as this user."""
         clients = Clients(self)
-        self._cluster.close_later(clients.close)
+        self.cluster.close_later(clients.close)
         return clients
 
     def request(
         self, method: str, path: str, body: Any = None, content_type: str = "application/json"
     ) -> Any:
         """Sends a request as this user and returns the JSON of the response. Raises `Refused`."""
-        return self._cluster.request(method, path, body, content_type, token=self.token)
+        return self.cluster.request(method, path, body, content_type, token=self.token)
 
 
 def make_user(
