@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import importlib
 import importlib.util
 import itertools
@@ -53,6 +54,7 @@ def run(
     `on_ready` gets the watches that the operator opens after its start. `on_start` gets a function that stops the
     operator from another thread.
     """
+    # Saves start-up time, and kopf is no dependency of Kubist.
     import kopf
 
     insights = _new_insights()
@@ -66,10 +68,12 @@ def run(
             ended.wait(PAUSE)
 
     async def operate() -> None:
-        # An event of asyncio: for those of threads kopf starts a thread that outlives an operator which fails.
-        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        stop = None  # with an unused flag, kopf takes 5 seconds to end after a signal
         if on_start is not None:
-            on_start(lambda: _call(loop, stop.set))
+            # An event of asyncio: for those of threads kopf starts a thread that outlives an operator which fails.
+            stop = asyncio.Event()
+            on_start(functools.partial(_call, loop, stop.set))
         try:
             await kopf.operator(insights=insights, ready_flag=ready, stop_flag=stop, **options)
         finally:
@@ -105,6 +109,7 @@ def _call(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None
 def _new_insights() -> Any:
     """kopf's record of the resources that it watches. None if this version of kopf has no such record."""
     try:
+        # Saves start-up time, and kopf is no dependency of Kubist.
         from kopf._cogs.structs.references import Insights
     except ImportError:
         return None
@@ -127,6 +132,7 @@ def _watches(insights: Any) -> list[Watch]:
 
 def main() -> None:
     """Program: the only argument is a JSON object with the sources and options."""
+    # Saves start-up time, and kopf is no dependency of Kubist.
     import kopf
 
     given = json.loads(sys.argv[1])
