@@ -70,7 +70,7 @@ def request_fields(record: logging.LogRecord) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "auditID": ctx.audit_id,
         "verb": ctx.verb,
-        "path": ctx.request.path,
+        "path": ctx.api.config.url_prefix + ctx.request.path,
         "user": ctx.user.name,
     }
     if hasattr(record, "status"):

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
 
 import pytest
 
+from kubist import logs
 from kubist.clusters.hosting import Hosting
+from kubist.clusters.spec import Spec
 from kubist.meta.object import Object
+from kubist.meta.status import APIError
+from kubist.settings import Settings
 from kubist.testing import Cluster
 from kubist.testing.clusters import PATH
 from kubist.testing.refused import Refused
 from tests.clusters.talking import open_watch
+from tests.storage.test_encrypted_server import key, write
 from tests.waiting import wait_for
 
 CRD: Object = {
@@ -274,3 +281,62 @@ def test_host_without_directory_has_no_clusters_on_disk() -> None:
         host.clusters.create("a")
         assert (directory / "a").exists()
     assert not directory.exists()
+
+
+def test_clusters_of_an_encrypted_host_are_encrypted(tmp_path: Path) -> None:
+    config = write(tmp_path / "encryption.yaml", key("first"), resources=("configmaps", "secrets"))
+    settings: Settings = {
+        "clusters": True,
+        "encryption_provider_config": str(config),
+        "data_dir": str(tmp_path / "data"),
+    }
+    with Cluster(**settings) as host:
+        base = host.clusters.create("base", manifests=[config_map(a="in plain text")])
+        base.request("POST", "/kubist/v1/snapshots", {"name": "saved"})
+        host.clusters.create("kept", storage="disk", fork=base)
+        with host.clusters.create(fork=base, snapshot="saved") as again:
+            assert again.get("configmap/cm")["data"] == {"a": "in plain text"}
+    files = [path for path in (tmp_path / "data" / "clusters" / "kept").rglob("*") if path.is_file()]
+    assert len(files) > 4
+    assert not [path for path in files if b"in plain text" in path.read_bytes()]
+    with Cluster(**settings) as host:
+        assert host.clusters["kept"].get("configmap/cm")["data"] == {"a": "in plain text"}
+
+
+def test_files_are_private(host: Cluster, directory: Path) -> None:
+    with host.clusters.create("private", storage="disk"), host.clusters.create("private-too"):
+        found = [*directory.rglob("*")]
+        assert {stat.S_IMODE(path.stat().st_mode) for path in found if path.is_file()} == {0o600}
+        assert {stat.S_IMODE(path.stat().st_mode) for path in found if path.is_dir()} == {0o700}
+
+
+def test_requests_are_logged_with_the_path_of_the_cluster(
+    host: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    with host.clusters.create("logged") as cluster:
+        cluster.inner.api._logs_all = True
+        caplog.set_level("INFO", "kubist.access")
+        cluster.request("GET", "/api/v1/nodes")
+        records = [logs.request_fields(record) for record in caplog.records if hasattr(record, "request")]
+        assert "/clusters/logged/api/v1/nodes" in [fields["path"] for fields in records]
+
+
+@pytest.mark.parametrize("has_template", [False, True])
+def test_creation_that_a_stop_overtakes_leaves_nothing(tmp_path: Path, has_template: bool) -> None:
+    with Cluster(clusters=True, data_dir=str(tmp_path)) as host:
+        if has_template:
+            host.clusters.create("early")
+        hosting = cast("Hosting", host.inner)
+        clusters = hosting.clusters
+        assert clusters is not None
+
+        async def race() -> BaseException | None:
+            making = asyncio.ensure_future(clusters.create(Spec("late", storage="disk")))
+            await asyncio.sleep(0)
+            await clusters.stop()
+            await asyncio.wait([making])
+            return making.exception()
+
+        error = host.run(race())
+        assert isinstance(error, APIError) and error.code == 503
+        assert not (tmp_path / "clusters" / "late").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -50,6 +51,7 @@ class Clusters:
         self._timer: Timer | None = None
         self._due = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_stopped = False
 
     @property
     def has_disk(self) -> bool:
@@ -98,6 +100,7 @@ class Clusters:
 
     async def stop(self) -> None:
         """Stops all clusters. Those in memory are gone."""
+        self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
         self._templates.close()
@@ -164,6 +167,8 @@ class Clusters:
             await manifests.apply(await cluster.running(), cluster.token, spec.manifests)
             if record.storage == DISK:
                 await asyncio.to_thread(_write_record, directory, record)
+            if self._is_stopped:
+                raise status.unavailable("the host stops")
         except BaseException:
             if cluster is not None:
                 await asyncio.shield(cluster.close())
@@ -189,14 +194,20 @@ class Clusters:
         try:
             await cluster.close()
         finally:
-            os.rename(cluster.directory, hidden)
+            with contextlib.suppress(FileNotFoundError):  # somebody else has removed it
+                os.rename(cluster.directory, hidden)
             await asyncio.to_thread(shutil.rmtree, hidden, True)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._end)
         return task
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a task of the clusters failed", exc_info=error)
 
     def _expect(self, cluster: Cluster) -> None:
         """Sets the timer for a cluster's end or unloading, unless something else is due earlier."""

@@ -10,6 +10,7 @@ from kubist.clusters.cluster import Host
 from kubist.clusters.clusters import Clusters
 from kubist.clusters.router import Router
 from kubist.config import Config
+from kubist.errors import InvalidSettings
 from kubist.http.messages import Application
 from kubist.server import Server
 
@@ -18,13 +19,13 @@ DIRECTORY = "clusters"
 
 
 def check(config: Config) -> None:
-    """Raises ValueError for settings that exclude clusters."""
+    """Raises InvalidSettings for settings that exclude clusters."""
     if config.etcd_servers:
-        raise ValueError("--clusters cannot be used with --etcd-servers: clusters are stored in SQLite")
+        raise InvalidSettings("--clusters cannot be used with --etcd-servers: clusters are stored in SQLite")
     if config.workers > 1:
-        raise ValueError("--clusters cannot be used with --workers: all clusters run in one process")
+        raise InvalidSettings("--clusters cannot be used with --workers: all clusters run in one process")
     if not config.test_bench:
-        raise ValueError("clusters need test_bench=True: /kubist/v1/clusters creates them")
+        raise InvalidSettings("clusters need test_bench=True: /kubist/v1/clusters creates them")
 
 
 class Hosting(Server):

@@ -11,6 +11,7 @@ from kubist.clusters import credentials, logical_server
 from kubist.clusters.logical_server import LogicalServer
 from kubist.clusters.spec import MEMORY, Record
 from kubist.config import Config
+from kubist.meta import status
 from kubist.storage.image import Image, take_image
 from kubist.storage.memory import MemoryStore
 
@@ -36,7 +37,12 @@ class Templates:
                 del self._images[next(iter(self._images))]
             making = asyncio.create_task(self._make(controllers), context=Context())
             self._images[controllers] = making
-        return await asyncio.shield(making)
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            if making.cancelled():
+                raise status.unavailable("the host stops") from None
+            raise
 
     async def _make(self, controllers: tuple[str, ...]) -> Image:
         record = Record("template", "", 0.0, MEMORY, controllers=controllers)
