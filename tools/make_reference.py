@@ -25,6 +25,7 @@ from kubist.config import SERVE_DEFAULTS
 from kubist.testing import Cluster
 
 DOCS = Path(__file__).parent.parent / "docs"
+DEVIATIONS = Path(__file__).parent.parent / "tests" / "conformance" / "deviations.md"
 MADE = "This page is made from the code by `tools/make_reference.py`.\n"
 
 
@@ -292,11 +293,69 @@ def _fetched(cluster: Cluster, path: str) -> str:
     return body.decode()
 
 
+MISSING = (
+    ("containers, images, networks", "Kubist runs no containers. `--workloads` simulates pods."),
+    ("etcd's own API", "The embedded store is not reachable by `etcdctl`. Use `kubist backup`."),
+    ("encryption by `kms` providers", "The start is refused. Use `aesgcm`, `aescbc` or `secretbox`."),
+    (
+        "admission plugins `EventRateLimit` and `ImagePolicyWebhook`",
+        "The start is refused if they are enabled.",
+    ),
+    (
+        "`--egress-selector-config-file`, `--tracing-config-file`",
+        "The start is refused; see [flags](flags.md).",
+    ),
+    ("alpha API versions", "[Flags](flags.md#api-versions) lists the versions that can be switched on."),
+)
+"""Parts of kube-apiserver that Kubist does not have, and the effect."""
+
+
+def compatibility_page() -> str:
+    """docs/compatibility.md: equal, different and missing parts. The differences are those of deviations.md."""
+    deviations = DEVIATIONS.read_text().partition("\n")[2].strip()
+    return "\n".join(
+        (
+            "# Compatibility",
+            "",
+            "```bash",
+            "kubectl version",
+            "```",
+            "",
+            "Kubist implements the API of Kubernetes v1.36. Paths, verbs, fields, defaults, validation, status codes",
+            "and error messages are those of kube-apiserver. Two kinds of tests show it: recorded conversations with",
+            "kube-apiserver, which are replayed in every test run, and [software of others](ecosystem.md).",
+            "",
+            MADE,
+            "## Equal",
+            "",
+            "- All stable API groups, resources, subresources and verbs, custom resources, aggregated API servers",
+            "- JSON, YAML, protobuf, tables, partial metadata; HTTP/1.1, HTTP/2, WebSocket and SPDY",
+            "- Watches, bookmarks, streaming lists, chunks, resource versions, conflicts, server-side apply",
+            "- Authentication, RBAC, Node, ABAC and webhook authorization, impersonation, audit, priority and fairness",
+            "- Admission plugins, webhooks, validating and mutating admission policies, Pod Security",
+            "- Keys and values in etcd: a kube-apiserver can use the same etcd ([moving](guides/moving.md))",
+            "- The control loops and simulated workloads that [serve](serve.md) and [workloads](workloads.md) list",
+            "",
+            "## Missing",
+            "",
+            "| part | effect |",
+            "|---|---|",
+            *(f"| {part} | {effect} |" for part, effect in MISSING),
+            "",
+            "## Different",
+            "",
+            deviations,
+            "",
+        )
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "reference/settings.md": settings_page,
     "reference/cluster.md": cluster_page,
     "reference/control-api.md": control_api_page,
     "reference/metrics.md": metrics_page,
+    "compatibility.md": compatibility_page,
 }
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("KUBIST_ECOSYSTEM_CACHE") or Path.home() / ".cache/kubist-ecosystem")
 OUTPUT = 20_000
@@ -24,11 +25,11 @@ def require(*tools: str) -> None:
             pytest.skip(f"{tool} is not installed")
 
 
-def copy_sources(name: str) -> Path:
+def copy_sources(name: str, below: Path = HERE) -> Path:
     """Copies one of our programs into the cache, where it can be built. Unchanged files keep their times."""
     target = CACHE / name
-    for source in (HERE / name).rglob("*"):
-        copy = target / source.relative_to(HERE / name)
+    for source in (below / name).rglob("*"):
+        copy = target / source.relative_to(below / name)
         if source.is_dir() or source.name == "__pycache__" or source.suffix == ".pyc":
             continue
         copy.parent.mkdir(parents=True, exist_ok=True)

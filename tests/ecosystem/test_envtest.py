@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kubist.cli.envtest import make_assets
-from tests.ecosystem.installation import build, copy_sources, go_module, require, run
+from tests.ecosystem.installation import EXAMPLES, build, copy_sources, go_module, require, run
 from tests.ecosystem.table import exercises
 
 VERSION = "v0.24.1"
@@ -50,7 +50,7 @@ def assets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def project() -> Path:
     """Directory of the built tests of our example project."""
     require("go")
-    sources = copy_sources("envtest")
+    sources = copy_sources("envtest-go", EXAMPLES)
     build(["go", "test", "-mod=mod", "-vet=off", "-c", "-o", "guestbook.test", "./controllers"], sources)
     return sources / "controllers"
 
@@ -65,7 +65,7 @@ def controller_runtime() -> Path:
 
 
 def test_project_pins_the_version_in_the_table() -> None:
-    assert f"{MODULE} {VERSION}\n" in Path(__file__).with_name("envtest").joinpath("go.mod").read_text()
+    assert f"{MODULE} {VERSION}\n" in (EXAMPLES / "envtest-go" / "go.mod").read_text()
 
 
 @exercises("envtest", VERSION, "an unmodified kubebuilder-style project")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ecosystem.installation import build, copy_sources, require
+from tests.ecosystem.installation import EXAMPLES, build, copy_sources, require
 from tests.ecosystem.servers import Server, unique
 from tests.ecosystem.table import exercises
 
@@ -50,3 +50,12 @@ def test_patch(program: list[Path], server: Server) -> None:
 @exercises(NAME, VERSION, "server-side apply of a custom resource")
 def test_apply(program: list[Path], server: Server) -> None:
     assert server.run(*program, "apply", unique("apply")).endswith("passed\n")
+
+
+@exercises(NAME, VERSION, "the example typescript-informer, with node's test runner")
+def test_example(server: Server) -> None:
+    require("npm", "node")
+    sources = copy_sources("typescript-informer", EXAMPLES)
+    build(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error"], sources)
+    output = server.run("npm", "--prefix", sources, "test")
+    assert "pass 2" in output and "fail 0" in output

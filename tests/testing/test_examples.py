@@ -103,6 +103,10 @@ def copied(name: str, tmp_path: Path) -> Path:
     return shutil.copytree(EXAMPLES / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
 
 
+def test_rules_of_the_admission_webhook(tmp_path: Path) -> None:
+    assert "5 passed" in run(copied("admission-webhook", tmp_path), "pytest -q")
+
+
 def test_rules_of_the_crd_with_cel(tmp_path: Path) -> None:
     project = copied("crd-with-cel", tmp_path)
     assert "12 passed" in run(project, "pytest -q")

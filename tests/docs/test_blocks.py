@@ -1,0 +1,164 @@
+"""Code blocks of the guides run as they are written.
+
+All blocks of a page run in order, in one directory and against one cluster with simulated workloads:
+
+- `bash` blocks run as they are; `console` blocks have commands after `$ ` and their output, which is compared
+- `python` blocks run with pytest if they have tests, otherwise as a program
+- a block whose first line is a comment `file: NAME` becomes that file
+- `sh` blocks are commands that a test cannot run (they serve until they are stopped, or install software); each must
+  begin with one of SHOWN
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubist.testing import Cluster, Host
+from tests.docs.pages import DOCS, ROOT, Block, blocks
+
+FOLDERS = ("start", "guides", "coming-from")
+GUIDES = [ROOT / "README.md", *sorted(path for folder in FOLDERS for path in (DOCS / folder).glob("*.md"))]
+SHOWN = (
+    "cd ",
+    "curl ",
+    "diff ",
+    "docker ",
+    "done",
+    "etcd ",
+    "eval ",
+    "export ",
+    "for ",
+    "git clone ",
+    "go ",
+    "kill ",
+    "kind ",
+    "kube-apiserver ",
+    "kubectl ",
+    "kubist ",
+    "make ",
+    "mvn ",
+    "npm ",
+    "pip ",
+    "pipx ",
+    "uv ",
+)
+"""First words of commands that are shown only."""
+_FILE = re.compile(r"^(?:#|//|<!--) file: (\S+)")
+_NUMBERS = re.compile(r"\b\d+(?:\.\d+)?(?:ms|s|m|h)\b")
+
+
+class Page:
+    """Directory and cluster of one page."""
+
+    def __init__(self, cluster: Cluster, directory: Path) -> None:
+        self.directory = directory
+        binaries = Path(sys.executable).parent
+        self.environment = os.environ | {
+            "KUBECONFIG": str(cluster.kubeconfig),
+            "KUBIST_URL": cluster.url,
+            "KUBIST_TOKEN": cluster.token,
+            "KUBIST_CA": str(cluster.ca),
+            "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
+            "NO_COLOR": "1",
+        }
+
+    def run(self, *command: str) -> str:
+        done = subprocess.run(
+            command,
+            cwd=self.directory,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=280,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command[-1]}\n{done.stdout}"
+        return done.stdout
+
+    def play(self, block: Block) -> None:
+        named = _FILE.match(block.text)
+        if named:
+            target = self.directory / named[1]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(block.text)
+        elif play := getattr(self, f"play_{block.language}", None):
+            play(block)
+        else:
+            raise AssertionError(f"{block.page}: nobody runs blocks of {block.language!r}")
+
+    def play_python(self, block: Block) -> None:
+        name = f"test_block_{block.number}.py" if "def test_" in block.text else f"block_{block.number}.py"
+        (self.directory / name).write_text(block.text)
+        if name.startswith("test_"):
+            found = len(re.findall(r"^\s*(?:async )?def test_", block.text, re.MULTILINE))
+            output = self.run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", name)
+            passed = re.search(r"(\d+) passed", output)
+            assert passed and int(passed[1]) >= found, output
+        else:
+            self.run(sys.executable, name)
+
+    def play_bash(self, block: Block) -> None:
+        self.run("bash", "-euo", "pipefail", "-c", block.text)
+
+    def play_console(self, block: Block) -> None:
+        for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+            command, _, shown = part.partition("\n")
+            while command.endswith("\\"):
+                more, _, shown = shown.partition("\n")
+                command = f"{command}\n{more}"
+            assert normalized(self.run("bash", "-euo", "pipefail", "-c", command)) == normalized(shown), (
+                command
+            )
+
+    def play_sh(self, block: Block) -> None:
+        for line in re.sub(r"\\\n", " ", block.text).splitlines():
+            assert line.startswith((*SHOWN, "#", " ", "}", ")")) or not line, f"{block.page}: {line}"
+
+    def play_yaml(self, block: Block) -> None:
+        assert list(yaml.safe_load_all(block.text))
+
+    def play_json(self, block: Block) -> None:
+        assert json.loads(block.text)
+
+    def play_text(self, block: Block) -> None:
+        assert block.text.strip()
+
+
+def normalized(text: str) -> list[list[str]]:
+    """Words of each line, without ages, random suffixes and addresses."""
+    text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", "TIME", text)
+    text = re.sub(
+        r"\b([a-z-]+?)-(?:[bcdf-hj-np-tv-z2456789]{8,10}-)?[bcdf-hj-np-tv-z2456789]{5}\b", r"\1-XXXXX", text
+    )
+    text = _NUMBERS.sub("AGE", text)
+    return [line.split() for line in text.splitlines() if line.strip()]
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl on PATH")
+@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_blocks_of_a_page_run(path: Path, kubist_host: Host, tmp_path: Path) -> None:
+    cluster = kubist_host.cluster(workloads=True)
+    try:
+        page = Page(cluster, tmp_path)
+        for block in blocks(path):
+            page.play(block)
+    finally:
+        cluster.stop()
+
+
+@pytest.mark.parametrize("path", GUIDES[1:], ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_page_starts_with_an_example(path: Path) -> None:
+    found = blocks(path)
+    assert found, "a guide has code"
+    before = path.read_text().partition("```")[0]
+    assert len(before.split()) < 120, "the first example comes early"
