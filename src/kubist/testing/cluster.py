@@ -134,7 +134,9 @@ class Cluster(Server):
 
     @cached_property
     def _connections(self) -> Connections:
-        return Connections(self.ca, self.port)
+        # setdefault: threads that come first at the same time must get the same object.
+        made: Connections = self.__dict__.setdefault("_connections", Connections(self.ca, self.port))
+        return made
 
     @blocking
     def request(
