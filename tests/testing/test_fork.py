@@ -19,6 +19,7 @@ from kubist.storage.cache import ROOT
 from kubist.storage.memory import MemoryStore
 from kubist.testing import Cluster, Host
 from kubist.testing.cluster import Refused
+from tests.storage.etcd_server import running_etcd
 from tests.testing.test_plugin import run_pytest
 from tests.waiting import wait_for
 
@@ -318,3 +319,18 @@ def test_fork_in_the_event_loop_of_the_caller() -> None:
 def test_fork_needs_a_running_cluster() -> None:
     with pytest.raises(RuntimeError, match="not running"):
         Cluster().fork()
+
+
+@pytest.mark.etcd
+def test_cluster_on_etcd_can_be_forked_and_restored(tmp_path: Path) -> None:
+    with running_etcd(tmp_path) as etcd, Cluster(etcd_servers=(etcd.endpoint,)) as cluster:
+        cluster.load(config_map("kept"))
+        taken = cluster.snapshot()
+        with cluster.fork() as other:
+            assert other.get("configmap/kept") == cluster.get("configmap/kept")
+            other.delete("configmap/kept")
+        cluster.load(config_map("later"))
+        cluster.delete("configmap/kept")
+        cluster.restore(taken)
+        names = {found["metadata"]["name"] for found in cluster.list("configmaps")}
+        assert "kept" in names and "later" not in names

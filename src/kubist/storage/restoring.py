@@ -10,6 +10,8 @@ from kubist.storage.store import AtomicStore, Conflict, Store, Write
 
 Values = Mapping[str, bytes]
 TRIES = 10
+PAUSE = 0.02
+"""Attempts, and seconds by which each pause between two of them is longer than the last."""
 
 
 async def read_values(store: Store) -> dict[str, bytes]:
@@ -20,21 +22,39 @@ async def read_values(store: Store) -> dict[str, bytes]:
 async def restore_values(store: Store, values: Values, ttl: Callable[[str], int]) -> None:
     """Makes `values` the content of the store: at once, or key by key in a store that other servers share.
 
-    `ttl` returns the seconds until a key expires. Other clients may write meanwhile; it then starts again.
+    `ttl` returns the seconds until a key expires. Other clients may write meanwhile: keys that they change are written
+    again. Raises Conflict if they go on for too long.
     """
+    lost: Conflict | None = None
     for tries in range(TRIES):
+        await asyncio.sleep(tries * PAUSE)
+        writes = await _difference(store, values, ttl)
+        lost = await (
+            _write_at_once(store, writes) if isinstance(store, AtomicStore) else _write_each(store, writes)
+        )
+        if lost is None:
+            return
+    assert lost is not None
+    raise lost
+
+
+async def _write_at_once(store: AtomicStore, writes: list[Write]) -> Conflict | None:
+    try:
+        await store.write_all(writes)
+    except Conflict as lost:
+        return lost
+    return None
+
+
+async def _write_each(store: Store, writes: list[Write]) -> Conflict | None:
+    """Makes all changes that do not conflict. Returns the last conflict."""
+    found: Conflict | None = None
+    for write in writes:
         try:
-            if isinstance(store, AtomicStore):
-                await store.write_all(await _difference(store, values, ttl))
-                return
-            for write in await _difference(store, values, ttl):
-                await _apply(store, write)
-            if await read_values(store) == values:
-                return
-        except Conflict:
-            if tries == TRIES - 1:
-                raise
-            await asyncio.sleep(0)
+            await _apply(store, write)
+        except Conflict as lost:
+            found = lost
+    return found
 
 
 async def _difference(store: Store, values: Values, ttl: Callable[[str], int]) -> list[Write]:
