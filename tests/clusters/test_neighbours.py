@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -197,3 +199,20 @@ def test_metrics_of_the_host_name_no_cluster(host: Cluster) -> None:
     with host.clusters.create("secret-name") as cluster:
         cluster.request("GET", "/api/v1/namespaces")
         assert "secret-name" not in host.request("GET", "/metrics")
+
+
+def test_deleted_clusters_leave_memory(host: Cluster) -> None:
+    servers = []
+    for _ in range(3):
+        with host.clusters.create() as cluster:
+            cluster.load(config_map())
+            with cluster.fork() as fork:
+                fork.load(config_map(a="1"))
+                servers.append(weakref.ref(fork.inner))
+            servers.append(weakref.ref(cluster.inner))
+
+    def collected() -> bool:
+        gc.collect()
+        return not any(server() for server in servers)
+
+    wait_for(collected)

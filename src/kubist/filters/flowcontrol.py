@@ -66,7 +66,7 @@ class Level:
         self.executing = 0
         self.queued = 0
         self.now = 0
-        self.queues: list[Queue] = []
+        self._queues: list[Queue] = []
         self.configure(obj)
 
     def configure(self, obj: Object) -> None:
@@ -80,12 +80,17 @@ class Level:
         queuing = (limits.get("limitResponse") or {}).get("queuing") or {}
         self.hand_size: int = queuing.get("handSize", 0)
         self.queue_length: int = queuing.get("queueLengthLimit", 0)
-        wanted = queuing.get("queues", 0)
-        del self.queues[max(wanted, self._last_used() + 1) :]
-        self.queues += [Queue() for _ in range(wanted - len(self.queues))]
+        self.queue_count: int = queuing.get("queues", 0)
+        del self._queues[max(self.queue_count, self._last_used() + 1) :]
+
+    @property
+    def queues(self) -> list[Queue]:
+        """The queues. They are made when the first request waits: those of all levels take half a megabyte."""
+        self._queues += [Queue() for _ in range(self.queue_count - len(self._queues))]
+        return self._queues
 
     def _last_used(self) -> int:
-        return max((index for index, queue in enumerate(self.queues) if queue.waiting), default=-1)
+        return max((index for index, queue in enumerate(self._queues) if queue.waiting), default=-1)
 
     @property
     def lendable(self) -> int:
@@ -102,7 +107,8 @@ class Level:
         """The shortest of the queues dealt to a flow (shuffle sharding), so that a busy flow rarely blocks
         all queues of another."""
         value = int.from_bytes(hashlib.sha256(flow.encode()).digest()[:8], "little")
-        count = len(self.queues)
+        queues = self.queues
+        count = len(queues)
         hand: list[int] = []
         for left in range(count, count - min(self.hand_size, count), -1):
             value, card = divmod(value, left)
@@ -110,11 +116,11 @@ class Level:
                 if card >= held:
                     card += 1
             hand.append(card)
-        return min((self.queues[card] for card in hand), key=lambda queue: len(queue.waiting))
+        return min((queues[card] for card in hand), key=lambda queue: len(queue.waiting))
 
     def next(self) -> asyncio.Future[None] | None:
         """The first request of the queue with the least virtual time; None if no request waits."""
-        queue = min((queue for queue in self.queues if queue.waiting), key=lambda q: q.served, default=None)
+        queue = min((queue for queue in self._queues if queue.waiting), key=lambda q: q.served, default=None)
         if queue is None:
             return None
         self.queued -= 1
@@ -184,7 +190,7 @@ class FlowControl:
         if level.queued == 0 and self._has_free_seat(level):
             level.executing += 1
             seat.taken = True
-        elif level.queues:
+        elif level.queue_count:
             self._enqueue(seat, schema, asked)
         else:
             raise TooManyRequests
