@@ -62,7 +62,11 @@ def draft(target: Path, *, durable: bool = False) -> Iterator[Path]:
     A `durable` file is on disk before the caller continues: a crash leaves the old or the new file.
     """
     make_directory(target.parent)
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:
+        error.filename = str(target)  # users do not know the temporary name
+        raise
     path = Path(name)
     try:
         try:

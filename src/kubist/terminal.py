@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 _CODES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}
 
 
-def is_terminal(stream: TextIO) -> bool:
-    """Whether a stream is a terminal that can move its cursor."""
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a stream is a terminal that can move its cursor. Streams that were closed from the start are None."""
     try:
-        return stream.isatty() and os.environ.get("TERM") != "dumb"
+        return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
     except ValueError:  # the stream is closed
         return False
 
 
-def has_colours(stream: TextIO) -> bool:
+def has_colours(stream: TextIO | None) -> bool:
     if os.environ.get("NO_COLOR"):
         return False
     return bool(os.environ.get("FORCE_COLOR")) or is_terminal(stream)
@@ -40,6 +40,8 @@ def paint(text: str, *styles: str, stream: TextIO | None = None) -> str:
 
 def fail(message: str, code: int = 1) -> int:
     """Prints one line about an error. Returns the exit code."""
+    if sys.stderr is None:  # it was closed from the start
+        return code
     start = paint("kubist:", "red", "bold", stream=sys.stderr)
     print(f"{start} {' '.join(message.split())}", file=sys.stderr)
     return code

@@ -70,7 +70,10 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
     for arguments, said in (
         ([], "no command"),
         (["kubectl", "get", "pods"], "put -- before the command: kubist exec -- kubectl get pods"),
-        (["--", "no-such-command"], "kubist exec: no-such-command: there is no such command in PATH"),
+        (
+            ["--", "no-such-command"],
+            "kubist: no-such-command cannot be run: there is no such command in PATH",
+        ),
         (["--no-such-flag", "--", "true"], "no-such-flag"),
         (["--load", str(bad), "--", "true"], "UPPER"),
         (["--load", str(unknown), "--", "true"], "example.com/v1 Widget is not served"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -107,3 +108,55 @@ def test_file_that_is_not_a_store_prints_one_line_error(
     code = main(["doctor", "--data-dir", str(tmp_path)])
     assert code == (1 if content is None else 4)
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["doctor", "backup", "restore"])
+def test_ctrl_c_is_not_reported_as_damage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """SQLite replaces the exception of its progress handler by an error."""
+    asyncio.run(write(tmp_path, a=value("a", "1")))
+    backup = ["--file", str(tmp_path / "backup")]
+    assert main(["backup", "--data-dir", str(tmp_path), *backup]) == 0
+    before = (tmp_path / "backup").read_bytes()
+    capsys.readouterr()
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kubist.cli.backup._INSTRUCTIONS", 1)
+    monkeypatch.setattr("kubist.cli.progress.Progress.update", interrupt)
+    place = tmp_path / "new" if command == "restore" else tmp_path
+    rest = [] if command == "doctor" else backup
+    assert main([command, "--data-dir", str(place), *rest]) == 130
+    assert capsys.readouterr() == ("", "")
+    assert (tmp_path / "backup").read_bytes() == before
+    assert not list(tmp_path.glob(".*")), "no unfinished file is left"
+
+
+def test_copy_in_steps_has_the_state_of_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server writes between the steps of a backup."""
+    monkeypatch.setattr("kubist.cli.backup._PAGES", 1)
+    (tmp_path / "data").mkdir()
+    asyncio.run(write(tmp_path / "data", **{f"a{number}": value(f"a{number}") for number in range(200)}))
+    writer = sqlite3.connect(tmp_path / "data" / "kubist.db")
+    steps: list[int] = []
+
+    def write_meanwhile(*_: object) -> None:
+        steps.append(len(steps))
+        key, content = f"/registry/configmaps/default/b{len(steps)}", value(f"b{len(steps)}")
+        writer.execute(
+            "INSERT INTO changes SELECT max(revision) + 1, ?, max(revision) + 1, 0, ? FROM changes",
+            (key, content),
+        )
+        writer.commit()
+
+    monkeypatch.setattr("kubist.cli.progress.Progress.update", write_meanwhile)
+    monkeypatch.setattr("kubist.cli.backup._INSTRUCTIONS", 1 << 30)
+    backup = str(tmp_path / "backup")
+    assert main(["backup", "--data-dir", str(tmp_path / "data"), "--file", backup]) == 0
+    writer.close()
+    monkeypatch.undo()
+    assert len(steps) > 10
+    assert main(["restore", "--data-dir", str(tmp_path / "new"), "--file", backup]) == 0
+    assert sorted(asyncio.run(names(tmp_path / "new"))) == sorted(f"a{number}" for number in range(200))

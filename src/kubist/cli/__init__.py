@@ -7,7 +7,7 @@ import os
 import sys
 
 from kubist.cli.commands import find
-from kubist.cli.exits import INTERRUPTED, USAGE, FlagError, fail
+from kubist.cli.exits import INTERRUPTED, USAGE, FlagError, fail, name_flag
 
 _COLOURS = ("auto", "always", "never")
 
@@ -18,7 +18,8 @@ def main(arguments: list[str] | None = None) -> int:
     gc.disable()  # Objects made at start are permanent. `runtime.run` enables it again.
     try:
         code = _run(given)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return code
     except FlagError as error:
         return fail(str(error), USAGE)
@@ -32,9 +33,21 @@ def main(arguments: list[str] | None = None) -> int:
         # Saves start-up time: only errors need it.
         from kubist.runtime.run import explain
 
-        return fail(explain(error))
+        if error.filename is None:
+            return fail(f"the output cannot be written: {error.strerror}")
+        return fail(name_flag(explain(error), given))
     finally:
         gc.enable()
+        if arguments is None:
+            _end_on_ctrl_c()
+
+
+def _end_on_ctrl_c() -> None:
+    """Python is about to end: Ctrl-C would print a traceback of its clean-up."""
+    # Saves start-up time: the module of the command has loaded it.
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _run(given: list[str]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from kubist.cli.exits import USAGE, fail
+from kubist.cli.exits import USAGE, fail, name_flag
 from kubist.cli.flaglist import Flag, FlagError, of_kube_apiserver, parse, usage
 from kubist.terminal import has_colours
 
@@ -71,10 +71,8 @@ def _serve(values: dict[str, list[str]], known: dict[str, Flag], adapt: Adapt | 
         logs.setup(verbosity or 1, form[-1])
         flags.check_combinations(values)
         config = flags.config(values, known, Config(cert_dir="/var/run/kubernetes"))
-    except FlagError as error:
+    except (FlagError, ValueError) as error:
         return fail(str(error), USAGE)
-    except ValueError as error:
-        return fail(str(error))
     sock = None
     if adapt is not None:
         try:
@@ -83,7 +81,7 @@ def _serve(values: dict[str, list[str]], known: dict[str, Flag], adapt: Adapt | 
             return _fail_to_bind(error, config)
 
     # Saves start-up time: wrong flags need no server.
-    from kubist.runtime.run import run
+    from kubist.runtime.run import attempt
     from kubist.server import Server
 
     def announce(port: int) -> None:
@@ -94,4 +92,8 @@ def _serve(values: dict[str, list[str]], known: dict[str, Flag], adapt: Adapt | 
         from kubist.workers.supervisor import supervise
 
         return supervise(config, announce)
-    return run(lambda: Server(config), announce, sock)
+    problem = attempt(lambda: Server(config), announce, sock)
+    if problem is None:
+        return 0
+    given = [f"--{name}={value}" for name, rows in values.items() for value in rows]
+    return fail(name_flag(str(problem), given), problem.exit_code)

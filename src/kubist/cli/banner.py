@@ -81,8 +81,9 @@ def _next(served: Served) -> list[tuple[str, str]]:
     if served.workloads:
         found.append(("kubectl create deployment web --image=nginx", "pods become ready without a container"))
     else:
+        where = " --in-memory" if served.in_memory else where
         found.append(
-            ("kubist serve --workloads", "the same with simulated nodes and pods (stop this one first)")
+            (f"kubist serve{where} --workloads", "the same with simulated pods (stop this one first)")
         )
     found.append(("kubist help exec", "run tests against a temporary server; docs/testing.md has more"))
     return found

@@ -49,8 +49,14 @@ def find(name: str) -> Callable[[list[str]], int] | None:
     if found is None:
         return None
     # Saves start-up time: a command loads only its own module.
+    import signal
     from importlib import import_module
 
     module, _, function = found[0].partition(":")
-    made: Callable[[list[str]], int] = getattr(import_module(f"kubist.cli.{module}"), function)
+    # Some modules in C crash if Ctrl-C interrupts their import.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+    try:
+        made: Callable[[list[str]], int] = getattr(import_module(f"kubist.cli.{module}"), function)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return made

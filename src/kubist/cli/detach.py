@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from kubist import files
 from kubist.cli.banner import Served, banner
-from kubist.cli.exits import FAILED, INTERRUPTED, fail
+from kubist.cli.exits import FAILED, INTERRUPTED, fail, name_flag
 from kubist.cli.instance import LOG, holder
 from kubist.cli.progress import sampled
 from kubist.cli.serve import Service
@@ -87,7 +87,7 @@ def _become_server(service: Service, log: int, writing: int) -> NoReturn:
         # Saves start-up time: only errors need it.
         from kubist.runtime.run import explain
 
-        code = fail(explain(error))
+        code = fail(name_flag(explain(error), service.arguments))
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:

@@ -6,7 +6,6 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from kubist import logs
 from kubist.cli import flags, help, serveflags
 from kubist.cli.exits import fail
+from kubist.errors import StartError
 
 if TYPE_CHECKING:
     from kubist.testing.cluster import Cluster
@@ -42,6 +42,8 @@ def main(arguments: list[str]) -> int:
         raise flags.FlagError(f"put -- before the command: kubist exec -- {shlex.join(arguments)}")
     given, command = arguments[:at], arguments[at + 1 :]
     known = {flag.name: flag for flag in FLAGS}
+    if given and not given[0].startswith("-"):
+        raise flags.FlagError(f"put -- before the command: kubist exec -- {' '.join(given)}")
     values = flags.parse(given, known)
     if "help" in values:
         return help.show(TITLE, FLAGS)
@@ -53,12 +55,17 @@ def main(arguments: list[str]) -> int:
     from kubist.testing.cluster import Cluster, Refused
 
     manifests = [part for text in values.pop("load", []) for part in text.split(",") if part]
+    for path in manifests:
+        if not Path(path).exists():
+            raise flags.FlagError(f"--load: {path} does not exist: name a file or a directory with manifests")
     config = flags.config(values, known, DEFAULTS)
     logs.setup(config.verbosity, config.logging_format)
     try:
         with _Signals() as signals, Cluster(config) as cluster:
             cluster.load(*map(Path, manifests))
             return _run(command, cluster, signals)
+    except StartError as error:
+        return fail(str(error), error.exit_code)
     except (Refused, ValueError, LookupError) as error:
         return fail(str(error))
 
@@ -104,8 +111,11 @@ def _run(command: list[str], cluster: Cluster, signals: _Signals) -> int:
     try:
         code = signals.start(command, variables).wait()
     except OSError as error:
-        print(f"kubist exec: {command[0]}: {_reason(error, command[0])}", file=sys.stderr)
-        return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+        found = not isinstance(error, FileNotFoundError)
+        return fail(
+            f"{command[0]} cannot be run: {_reason(error, command[0])}: check the command after --",
+            NOT_EXECUTABLE if found else NOT_FOUND,
+        )
     return code if code >= 0 else 128 - code
 
 

@@ -13,5 +13,15 @@ IN_USE = 6
 INTERRUPTED = 130
 
 
+def name_flag(message: str, arguments: list[str]) -> str:
+    """Error message about a path that begins with the flag that has named the path."""
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        flag, equals, value = word.partition("=")
+        value = value if equals else following
+        if flag.startswith("--") and value and message.startswith((f"{value}: ", f"{value} ")):
+            return f"{flag}: {message}"
+    return message
+
+
 class FlagError(Exception):
     """Invalid command line. The text is the whole message."""

@@ -26,8 +26,10 @@ def main(arguments: list[str]) -> int:
         print(coloured(overview()), end="")
         return 0
     command = find(names[0])
-    if command is None or len(names) > 1:
-        return unknown_command(names[-1])
+    if command is None:
+        return unknown_command(names[0])
+    if len(names) > 1:
+        return fail(f"unexpected argument {names[1]!r}: the usage is {_SYNOPSES['help']}", USAGE)
     if names[0] in ("help", "version"):
         print(
             coloured(f"{_sentence(all_commands()[names[0]][1])}\n\nUsage:\n  {_SYNOPSES[names[0]]}\n"), end=""

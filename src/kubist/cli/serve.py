@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from kubist import files, logs
 from kubist.cli import flags, help
 from kubist.cli.datadir import default_data_dir
-from kubist.cli.exits import IN_USE, fail
+from kubist.cli.exits import IN_USE, fail, name_flag
 from kubist.cli.serveflags import FLAGS as FLAGS
 from kubist.cli.serveflags import SWITCHES
 from kubist.config import SERVE_DEFAULTS, Config
@@ -28,6 +28,7 @@ from kubist.version import __version__
 if TYPE_CHECKING:
     from kubist.cli.banner import Served
     from kubist.cli.instance import Instance
+    from kubist.errors import StartError
     from kubist.server import Server
 
 TITLE = """\
@@ -59,7 +60,13 @@ def main(arguments: list[str]) -> int:
     directory = _directory(config, in_memory=in_memory)
     target = values.get("kubeconfig", [""])[-1]
     service = Service(
-        config, directory, Path(target) if target else directory / "kubeconfig", merge, in_memory, detached
+        arguments,
+        config,
+        directory,
+        Path(target) if target else directory / "kubeconfig",
+        merge,
+        in_memory,
+        detached,
     )
     if detached:
         # Saves start-up time: only --detach needs it.
@@ -82,6 +89,7 @@ def _directory(config: Config, *, in_memory: bool) -> Path:
 class Service:
     """One server of `kubist serve`."""
 
+    arguments: list[str]
     config: Config
     directory: Path
     kubeconfig: Path
@@ -134,7 +142,7 @@ class Service:
             config = prepare(self.config, self.directory, in_memory=self.in_memory)
         except (StartError, OSError, ValueError) as error:
             found = start_error(error)
-            return fail(str(found), found.exit_code)
+            return self._fail(found)
         made: list[Server] = []
 
         def make() -> Server:
@@ -159,7 +167,10 @@ class Service:
             return supervise(config, announce)
         with sampled("Loading", loaded) as end_progress:
             problem = attempt(make, announce)
-        return fail(str(problem), problem.exit_code) if problem else 0
+        return self._fail(problem) if problem else 0
+
+    def _fail(self, error: StartError) -> int:
+        return fail(name_flag(str(error), self.arguments), error.exit_code)
 
     def _announce(self, config: Config, port: int) -> Served:
         """Writes the kubeconfig and the record of the server."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 import sqlite3
 import sys
@@ -21,6 +20,7 @@ from kubist.storage.database_reading import (
     NEWEST,
     damages,
     open_database,
+    pass_interrupt_on,
     sealed_values,
     summary,
 )
@@ -120,7 +120,7 @@ def _confirm(question: str) -> None:
 
 
 def _doctor(directory: Path, encryption: str) -> int:
-    """Prints the problems of a store. Exit code 1 if there are any."""
+    """Prints the problems of a store. The exit code tells whether there are any."""
     path = directory / DATABASE
     plain = _opener(encryption)
     problems, objects, revision, sealed = 0, 0, 0, 0
@@ -129,9 +129,11 @@ def _doctor(directory: Path, encryption: str) -> int:
             progress.end()
             print(f"{path}: {problem}")
             problems += 1
-        with contextlib.suppress(sqlite3.DatabaseError):  # already reported as a problem
+        try:
             objects, revision = summary(connection)
             sealed = sealed_values(connection)
+        except sqlite3.DatabaseError as error:  # already reported as a problem
+            pass_interrupt_on(error)
     if sealed and not encryption:
         print(f"{path}: {sealed} values are encrypted: use --encryption-provider-config to check them")
     print(f"{path}: {objects} keys at revision {revision}, {problems} problems")
@@ -146,6 +148,8 @@ def _opener(encryption: str) -> Callable[[str, bytes], bytes]:
     """Function that decrypts stored values. Values that it cannot decrypt are returned as `Sealed`."""
     if not encryption:
         return lambda _key, value: value
+    if not Path(encryption).is_file():
+        raise flags.FlagError(f"--encryption-provider-config: {encryption} does not exist or is no file")
     # Saves start-up time: only encrypted stores need the server.
     from kubist.resources.resource import Resources
     from kubist.server import encrypted_values
@@ -163,6 +167,7 @@ def _problems(
     try:
         yield from _bad_objects(connection, plain, progress)
     except sqlite3.DatabaseError as error:
+        pass_interrupt_on(error)
         if not damage:
             yield f"the file is damaged: {error}"
 

@@ -1,4 +1,4 @@
-"""Runs a server until SIGINT or SIGTERM. A failure at start prints one line."""
+"""Runs a server until SIGINT or SIGTERM. A failure is an error for users."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import gc
 import signal
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubist.errors import InvalidSettings, PortInUse, StartError
 from kubist.storage.store import StoreError
-from kubist.terminal import fail as fail
 
 if TYPE_CHECKING:
     from kubist.server import Server
@@ -20,19 +20,11 @@ if TYPE_CHECKING:
 STOP_GRACE = 10.0
 
 
-def run(
-    make: Callable[[], Server], announce: Callable[[int], None], sock: socket.socket | None = None
-) -> int:
-    """Starts the server from `make`, calls `announce` with its port, and stops on SIGINT or SIGTERM. Returns
-    the exit code. `sock`: bound socket of the server."""
-    problem = attempt(make, announce, sock)
-    return fail(str(problem), problem.exit_code) if problem else 0
-
-
 def attempt(
     make: Callable[[], Server], announce: Callable[[int], None], sock: socket.socket | None = None
 ) -> StartError | None:
-    """Runs a server to its end. Returns the error, or None."""
+    """Starts the server from `make`, calls `announce` with its port, and stops on SIGINT or SIGTERM. Returns the error
+    if it failed. `sock`: bound socket of the server."""
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(_serve(make, announce, sock))
@@ -46,10 +38,21 @@ def attempt(
 def explain(error: OSError) -> str:
     """Error of the operating system as one line with the file name."""
     if error.errno in (errno.EEXIST, errno.ENOTDIR) and error.filename:
-        return f"{error.filename} is not a directory"
+        path = Path(error.filename)
+        files = [above for above in reversed((path, *path.parents)) if above.exists() and not above.is_dir()]
+        return f"{files[0] if files else path} is not a directory"
     if error.filename:
-        return f"{error.filename}: {error.strerror}"
+        return f"{error.filename}: {error.strerror}{_ADVICE.get(error.errno or 0, '')}"
     return str(error)
+
+
+_ADVICE = {
+    errno.ENOENT: ": check the path",
+    errno.EACCES: ": choose another path, or change its permissions",
+    errno.EPERM: ": choose another path, or change its permissions",
+    errno.EROFS: ": choose another path",
+    errno.ENOSPC: ": free some space, then try again",
+}
 
 
 def start_error(error: Exception, address: str = "", port: int = 0) -> StartError:

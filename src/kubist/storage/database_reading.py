@@ -36,11 +36,18 @@ def open_database(path: Path, flag: str = "--file") -> Iterator[sqlite3.Connecti
                 )
             yield connection
     except sqlite3.Error as error:
+        pass_interrupt_on(error)
         if not is_damage(error):
             raise OpenFailed(f"{path} cannot be read or copied: {error}") from None
         if path.name != DATABASE:
             raise StoreDamaged(f"{path} is not a usable backup: {error}. Choose another {flag}") from None
         raise StoreDamaged(f"{path} cannot be read: {explain(path, error)}") from None
+
+
+def pass_interrupt_on(error: sqlite3.Error) -> None:
+    """Raises KeyboardInterrupt if Ctrl-C ended a statement: SQLite has replaced it by an error of its own."""
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_INTERRUPT:
+        raise KeyboardInterrupt from None
 
 
 def damages(connection: sqlite3.Connection) -> list[str]:
@@ -49,6 +56,7 @@ def damages(connection: sqlite3.Connection) -> list[str]:
         rows = [row for (row,) in connection.execute("PRAGMA integrity_check")]
         connection.execute("SELECT 1 FROM changes, compaction, expiries LIMIT 1").fetchone()
     except sqlite3.DatabaseError as error:
+        pass_interrupt_on(error)
         return [str(error)]
     return [line for row in rows if row != "ok" for line in row.splitlines()]
 
