@@ -2,6 +2,7 @@
 
     python benchmarks/clusters.py               # 1,000 clusters in memory
     python benchmarks/clusters.py --count 100 --storage disk
+    python benchmarks/clusters.py --noisy 200   # latency of a cluster beside one with 200 busy connections
 
 A server runs in a process of its own, and clusters are created over HTTP, one after the other, on one connection. The
 CPU time is that of the server's process. The first cluster, which makes the template, is not counted.
@@ -10,8 +11,10 @@ CPU time is that of the server's process. The first cluster, which makes the tem
 from __future__ import annotations
 
 import argparse
+import asyncio
 import http.client
 import json
+import multiprocessing
 import os
 import resource
 import ssl
@@ -22,6 +25,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from loader import connect, request, tls
 
 CLUSTERS = "/kubist/v1/clusters"
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -114,6 +119,54 @@ def measure(server: Server, count: int, storage: str, idle: float) -> None:
     report("files left", server.files(), "")
 
 
+def annoy(port: int, path: str, token: str, connections: int, seconds: float) -> None:
+    """Lists all cluster roles again and again, on many connections."""
+    sent = 0
+
+    async def work() -> None:
+        nonlocal sent
+        client = await connect(port, tls())
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            code, _ = await client.ask(
+                request("GET", f"{path}/apis/rbac.authorization.k8s.io/v1/clusterroles", token)
+            )
+            assert code == 200
+            sent += 1
+        client.transport.close()
+
+    async def everyone() -> None:
+        await asyncio.gather(*(work() for _ in range(connections)))
+
+    asyncio.run(everyone())
+    report("requests of the noisy cluster", sent / seconds, "per second")
+
+
+def measure_neighbour(server: Server, connections: int, seconds: float = 10.0) -> None:
+    noisy, quiet = (server.request("POST", CLUSTERS, {"name": name}) for name in ("noisy", "quiet"))
+    tokens = [made["kubeconfig"]["users"][0]["user"]["token"] for made in (noisy, quiet)]
+
+    def latencies() -> list[float]:
+        found = []
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            start = time.perf_counter()
+            server.request("GET", f"{quiet['path']}/api/v1/namespaces/default", token=tokens[1])
+            found.append(1000 * (time.perf_counter() - start))
+        return sorted(found)
+
+    alone = latencies()
+    arguments = (server.connection.port, noisy["path"], tokens[0], connections, seconds + 3)
+    process = multiprocessing.get_context("spawn").Process(target=annoy, args=arguments)
+    process.start()
+    time.sleep(2)
+    beside = latencies()
+    process.join()
+    for name, found in (("alone", alone), (f"beside {connections} busy connections", beside)):
+        report(f"get {name}, median", statistics.median(found), "ms")
+        report(f"get {name}, 99 %", found[int(0.99 * len(found))], "ms")
+
+
 def report(name: str, value: float, unit: str) -> None:
     print(f"{name:40} {value:10.2f} {unit}", flush=True)
 
@@ -122,11 +175,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--storage", choices=("memory", "disk"), default="memory")
+    parser.add_argument("--noisy", type=int, default=0, help="connections of a noisy cluster")
     parser.add_argument("--idle", type=float, default=30, help="seconds for which CPU is measured while idle")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         server = Server(Path(directory) / "data")
         try:
+            if options.noisy:
+                measure_neighbour(server, options.noisy)
+                return
             measure(server, options.count, options.storage, options.idle)
         finally:
             server.stop()
