@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import dataclasses
 import json
+import re
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -340,3 +342,25 @@ def test_creation_that_a_stop_overtakes_leaves_nothing(tmp_path: Path, has_templ
         error = host.run(race())
         assert isinstance(error, APIError) and error.code == 503
         assert not (tmp_path / "clusters" / "late").exists()
+
+
+def test_operations_are_described(host: Cluster) -> None:
+    document = host.request("GET", "/kubist/v1/openapi.json")
+    schemas = document["components"]["schemas"]
+    for reference in re.findall(r'"\$ref": "#/components/schemas/(\w+)"', json.dumps(document)):
+        assert reference in schemas
+    operations = {path: set(found) for path, found in document["paths"].items() if "/clusters" in path}
+    assert operations == {
+        "/kubist/v1/clusters": {"get", "post"},
+        "/kubist/v1/clusters/{name}": {"get", "delete"},
+        "/kubist/v1/clusters/{name}/kubeconfig": {"get"},
+    }
+    body = document["paths"]["/kubist/v1/clusters"]["post"]["requestBody"]["content"]["application/json"]
+    assert body["schema"] == {"$ref": "#/components/schemas/ClusterSpec"}
+    fields = {"".join(part.title() for part in each.name.split("_")) for each in dataclasses.fields(Spec)}
+    assert {name[:1].upper() + name[1:] for name in schemas["ClusterSpec"]["properties"]} == fields
+    with host.clusters.create() as cluster:
+        shown = host.request("GET", f"{PATH}/{cluster.name}")
+        assert set(shown) <= set(schemas["Cluster"]["properties"])
+        nested = cluster.request("GET", "/kubist/v1/openapi.json")
+        assert not [path for path in nested["paths"] if "/clusters" in path]
