@@ -11,7 +11,11 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 _FENCE = re.compile(r"^( *)```(\S*)[^\n]*\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+_IMAGE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_LEVEL = re.compile(r"^(#+) ", re.MULTILINE)
+_TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
+_CODE = re.compile(r"`([^`\n]+)`")
 
 
 class Block(NamedTuple):
@@ -42,8 +46,27 @@ def links(path: Path) -> list[str]:
     return _LINK.findall(_prose(path))
 
 
+def images(path: Path) -> list[str]:
+    """Files of the images of a page."""
+    return _IMAGE.findall(_prose(path))
+
+
 def headings(path: Path) -> list[str]:
-    return _HEADING.findall(_FENCE.sub("", path.read_text()))
+    return _HEADING.findall(_unfenced(path))
+
+
+def heading_levels(path: Path) -> list[int]:
+    return [len(marks) for marks in _LEVEL.findall(_unfenced(path))]
+
+
+def tables(path: Path) -> list[list[str]]:
+    """Rows of each table of a page, with its heading."""
+    return [table.splitlines() for table in _TABLE.findall(_unfenced(path))]
+
+
+def code_spans(path: Path) -> list[str]:
+    """Code inside the text of a page."""
+    return _CODE.findall(_unfenced(path))
 
 
 def anchors(path: Path) -> set[str]:
@@ -65,5 +88,14 @@ def _anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
 
 
+def prose(path: Path) -> str:
+    """Text of a page without code and without the targets of links."""
+    return re.sub(r"\]\([^)\s]+\)", "]", _prose(path))
+
+
 def _prose(path: Path) -> str:
-    return re.sub(r"`[^`\n]*`", "", _FENCE.sub("", path.read_text()))
+    return re.sub(r"`[^`\n]*`", "", _unfenced(path))
+
+
+def _unfenced(path: Path) -> str:
+    return _FENCE.sub("", path.read_text())
