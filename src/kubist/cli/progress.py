@@ -8,7 +8,7 @@ hour has about a dozen lines.
 from __future__ import annotations
 
 import contextlib
-import shutil
+import os
 import sys
 import threading
 import time
@@ -45,8 +45,7 @@ class Progress:
         line = f"{self._label} …{amount} {elapsed:.0f} s"
         if self._terminal:
             self._next = now + _UPDATE_SECONDS
-            width = shutil.get_terminal_size().columns - 1
-            sys.stderr.write(f"\r{paint(line[:width], 'dim', stream=sys.stderr)}\x1b[K")
+            sys.stderr.write(f"\r{paint(line[: _columns() - 1], 'dim', stream=sys.stderr)}\x1b[K")
             self._shown = True
         else:
             self._next = self._start + elapsed * 2
@@ -59,6 +58,13 @@ class Progress:
             self._shown = False
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
 
 
 @contextlib.contextmanager
