@@ -55,6 +55,16 @@ def test_recent_requests_are_forgotten_when_nobody_asks(
         assert http is not None and "Recorder" not in repr(http._application)
 
 
+def test_recent_requests_of_a_test_are_kept(cluster: Cluster) -> None:
+    """The report of a failed test needs them, also after a client asked for them."""
+    bench = cluster.inner.bench
+    assert bench is not None
+    lines(cluster, "/kubist/v1/requests")
+    assert bench.recorder._expiry is None
+    cluster.list("cm")
+    assert lines(cluster, "/kubist/v1/requests")[-1]["verb"] == "list"
+
+
 def test_open_watches(cluster: Cluster) -> None:
     def of_agent() -> list[dict[str, Any]]:
         items = cluster.request("GET", "/kubist/v1/watchers")["items"]

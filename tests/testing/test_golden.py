@@ -88,3 +88,9 @@ def test_long_differences_are_cut(tmp_path: Path, cluster: Cluster) -> None:
 def test_empty_recording_has_an_empty_file(tmp_path: Path) -> None:
     (tmp_path / "none.txt").write_text("")
     Requests([]).match_golden(tmp_path / "none.txt")
+
+
+def test_incomplete_recording_is_not_compared(tmp_path: Path) -> None:
+    (tmp_path / "none.txt").write_text("")
+    with pytest.raises(AssertionError, match="the recording dropped 3 requests"):
+        Requests([], dropped=3).match_golden(tmp_path / "none.txt")

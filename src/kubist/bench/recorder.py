@@ -46,6 +46,8 @@ class Recorder:
         self.since = 0
         """Resource version from which on recent requests are kept."""
         self._expiry: asyncio.TimerHandle | None = None
+        self._is_forever = False
+        """Whether recent requests are kept until the server stops."""
         self._ids = itertools.count(1)
         self._numbers = itertools.count(1)
         self._inner: Application = api
@@ -87,9 +89,9 @@ class Recorder:
             self._changed()
         if self._expiry is not None:
             self._expiry.cancel()
-        if forever:
             self._expiry = None
-        else:
+        self._is_forever = self._is_forever or forever
+        if not self._is_forever:
             self._expiry = asyncio.get_running_loop().call_later(RECENT_SECONDS, self._forget_recent)
         return self._recent
 
@@ -107,7 +109,7 @@ class Recorder:
         for recording in (*self, *([self._recent] if self._recent is not None else ())):
             recording.close()
         self._recordings.clear()
-        self._recent, self._expiry = None, None
+        self._recent, self._expiry, self._is_forever = None, None, False
         self._changed()
 
     # Requests

@@ -54,9 +54,12 @@ class ReplayClient:
             self._connection.endheaders(body)
             response = self._connection.getresponse()
             raw = response.read()
-        except (OSError, http.client.HTTPException):
+        except OSError:
             self._connection.close()
             raise
+        except http.client.HTTPException as error:
+            self._connection.close()
+            raise ConnectionError(f"{method} {target}: the response is malformed: {error}") from None
         try:
             found = orjson.loads(raw) if raw else {}
         except ValueError:

@@ -156,6 +156,10 @@ class Requests(Sequence[RecordedRequest]):
 
         caller = sys._getframe(1).f_globals.get("__file__")
         where = Path(caller).parent if caller else Path()
+        if self.dropped:
+            raise AssertionError(
+                f"the recording dropped {self.dropped} requests; set max_entries or max_bytes of cluster.recording()"
+            )
         golden.match(where / path, [request.line for request in self], responses=responses)
 
 
