@@ -8,7 +8,7 @@ import orjson
 
 from kubist.bench.redaction import mark_changed, redact, redact_message, redact_patch
 from kubist.codec.any_body import read_body
-from kubist.http.messages import Answer, Response
+from kubist.http.messages import Response
 from kubist.meta import times
 from kubist.meta.object import Object
 from kubist.resources.context import Context
@@ -29,13 +29,13 @@ class Recorded:
         *("_omitted",),
     )
 
-    def __init__(self, ctx: Context, time: float, seconds: float, answer: Answer | None) -> None:
+    def __init__(self, ctx: Context, time: float, seconds: float, status: int) -> None:
         self.ctx = ctx
         self.time = time
         self.seconds = seconds
         self.id = 0
         """Number of the request on its server. The recorder sets it."""
-        self.status = answer.status if answer is not None else 0
+        self.status = status
         """0: the connection ended without a response."""
         self.answer: Response | None = None
         """Response whose body is shown."""

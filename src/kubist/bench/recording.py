@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 
 import orjson
@@ -50,12 +50,23 @@ class Recording:
     nothing.
     """
 
-    def __init__(self, id_: str, spec: Object, criteria: Criteria, limits: Limits, *, ring: bool) -> None:
+    def __init__(
+        self,
+        id_: str,
+        spec: Object,
+        criteria: Criteria,
+        limits: Limits,
+        *,
+        ring: bool = False,
+        refresh: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`refresh` adds the requests that are not added yet."""
         self.id = id_
         self._spec = spec
         self.criteria = criteria
         self.limits = limits
         self._ring = ring
+        self._refresh = refresh
         self.entries: deque[Recorded] = deque()
         self.size = 0
         self.dropped = 0
@@ -121,6 +132,7 @@ class Recording:
             self.followers.discard(follower)
 
     def _after(self, id_: int) -> list[Recorded]:
+        self._refresh()
         return [recorded for recorded in self.entries if recorded.id > id_]
 
 
