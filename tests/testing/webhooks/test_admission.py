@@ -8,6 +8,7 @@ import json
 import ssl
 import threading
 import urllib.request
+from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
@@ -357,3 +358,32 @@ def test_faults_do_not_hit_registration(cluster: Cluster) -> None:
         with pytest.raises(Refused):
             cluster.request("POST", PODS, pod("web"))
         assert fault.hits == 1
+
+
+def test_audit_annotations_are_logged(tmp_path: Path) -> None:
+    policy, log = tmp_path / "policy.yaml", tmp_path / "audit.log"
+    policy.write_text("{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]}")
+    with Cluster(audit_policy_file=str(policy), audit_log_path=str(log)) as cluster:
+
+        @cluster.validating_webhook("pods")
+        def check(pod: Object, request: AdmissionRequest) -> None:
+            request.audit("limits", "none")
+
+        cluster.load(pod("web"))
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    found = [event.get("annotations", {}).get("check.kubist.test/limits") for event in events]
+    assert "none" in found
+
+
+def test_exec_is_denied(cluster: Cluster) -> None:
+    cluster.load(pod("web"))
+
+    @cluster.validating_webhook("pods/exec")
+    def no_shell(options: Object, request: AdmissionRequest) -> str | None:
+        return "no shells" if options["command"] == ["sh"] else None
+
+    with pytest.raises(Refused, match="no shells"):
+        cluster.request("POST", f"{PODS}/web/exec?command=sh&stdout=true")
+    call = no_shell.calls[0]
+    assert (call.operation, call.resource, call.subresource, call.name) == ("CONNECT", "pods", "exec", "web")
+    assert call.object is not None and call.object["kind"] == "PodExecOptions"
