@@ -174,9 +174,9 @@ class Cluster:
     async def create(self, source: Source) -> None:
         """Starts the server of a new cluster."""
         if self.record.storage == DISK:
-            database = str(self.directory / DATABASE)
+            database = self.directory / DATABASE
             await asyncio.to_thread(write_database, database, source.store)
-            work = self._start(SqliteStore(database), source)
+            work = self._start(SqliteStore(str(database)), source)
         else:
             work = self._start(MemoryStore(image=source.store), source)
         await asyncio.create_task(work, context=Context())

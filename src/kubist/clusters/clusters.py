@@ -18,7 +18,7 @@ from typing import Any
 from kubist import files
 from kubist.clock import Timer
 from kubist.clusters import credentials, manifests
-from kubist.clusters.cluster import GROUP, RESOURCE, Cluster, Host
+from kubist.clusters.cluster import DATABASE, GROUP, RESOURCE, Cluster, Host
 from kubist.clusters.logical_server import prefix
 from kubist.clusters.sources import read_source
 from kubist.clusters.spec import ALL_LOOPS, DISK, MEMORY, Record, Spec
@@ -166,7 +166,7 @@ class Clusters:
             await cluster.create(content)
             await manifests.apply(await cluster.running(), cluster.token, spec.manifests)
             if record.storage == DISK:
-                await asyncio.to_thread(_write_record, directory, record)
+                await asyncio.to_thread(_complete, directory, record)
             if self._is_stopped:
                 raise status.unavailable("the host stops")
         except BaseException:
@@ -249,8 +249,14 @@ class Clusters:
             await self.delete(cluster.name)
 
 
+def _complete(directory: Path, record: Record) -> None:
+    """Makes a new cluster on disk durable. A directory without a record is removed at the next start."""
+    for path in (directory / DATABASE, *(directory / "pki").iterdir(), directory / "pki"):
+        files.sync(path)
+    _write_record(directory, record)
+
+
 def _write_record(directory: Path, record: Record) -> None:
-    """Makes a cluster on disk complete. A directory without this file is removed at the next start."""
     with files.draft(directory / RECORD, durable=True) as draft:
         draft.write_text(json.dumps(record.to_json()))
     files.sync(directory.parent)
