@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import signal
 import socket
 import stat
@@ -23,8 +24,8 @@ from tests.waiting import wait_for
 
 
 def call(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs the command in a process of its own, because `--detach` forks."""
-    return subprocess.run(
+    """Runs the command in a process of its own, because `--detach` forks. Leaves out its progress."""
+    done = subprocess.run(
         [sys.executable, "-m", "kubist", *arguments],
         env=environment(home),
         cwd=home,
@@ -33,6 +34,8 @@ def call(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         timeout=120,
         check=False,
     )
+    done.stderr = re.sub(r"^Waiting for the server … .*\n", "", done.stderr, flags=re.MULTILINE)
+    return done
 
 
 def facts(home: Path, *arguments: str) -> dict[str, Any]:

@@ -87,7 +87,9 @@ def sampled(label: str, measure: Callable[[], tuple[int, int, str]]) -> Iterator
         if over.wait(QUIET_SECONDS):
             return
         while not over.wait(_UPDATE_SECONDS):
-            progress.update(*measure())
+            done, total, unit = measure()
+            if done or not unit:  # zero units say nothing
+                progress.update(done, total, unit)
 
     progress = Progress(label)
     thread = threading.Thread(target=show, name="progress", daemon=True)
