@@ -40,6 +40,24 @@ def test_command_reaches_the_server_by_its_kubeconfig() -> None:
     assert "default" in names
 
 
+def test_clients_without_a_kubeconfig_have_address_token_and_authority() -> None:
+    script = """
+import os, ssl, urllib.request
+context = ssl.create_default_context(cafile=os.environ["KUBIST_CA"])
+headers = {"Authorization": "Bearer " + os.environ["KUBIST_TOKEN"]}
+request = urllib.request.Request(os.environ["KUBIST_URL"] + "/kubist/v1/clock", headers=headers)
+print(urllib.request.urlopen(request, context=context).status)
+"""
+    done = run("--", sys.executable, "-c", script)
+    assert (done.returncode, done.stdout) == (0, "200\n"), done.stderr
+
+
+def test_help_names_the_defaults_of_a_temporary_server() -> None:
+    text = " ".join(run("--help").stdout.split())
+    assert "--secure-port int Port to listen on; 0 takes any free one. (default 0)" in text
+    assert "--in-memory" not in text
+
+
 def test_manifests_are_loaded_first(tmp_path: Path) -> None:
     manifest = tmp_path / "c.yaml"
     manifest.write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: b}}")

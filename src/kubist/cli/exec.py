@@ -22,10 +22,22 @@ _LEFT_OUT = ("data-dir", "detach", "in-memory", "kubeconfig", "kubeconfig-merge"
 LOAD = flags.Flag(
     "load", "strings", "", "Manifests to apply first: files or directories. May be repeated.", "Data"
 )
-FLAGS = (LOAD, *(flag for flag in serveflags.FLAGS if flag.name not in _LEFT_OUT))
+_CHANGED = {
+    "secure-port": {"default": "0"},
+    "snapshot": {"help": "Start from this backup or snapshot file, which stays as it is."},
+}
+"""Differences from the flags of `kubist serve`."""
+FLAGS = (
+    LOAD,
+    *(
+        flag._replace(**_CHANGED.get(flag.name, {}))
+        for flag in serveflags.FLAGS
+        if flag.name not in _LEFT_OUT
+    ),
+)
 TITLE = """\
 Starts an empty server in memory, runs a command with KUBECONFIG set, and stops the server. The exit code is
-that of the command.
+that of the command. KUBIST_URL, KUBIST_TOKEN and KUBIST_CA (a file) are set for clients without a kubeconfig.
 
 Usage:
   kubist exec [flags] -- COMMAND [ARGUMENT ...]
@@ -105,7 +117,13 @@ class _Signals:
 
 def _run(command: list[str], cluster: Cluster, signals: _Signals) -> int:
     """Exit code of the command; 128 plus the number of the signal that ended it."""
-    variables = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "KUBIST_URL": cluster.url}
+    variables = {
+        **os.environ,
+        "KUBECONFIG": str(cluster.kubeconfig),
+        "KUBIST_URL": cluster.url,
+        "KUBIST_TOKEN": cluster.token,
+        "KUBIST_CA": str(cluster.ca),
+    }
     if signals.early:
         return 128 + signals.early
     try:
