@@ -51,6 +51,8 @@ COMPILED = {
     "schema/decode.py:_compiled_lists",
     # A stock of random numbers, not a cache.
     "meta/uids.py:_uids",
+    # The keys are names of modules that the test process has imported. A module registers its handlers only once.
+    "testing/operators/kopf_operators.py:_REGISTRIES",
 }
 """Containers of modules that functions fill."""
 
