@@ -90,17 +90,22 @@ def narrowed(rows: list[Row]) -> list[Row]:
     ]
 
 
+def kept(text: str) -> str:
+    """Text whose columns stay aligned: several spaces in a row would become one."""
+    return escape(text).replace(" ", "\u00a0")
+
+
 def drawn(rows: list[Row]) -> str:
     columns = max(len(row.text) + 2 for row in rows)
     width, height = int(columns * CHARACTER + 2 * MARGIN), len(rows) * LINE + 2 * MARGIN + 24
     texts = []
     for number, row in enumerate(rows):
         y = MARGIN + 24 + (number + 1) * LINE - 6
-        prompt = f'<tspan fill="{COLORS["prompt"]}">$ </tspan>' if row.kind == "command" else ""
+        prompt = f'<tspan fill="{COLORS["prompt"]}">$</tspan>\u00a0' if row.kind == "command" else ""
         texts.append(
             f'<text class="row" x="{MARGIN}" y="{y}" fill="{COLORS[row.kind]}" '
             f'style="animation-delay:{row.second:.2f}s">'
-            f"{prompt}{escape(row.text)}</text>"
+            f"{prompt}{kept(row.text)}</text>"
         )
     dots = "".join(
         f'<circle cx="{MARGIN + 6 + 18 * place}" cy="18" r="5" fill="{color}"/>'
@@ -111,7 +116,7 @@ def drawn(rows: list[Row]) -> str:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
             'role="img" aria-label="kubist serve, kubectl create deployment, rollout status, pods that run and fail">',
             "<style>",
-            "text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre}",
+            "text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}",
             ".row{opacity:0;animation:show .01s linear forwards}",
             "@keyframes show{to{opacity:1}}",
             "@media (prefers-reduced-motion:reduce){.row{opacity:1;animation:none}}",
