@@ -226,12 +226,14 @@ def test_idle_cluster_on_disk_is_unloaded_and_reloaded(tmp_path: Path) -> None:
     with Cluster(clusters=True, data_dir=str(tmp_path), clusters_idle_timeout=600.0) as host:
         disk = host.clusters.create("disk", storage="disk", manifests=[CRD, WIDGET, config_map(a="1")])
         watched = host.clusters.create("watched", storage="disk")
+        host.clusters.create("moved", storage="disk").clock.advance("1h")
         host.clusters.create("memory")
         version = disk.get("configmap/cm")["metadata"]["resourceVersion"]
         with open_watch(watched, "/api/v1/configmaps"):
             host.clock.advance("11m")
             wait_for(lambda: state(host, "disk") == "Unloaded")
-            assert (state(host, "watched"), state(host, "memory")) == ("Running", "Running")
+            for name in ("watched", "moved", "memory"):
+                assert state(host, name) == "Running"
 
         path = "/api/v1/namespaces/default/configmaps/cm"
         clients = [host.clusters["disk"] for _ in range(8)]

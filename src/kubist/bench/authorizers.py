@@ -33,6 +33,9 @@ class Authorizers:
         self._api = api
         self._made: dict[str, tuple[Object, Webhook]] = {}
 
+    def __len__(self) -> int:
+        return len(self._made)
+
     def register(self, control: ControlAPI) -> None:
         control.add("GET", "authorizers", self._list)
         control.add("POST", "authorizers", self._create)

@@ -37,7 +37,8 @@ class Bench:
         self.control = ControlAPI()
         self.clock_control = ClockControl(self.clock, api.registry.store, self.changed)
         self.clock_control.register(self.control)
-        Authorizers(api).register(self.control)
+        self._authorizers = Authorizers(api)
+        self._authorizers.register(self.control)
         self.users = Users(api)
         self.users.register(self.control)
         self._register_workloads()
@@ -97,6 +98,12 @@ class Bench:
     def unused_faults(self) -> list[str]:
         """Fault rules, also removed ones, that never acted, each in one line."""
         return self._faults.unused() if self._faults is not None else []
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether the test bench holds state that ends with the server."""
+        parts = (self._faults, self._recorder, self.users, self._authorizers)
+        return self.clock.is_moved or any(parts)
 
     def continue_from(self, other: Bench) -> None:
         """Takes over the time and the users of another server, before this server starts. Its faults and recordings

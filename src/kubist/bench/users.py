@@ -47,6 +47,9 @@ class Users:
         self._made: dict[str, tuple[str, str]] = {}
         """Token and namespace of each user."""
 
+    def __len__(self) -> int:
+        return len(self._made)
+
     def register(self, control: ControlAPI) -> None:
         control.add("GET", "users", self._list)
         control.add("POST", "users", self._create)

@@ -237,10 +237,10 @@ class Clusters:
             if expires is not None and expires <= now:
                 self._spawn(self._expire(cluster))
                 continue
-            if idle and cluster.is_idle(idle):
-                self._spawn(cluster.unload())
-            elif cluster.is_busy:
-                cluster.used = self._host.clock.monotonic()
+            if idle and self._host.clock.monotonic() - cluster.used >= idle:
+                if cluster.can_unload:
+                    self._spawn(cluster.unload())
+                cluster.used = self._host.clock.monotonic()  # the next look at it is due after the same time
             self._expect(cluster)
 
     async def _expire(self, cluster: Cluster) -> None:
