@@ -122,6 +122,10 @@ def test_user_without_home_gets_advice(home: Path, monkeypatch: pytest.MonkeyPat
     [
         (["serve", "--data-dir=file"], "--data-dir: file is not a directory"),
         (["kubeconfig", "--data-dir", "file"], "--data-dir: file is not a directory"),
+        (
+            ["serve", "--data-dir=damaged", "--secure-port=0"],
+            "--data-dir: damaged/kubist.db cannot be opened",
+        ),
         (["serve", "--in-memory", "--secure-port=0", "--encryption-provider-config=gone"], "check the path"),
         (
             ["apiserver", "--secure-port=0", "--cert-dir=c", "--client-ca-file", "gone"],
@@ -142,6 +146,7 @@ def test_user_without_home_gets_advice(home: Path, monkeypatch: pytest.MonkeyPat
 )
 def test_errors_name_the_flag_and_the_next_step(home: Path, arguments: list[str], line: str) -> None:
     (home / "file").write_text("")
+    (home / "damaged" / "kubist.db").mkdir(parents=True)
     done = kubist(*arguments, home=home)
     assert done.returncode in (1, 2)
     errors_shown = [text for text in done.stderr.splitlines() if text.startswith("kubist: ")]

@@ -33,7 +33,7 @@ def test_loaded_helper_has_no_threads_and_no_event_loop(tmp_path: Path) -> None:
     if Path("/proc/self/task").exists():  # Threads of libraries are listed only there.
         checks += "; import os; assert len(os.listdir('/proc/self/task')) == 1"
     modules = loaded(f"{program}; {checks}", tmp_path)
-    assert {"kubist.application", "kubist.storage.sqlite", "kubist.filters.tokens", "ssl"} <= modules
+    assert {"kubist.application", "kubist.storage.memory", "kubist.filters.tokens", "ssl"} <= modules
 
 
 def test_help_of_kube_apiserver_loads_no_server(tmp_path: Path) -> None:

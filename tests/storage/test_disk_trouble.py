@@ -232,4 +232,4 @@ def test_read_only_disk_prints_one_line_error_at_start(tmp_path: Path) -> None:
         with running(tmp_path, *arguments, f"--data-dir={where}") as server:
             assert server.process.wait(60) == 1
             line = server.output.strip().splitlines()[-1]
-        assert line == f"kubist: {where}/kubist.db cannot be opened: Read-only file system"
+        assert line == f"kubist: --data-dir: {where}/kubist.db cannot be opened: Read-only file system"

@@ -18,7 +18,7 @@ def name_flag(message: str, arguments: list[str]) -> str:
     for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
         flag, equals, value = word.partition("=")
         value = value if equals else following
-        if flag.startswith("--") and value and message.startswith((f"{value}: ", f"{value} ")):
+        if flag.startswith("--") and value and message.startswith((f"{value}: ", f"{value} ", f"{value}/")):
             return f"{flag}: {message}"
     return message
 
