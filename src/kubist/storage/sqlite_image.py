@@ -36,3 +36,5 @@ def write_database(path: Path, image: StoreImage) -> None:
         )
         database.execute("UPDATE compaction SET revision = ?", (image.revision,))
         database.execute("COMMIT")
+        # The store uses this mode. To change it takes milliseconds, which would be the event loop's.
+        database.execute("PRAGMA journal_mode = WAL")
