@@ -5,8 +5,8 @@
     except kubist.errors.PortInUse as error:
         print(error)
 
-The message is one line that names the file, port or setting and the next step. The command line prints the same
-line.
+The message is one line that names the file, port or setting and the next step. The command line prints it too, after
+the flag that names the file.
 """
 
 from __future__ import annotations
