@@ -51,8 +51,8 @@ def check(settings: dict[str, Any], kind: type[errors.StartError], *words: str) 
 
 
 def check_command(home: Path, message: str, *flags: str) -> None:
-    """Starts `kubist serve` with these flags. It must print the message, perhaps after the flag that names the file, and
-    nothing else."""
+    """Starts `kubist serve` with these flags. It must print the message and nothing else, except that the flag that
+    names the file may precede it."""
     result = command("serve", *flags, home=home)
     assert result.returncode != 0
     assert result.stderr in (f"kubist: {message}\n", f"kubist: --data-dir: {message}\n")
