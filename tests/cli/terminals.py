@@ -24,11 +24,11 @@ def plain(text: str) -> str:
 
 
 class Terminal:
-    """A program with a terminal of 24 lines and 100 columns."""
+    """A program with a terminal of 24 lines, and 100 columns unless told otherwise."""
 
-    def __init__(self, command: list[str], env: dict[str, str], cwd: Path) -> None:
+    def __init__(self, command: list[str], env: dict[str, str], cwd: Path, columns: int = 100) -> None:
         self._main, end = pty.openpty()
-        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         without = ("NO_COLOR", "FORCE_COLOR")
         variables = {name: value for name, value in env.items() if name not in without}
         variables = {"TERM": "xterm-256color", **variables}

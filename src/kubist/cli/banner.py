@@ -7,6 +7,7 @@ import shlex
 from typing import NamedTuple
 
 from kubist.cli.columns import aligned
+from kubist.cli.program import program
 from kubist.terminal import paint
 from kubist.version import __version__
 
@@ -73,17 +74,18 @@ def _facts(served: Served) -> list[tuple[str, str]]:
 def _next(served: Served) -> list[tuple[str, str]]:
     """Three commands."""
     where = served.selection
+    kubist = program()
     found = [("kubectl get namespaces", "see that it works (after the export above)")]
     if served.detached:
-        found.append((f"kubist status{where}", "show its health"))
-        found.append((f"kubist stop{where}", "stop it"))
+        found.append((f"{kubist} status{where}", "show its health"))
+        found.append((f"{kubist} stop{where}", "stop it"))
         return found
     if served.workloads:
         found.append(("kubectl create deployment web --image=nginx", "pods become ready without a container"))
     else:
         where = " --in-memory" if served.in_memory else where
         found.append(
-            (f"kubist serve{where} --workloads", "the same with simulated pods (stop this one first)")
+            (f"{kubist} serve{where} --workloads", "the same with simulated pods (stop this one first)")
         )
-    found.append(("kubist help exec", "run tests against a temporary server; docs/testing.md has more"))
+    found.append((f"{kubist} help exec", "run tests against a temporary server; docs/testing.md has more"))
     return found

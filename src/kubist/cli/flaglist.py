@@ -129,7 +129,7 @@ def usage(title: str, flags: Iterable[Flag]) -> str:
         parts = [flag.help or _absence(flag.name)]
         if flag.default not in ("", "[]", "false"):
             parts.append(f"(default {flag.default})")
-        line = f"      --{flag.name}{kind}".ljust(61) + " ".join(filter(None, parts))
+        line = f"      --{flag.name}{kind}".ljust(59) + "  " + " ".join(filter(None, parts))
         groups.setdefault(_group(flag), []).append(line.rstrip())
     last = (_NO_EFFECT, _NOT_SUPPORTED)
     order = [*sorted(groups.keys() - set(last), key=str.lower), *(name for name in last if name in groups)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 
 from kubist.cli.commands import TOPICS, all_commands, find
 from kubist.cli.exits import USAGE, fail
-from kubist.terminal import paint
+from kubist.terminal import is_terminal, paint
 from kubist.version import __version__
 
 TYPE_CHECKING = False  # Saves start-up time: `kubist --help` does without `typing`.
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
 
 _WIDEST = 44
 """Columns of a flag. The text of a longer flag begins in its next line."""
+_NARROW = 100
+"""Terminals with fewer columns have less room for flags."""
+_WIDEST_NARROW = 30
+_SHORTEST_TEXT = 40
+"""Columns that the text beside a flag needs. With fewer, it begins in the next line."""
 
 
 def main(arguments: list[str]) -> int:
@@ -93,17 +100,17 @@ def overview() -> str:
 
 def show(title: str, flags: Iterable[Flag]) -> int:
     """Prints the help of a command. Returns the exit code."""
-    print(coloured(grouped(title, flags)), end="")
+    print(coloured(grouped(title, flags, _WIDEST_NARROW if 0 < columns() < _NARROW else _WIDEST)), end="")
     return 0
 
 
-def grouped(title: str, flags: Iterable[Flag]) -> str:
+def grouped(title: str, flags: Iterable[Flag], widest: int = _WIDEST) -> str:
     """Help with one line per flag, under the headings of their groups in the order of their first flags."""
     groups: dict[str, list[Flag]] = {}
     for flag in flags:
         groups.setdefault(flag.group or "Flags", []).append(flag)
     names = {flag: _name(flag) for group in groups.values() for flag in group}
-    width = min(max(map(len, names.values()), default=0), _WIDEST)
+    width = min(max(map(len, names.values()), default=0), widest)
     lines = [title]
     for group, members in groups.items():
         lines += ["", f"{group}:"]
@@ -125,7 +132,8 @@ def _name(flag: Flag) -> str:
 
 
 def coloured(text: str) -> str:
-    """Help text with bold headings, and coloured flags and commands, if standard output has colours."""
+    """Help text for standard output: lines of the terminal's width, bold headings, coloured flags and commands."""
+    text = fitted(text, columns())
     if paint("x", "bold") == "x":
         return text
     text = re.sub(r"^(\S.*:)$", lambda found: paint(found[1], "bold", "green"), text, flags=re.MULTILINE)
@@ -136,3 +144,49 @@ def coloured(text: str) -> str:
         flags=re.MULTILINE,
     )
     return re.sub(r"`([^`\n]+)`", lambda found: paint(found[1], "cyan"), text)
+
+
+def columns() -> int:
+    """Columns of the terminal that is standard output; 0 if it is none."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns if is_terminal(sys.stdout) else 0
+    except (OSError, ValueError):
+        return 0
+
+
+def fitted(text: str, width: int) -> str:
+    """Help text with no line longer than this, except for words and examples that are; 0 changes nothing."""
+    if not width or max(map(len, text.split("\n"))) <= width:
+        return text
+    blocks = re.split(r"(?<=\n)(?=\s|\S[^\n]*:\n)|(?<=\n\n)", text)
+    rows = {block: found for block in blocks if (found := _ROW.match(block))}
+    is_beside = width - max((len(found[1]) for found in rows.values()), default=0) >= _SHORTEST_TEXT
+    return "".join(_fitted(block, rows.get(block), width, is_beside) for block in blocks)
+
+
+_ROW = re.compile(r"( +(?:-|[a-z]+  |(?= {20}))(?:\S| (?! ))*\s\s+)(\S.*)\n")
+"""Flag or command, and its text."""
+
+
+def _fitted(block: str, row: re.Match[str] | None, width: int, is_beside: bool) -> str:
+    """A paragraph, or the line of a flag or command."""
+    # Saves start-up time: pipes need none of it.
+    from textwrap import fill
+
+    line = block.rstrip("\n")
+    if row is not None and not is_beside:
+        name = f"{row[1].rstrip()}\n" if row[1].strip() else ""
+        text = fill(row[2], width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False)
+        return f"{name}{text}\n"
+    if "\n" not in line and len(line) <= width:
+        return block
+    if row is not None:
+        indent = " " * len(row[1])
+        text = fill(row[2], width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+        return f"{row[1]}{text[len(indent) :]}\n"
+    if line.startswith(" "):
+        return block
+    return fill(" ".join(line.split()), width, break_on_hyphens=False) + block[len(line) :]
+
+
+_INDENT = " " * 10

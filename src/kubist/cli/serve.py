@@ -121,13 +121,14 @@ class Service:
     def fail_in_use(self) -> int:
         # Saves start-up time: only errors need it.
         from kubist.cli.instance import holder, read_record
+        from kubist.cli.program import program
 
         pid = holder(self.directory) or 0
         record = read_record(self.directory, pid)
         which = f"{record.url}, " if record else ""
         return fail(
             f"{self.directory} is in use by another process: a server runs there ({which}process {pid}). "
-            f"`kubist stop{self.selection()}` stops it, or choose another --data-dir",
+            f"`{program()} stop{self.selection()}` stops it, or choose another --data-dir",
             IN_USE,
         )
 
