@@ -21,6 +21,7 @@ from kubist.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.bench.faults import Faults
+    from kubist.bench.real_time_certificates import RealTimeCertificates
     from kubist.bench.recorder import Recorder
     from kubist.bench.snapshots import Snapshots
 
@@ -35,8 +36,9 @@ class Bench:
         self._switch = switch
         self.clock = api.clock
         self.control = ControlAPI()
-        self.clock_control = ClockControl(self.clock, api.registry.store, self.changed)
+        self.clock_control = ClockControl(self.clock, api.registry.store, self._clock_changed)
         self.clock_control.register(self.control)
+        self._real_time: RealTimeCertificates | None = None
         self._authorizers = Authorizers(api)
         self._authorizers.register(self.control)
         self.users = Users(api)
@@ -109,8 +111,31 @@ class Bench:
         """Takes over the time and the users of another server, before this server starts. Its faults and recordings
         stay with it."""
         if other.clock.is_moved:
-            self.clock.move(other.clock.now(), other.clock.speed)
+            self.start_clock(other.clock.now(), other.clock.speed)
         self.users.add_from(other.users)
+
+    def start_clock(self, now: float, speed: float) -> None:
+        """Moves the clock before the server starts."""
+        self.clock.move(now, speed)
+        self._check_dates_again()
+
+    def _clock_changed(self) -> None:
+        self._check_dates_again()
+        self.changed()
+
+    def _check_dates_again(self) -> None:
+        """Lets authentication follow the clock, after it was moved or reset."""
+        authentication = self._api.authentication
+        if self._real_time is not None and not self.clock.is_moved:
+            authentication.requests.remove(self._real_time)
+            self._real_time = None
+        elif self._real_time is None and self.clock.is_moved and self._api.config.client_ca_file:
+            # Saves start-up time: most tests move no clock.
+            from kubist.bench.real_time_certificates import RealTimeCertificates
+
+            self._real_time = RealTimeCertificates(self._api.config)
+            authentication.requests.insert(0, self._real_time)
+        authentication.discard_verdicts()
 
     def changed(self) -> None:
         """Takes the requests if something is in use."""

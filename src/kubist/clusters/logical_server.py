@@ -81,7 +81,7 @@ class LogicalServer(Server):
         if source is not None:
             self.registry.cache.starts_from = source.cache
             if source.clock is not None and self.bench is not None:
-                self.bench.clock.move(*source.clock)
+                self.bench.start_clock(*source.clock)
         if isinstance(store, LimitedStore):
             self.registry.cache.followers.add(store)
 

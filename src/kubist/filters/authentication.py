@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from kubist.filters.audiences import Audiences, accepted
 from kubist.filters.authorization_query import aggregate
@@ -44,6 +44,13 @@ class RequestAuthenticator(Protocol):
     """
 
     def user(self, request: Request) -> User | Rejected | None: ...
+
+
+@runtime_checkable
+class CachesVerdicts(Protocol):
+    """Authenticator that remembers accepted or rejected credentials for a time."""
+
+    def discard_verdicts(self) -> None: ...
 
 
 class Anonymous(NamedTuple):
@@ -101,6 +108,12 @@ class Authentication:
         if enabled and not rejected and (not paths or request.path in paths):
             return ANONYMOUS
         raise status.unauthorized()
+
+    def discard_verdicts(self) -> None:
+        """Checks the dates of all credentials again, because the clock of the server was moved."""
+        for authenticator in (*self.requests, *self.tokens):
+            if isinstance(authenticator, CachesVerdicts):
+                authenticator.discard_verdicts()
 
     async def review(self, token: str, audiences: Audiences) -> Known | str:
         """User and audiences of a token, or the error text.
@@ -190,6 +203,9 @@ class ClientCertificates:
         if known is None or known[0] is not verdict:  # type: ignore[index]
             known = request.connection["user"] = (verdict, certificate_user(verdict, uid=self._uid))
         return known[1]  # type: ignore[no-any-return,index]
+
+    def discard_verdicts(self) -> None:
+        self._authorities.discard_verdicts()
 
 
 def certificate_user(verified: Verified, *, uid: bool = True) -> User | Rejected | None:

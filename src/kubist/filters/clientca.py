@@ -78,6 +78,10 @@ class ClientCA:
         request.connection[self._key] = kept
         return kept.verdict
 
+    def discard_verdicts(self) -> None:
+        """Judges every client certificate again."""
+        self._authorities = self._authorities.without_verdicts()
+
     def _check_file(self, now: float) -> None:
         self._checked = now
         found = stamp([self._path])
@@ -98,6 +102,10 @@ class Authorities:
         self._ders = ders
         self._roots: Roots | None = None
         self._accepted: BoundedCache[bytes, _CachedVerdict] = BoundedCache(entries=1000, key_length=32)
+
+    def without_verdicts(self) -> Authorities:
+        """The same CAs, without cached verdicts."""
+        return Authorities(self._ders)
 
     def judge(self, chain: tuple[bytes, ...], now: float) -> _CachedVerdict:
         digest = hashlib.sha256(b"".join(chain)).digest()

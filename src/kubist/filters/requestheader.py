@@ -49,6 +49,9 @@ class RequestHeaders:
         pairs = tuple((key, tuple(values)) for key, values in extra.items())
         return with_groups(User(name, _first(request, self._uids), tuple(groups), pairs))
 
+    def discard_verdicts(self) -> None:
+        self._authorities.discard_verdicts()
+
 
 def _first(request: Request, headers: list[str]) -> str:
     return next((value for header in headers for value in request.header_values(header)[:1] if value), "")

@@ -92,6 +92,9 @@ class ServiceAccountTokens:
                 await self._check(bound)
         return held.user, found
 
+    def discard_verdicts(self) -> None:
+        self._held.clear()
+
     def _hold(self, token: str) -> Held:
         claims = self._keys.claims(token)
         check_dates(claims)
