@@ -26,6 +26,8 @@ from tests.waiting import wait_for
 REQUEST = b"GET /x HTTP/1.1\r\nHost: pod\r\n\r\n"
 PROTOCOL = "portforward.k8s.io"
 
+CREDENTIALS = ("authorization", "cookie", "proxy-authorization", "sec-websocket-protocol", "x-remote-user")
+
 
 class Messages:
     """WebSocket as the wire of a SPDY client."""
@@ -67,9 +69,10 @@ def service() -> Iterator[int]:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             length = int(self.headers["Content-Length"])
-            self._answer(
-                {"path": self.path, "body": self.rfile.read(length).decode(), "x": self.headers["X-Mine"]}
-            )
+            body = self.rfile.read(length).decode()
+            credentials = sorted(name for name in self.headers if name.lower() in CREDENTIALS)
+            found = {"path": self.path, "body": body, "x": self.headers["X-Mine"], "credentials": credentials}
+            self._answer(found)
 
         def do_GET(self) -> None:
             self._answer({"path": self.path, "authorization": self.headers["Authorization"]})
@@ -280,10 +283,16 @@ def test_proxy_passes_requests_on_without_credentials(
     name = make_pod({"kubist.io/port-forward": f"8080=127.0.0.1:{service}"}, ports=[{"containerPort": 8080}])
     where = f"/api/v1/namespaces/default/pods/{name}:8080/proxy/a/b?c=d"
     assert cluster.request("GET", where) == {"path": "/a/b?c=d", "authorization": None}
-    socket_, head = ask(cluster, where, "X-Mine: 1", "Content-Length: 2\r\n\r\nhi")
+    hidden = ("Proxy-Authorization: t", "X-Remote-User: u", "Sec-WebSocket-Protocol: chat", "Cookie: c=d")
+    socket_, head = ask(cluster, where, "X-Mine: 1", *hidden, "Content-Length: 2\r\n\r\nhi")
     with socket_:
         assert head.startswith(b"HTTP/1.1 201 ") and b"X-Service: real" in head
-        assert json.loads(socket_.recv(65536)) == {"path": "/a/b?c=d", "body": "hi", "x": "1"}
+        assert json.loads(socket_.recv(65536)) == {
+            "path": "/a/b?c=d",
+            "body": "hi",
+            "x": "1",
+            "credentials": [],
+        }
 
 
 def test_proxy_to_a_closed_port_is_unavailable(cluster: Cluster, make_pod: MakePod) -> None:

@@ -31,7 +31,7 @@ from kubist.simulation.kubeletapi.handlers import (
 )
 from kubist.simulation.kubeletapi.logs import LogOptions
 from kubist.simulation.kubeletapi.podwatch import PodWatch
-from kubist.simulation.kubeletapi.process import CANNOT_RUN, Process, can_start
+from kubist.simulation.kubeletapi.process import ARGUMENTS_LIMIT, CANNOT_RUN, Process, can_start
 from kubist.simulation.kubeletapi.remotecommand import Wanted, exit_status
 from kubist.simulation.kubeletapi.terminal import Terminal
 from kubist.simulation.shell import Run
@@ -42,6 +42,8 @@ PROBE_SECONDS = 2.0
 """Time that a probe takes besides its period."""
 _PROXIED = len(("namespaces", "NAMESPACE", "pods", "NAME", "proxy"))
 """Parts of a path before those that a proxy passes on."""
+WORDS_LIMIT = 1000
+"""Words of a container's command and arguments that can be simulated."""
 OUTPUT_LIMIT = 1024 * 1024
 """Bytes of output that a container's command may leave in its log."""
 
@@ -110,9 +112,22 @@ class KubeletAPI:
         return run.output.encode() if run is not None else None
 
     def _command(self, pod: Object, container: str) -> list[str]:
+        """Command of a container with its arguments; empty if it has none, or if they are too long."""
         spec = spec_of(pod, container)
         env = environment(pod, container, self._objects)
-        return [expanded(word, env) for word in (*(spec.get("command") or ()), *(spec.get("args") or ()))]
+        words = (*(spec.get("command") or ()), *(spec.get("args") or ()))
+        if len(words) > WORDS_LIMIT:
+            return []
+        found, size = [], 0
+        for word in words:
+            try:
+                found.append(expanded(word, env))
+            except ValueError:  # too long
+                return []
+            size += len(found[-1])
+            if size > ARGUMENTS_LIMIT:
+                return []
+        return found
 
     # Commands
 

@@ -4,9 +4,10 @@ returns the exit code."""
 from __future__ import annotations
 
 import asyncio
+import math
 import posixpath
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
 from kubist.simulation.kubeletapi import tarcommand
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
 
 Command = Callable[["Process", list[str]], Awaitable[int]]
 MAX_SLEEP = 24 * 60 * 60.0
+AT_ONCE = 16
+"""Paths that a command handles in one turn of the event loop."""
+
+
+async def _in_turns(paths: Iterable[str]) -> AsyncIterator[str]:
+    """Paths one by one. Other tasks of the event loop get their turn in between."""
+    for count, path in enumerate(paths, 1):
+        yield path
+        if not count % AT_ONCE:
+            await asyncio.sleep(0)
 
 
 async def _true(_process: Process, _args: list[str]) -> int:
@@ -93,7 +104,8 @@ async def _sleep(process: Process, args: list[str]) -> int:
         seconds = MAX_SLEEP
     else:
         try:
-            seconds = min(sum(_seconds(text) for text in args), MAX_SLEEP)
+            total = sum(_seconds(text) for text in args)
+            seconds = -1.0 if math.isnan(total) else min(total, MAX_SLEEP)
         except ValueError:
             seconds = -1.0
     if not args or seconds < 0:
@@ -116,7 +128,7 @@ async def _cat(process: Process, args: list[str]) -> int:
             await process.write(piece)
         return 0
     code = 0
-    for path in args:
+    async for path in _in_turns(args):
         if path.startswith("-"):
             raise Unsupported(f"cat {path}")
         file = process.file(path)
@@ -138,15 +150,14 @@ async def _ls(process: Process, args: list[str]) -> int:
     if any(option not in ("-1", "-a", "-A") for option in options):
         raise Unsupported(f"ls {options[0]}")
     code = 0
-    for path in paths or ["."]:
+    async for path in _in_turns(paths or ["."]):
         where = absolute(path, process.directory)
         if process.file(path) is not None:
             await process.write(f"{path}\n")
         elif process.is_directory(where):
             below = where.rstrip("/") + "/"
-            names = {
-                held[len(below) :].partition("/")[0] for held in process.paths() if held.startswith(below)
-            }
+            held_paths = process.paths()
+            names = {held[len(below) :].partition("/")[0] for held in held_paths if held.startswith(below)}
             await process.write("".join(f"{name}\n" for name in sorted(names)))
         else:
             await process.complain(f"ls: {path}: No such file or directory")
@@ -155,13 +166,13 @@ async def _ls(process: Process, args: list[str]) -> int:
 
 
 async def _mkdir(process: Process, args: list[str]) -> int:
-    for path in (arg for arg in args if arg != "-p"):
+    async for path in _in_turns(arg for arg in args if arg != "-p"):
         process.files.make_directory(absolute(path, process.directory))
     return 0
 
 
 async def _touch(process: Process, args: list[str]) -> int:
-    for path in args:
+    async for path in _in_turns(args):
         if process.file(path) is None:
             process.files.put(absolute(path, process.directory), File(b""))
     return 0
@@ -193,7 +204,8 @@ async def _mv(process: Process, args: list[str]) -> int:
 async def _rm(process: Process, args: list[str]) -> int:
     options = {arg for arg in args if arg.startswith("-")}
     code = 0
-    for path in (arg for arg in args if not arg.startswith("-")):
+    async for path in _in_turns(arg for arg in args if not arg.startswith("-")):
+        process.spend(len(process.files.files) + len(process.files.directories))
         if absolute(path, process.directory) == process.probed:
             process.files.remove(process.probed)
             process.answers_probe = False
@@ -205,13 +217,20 @@ async def _rm(process: Process, args: list[str]) -> int:
 
 
 async def _test(process: Process, args: list[str]) -> int:
+    inverted = 0
+    while inverted + 1 < len(args) and args[inverted] == "!":
+        inverted += 1
+    code = await _plain_test(process, args[inverted:])
+    return 1 - min(code, 1) if inverted % 2 else code
+
+
+async def _plain_test(process: Process, args: list[str]) -> int:
+    """Test without a leading `!`."""
     match args:
         case []:
             return 1
         case [text]:
             return 0 if text else 1
-        case ["!", *rest]:
-            return 1 - min(await _test(process, rest), 1)
         case ["-n", text]:
             return 0 if text else 1
         case ["-z", text]:
@@ -231,7 +250,7 @@ async def _test(process: Process, args: list[str]) -> int:
         case [left, "!=", right]:
             return 0 if left != right else 1
         case _:
-            raise Unsupported(f"test {' '.join(args)}")
+            raise Unsupported(f"test {' '.join(args)}"[:200])
 
 
 async def _bracket(process: Process, args: list[str]) -> int:

@@ -6,14 +6,24 @@ import base64
 import posixpath
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from kubist.meta.object import Object
-from kubist.resources.context import Objects
 from kubist.simulation.kubeletapi.containers import spec_of
+from kubist.simulation.kubeletapi.shell import WORD_LIMIT
 
+ENVIRONMENT_LIMIT = 2 * 1024 * 1024
+"""Characters of all environment variables. Further ones are left out."""
+FILES_LIMIT = 16 * 1024 * 1024
+"""Bytes of all files of volumes. Further ones are left out."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _reference = re.compile(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)")
+
+
+class Reading(Protocol):
+    """Reads objects of the server."""
+
+    def get(self, resource: str, name: str, namespace: str) -> Object | None: ...
 
 
 def hostname(pod: Object) -> str:
@@ -21,10 +31,12 @@ def hostname(pod: Object) -> str:
     return str(spec.get("hostname") or pod["metadata"]["name"])[:63]
 
 
-def environment(pod: Object, name: str, objects: Objects) -> dict[str, str]:
+def environment(pod: Object, name: str, objects: Reading) -> dict[str, str]:
     """Environment variables of a container, with values of ConfigMaps, Secrets and fields. Values that cannot be
     known are left out."""
     container, namespace = spec_of(pod, name), pod["metadata"]["namespace"]
+    objects = _Once(objects)
+    left = ENVIRONMENT_LIMIT
     found = {"PATH": _PATH, "HOSTNAME": hostname(pod), "HOME": "/root"}
     service = objects.get("services", "kubernetes", "default")
     if service is not None and pod["spec"].get("enableServiceLinks", True):
@@ -33,33 +45,65 @@ def environment(pod: Object, name: str, objects: Objects) -> dict[str, str]:
     for source in container.get("envFrom") or ():
         for kind, data in _sources(source, objects, namespace):
             prefix = source.get("prefix", "")
+            left -= sum(len(prefix) + len(key) + len(value) for key, value in data.items())
+            if left < 0:
+                return found
             found |= {f"{prefix}{key}": _text(kind, value) for key, value in data.items()}
     for variable in container.get("env") or ():
         value = _value(variable, pod, container, objects)
-        if value is not None:
-            found[variable["name"]] = expanded(value, found)
+        if value is None:
+            continue
+        try:
+            text = expanded(value, found)
+        except ValueError:
+            continue
+        left -= len(value) + len(text)
+        if left < 0:
+            return found
+        found[variable["name"]] = text
     return found
 
 
 def expanded(text: str, values: dict[str, str]) -> str:
-    """Text with `$(NAME)` replaced by variables, as in env values, commands and arguments."""
+    """Text with `$(NAME)` replaced by variables, as in env values, commands and arguments. ValueError if it is longer
+    than a word of a script may be."""
+    left = WORD_LIMIT
 
     def replacement(match: re.Match[str]) -> str:
+        nonlocal left
         if match[0] == "$$":
             return "$"
-        return values.get(match[1], match[0])
+        value = values.get(match[1], match[0])
+        left -= len(value)
+        if left < 0:
+            raise ValueError
+        return value
 
     return _reference.sub(replacement, text)
 
 
-def _sources(source: Object, objects: Objects, namespace: str) -> Iterator[tuple[str, dict[str, str]]]:
+class _Once:
+    """Objects of the server. Each is read once, although a pod may refer to it thousands of times."""
+
+    def __init__(self, objects: Reading) -> None:
+        self._objects = objects
+        self._read: dict[tuple[str, str, str], Object | None] = {}
+
+    def get(self, resource: str, name: str, namespace: str) -> Object | None:
+        key = (resource, name, namespace)
+        if key not in self._read:
+            self._read[key] = self._objects.get(*key)
+        return self._read[key]
+
+
+def _sources(source: Object, objects: Reading, namespace: str) -> Iterator[tuple[str, dict[str, str]]]:
     for field, resource in (("configMapRef", "configmaps"), ("secretRef", "secrets")):
         if field in source:
             obj = objects.get(resource, source[field].get("name", ""), namespace) or {}
             yield resource, obj.get("data") or {}
 
 
-def _value(variable: Object, pod: Object, container: Object, objects: Objects) -> str | None:
+def _value(variable: Object, pod: Object, container: Object, objects: Reading) -> str | None:
     source = variable.get("valueFrom")
     if not source:
         return str(variable.get("value", ""))
@@ -97,14 +141,19 @@ def field_value(pod: Object, path: str) -> str | None:
     return None if value is None else str(value)
 
 
-def known_files(pod: Object, name: str, objects: Objects) -> dict[str, bytes]:
+def known_files(pod: Object, name: str, objects: Reading) -> dict[str, bytes]:
     """Files of a container: /etc/hostname, and volumes of ConfigMaps, Secrets and fields, by absolute path."""
     found = {"/etc/hostname": f"{hostname(pod)}\n".encode()}
     volumes = {volume["name"]: volume for volume in pod["spec"].get("volumes") or ()}
+    objects = _Once(objects)
+    left = FILES_LIMIT
     for mount in spec_of(pod, name).get("volumeMounts") or ():
         volume = volumes.get(mount["name"], {})
         for source in (volume.get("projected") or {}).get("sources") or (volume,):
             for path, content in _volume_files(source, pod, objects):
+                left -= len(path) + len(content)
+                if left < 0:
+                    return found
                 if mount.get("subPath"):
                     if path == mount["subPath"]:
                         found[posixpath.normpath(mount["mountPath"])] = content
@@ -113,18 +162,20 @@ def known_files(pod: Object, name: str, objects: Objects) -> dict[str, bytes]:
     return found
 
 
-def _volume_files(source: Object, pod: Object, objects: Objects) -> Iterator[tuple[str, bytes]]:
+def _volume_files(source: Object, pod: Object, objects: Reading) -> Iterator[tuple[str, bytes]]:
     namespace = pod["metadata"]["namespace"]
     for field, resource, key in (("configMap", "configmaps", "name"), ("secret", "secrets", "secretName")):
         if field in source:
             wanted = source[field].get(key) or source[field].get("name") or ""
             obj = objects.get(resource, wanted, namespace) or {}
-            data = {path: _text(resource, text).encode() for path, text in (obj.get("data") or {}).items()}
-            data |= {path: base64.b64decode(text) for path, text in (obj.get("binaryData") or {}).items()}
+            data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
             items = source[field].get("items")
-            if items:
-                data = {item["path"]: data[item["key"]] for item in items if item["key"] in data}
-            yield from data.items()
+            pairs = [(item["path"], item["key"]) for item in items] if items else None
+            for path, key in pairs or [(key, key) for key in (*data, *binary)]:
+                if key in data:
+                    yield path, _text(resource, data[key]).encode()
+                elif key in binary:
+                    yield path, base64.b64decode(binary[key])
     for item in (source.get("downwardAPI") or {}).get("items") or ():
         value = field_value(pod, (item.get("fieldRef") or {}).get("fieldPath", ""))
         if value is not None:

@@ -12,6 +12,8 @@ CONTAINER_LIMIT = 16 * 1024 * 1024
 """Bytes of files that a container may hold."""
 TOTAL_LIMIT = 64 * 1024 * 1024
 """Bytes of files of all containers of a server."""
+ALWAYS = ("/", "/tmp")
+"""Directories that always exist."""
 FILE_OVERHEAD = 256
 """Bytes that each file counts besides its content."""
 
@@ -46,9 +48,13 @@ class Files:
             self._grow(FILE_OVERHEAD + len(path))
             self.directories.add(path)
 
-    def _grow(self, size: int) -> None:
+    def check_room(self, size: int) -> None:
+        """Raises NoSpace if this many bytes more are too many."""
         if size > 0 and (self.size + size > CONTAINER_LIMIT or self._store.size + size > TOTAL_LIMIT):
             raise NoSpace
+
+    def _grow(self, size: int) -> None:
+        self.check_room(size)
         self.size += size
         self._store.size += size
         self._keep(self)
@@ -66,7 +72,7 @@ class Files:
 
     def is_directory(self, path: str) -> bool:
         """Whether a path is a directory. The root and /tmp always are."""
-        if path in ("/", "/tmp") or path in self.directories:
+        if path in ALWAYS or path in self.directories:
             return True
         return any(held.startswith(f"{path}/") for held in (*self.files, *self.directories))
 

@@ -10,6 +10,7 @@ from kubist.http.messages import Answer, Response, Stream, StreamWriter
 from kubist.meta.object import Object
 from kubist.meta.status import APIError, bad_request
 from kubist.meta.times import format_time, parse_time
+from kubist.offload import away
 from kubist.request import truthy
 from kubist.simulation.kubeletapi.containers import is_running, status_of
 from kubist.simulation.kubeletapi.podwatch import PodWatch
@@ -18,6 +19,8 @@ LINE_NANOS = 1_000_000
 """Nanoseconds between the timestamps of two lines. The first line has the time at which the container started."""
 POLL_SECONDS = 1.0
 """Seconds after which `follow` reads the log of a Python handler again."""
+LONG_LOG = 1000
+"""Number of new lines from which formatting them takes too long for the event loop."""
 PLAIN = [(b"Content-Type", b"text/plain")]
 
 Source = Callable[[Object], Awaitable[list[str]]]
@@ -102,6 +105,10 @@ class Log:
         """Whether limitBytes is reached."""
         return self._left == 0
 
+    async def text(self, lines: list[str]) -> bytes:
+        """Text of the lines that are new since the last call. Many lines are formatted in a worker thread."""
+        return await away(len(lines) - self._next > LONG_LOG, self.more, lines)
+
     def more(self, lines: list[str]) -> bytes:
         """Text of the lines that are new since the last call."""
         options, start = self._options, self._next
@@ -167,7 +174,7 @@ class Follower:
                 pod = self._pod
                 if pod is None:
                     return
-                writer.write(self._log.more(await self._source(pod)))
+                writer.write(await self._log.text(await self._source(pod)))
                 same = _instance(pod, self._container) == self._restarts
                 if self._log.is_full or not same or not is_running(pod, self._container):
                     return
@@ -192,4 +199,4 @@ async def answer(
     log = Log(options, started(pod, container, previous=options.previous))
     if options.follow and not options.previous:
         return Follower(pod, container, log, source, pods, polls=polls).stream()
-    return Response(200, list(PLAIN), log.more(await source(pod)))
+    return Response(200, list(PLAIN), await log.text(await source(pod)))

@@ -20,7 +20,7 @@ from kubist.simulation.kubeletapi.remotecommand import (
     spdy_headers,
     spdy_protocol,
 )
-from kubist.simulation.kubeletapi.targets import Target, TargetError, explanation, target_of
+from kubist.simulation.kubeletapi.targets import Target, TargetError, explanation, is_port, target_of
 
 PROTOCOL = "portforward.k8s.io"
 TUNNEL = f"SPDY/3.1+{PROTOCOL}"
@@ -71,12 +71,19 @@ def _ports(request: Request) -> list[int]:
     values = query_values(request.query, "ports")
     if not values:
         raise ValueError('query parameter "port" is required')
-    ports = [int(text) for value in values for text in value.split(",")]
-    if 0 in ports:
-        raise ValueError('port "0" must be > 0')
+    texts = [text for value in values for text in value.split(",")]
+    for text in texts:
+        if not is_port(text):
+            raise ValueError('port "0" must be > 0' if text == "0" else _not_a_port(text[:20]))
+    ports = [int(text) for text in texts]
     if len(ports) > PORT_LIMIT:
         raise ValueError(f"at most {PORT_LIMIT} ports can be forwarded at once")
     return ports
+
+
+def _not_a_port(text: str) -> str:
+    why = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
+    return f'unable to parse "{text}" as a port: strconv.ParseUint: parsing "{text}": {why}'
 
 
 async def join(request: Request, pod: Object, port: int, inlet: Inlet, write: Write) -> str:
@@ -185,9 +192,7 @@ class SpdyForward:
 
     def _opened(self, stream: SpdyStream) -> bool:
         kind, port = stream.headers.get("streamtype", ""), stream.headers.get("port", "")
-        if kind not in ("data", "error") or not (
-            port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536
-        ):
+        if kind not in ("data", "error") or not is_port(port):
             return False
         # Clients without request IDs open the error stream just before its data stream.
         default = str(stream.number if kind == "error" else stream.number - 2)

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import posixpath
 from collections.abc import Callable
 
 from kubist.meta.object import Object
+from kubist.offload import away
 from kubist.simulation.kubeletapi.commands import COMMANDS
 from kubist.simulation.kubeletapi.containers import shown
 from kubist.simulation.kubeletapi.filestore import File, Files, NoSpace, absolute
 from kubist.simulation.kubeletapi.handlers import Io, Output
-from kubist.simulation.kubeletapi.shell import Redirect, Step, Unsupported, parse
+from kubist.simulation.kubeletapi.shell import Redirect, Step, Unsupported, Word, parse
 
 CANNOT_RUN = 126
 """Exit code of commands that cannot be simulated: a shell's code for a command that cannot be executed."""
 SHELLS = ("sh", "bash", "ash", "dash", "busybox")
 SCRIPT_LIMIT = 64 * 1024
 LINE_LIMIT = 64 * 1024
+LONG_SCRIPT = 4096
+"""Characters from which a script is parsed in a worker thread."""
+STEP_LIMIT = 10_000
+"""Commands that one script, or one line of an interactive shell, may run."""
+DEPTH_LIMIT = 20
+"""Shells in shells."""
+ARGUMENTS_LIMIT = 2 * 1024 * 1024
+"""Characters of all arguments of a command, and of all variables that a script sets."""
+WORK_LIMIT = 20_000_000
+"""Paths that all commands of a script may look at, about. Copied bytes count too, 64 as one."""
+_COPIED_AT_ONCE = 64
 
 
 def can_start(program: str) -> bool:
@@ -59,6 +72,11 @@ class Process:
         """Whether the file at that path exists. None if no command moved it."""
         self._known = known
         self._code = 0
+        self._steps = 0
+        self._depth = 0
+        self._work = 0
+        self._assigned = 0
+        """Characters of the variables that the script set."""
         self._redirects: dict[int, Callable[[bytes], None] | int] = {}
 
     async def run(self, command: list[str]) -> int:
@@ -74,28 +92,36 @@ class Process:
             return 1
 
     async def _refuse(self, error: Unsupported) -> int:
-        what = f'pod {shown(self.pod)} is simulated: no image runs, and "{error}" cannot be simulated'
+        what = (
+            f'pod {shown(self.pod)} is simulated: no image runs, and "{str(error)[:200]}" cannot be simulated'
+        )
         await self.io.write(f"kubist: {what}\n".encode(), error=True)
         return CANNOT_RUN
 
     async def _run(self, command: list[str]) -> int:
-        program = posixpath.basename(command[0]) if command else ""
-        args = command[1:]
-        if program == "busybox" and args:
-            return await self._run(args)
+        skipped = 0
+        while skipped + 1 < len(command) and posixpath.basename(command[skipped]) == "busybox":
+            skipped += 1
+        program = posixpath.basename(command[skipped]) if command else ""
+        args = command[skipped + 1 :]
         if program in SHELLS:
+            if self._depth >= DEPTH_LIMIT:
+                raise Unsupported("a shell that deep")
             env, directory = dict(self.env), self.directory
+            self._depth += 1
+            self.spend(len(env))
             try:
                 return await self._shell(program, args)
             except Exit:
                 return self._code
             finally:
                 self.env, self.directory = env, directory
+                self._depth -= 1
         if program == "exit":
             self._code = _exit_code(args, self._code)
             raise Exit
         if program not in COMMANDS:
-            raise Unsupported(command[0] if command else "an empty command")
+            raise Unsupported(command[skipped] if command else "an empty command")
         try:
             return await COMMANDS[program](self, args)
         except NoSpace:
@@ -128,6 +154,8 @@ class Process:
             if len(rest) > LINE_LIMIT:
                 raise Unsupported("a line that long")
             for line in lines:
+                self._steps = self._work = 0
+                await asyncio.sleep(0)
                 try:
                     self._code = await self.script(line.decode(errors="replace"))
                 except Unsupported as error:
@@ -139,7 +167,9 @@ class Process:
         """Exit code of the last command of a script. `stops`: the first failure ends it, as with `sh -e`."""
         if len(text) > SCRIPT_LIMIT:
             raise Unsupported("a script that long")
-        for step in parse(text):
+        for step in await away(len(text) > LONG_SCRIPT, parse, text):
+            # Other tasks of the event loop get their turn.
+            await asyncio.sleep(0)
             if (step.operator == "&&" and self._code) or (step.operator == "||" and not self._code):
                 continue
             self._code = await self._step(step)
@@ -148,16 +178,42 @@ class Process:
         return self._code
 
     async def _step(self, step: Step) -> int:
-        words = [word.expand(self._value) for word in step.words]
+        self._steps += 1
+        if self._steps > STEP_LIMIT:
+            raise Unsupported("a script that long")
+        words = self._expand(step.words)
         count = step.assignments()
         for word in words[:count]:
             name, _, value = word.partition("=")
-            self.env[name] = value
+            self._assign(name, value)
         self._redirects = {redirect.stream: self._target(redirect) for redirect in step.redirects}
         try:
             return await self._run(words[count:]) if words[count:] else 0
         finally:
             self._redirects = {}
+
+    def _expand(self, words: list[Word]) -> list[str]:
+        found, size = [], 0
+        for word in words:
+            text = word.expand(self._value)
+            size += len(text) + 1
+            if size > ARGUMENTS_LIMIT:
+                raise Unsupported("a command that long")
+            found.append(text)
+        self.spend(size // _COPIED_AT_ONCE)
+        return found
+
+    def _assign(self, name: str, value: str) -> None:
+        self._assigned += len(value) + len(name)
+        if self._assigned > ARGUMENTS_LIMIT:
+            raise Unsupported("variables that long")
+        self.env[name] = value
+
+    def spend(self, work: int) -> None:
+        """Counts work, so that no script keeps the server busy."""
+        self._work += work
+        if self._work > WORK_LIMIT:
+            raise Unsupported("a script that takes so long")
 
     def _target(self, redirect: Redirect) -> Callable[[bytes], None] | int:
         if redirect.target is None:
@@ -172,6 +228,8 @@ class Process:
 
         def append(data: bytes) -> None:
             old = self.files.files[path]
+            self.files.check_room(len(data))
+            self.spend((len(old.content) + len(data)) // _COPIED_AT_ONCE)
             self.files.put(path, File(old.content + data, old.mode))
 
         return append
@@ -203,9 +261,19 @@ class Process:
 
     def paths(self) -> set[str]:
         """Absolute paths of all files and directories."""
-        return {*self._known, *self.files.files, *self.files.directories}
+        found = {*self._known, *self.files.files, *self.files.directories}
+        self.spend(len(found))
+        return found
+
+    def all_files(self) -> dict[str, File | None]:
+        """All files by absolute path. None stands for a directory."""
+        found: dict[str, File | None] = dict.fromkeys(self.files.directories)
+        found |= {path: File(content) for path, content in self._known.items()}
+        self.spend(len(found) + len(self.files.files))
+        return found | self.files.files
 
     def is_directory(self, path: str) -> bool:
+        self.spend(len(self.files.files) + len(self.files.directories) + len(self._known))
         return self.files.is_directory(path) or any(held.startswith(f"{path}/") for held in self._known)
 
 

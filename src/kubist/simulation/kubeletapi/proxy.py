@@ -21,6 +21,8 @@ _OWN = frozenset(
         "cookie",
         "host",
         "keep-alive",
+        "proxy-authorization",
+        "sec-websocket-protocol",
         "te",
         "trailer",
         "transfer-encoding",
@@ -28,6 +30,8 @@ _OWN = frozenset(
     )
 )
 """Headers of the client that are not passed on: those of its connection, and its credentials."""
+_IDENTITIES = ("impersonate-", "x-remote-", ":")
+"""Prefixes of headers with the identity of a client, and of those of HTTP/2."""
 _TRANSPORTS = frozenset(
     ("connection", "content-length", "date", "keep-alive", "transfer-encoding", "upgrade")
 )
@@ -52,7 +56,9 @@ async def answer(request: Request, pod: Object, port: int, path: str, timeout: f
 async def _forward(request: Request, target: Target, path: str) -> Response:
     line = f"{request.method} {path}{'?' if request.query else ''}{request.query} HTTP/1.1"
     fields = [
-        f"{name}: {value}" for name, value in request.headers.items() if name not in _OWN and name[0] != ":"
+        f"{name}: {value}"
+        for name, value in request.headers.items()
+        if name not in _OWN and not name.startswith(_IDENTITIES)
     ]
     own = [f"Host: {target}", "Connection: close", f"Content-Length: {len(request.body)}"]
     # Line breaks in a value are replaced, so that it cannot start another header.

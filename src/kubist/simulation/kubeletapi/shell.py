@@ -31,6 +31,9 @@ _KEYWORDS = frozenset(
 _name = re.compile(r"[A-Za-z_]\w*").match
 _assignment = re.compile(r"([A-Za-z_]\w*)=").match
 
+WORD_LIMIT = 128 * 1024
+"""Longest argument or value of a variable, in characters, as in Linux."""
+
 Expand = Callable[[str], str]
 """Value of a variable by name."""
 
@@ -46,7 +49,15 @@ class Word:
     parts: list[str | tuple[str]] = field(default_factory=list)
 
     def expand(self, value: Expand) -> str:
-        return "".join(part if isinstance(part, str) else value(part[0]) for part in self.parts)
+        """Text of the word. Raises Unsupported if it is longer than WORD_LIMIT."""
+        found, size = [], 0
+        for part in self.parts:
+            text = part if isinstance(part, str) else value(part[0])
+            size += len(text)
+            if size > WORD_LIMIT:
+                raise Unsupported("a word that long")
+            found.append(text)
+        return "".join(found)
 
     @property
     def literal(self) -> str:
@@ -215,9 +226,15 @@ class _Parser:
 def _join(word: Word) -> None:
     """Joins literal neighbours."""
     joined: list[str | tuple[str]] = []
+    text: list[str] = []
     for part in word.parts:
-        if isinstance(part, str) and joined and isinstance(joined[-1], str):
-            joined[-1] += part
-        else:
-            joined.append(part)
+        if isinstance(part, str):
+            text.append(part)
+            continue
+        if text:
+            joined.append("".join(text))
+            text = []
+        joined.append(part)
+    if text:
+        joined.append("".join(text))
     word.parts = joined

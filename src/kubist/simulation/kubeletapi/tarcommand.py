@@ -6,9 +6,10 @@ import asyncio
 import io
 import posixpath
 import tarfile
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kubist.simulation.kubeletapi.filestore import CONTAINER_LIMIT, File, NoSpace, absolute
+from kubist.simulation.kubeletapi.filestore import ALWAYS, CONTAINER_LIMIT, File, NoSpace, absolute
 from kubist.simulation.kubeletapi.shell import Unsupported
 
 if TYPE_CHECKING:
@@ -17,7 +18,22 @@ if TYPE_CHECKING:
 _IGNORED = ("--no-same-permissions", "--no-same-owner", "--overwrite", "--warning=no-timestamp")
 _ARCHIVE_LIMIT = 2 * CONTAINER_LIMIT
 _MEMBER_LIMIT = 10_000
+_HEADER_LIMIT = 8 * 1024
+"""Bytes of an extended header, which has a long name or other properties of one member."""
 _BLOCK = 512
+_PIECE = 65536
+_Named = tuple[str, File | None]
+"""Path of a file or directory of an archive, and the file."""
+
+
+class _Member(tarfile.TarInfo):
+    """Member of an archive that a client sent. Long extended headers are rejected, because Python searches them with
+    regular expressions whose time is quadratic, and no other thread runs meanwhile."""
+
+    def _proc_pax(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.size > _HEADER_LIMIT:
+            raise tarfile.ReadError("extended header too long")
+        return super()._proc_pax(archive)  # type: ignore[misc,no-any-return]
 
 
 async def tar(process: Process, args: list[str]) -> int:
@@ -62,11 +78,11 @@ def _options(args: list[str], directory: str) -> tuple[str, str, list[str]]:
 async def _extract(process: Process, directory: str) -> int:
     archive, place = bytearray(), 0
     # Clients that cannot close stdin, such as those of WebSocket protocols before version 5, wait for tar to end.
-    while (place := _end_of_members(archive, place)) >= 0 and (piece := await process.io.read()):
-        archive += piece
-        if len(archive) > _ARCHIVE_LIMIT:
-            raise NoSpace
     try:
+        while (place := _end_of_members(archive, place)) >= 0 and (piece := await process.io.read()):
+            archive += piece
+            if len(archive) > _ARCHIVE_LIMIT:
+                raise NoSpace
         # The archive is read in a thread, because a large one takes a while.
         found = await asyncio.to_thread(_members, bytes(archive))
     except (tarfile.TarError, EOFError, OSError, ValueError):
@@ -88,9 +104,11 @@ def _end_of_members(archive: bytearray, place: int) -> int:
         if not any(header):
             return -1
         try:
-            size = tarfile.TarInfo.frombuf(bytes(header), "utf-8", "replace").size
+            size = _Member.frombuf(bytes(header), "utf-8", "replace").size
         except tarfile.TarError:
             return place
+        if size < 0:
+            raise tarfile.ReadError("negative size")
         place += _BLOCK + -(-size // _BLOCK) * _BLOCK
     return place
 
@@ -99,10 +117,12 @@ def _members(archive: bytes) -> list[tuple[str, File | None]]:
     """Paths of an archive with their files; None stands for a directory. Links and devices are skipped."""
     found: list[tuple[str, File | None]] = []
     left = CONTAINER_LIMIT
-    with tarfile.open(fileobj=io.BytesIO(archive), mode="r|") as source:
+    with tarfile.open(fileobj=io.BytesIO(archive), mode="r|", tarinfo=_Member) as source:
         for member in source:
             if len(found) > _MEMBER_LIMIT or member.size > left:
                 raise NoSpace
+            if member.size < 0:
+                raise tarfile.ReadError("negative size")
             if member.isdir():
                 found.append((member.name, None))
             elif member.isreg() and not member.issparse():
@@ -114,28 +134,46 @@ def _members(archive: bytes) -> list[tuple[str, File | None]]:
 
 
 async def _create(process: Process, directory: str, paths: list[str]) -> int:
-    output, code = io.BytesIO(), 0
+    members, missing = await asyncio.to_thread(_chosen, process.all_files(), directory, paths, process.spend)
+    for path in missing:
+        await process.complain(f"tar: {path}: No such file or directory")
+    if len(members) > _MEMBER_LIMIT or sum(len(file.content) for _, file in members if file) > _ARCHIVE_LIMIT:
+        raise NoSpace
+    # The archive is made in a thread, because one with many files takes a while.
+    archive = await asyncio.to_thread(_archive, members, int(process.now()))
+    for start in range(0, len(archive), _PIECE):
+        await process.write(archive[start : start + _PIECE])
+    return 1 if missing else 0
+
+
+def _chosen(
+    held: dict[str, File | None], directory: str, paths: list[str], spend: Callable[[int], None]
+) -> tuple[list[_Named], list[str]]:
+    """Members of a new archive, and the paths that do not exist. `held` has all files; None for a directory."""
+    members: list[_Named] = []
+    missing = []
+    for path in paths:
+        spend(len(held))
+        where = absolute(path, directory)
+        below = "/" if where == "/" else f"{where}/"
+        names = sorted(name for name in held if name == where or name.startswith(below))
+        if not names and where not in ALWAYS:
+            missing.append(path)
+        shown = posixpath.normpath(path.lstrip("/") or ".")
+        members += [(shown + name[len(where) :], held[name]) for name in names]
+    return members, missing
+
+
+def _archive(members: list[_Named], now: int) -> bytes:
+    output = io.BytesIO()
     with tarfile.open(fileobj=output, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for path in paths:
-            where = absolute(path, directory)
-            names = sorted(held for held in process.paths() if held == where or held.startswith(f"{where}/"))
-            if not names and not process.is_directory(where):
-                await process.complain(f"tar: {path}: No such file or directory")
-                code = 1
-            for name in names:
-                _add(archive, process, name, posixpath.normpath(path.lstrip("/") or ".") + name[len(where) :])
-    for start in range(0, output.tell(), 65536):
-        await process.write(output.getbuffer()[start : start + 65536].tobytes())
-    return code
-
-
-def _add(archive: tarfile.TarFile, process: Process, name: str, shown: str) -> None:
-    info = tarfile.TarInfo(shown)
-    info.mtime = int(process.now())
-    file = process.file(name)
-    if file is None:
-        info.type, info.mode = tarfile.DIRTYPE, 0o755
-        archive.addfile(info)
-    else:
-        info.size, info.mode = len(file.content), file.mode
-        archive.addfile(info, io.BytesIO(file.content))
+        for name, file in members:
+            info = tarfile.TarInfo(name)
+            info.mtime = now
+            if file is None:
+                info.type, info.mode = tarfile.DIRTYPE, 0o755
+                archive.addfile(info)
+            else:
+                info.size, info.mode = len(file.content), file.mode
+                archive.addfile(info, io.BytesIO(file.content))
+    return output.getvalue()

@@ -34,8 +34,10 @@ def target_of(pod: Object, port: int, request: Request) -> Target | None:
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         number, equals, address = part.partition("=")
         host, colon, local = address.strip().rpartition(":")
-        if not (equals and colon and _is_port(number.strip()) and _is_port(local)):
-            raise TargetError(f'annotation {ANNOTATION}: "{part}" is not of the form PORT=127.0.0.1:PORT')
+        if not (equals and colon and is_port(number.strip()) and is_port(local)):
+            raise TargetError(
+                f'annotation {ANNOTATION}: "{part[:100]}" is not of the form PORT=127.0.0.1:PORT'
+            )
         if int(number) == port:
             host = "127.0.0.1" if host == "localhost" else host.strip("[]")
             if not is_loopback(host):
@@ -48,8 +50,8 @@ def target_of(pod: Object, port: int, request: Request) -> Target | None:
     return None
 
 
-def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdigit() and 0 < int(text[:6]) < 65536
+def is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 5 and 0 < int(text) < 65536
 
 
 def is_loopback(host: str) -> bool:

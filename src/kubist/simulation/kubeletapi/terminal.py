@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+
 from kubist.simulation.kubeletapi.handlers import Io
 
 _INTERRUPT, _END, _BACKSPACES, _KILL = 0x03, 0x04, (0x08, 0x7F), 0x15
 _LINE_LIMIT = 4096
+_AT_ONCE = 1024
+"""Keys that are handled before other tasks of the event loop get their turn."""
 
 
 class Terminal:
@@ -14,7 +19,8 @@ class Terminal:
     def __init__(self, io: Io) -> None:
         self._io = io
         self._line = bytearray()
-        self._typed = b""
+        self._typed: Iterator[int] = iter(b"")
+        """Keys that were read but not handled yet."""
         self._escape = False
 
     async def write(self, data: bytes, *, error: bool = False) -> None:
@@ -23,13 +29,15 @@ class Terminal:
     async def read(self) -> bytes:
         """Next line with its newline; empty at the end of input."""
         while True:
-            while self._typed:
-                key, self._typed = self._typed[0], self._typed[1:]
+            for count, key in enumerate(self._typed, 1):
                 line = await self._press(key)
                 if line is not None:
                     return line
-            self._typed = await self._io.read()
-            if not self._typed:
+                if not count % _AT_ONCE:
+                    await asyncio.sleep(0)
+            typed = await self._io.read()
+            self._typed = iter(typed)
+            if not typed:
                 rest = bytes(self._line)
                 self._line.clear()
                 return rest
