@@ -67,7 +67,7 @@ class Config:
     aggregator_reject_forwarding_redirect: bool = True
     proxy_client_cert_file: str = ""
     proxy_client_key_file: str = ""
-    """Client certificate that the server presents to the backends of APIServices."""
+    """Key of the client certificate that the server presents to the backends of APIServices."""
     authentication_token_webhook_config_file: str = ""
     authentication_token_webhook_version: str = "v1beta1"
     authentication_token_webhook_cache_ttl: int = 120
