@@ -67,7 +67,7 @@ check: $(DEV)
 # The documentation as a site, in site/. `make docs-serve` shows it at http://127.0.0.1:8000.
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
-	@echo "open site/index.html"
+	@echo "Open site/index.html in a browser. \`make docs-serve\` adds the search."
 
 docs-serve: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
