@@ -12,7 +12,9 @@ import ast
 import dataclasses
 import importlib
 import inspect
+import json
 import re
+import runpy
 import ssl
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -41,8 +43,9 @@ def settings_page() -> str:
         served = getattr(SERVE_DEFAULTS, field.name)
         if served != default:
             text = f"{text} `kubist.Server`: `{served!r}`.".strip()
-        name = f"`--{flag.name}`" if flag else ""
-        rows.append(f"| `{field.name}` | `{field.type}` | `{default!r}` | {name} | {_cell(text)} |")
+        if flag:
+            text = f"{text} Flag: `--{flag.name}`.".strip()
+        rows.append(f"| `{field.name}` | `{field.type}` | `{default!r}` | {_cell(text)} |")
     return "\n".join(
         (
             "# Settings",
@@ -59,8 +62,8 @@ def settings_page() -> str:
             "the defaults of `kubist serve`; the table says where they differ from those of `kubist apiserver`.",
             "",
             MADE,
-            "| field | type | default | flag | meaning |",
-            "|---|---|---|---|---|",
+            "| field | type | default | meaning |",
+            "|---|---|---|---|",
             *rows,
             "",
         )
@@ -216,8 +219,8 @@ def control_api_page() -> str:
         "",
         "`kubist serve` and clusters of tests serve `/kubist/v1/`; `kubist apiserver` does with `--test-bench`.",
         "Bodies are JSON. Errors are a Kubernetes Status that names the field. A client needs the group",
-        "`system:masters`, or an RBAC rule with `nonResourceURLs: [/kubist/*]`. `/kubist/v1/openapi.json` describes",
-        "the operations for code generators.",
+        "`system:masters`, or an RBAC rule with `nonResourceURLs: [/kubist/*]`. [openapi.json](openapi.json) describes",
+        "the operations for code generators; the server has the same document at `/kubist/v1/openapi.json`.",
         "",
         MADE,
         "| operation | meaning |",
@@ -234,6 +237,13 @@ def control_api_page() -> str:
             parts += [f"### {name}", "", *([described, ""] if described else [])]
             parts += ["| field | type | meaning |", "|---|---|---|", *rows, ""]
     return "\n".join(parts)
+
+
+def openapi_file() -> str:
+    """docs/reference/openapi.json: the document of /kubist/v1/openapi.json, for code generators."""
+    with Cluster(workloads=True, clusters=True) as cluster:
+        document = cluster.request("GET", "/kubist/v1/openapi.json")
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 def _properties(schema: dict[str, Any]) -> Iterator[str]:
@@ -354,7 +364,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/settings.md": settings_page,
     "reference/cluster.md": cluster_page,
     "reference/control-api.md": control_api_page,
+    "reference/openapi.json": openapi_file,
     "reference/metrics.md": metrics_page,
+    "reference/limits.md": runpy.run_path(str(Path(__file__).with_name("make_limits.py")))["page"],
     "compatibility.md": compatibility_page,
 }
 
