@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kubist.meta.selectors import (
     ParseError,
     format_label_selector,
+    go_label_selector,
     parse_field_selector,
     parse_label_selector,
 )
@@ -179,3 +180,15 @@ def test_any_selector_text_is_parsed_or_rejected(text: str) -> None:
         except ParseError:
             continue
         assert str(parse(str(selector))) == str(selector)
+
+
+def test_selector_is_shown_as_in_go() -> None:
+    expression = {"key": "k", "operator": "In", "values": ["a", "b"]}
+    assert go_label_selector({"matchLabels": {"b": "2", "a": "1"}, "matchExpressions": [expression]}) == (
+        "&LabelSelector{MatchLabels:map[string]string{a: 1,b: 2,},MatchExpressions:[]LabelSelectorRequirement{"
+        "LabelSelectorRequirement{Key:k,Operator:In,Values:[a b],},},}"
+    )
+
+
+def test_missing_selector_is_nil_as_in_go() -> None:
+    assert go_label_selector(None) == "nil"

@@ -9,7 +9,7 @@ from kubist.control.names import NamesByNamespace
 from kubist.control.values import pod_ready, scaled
 from kubist.meta.conditions import find, set_condition
 from kubist.meta.object import Object
-from kubist.meta.selectors import LabelSelector, label_selector
+from kubist.meta.selectors import LabelSelector, go_label_selector, label_selector
 from kubist.meta.times import parse_time
 from kubist.objectclient import ObjectClient
 from kubist.resources.strategy import Scale
@@ -108,7 +108,12 @@ class Disruption(Loop):
             await self._write(key, budget, failed_status(budget, str(error), self.stamp()))
             return
         if expected.unmanaged:
-            self.events.emit(budget, "Warning", "UnmanagedPods", UNMANAGED.format(_shown(budget)))
+            self.events.emit(
+                budget,
+                "Warning",
+                "UnmanagedPods",
+                UNMANAGED.format(go_label_selector(budget["spec"].get("selector") or {})),
+            )
         disrupted = self._disrupted(budget, pods, key)
         await self._write(key, budget, budget_status(budget, pods, expected, disrupted, self.stamp()))
 
@@ -281,18 +286,3 @@ def failed_status(budget: Object, error: str, now: str) -> Object:
     condition["observedGeneration"] = status.get("observedGeneration", 0)
     set_condition(status["conditions"], condition, now)
     return status
-
-
-def _shown(budget: Object) -> str:
-    """Selector of a budget as Go prints it."""
-    selector = budget["spec"].get("selector") or {}
-    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
-    expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{held.get('key', '')},Operator:{held.get('operator', '')},"
-        f"Values:[{' '.join(held.get('values') or ())}],}},"
-        for held in selector.get("matchExpressions") or ()
-    )
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
-        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
-    )

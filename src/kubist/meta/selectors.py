@@ -258,6 +258,22 @@ def format_label_selector(selector: dict[str, Any] | None) -> str:
     return str(label_selector(selector)) if selector else ""
 
 
+def go_label_selector(selector: dict[str, Any] | None) -> str:
+    """Selector of an object in Go's debug format, which some messages and columns of the reference show."""
+    if selector is None:
+        return "nil"
+    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{one.get('key', '')},Operator:{one.get('operator', '')},"
+        f"Values:[{' '.join(one.get('values') or ())}],}},"
+        for one in selector.get("matchExpressions") or ()
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
+
+
 @dataclass(slots=True, frozen=True)
 class FieldSelector:
     """Conditions on selectable fields. Without conditions it matches everything."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.meta.object import Object
-from kubist.meta.selectors import format_label_selector
+from kubist.meta.selectors import format_label_selector, go_label_selector
 from kubist.tables.ages import Cell, age
 from kubist.tables.columns import Column, name_of, wide
 
@@ -89,18 +89,4 @@ def param_ref(ref: Object | None) -> str:
         return UNSET
     if ref.get("name"):
         return f"{ref.get('namespace') or '*'}/{ref['name']}"
-    return go_selector(ref["selector"]) if ref.get("selector") is not None else UNSET
-
-
-def go_selector(value: Object) -> str:
-    """Label selector in Go's debug format, as the reference shows it."""
-    matched = "".join(f"{key}: {text}," for key, text in sorted((value.get("matchLabels") or {}).items()))
-    expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{term.get('key', '')},Operator:{term.get('operator', '')},"
-        f"Values:[{' '.join(term.get('values') or ())}],}},"
-        for term in value.get("matchExpressions") or ()
-    )
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{matched}}},"
-        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
-    )
+    return go_label_selector(ref["selector"]) if ref.get("selector") is not None else UNSET

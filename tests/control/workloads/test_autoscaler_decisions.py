@@ -13,7 +13,6 @@ from kubist.control.workloads.horizontalpodautoscaler_metrics import (
     FailedMetric,
     Target,
     compute,
-    go_selector,
 )
 from kubist.control.workloads.horizontalpodautoscaler_replicas import Tolerance, group_pods
 from kubist.meta.object import Object
@@ -261,14 +260,6 @@ def test_failed_metric_has_the_words_of_the_reference(
         compute(metric, target(*found, replicas=1))
     assert (caught.value.reason, caught.value.message) == (reason, message)
     assert message in str(caught.value)
-
-
-def test_selector_is_shown_as_in_go() -> None:
-    expression = {"key": "k", "operator": "In", "values": ["a", "b"]}
-    assert go_selector({"matchLabels": {"b": "2", "a": "1"}, "matchExpressions": [expression]}) == (
-        "&LabelSelector{MatchLabels:map[string]string{a: 1,b: 2,},MatchExpressions:[]LabelSelectorRequirement{"
-        "LabelSelectorRequirement{Key:k,Operator:In,Values:[a b],},},}"
-    )
 
 
 # Limits

@@ -15,6 +15,7 @@ from kubist.control.workloads.horizontalpodautoscaler_replicas import (
 )
 from kubist.meta.object import Object
 from kubist.meta.quantity import BINARY_SI, DECIMAL_SI, Quantity, parse_quantity
+from kubist.meta.selectors import go_label_selector
 
 NO_CUSTOM = "unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered"
 NO_EXTERNAL = (
@@ -114,7 +115,7 @@ def _no_object_metric(source: Object, namespace: str) -> FailedMetric:
 
 def _no_external_metric(source: Object, namespace: str) -> FailedMetric:
     name = source["metric"]["name"]
-    selector = go_selector(source["metric"].get("selector"))
+    selector = go_label_selector(source["metric"].get("selector"))
     missing = f"{NO_EXTERNAL} (get {name}.external.metrics.k8s.io)"
     why = f"unable to get external metric {namespace}/{name}/{selector}: {missing}"
     if "averageValue" in source["target"]:
@@ -123,20 +124,4 @@ def _no_external_metric(source: Object, namespace: str) -> FailedMetric:
         error = f"failed to get external metric {name}: {why}"
     return FailedMetric(
         "FailedGetExternalMetric", why, f"failed to get {name} external metric value: {error}"
-    )
-
-
-def go_selector(selector: Object | None) -> str:
-    """Label selector as Go prints it."""
-    if selector is None:
-        return "nil"
-    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
-    expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{one['key']},Operator:{one['operator']},"
-        f"Values:[{' '.join(one.get('values') or ())}],}},"
-        for one in selector.get("matchExpressions") or ()
-    )
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
-        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
     )
