@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubist.control.loop import Loop, entry_of
 from kubist.control.podsbynode import Key, PodsByNode
-from kubist.kinds.shared.podconditions import set_pod_condition
+from kubist.kinds.shared.podconditions import mark_disrupted
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.objectclient import ObjectClient
@@ -77,13 +77,5 @@ def _failed(pod: Object, now: str) -> Object | None:
     if status.get("phase") in ("Succeeded", "Failed"):
         return None
     status["phase"] = "Failed"
-    condition = {
-        "type": "DisruptionTarget",
-        "status": "True",
-        "reason": "DeletionByPodGC",
-        "message": "PodGC: node no longer exists",
-    }
-    if generation := pod["metadata"].get("generation"):
-        condition["observedGeneration"] = generation
-    set_pod_condition(status, condition, now)
+    mark_disrupted(pod, "DeletionByPodGC", "PodGC: node no longer exists", now)
     return pod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubist.control.loop import Loop, entry_of
 from kubist.control.podsbynode import Key, PodsByNode
 from kubist.control.tolerations import tolerated
-from kubist.kinds.shared.podconditions import set_pod_condition
+from kubist.kinds.shared.podconditions import mark_disrupted
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.objectclient import ObjectClient
@@ -82,15 +82,8 @@ class TaintEviction(Loop):
         def mark(held: Object) -> Object | None:
             if held["metadata"]["uid"] != metadata["uid"]:
                 return None
-            condition = {
-                "type": "DisruptionTarget",
-                "status": "True",
-                "reason": "DeletionByTaintManager",
-                "message": "Taint manager: deleting due to NoExecute taint",
-            }
-            if generation := held["metadata"].get("generation"):
-                condition["observedGeneration"] = generation
-            set_pod_condition(held["status"], condition, now)
+            message = "Taint manager: deleting due to NoExecute taint"
+            mark_disrupted(held, "DeletionByTaintManager", message, now)
             return held
 
         place = (metadata["name"], metadata["namespace"])

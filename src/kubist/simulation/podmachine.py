@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from kubist.admission import amounts
 from kubist.kinds.core.podspec.qos import qos_class
+from kubist.kinds.shared.podconditions import observe_generation
 from kubist.meta.object import Object
 from kubist.meta.times import format_time, parse_time
 from kubist.simulation import podresize, podstatus
@@ -305,8 +306,7 @@ class PodMachine(ContainerMachine):
 
     def disruption(self, message: str) -> Object:
         condition: Object = {"type": "DisruptionTarget"}
-        if generation := self.pod["metadata"].get("generation"):
-            condition["observedGeneration"] = generation
+        observe_generation(condition, self.pod)
         return condition | {
             "status": "True",
             "lastProbeTime": None,

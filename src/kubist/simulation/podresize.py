@@ -5,6 +5,7 @@ from __future__ import annotations
 from orjson import dumps
 
 from kubist.admission import amounts
+from kubist.kinds.shared.podconditions import observe_generation
 from kubist.meta.conditions import find
 from kubist.meta.object import Object
 from kubist.simulation.containers import PodEvent
@@ -60,8 +61,7 @@ def infeasible(pod: Object, allocatable: Object | None) -> str:
 def pending_condition(pod: Object, message: str, stamp: str) -> Object:
     old = find(pod["status"].get("conditions"), PENDING) or {}
     condition: Object = {"type": PENDING}
-    if generation := pod["metadata"].get("generation"):
-        condition["observedGeneration"] = generation
+    observe_generation(condition, pod)
     return condition | {
         "status": "True",
         "lastProbeTime": None,

@@ -19,6 +19,19 @@ def set_pod_condition(status: Object, condition: Object, now: str) -> None:
         conditions[conditions.index(old)] = full
 
 
+def mark_disrupted(pod: Object, reason: str, message: str, now: str) -> None:
+    """Sets the condition DisruptionTarget of a pod that a controller is about to delete."""
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
+    observe_generation(condition, pod)
+    set_pod_condition(pod["status"], condition, now)
+
+
+def observe_generation(condition: Object, pod: Object) -> None:
+    """Sets observedGeneration, unless the pod has no generation."""
+    if generation := pod["metadata"].get("generation"):
+        condition["observedGeneration"] = generation
+
+
 def is_ready(pod: Object) -> bool:
     ready = find((pod.get("status") or {}).get("conditions"), "Ready")
     return ready is not None and ready.get("status") == "True"

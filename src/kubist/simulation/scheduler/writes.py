@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.kinds.shared.podconditions import set_pod_condition
+from kubist.kinds.shared.podconditions import mark_disrupted, observe_generation, set_pod_condition
 from kubist.meta.conditions import find
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
@@ -42,7 +42,7 @@ async def refuse(client: ObjectClient, pod: PodInfo, message: str, now: str) -> 
             return None
         status = held.setdefault("status", {})
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
-        _note_generation(condition, held)
+        observe_generation(condition, held)
         before = find(status.get("conditions"), "PodScheduled") or {}
         if condition.items() <= before.items() and status.get("nominatedNodeName", "") == pod.nominated:
             return None
@@ -69,14 +69,8 @@ async def evict(client: ObjectClient, victim: PodInfo, now: str) -> None:
     """Marks a pod as preempted, and deletes it with its grace period."""
 
     def mark(held: Object) -> Object:
-        condition = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "PreemptionByScheduler",
-            "message": f"{NAME}: preempting to accommodate a higher priority pod",
-        }
-        _note_generation(condition, held)
-        set_pod_condition(held["status"], condition, now)
+        message = f"{NAME}: preempting to accommodate a higher priority pod"
+        mark_disrupted(held, "PreemptionByScheduler", message, now)
         return held
 
     await _edit(client, victim, mark)
@@ -86,11 +80,6 @@ async def evict(client: ObjectClient, victim: PodInfo, now: str) -> None:
     except APIError as error:
         if error.code not in (404, 409):
             raise
-
-
-def _note_generation(condition: Object, pod: Object) -> None:
-    if generation := pod["metadata"].get("generation"):
-        condition["observedGeneration"] = generation
 
 
 async def _edit(client: ObjectClient, pod: PodInfo, edit: Edit) -> None:
