@@ -7,6 +7,7 @@ import datetime
 import email.utils
 import zoneinfo
 
+from kubist.control.events import reference_to
 from kubist.control.loop import entry_of
 from kubist.control.workloads import cron
 from kubist.control.workloads import pods as of_pods
@@ -194,7 +195,7 @@ class CronJobs(PodOwnerLoop):
             job = held
         else:
             self.events.emit(cronjob, "Normal", "SuccessfulCreate", f"Created job {job['metadata']['name']}")
-        status["active"] = [*status["active"], _reference(job)]
+        status["active"] = [*status["active"], reference_to(job)]
         status["lastScheduleTime"] = format_time(due)
 
     def _find_job(self, cronjob: Object, name: str) -> Object | None:
@@ -236,15 +237,3 @@ def _local_time(moment: int, zone: str) -> str:
 
 def _without(references: list[Object], uid: str) -> list[Object]:
     return [reference for reference in references if reference["uid"] != uid]
-
-
-def _reference(job: Object) -> Object:
-    metadata = job["metadata"]
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "name": metadata["name"],
-        "namespace": metadata["namespace"],
-        "uid": metadata["uid"],
-        "resourceVersion": metadata["resourceVersion"],
-    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubist.control.events import reference_to
 from kubist.meta.object import Object
 from kubist.objectclient import ObjectClient
 from kubist.simulation.scheduler.podinfo import Key
@@ -45,14 +46,7 @@ class VolumeBinder:
 
     async def _assign(self, claim: Object, volume: Object) -> None:
         metadata, name = claim["metadata"], volume["metadata"]["name"]
-        reference = {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "namespace": metadata["namespace"],
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-            "resourceVersion": metadata["resourceVersion"],
-        }
+        reference = reference_to(claim)
 
         def take(held: Object) -> Object | None:
             if held["spec"].get("claimRef"):
