@@ -24,9 +24,8 @@ from kubist.config import Config
 from kubist.http.messages import Answer, Request
 from kubist.meta import status, times
 from kubist.meta.object import Object
-from kubist.meta.objectmeta import APISERVER_MANAGER
 from kubist.objectstore.registry import Registry
-from kubist.patch.apply import update_managed_fields
+from kubist.patch.apply import own_status
 from kubist.request import RequestInfo
 from kubist.resources.context import Objects, User
 from kubist.storage.cache import Change
@@ -181,14 +180,12 @@ class Aggregation:
                 old = entry.object()
                 if not with_condition(obj, found, times.now()):
                     return
-                update_managed_fields(
+                own_status(
                     resource.schema,
                     old,
                     obj,
-                    manager=APISERVER_MANAGER,
                     api_version=resource.api_version,
                     now=times.now(),
-                    subresource="status",
                     reset_fields=("metadata", "spec"),
                 )
                 if await self._registry.replace(resource, entry, obj) is not None:

@@ -16,9 +16,8 @@ from kubist.crd import definition, naming
 from kubist.crd.apiservices import APIServices
 from kubist.meta import status, times
 from kubist.meta.object import Object
-from kubist.meta.objectmeta import APISERVER_MANAGER
 from kubist.objectstore.registry import Registry
-from kubist.patch.apply import update_managed_fields
+from kubist.patch.apply import own_status
 from kubist.resources.context import Objects
 from kubist.storage.cache import Change, Collection
 
@@ -183,16 +182,7 @@ class CRDController:
     def _own(self, new: Object, old: Object) -> None:
         """Records the API server as field manager of the status that it wrote."""
         assert self._resource is not None
-        update_managed_fields(
-            self._resource.schema,
-            old,
-            new,
-            manager=APISERVER_MANAGER,
-            api_version=self._resource.api_version,
-            now=times.now(),
-            subresource="status",
-            reset_fields=("spec",),
-        )
+        own_status(self._resource.schema, old, new, api_version=self._resource.api_version, now=times.now())
 
     def _serve(self, crd: Object) -> None:
         """Adds, replaces or removes the resources of a CRD."""

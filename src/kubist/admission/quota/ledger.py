@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry
 
 RETRIES = 3
-MANAGER = "kube-apiserver"
 
 
 class Request:
@@ -130,16 +129,7 @@ async def _write(ctx: Context, quota: Object, used: Amounts) -> bool:
             return None
         before = {**held, "metadata": dict(held["metadata"])}
         held["status"] = {**(held.get("status") or {}), "used": amounts.write(used)}
-        ssa.update_managed_fields(
-            _schema(),
-            before,
-            held,
-            manager=MANAGER,
-            api_version="v1",
-            now=ctx.now,
-            subresource="status",
-            reset_fields=("spec",),
-        )
+        ssa.own_status(_schema(), before, held, api_version="v1", now=ctx.now)
         return held
 
     try:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from kubist.meta.conditions import find, set_condition
 from kubist.meta.object import Object
-from kubist.meta.objectmeta import APISERVER_MANAGER
 from kubist.meta.status import APIError, forbidden, too_many_requests
 from kubist.patch import apply as ssa
 from kubist.schema.catalog import schema_for
@@ -42,16 +41,8 @@ async def take_disruption(ctx: Context, budget: Object, pod_name: str) -> None:
                 condition["observedGeneration"] = status["observedGeneration"]
             set_condition(status.setdefault("conditions", []), condition, ctx.now)
         status.setdefault("disruptedPods", {})[pod_name] = ctx.now
-        ssa.update_managed_fields(
-            schema_for("policy", "v1", "PodDisruptionBudget"),
-            before,
-            current,
-            manager=APISERVER_MANAGER,
-            api_version="policy/v1",
-            now=ctx.now,
-            subresource="status",
-            reset_fields=("spec",),
-        )
+        schema = schema_for("policy", "v1", "PodDisruptionBudget")
+        ssa.own_status(schema, before, current, api_version="policy/v1", now=ctx.now)
         return current
 
     name = budget["metadata"]["name"]

@@ -5,7 +5,7 @@ values and their types. `managers`, `created` and `ownership` track the owners. 
 `update_managed_fields` and `apply`.
 """
 
-from kubist.patch.apply.requests import apply, restore_times, update_managed_fields
+from kubist.patch.apply.requests import apply, own_status, restore_times, update_managed_fields
 from kubist.patch.apply.versions import Convert
 
-__all__ = ["Convert", "apply", "restore_times", "update_managed_fields"]
+__all__ = ["Convert", "apply", "own_status", "restore_times", "update_managed_fields"]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kubist.meta.object import Object
+from kubist.meta.objectmeta import APISERVER_MANAGER
 from kubist.patch.apply import conflicts, lastapplied, managers, ownership
 from kubist.patch.apply.created import creator
 from kubist.patch.apply.empty import empty
@@ -60,6 +61,28 @@ def update_managed_fields(
         return
     if managed:
         metadata["managedFields"] = managers.encode(managed)
+
+
+def own_status(
+    schema: Schema,
+    live: Object,
+    new: Object,
+    *,
+    api_version: str,
+    now: str,
+    reset_fields: Sequence[str] = ("spec",),
+) -> None:
+    """Makes the API server the field manager of a status that it wrote itself."""
+    update_managed_fields(
+        schema,
+        live,
+        new,
+        manager=APISERVER_MANAGER,
+        api_version=api_version,
+        now=now,
+        subresource="status",
+        reset_fields=reset_fields,
+    )
 
 
 def _live_or_sent(stored: Any, sent: Any) -> Managed:
