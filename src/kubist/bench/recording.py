@@ -15,7 +15,6 @@ from kubist.bench.recorded import Recorded
 from kubist.meta.object import Object
 from kubist.offload import LONG, away
 
-FILTERS = ("verb", "resource", "namespace", "name", "user", "userAgent")
 ENTRIES, MOST_ENTRIES = 10_000, 100_000
 BYTES, MOST_BYTES = 64 << 20, 256 << 20
 MOST_WAITING = 10_000

@@ -71,11 +71,11 @@ class GarbageCollector(Loop):
         prefix = collection.kind.prefix
         for change in changes:
             if change.new is not None:
-                self._written(prefix, change, change.new)
+                self._written(prefix, change.new)
             elif change.old is not None:
                 self._removed(prefix, change, change.old)
 
-    def _written(self, prefix: str, change: Change, entry: Entry) -> None:
+    def _written(self, prefix: str, entry: Entry) -> None:
         before = self.owners.owned_by(prefix, entry.key)
         if self.owners.add(prefix, entry) and self.owners.owned_by(prefix, entry.key) != before:
             self.queue.add(Ref(prefix, entry.key))

@@ -186,7 +186,7 @@ class CustomStrategy(Strategy):
     def selectable_fields(self, obj: Object) -> dict[str, str]:
         return {name: path.text(obj) for name, path in self.selectable.items()}
 
-    def unsupported_field_label(self, api_version: str, kind: str, label: str) -> str:
+    def unsupported_field_label(self, label: str) -> str:
         return f"field label not supported: {label}"
 
     def convert(self, obj: Object, api_version: str) -> Object:

@@ -210,7 +210,7 @@ class Strategy(Update):
     async def after_delete(self, ctx: Context, obj: Object) -> None:
         """Releases resources of a deleted object."""
 
-    def grace_period(self, ctx: Context, obj: Object, requested: int | None) -> int | None:
+    def grace_period(self, obj: Object, requested: int | None) -> int | None:
         """Seconds between a delete and the removal; None if the kind has no graceful deletion."""
         return None
 
@@ -227,7 +227,7 @@ class Strategy(Update):
         """Values of `field_labels`. Kinds override it for values that are not the text at a path."""
         return {label: text_at(obj, path) for label, path in self.field_labels.items()}
 
-    def unsupported_field_label(self, api_version: str, kind: str, label: str) -> str:
+    def unsupported_field_label(self, label: str) -> str:
         """Error message for an unsupported field selector."""
         if self.field_labels:
             return f"field label not supported: {label}"

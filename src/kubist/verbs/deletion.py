@@ -125,7 +125,7 @@ def _grace(ctx: ResourceRequest, obj: Object, options: DeleteOptions) -> int | N
     asked = options.grace_period_seconds
     if asked is not None and asked < 0:
         asked = 1
-    period = ctx.resource.strategy.grace_period(ctx, obj, asked)
+    period = ctx.resource.strategy.grace_period(obj, asked)
     if period is None:
         return None
     if "deletionTimestamp" not in metadata:

@@ -134,8 +134,7 @@ def known_fields(ctx: ResourceRequest, chosen: FieldSelector) -> FieldSelector:
             continue
         if label == "metadata.namespace" and strategy.namespace_selectable:
             continue
-        message = strategy.unsupported_field_label(ctx.resource.api_version, ctx.resource.kind, label)
-        raise status.bad_request(message)
+        raise status.bad_request(strategy.unsupported_field_label(label))
     if not strategy.stored_labels or chosen.empty:
         return chosen
     stored = strategy.stored_labels

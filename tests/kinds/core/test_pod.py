@@ -123,7 +123,7 @@ GRACE: list[tuple[Object, str, int | None, int]] = [
 @pytest.mark.parametrize(("fields", "phase", "asked", "seconds"), GRACE)
 def test_grace_period(pods: Any, fields: Object, phase: str, asked: int | None, seconds: int) -> None:
     given = pods.decode({**pod(**fields), "status": {"phase": phase}})
-    assert pods.strategy.grace_period(pods.context, given, asked) == seconds
+    assert pods.strategy.grace_period(given, asked) == seconds
 
 
 def set_spec(**fields: Any) -> Any:

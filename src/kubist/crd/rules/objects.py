@@ -32,7 +32,7 @@ class _OutOfBudget(Exception):
 class Rules:
     """Rules of one schema node and of all nodes below it."""
 
-    __slots__ = ("_convert", "_uses_old", "additional", "items", "keys", "kind", "properties", "rules")
+    __slots__ = ("_convert", "additional", "items", "keys", "kind", "properties", "rules")
 
     def __init__(self, props: Props, schema: SchemaType | None) -> None:
         self.kind = props.get("type") or ""
@@ -48,7 +48,6 @@ class Rules:
             self.rules = [
                 CompiledRule(rule, props, schema) for rule in props.get("x-kubernetes-validations") or ()
             ]
-        self._uses_old = any(rule.uses_old for rule in self.rules)
 
     def validate(
         self, new: Any, old: Any, before: OldValue | None, path: str = ""

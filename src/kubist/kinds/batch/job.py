@@ -86,7 +86,7 @@ class JobStrategy(Workload):
     def selectable_fields(self, obj: Object) -> dict[str, str]:
         return {"status.successful": str((obj.get("status") or {}).get("succeeded", 0))}
 
-    def unsupported_field_label(self, api_version: str, kind: str, label: str) -> str:
+    def unsupported_field_label(self, label: str) -> str:
         return f'field label "{label}" not supported for Job'
 
 

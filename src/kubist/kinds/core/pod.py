@@ -119,7 +119,7 @@ class PodStrategy(Strategy):
             warnings.insert(0, f"metadata.name: {what}; {why}")
         return warnings
 
-    def grace_period(self, ctx: Context, obj: Object, requested: int | None) -> int | None:
+    def grace_period(self, obj: Object, requested: int | None) -> int | None:
         """0 for pods without a node and for finished pods. Negative periods count as 1 second."""
         spec = obj["spec"]
         phase = (obj.get("status") or {}).get("phase")

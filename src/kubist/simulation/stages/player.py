@@ -220,7 +220,7 @@ class Stages(Loop):
         obj: Object | None = None
         if job is None or job.revision != entry.revision or job.lifecycle is not lifecycle:
             obj = await self.client.in_version(resource, entry)
-            job = self._jobs[key] = self._plan(key, resource, lifecycle, entry, obj)
+            job = self._jobs[key] = self._plan(key, lifecycle, entry, obj)
         if job.stage is None or job.is_done:
             return
         left = job.due - self.clock.now()
@@ -235,7 +235,7 @@ class Stages(Loop):
         self._jobs.pop(key, None)
         self._histories.pop(key, None)
 
-    def _plan(self, key: Ref, resource: Resource, lifecycle: Lifecycle, entry: Entry, obj: Object) -> Job:
+    def _plan(self, key: Ref, lifecycle: Lifecycle, entry: Entry, obj: Object) -> Job:
         """Chooses the next Stage of an object, and its time."""
         now = self.clock.now()
         if key.prefix == self._prefixes["pods"] and not self._is_on_node(key, obj):

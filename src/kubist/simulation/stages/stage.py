@@ -40,7 +40,7 @@ class Stage:
         self._weight = spec.count("weight") or 0
         self._weight_from = _source(spec.fields("weightFrom"))
         self._read_delay(spec.fields("delay"))
-        self.immediate_next_stage = spec.boolean("immediateNextStage")
+        spec.boolean("immediateNextStage")  # without effect, because the next Stage always comes at once
         self.steps = parse_next(spec, (self.api_version, self.kind))
         spec.finish()
 

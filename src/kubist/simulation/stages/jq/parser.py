@@ -60,10 +60,6 @@ class Parser:
         token = self._peek()
         return token.kind == "symbol" and token.text in symbols
 
-    def _is_word(self, *words: str) -> bool:
-        token = self._peek()
-        return token.kind == "word" and token.text in words
-
     def _skip(self, text: str) -> bool:
         """Skips a symbol or keyword, if it is next."""
         token = self._peek()
