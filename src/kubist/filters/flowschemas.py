@@ -132,7 +132,7 @@ class FlowSchemas:
             self._seen.append((collection, collection.entries))
         self._on_change([])
 
-    def _on_change(self, changes: list[Change]) -> None:
+    def _on_change(self, _changes: list[Change]) -> None:
         """Rebuilds everything, because there are about a dozen of each and they rarely change."""
         schemas, levels = (
             [entry.object() for entry in collection.entries.values()] for collection, _ in self._seen

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from kubist.hints import did_you_mean
@@ -72,9 +71,7 @@ class KopfOperators:
         self._environment.use(self._cluster.kubeconfig)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         """Stops all operators. Raises OperatorFailed if one ended by itself."""
         failures = []
         try:
