@@ -86,7 +86,7 @@ class Environment:
 class Program:
     """A compiled expression."""
 
-    __slots__ = ("_closure", "_frame", "_node", "expression", "type", "uses")
+    __slots__ = ("_closure", "_frame", "expression", "node", "type", "uses")
 
     def __init__(self, expression: str, environment: Environment) -> None:
         # Saves start-up time: a server without expressions does not load the compiler.
@@ -99,19 +99,19 @@ class Program:
         self._frame = Frame
         checker = Checker(environment.variables, environment.overloads)
         try:
-            self._node = parse(expression, bindings=environment.bindings)
-            self.type = checker.check(self._node)
+            self.node = parse(expression, bindings=environment.bindings)
+            self.type = checker.check(self.node)
         except RecursionError:
             raise CompileError("expression recursion limit exceeded") from None
         self.uses = frozenset(checker.used)
-        self._closure = compile_node(self._node, environment.implementations)
+        self._closure = compile_node(self.node, environment.implementations)
 
     def cost(self, size_of: SizeOf | None = None) -> Range:
         """Estimated minimum and maximum cost of an evaluation."""
         # Saves start-up time, as above.
         from kubist.cel.estimate import estimate
 
-        return estimate(self._node, size_of or (lambda _path: None))
+        return estimate(self.node, size_of or (lambda _path: None))
 
     def selects(self, variable: str, field: str) -> bool:
         """Whether the expression selects a field of a variable by name: `variable.field` or `variable.?field`."""
@@ -125,7 +125,7 @@ class Program:
                 return False
             return isinstance(operand, Ident) and operand.name == variable and named == field
 
-        nodes = [self._node]
+        nodes = [self.node]
         while nodes:
             node = nodes.pop()
             if is_selection(node):

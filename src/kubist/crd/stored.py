@@ -64,7 +64,7 @@ class CustomKind(StoredKind):
         """The same bytes with a kind of this server, because a kind refers to the CRD of its server."""
         name = self.versions[self.api_version].kind
         made = type(entry)(entry.key, entry.revision, entry.tail, self._kind(entry.kind.api_version, name))
-        made._labels, made._fields = entry._labels, entry._fields
+        made.share_selectable(entry)
         return made
 
     def removed_versions(self) -> frozenset[str]:

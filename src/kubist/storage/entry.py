@@ -69,6 +69,10 @@ class Entry:
         self._labels = obj["metadata"].get("labels") or {}
         self._fields = self.kind.fields(obj)
 
+    def share_selectable(self, other: Entry) -> None:
+        """Takes over the labels and fields of an entry with the same content, so that they are not read again."""
+        self._labels, self._fields = other._labels, other._fields
+
 
 class ForeignEntry(Entry):
     """Version written by kube-apiserver or by another version of Kubist."""
@@ -170,5 +174,5 @@ class Change:
             start = old.tail.index(b'",', 31)
             tail = b'"metadata":{"resourceVersion":"%d%b' % (self.revision, old.tail[start:])
             self.gone = Entry(old.key, self.revision, tail, old.kind)
-            self.gone._labels, self.gone._fields = old._labels, old._fields
+            self.gone.share_selectable(old)
         return self.gone

@@ -130,7 +130,7 @@ def _mismatch(text: str, environment: Environment, result: Result) -> str:
         program: Program = expressions.compile(text, environment, result)
     except CompileError:
         return ""
-    return "\n".join(_misnamed(program._node))
+    return "\n".join(_misnamed(program.node))
 
 
 def _misnamed(node: Node) -> list[str]:
