@@ -149,6 +149,12 @@ def test_body_that_is_no_object_is_rejected(cluster: Cluster) -> None:
         assert refused.value.code == 400
 
 
+@pytest.mark.parametrize("body", [{}, {"advance": None}])
+def test_empty_move_changes_nothing(cluster: Cluster, body: dict[str, Any]) -> None:
+    assert cluster.request("PUT", CLOCK, body)["offset"] == 0
+    assert cluster.inner.bench is not None and not cluster.inner.bench.clock.is_moved
+
+
 def test_clusters_in_one_process_have_clocks_of_their_own(cluster: Cluster) -> None:
     with Cluster() as other:
         cluster.clock.set("2040-01-01T00:00:00Z")

@@ -22,6 +22,13 @@ def test_unknown_paths_and_methods_are_errors(cluster: Cluster) -> None:
         assert refused.value.status["kind"] == "Status"
 
 
+@pytest.mark.parametrize("content_type", ["application/yaml", "application/vnd.kubernetes.protobuf"])
+def test_other_media_types_are_rejected(cluster: Cluster, content_type: str) -> None:
+    with pytest.raises(Refused, match="send application/json") as refused:
+        cluster.request("PUT", "/kubist/v1/clock", {"advance": "1h"}, content_type)
+    assert (refused.value.code, refused.value.status["reason"]) == (415, "UnsupportedMediaType")
+
+
 def test_nothing_of_it_is_in_the_index_of_paths_or_in_discovery(cluster: Cluster) -> None:
     assert not [path for path in cluster.request("GET", "/")["paths"] if "kubist" in path]
     assert "kubist" not in str(cluster.request("GET", "/openapi/v3"))

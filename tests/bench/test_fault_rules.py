@@ -197,6 +197,9 @@ INVALID: list[tuple[Object, list[str]]] = [
     ({"takeLease": "", "namespace": "default", "name": "l"}, ["takeLease"]),
     ({"takeLease": "me", "namespace": "default", "name": "l", "user": "x"}, ["user"]),
     ({"delay": 1, "leaseDuration": 5}, ["leaseDuration"]),
+    ({"status": None}, ["status"]),
+    ({"withholdBookmarks": None, "staleRead": None}, ["status"]),
+    ({"status": 500, "bogus": None}, ["bogus"]),
 ]
 
 

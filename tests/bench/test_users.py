@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import urllib.parse
 from typing import Any
 
 import pytest
@@ -42,6 +43,16 @@ def test_rules_of_a_namespace_hold_there(cluster: Cluster) -> None:
 def test_user_without_rules_may_nothing(cluster: Cluster) -> None:
     with pytest.raises(Refused, match="cannot list"):
         cluster.user("weird user/ü").request("GET", PODS)
+
+
+@pytest.mark.parametrize("name", ["team/alice", "https://issuer.example/realm#bob", "weird user/ü"])
+def test_user_with_a_slash_in_the_name_is_deleted(cluster: Cluster, name: str) -> None:
+    user = cluster.user(name, rules=READ_PODS)
+    assert user.request("GET", PODS)["items"] == []
+    cluster.request("DELETE", f"/kubist/v1/users/{urllib.parse.quote(name, safe='')}")
+    assert cluster.request("GET", "/kubist/v1/users")["items"] == []
+    with pytest.raises(Refused):
+        user.request("GET", PODS)
 
 
 def test_clients_and_kubeconfig_act_as_the_user(cluster: Cluster) -> None:

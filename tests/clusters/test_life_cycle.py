@@ -126,6 +126,7 @@ def test_list_get_and_delete(host: Cluster) -> None:
         ({"manifests": 3}, "manifests"),
         ({"manifests": "a: [b"}, "manifests"),
         ({"manifests": ["text"]}, "manifests[0]"),
+        ({"manifests": [{"kind": "List", "items": [3]}]}, "manifests[0].items[0]"),
         ({"manifests": [{"apiVersion": "v1", "kind": "Pot", "metadata": {"name": "a"}}]}, "manifests[0]"),
         ({"manifests": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}]}, "manifests[0]"),
         ({"nmae": "a"}, "nmae"),
@@ -142,19 +143,22 @@ def test_invalid_specification_is_rejected(host: Cluster, directory: Path, body:
     assert not hidden(directory)
 
 
-def test_unknown_source_is_rejected(host: Cluster) -> None:
-    with pytest.raises(Refused, match=r'clusters\.kubist\.io "nowhere" not found'):
-        host.clusters.create("x", fork="nowhere")
+@pytest.mark.parametrize("field", ["fork", "snapshot"])
+def test_unknown_source_is_rejected(host: Cluster, field: str) -> None:
+    with pytest.raises(Refused, match=f'{field}: Not found: "nowhere"') as refused:
+        host.request("POST", PATH, {"name": "x", field: "nowhere"})
+    assert (refused.value.code, refused.value.status["details"]["causes"][0]["field"]) == (422, field)
     assert "x" not in host.clusters
 
 
-def test_taken_name_conflicts(host: Cluster) -> None:
+def test_taken_name_is_rejected(host: Cluster) -> None:
     with host.clusters.create("taken") as cluster:
         cluster.load(config_map())
         with pytest.raises(Refused) as refused:
             host.clusters.create("taken")
-        assert (refused.value.code, refused.value.status["reason"]) == (409, "AlreadyExists")
-        assert refused.value.status["details"]["name"] == "taken"
+        assert (refused.value.code, refused.value.status["reason"]) == (422, "Invalid")
+        [cause] = refused.value.status["details"]["causes"]
+        assert (cause["reason"], cause["field"]) == ("FieldValueInvalid", "name")
         assert cluster.get("configmap/cm")
 
 

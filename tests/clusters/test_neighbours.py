@@ -191,7 +191,7 @@ def test_racing_creations_of_one_name_make_one_cluster(host: Cluster) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(codes) == [201] + [409] * 7
+    assert sorted(codes) == [201] + [422] * 7
     host.clusters.delete("raced")
 
 

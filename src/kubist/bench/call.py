@@ -17,6 +17,15 @@ from kubist.meta.object import Object
 from kubist.resources.context import User
 
 GROUP = "kubist.io"
+OTHER_TYPES = frozenset(
+    (
+        "application/yaml",
+        "application/cbor",
+        "application/vnd.kubernetes.protobuf",
+        "application/apply-patch+yaml",
+    )
+)
+"""Media types of Kubernetes that this API does not read. Others are taken for JSON, such as that of `curl -d`."""
 
 
 class Fields:
@@ -31,8 +40,9 @@ class Fields:
         self.errors: list[FieldError] = []
 
     def __contains__(self, name: str) -> bool:
+        """Whether a field has a value. As in Kubernetes, null is none."""
         self._known.add(name)
-        return name in self._left
+        return self._left.get(name) is not None
 
     def path(self, name: str) -> str:
         return f"{self._path}.{name}" if self._path else name
@@ -132,6 +142,7 @@ class Fields:
         return [
             fields.forbidden(self.path(name), f"unknown field{did_you_mean(name, self._known)}")
             for name in sorted(self._left)
+            if name not in self._known or self._left[name] is not None
         ]
 
     def done(self, *parts: Fields) -> None:
@@ -156,9 +167,14 @@ class Call:
     """Variable parts of the path."""
 
     def json(self) -> Object:
-        """Object of the body; empty without a body. Raises 400 if the body is no JSON object."""
+        """Object of the body; empty without a body. Raises 400 or 415 if the body is no JSON object."""
         if not self.request.body:
             return {}
+        media_type = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type in OTHER_TYPES:
+            raise status.APIError(
+                415, "UnsupportedMediaType", f"the body is {media_type}: send application/json"
+            )
         try:
             found = orjson.loads(self.request.body)
         except ValueError as error:

@@ -37,6 +37,7 @@ class ClockControl:
         """Moves the clock: `now`, `offset` or `advance`; `frozen` or `speed`."""
         asked = call.fields("Clock")
         steps = [name for name in ("now", "offset", "advance") if name in asked]
+        is_move = bool(steps) or "speed" in asked or "frozen" in asked
         for name in steps[1:]:
             asked.reject(name, "", f"must not be set together with {steps[0]}")
         if "speed" in asked and "frozen" in asked:
@@ -60,6 +61,8 @@ class ClockControl:
         frozen = asked.boolean("frozen")
         asked.done()
         self.check_local()
+        if not is_move:
+            return self.state()
         if frozen is not None:
             speed = 0.0 if frozen else speed or 1.0
         clock.move(now, speed)

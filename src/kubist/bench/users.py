@@ -53,7 +53,7 @@ class Users:
     def register(self, control: ControlAPI) -> None:
         control.add("GET", "users", self._list)
         control.add("POST", "users", self._create)
-        control.add("DELETE", "users/{name}", self._delete)
+        control.add("DELETE", "users/{name...}", self._delete)
 
     def add_from(self, other: Users) -> None:
         """Adds the users of another server, with their tokens."""

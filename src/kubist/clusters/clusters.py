@@ -20,10 +20,10 @@ from kubist.clock import Timer
 from kubist.clusters import credentials, manifests
 from kubist.clusters.cluster import DATABASE, GROUP, RESOURCE, Cluster, Host
 from kubist.clusters.logical_server import prefix
-from kubist.clusters.sources import read_source
-from kubist.clusters.spec import ALL_LOOPS, DISK, MEMORY, Record, Spec
+from kubist.clusters.sources import read_source, unknown
+from kubist.clusters.spec import ALL_LOOPS, DISK, KIND, MEMORY, Record, Spec
 from kubist.clusters.template import Templates
-from kubist.meta import names, status
+from kubist.meta import fields, names, status
 
 log = logging.getLogger("kubist.clusters")
 
@@ -122,10 +122,12 @@ class Clusters:
         """Creates a cluster. If that fails, nothing is left of it."""
         name = spec.name or self._generate()
         if name in self.found or name in self._reserved:
-            raise status.already_exists(GROUP, RESOURCE, name)
+            raise _taken(name)
         if len(self.found) + len(self._reserved) >= MOST:
             raise status.forbidden(GROUP, RESOURCE, name, f"there are already {MOST} clusters")
-        source = self.get(spec.fork) if spec.fork else None
+        source = self.found.get(spec.fork)
+        if spec.fork and source is None:
+            raise unknown("fork", spec.fork)
         self._reserved.add(name)
         try:
             return await self._create(self._record(name, spec, source), spec, source)
@@ -159,7 +161,7 @@ class Clusters:
         try:
             directory.mkdir(files.DIRECTORY_MODE)
         except FileExistsError:  # a cluster that could not be read
-            raise status.already_exists(GROUP, RESOURCE, record.name) from None
+            raise _taken(record.name) from None
         cluster: Cluster | None = None
         try:
             cluster = Cluster(host, record, directory, credentials.make(directory), self._expect)
@@ -260,3 +262,9 @@ def _write_record(directory: Path, record: Record) -> None:
     with files.draft(directory / RECORD, durable=True) as draft:
         draft.write_text(json.dumps(record.to_json()))
     files.sync(directory.parent)
+
+
+def _taken(name: str) -> status.APIError:
+    return status.invalid(
+        GROUP, KIND, name, [fields.invalid("name", name, "a cluster with this name already exists")]
+    )

@@ -22,7 +22,7 @@ from kubist.storage.store import OpenFailed
 async def read_source(
     spec: Spec, parent: Cluster | None, templates: Templates, host: Bench, config: Config
 ) -> Source:
-    """State that a specification asks for. `parent` is the cluster that it names. Raises 404 or 422."""
+    """State that a specification asks for. `parent` is the cluster that it names. Raises 422."""
     if spec.snapshot or spec.backup:
         return Source(await _file(spec, await _bench(parent, host), config))
     if parent is not None:
@@ -49,7 +49,12 @@ async def _file(spec: Spec, bench: Bench, config: Config) -> StoreImage:
     field = "snapshot" if spec.snapshot else "backup"
     if spec.backup and not Path(spec.backup).is_absolute():
         raise _invalid(field, spec.backup, "must be the absolute path of a file on the host")
-    path = bench.snapshots.path_of(spec.snapshot) if spec.snapshot else Path(spec.backup)
+    path = Path(spec.backup)
+    if spec.snapshot:
+        try:
+            path = bench.snapshots.path_of(spec.snapshot)
+        except status.APIError:
+            raise unknown(field, spec.snapshot) from None
     try:
         image = await asyncio.to_thread(read_image, path)
     except OpenFailed as error:
@@ -63,3 +68,8 @@ async def _file(spec: Spec, bench: Bench, config: Config) -> StoreImage:
 
 def _invalid(field: str, value: str, why: str) -> status.APIError:
     return status.invalid(GROUP, KIND, "", [fields.invalid(field, value, why)])
+
+
+def unknown(field: str, value: str) -> status.APIError:
+    """422 for a source that does not exist."""
+    return status.invalid(GROUP, KIND, "", [fields.not_found(field, value)])

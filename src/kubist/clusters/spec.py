@@ -189,7 +189,11 @@ def _manifests(asked: Fields) -> tuple[Object, ...]:
         if not isinstance(manifest, dict):
             asked.reject(f"manifests[{index}]", str(manifest)[:100], "must be an object")
         elif str(manifest.get("kind", "")).endswith("List") and isinstance(manifest.get("items"), list):
-            objects += [item for item in manifest["items"] if isinstance(item, dict)]
+            for number, item in enumerate(manifest["items"]):
+                if isinstance(item, dict):
+                    objects.append(item)
+                else:
+                    asked.reject(f"manifests[{index}].items[{number}]", str(item)[:100], "must be an object")
         else:
             objects.append(manifest)
     if len(objects) > MANIFESTS:
