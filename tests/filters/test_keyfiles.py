@@ -79,6 +79,59 @@ def test_keys_of_all_usable_blocks_are_read(tmp_path: Path, content: bytes, keys
     assert found(tmp_path, content) == ids(*keys)
 
 
+def block(label: str, der: bytes) -> bytes:
+    return f"-----BEGIN {label}-----\n{base64.encodebytes(der).decode()}-----END {label}-----\n".encode()
+
+
+def content(text: bytes) -> bytes:
+    """DER of the first block."""
+    return next(pem.blocks(text)).content
+
+
+def with_other_public_key(der: bytes) -> bytes:
+    """Private ECDSA key whose file has the public key of another key."""
+    own, other = (
+        key.public_key().public_bytes(
+            serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint
+        )
+        for key in (EC, ec.generate_private_key(ec.SECP256R1()))
+    )
+    assert own in der
+    return der.replace(own, other)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (block("EC PRIVATE KEY", content(private(EC, pkcs8=False)) + b"\0"), EC),
+        (block("EC PRIVATE KEY", with_other_public_key(content(private(EC, pkcs8=False)))), EC),
+        (block("PRIVATE KEY", content(private(RSA, pkcs8=True)) + b"\0"), RSA),
+    ],
+)
+def test_data_that_go_ignores_is_ignored(tmp_path: Path, text: bytes, key: PrivateKey) -> None:
+    assert found(tmp_path, text) == ids(key)
+    assert ids(read_private_key(str(tmp_path / "keys.pem"))) == ids(key)
+
+
+def test_data_after_a_pkcs1_key_makes_it_invalid(tmp_path: Path) -> None:
+    text = block("RSA PRIVATE KEY", content(private(RSA, pkcs8=False)) + b"\0")
+    assert found(tmp_path, text + public(EC)) == ids(EC)
+
+
+def test_certificate_with_two_signature_algorithms_is_ignored(tmp_path: Path) -> None:
+    der = content(certificate()[0])
+    algorithm = bytes.fromhex("06082a8648ce3d040302")
+    assert der.count(algorithm) == 2
+    other = der.replace(algorithm, bytes.fromhex("06082a8648ce3d040303"), 1)
+    assert found(tmp_path, block("CERTIFICATE", other) + public(EC)) == ids(EC)
+
+
+def test_signing_key_file_that_begins_with_an_ed25519_key_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "signing.pem").write_bytes(private(ED, pkcs8=True) + private(RSA, pkcs8=True))
+    with pytest.raises(ValueError, match=r"signing\.pem contains no valid RSA or ECDSA private key"):
+        read_private_key(str(tmp_path / "signing.pem"))
+
+
 def test_certificate_gives_its_public_key(tmp_path: Path) -> None:
     text, identity = certificate()
     assert found(tmp_path, text + public(RSA)) == [identity, *ids(RSA)]

@@ -17,14 +17,29 @@ from kubist.http import pem
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
 
-_CURVES = ("secp224r1", "secp256r1", "secp384r1", "secp521r1")
-_INTEGER, _OCTETS, _SEQUENCE, _VERSION = 0x02, 0x04, 0x30, 0xA0
-_FORMS = {
-    "RSA PRIVATE KEY": (_INTEGER, _INTEGER),
-    "EC PRIVATE KEY": (_INTEGER, _OCTETS),
-    "PRIVATE KEY": (_INTEGER, _SEQUENCE),
+_CURVES: dict[str, type[ec.EllipticCurve]] = {
+    "06052b81040021": ec.SECP224R1,
+    "06082a8648ce3d030107": ec.SECP256R1,
+    "06052b81040022": ec.SECP384R1,
+    "06052b81040023": ec.SECP521R1,
 }
-"""Label of a private key → ASN.1 tags of its first two values: PKCS#1, SEC 1, PKCS#8."""
+"""Object identifier (hexadecimal DER) → curve."""
+_CURVE_NAMES = frozenset(curve().name for curve in _CURVES.values())
+_RSA, _ECDSA = "06092a864886f70d010101", "06072a8648ce3d0201"
+"""Object identifiers of algorithms in PKCS#8 keys."""
+_OTHERS = ("06032b6570", "06032b656e")
+"""Ed25519 and X25519, which are valid in a key file but sign no tokens."""
+_VERSION_1 = b"\x02\x01\x01"
+_OBJECT_ID, _INTEGER, _OCTETS, _SEQUENCE, _CONTEXT_0, _CONTEXT_1 = 0x06, 0x02, 0x04, 0x30, 0xA0, 0xA1
+_NO_BITS = b"\x03\x00"
+_PKCS1, _SEC1, _PKCS8 = (_INTEGER, _INTEGER), (_INTEGER, _OCTETS), (_INTEGER, _SEQUENCE)
+"""ASN.1 tags of the first two values of a private key, by its form."""
+_FORMS = {
+    "RSA PRIVATE KEY": _PKCS1,
+    "EC PRIVATE KEY": _SEC1,
+    "PRIVATE KEY": _PKCS8,
+}
+"""Label of a private key → its form."""
 _UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm)
 
 
@@ -35,6 +50,8 @@ def read_private_key(path: str) -> PrivateKey:
             key = _private_key(block.content)
             if key is not None:
                 return key
+            if _algorithm(block.content) in _OTHERS:
+                break
     raise ValueError(f"{path} contains no valid RSA or ECDSA private key in PEM form")
 
 
@@ -54,7 +71,7 @@ def _public_key(der: bytes) -> PublicKey | None:
     tags = _first_tags(der)
     if tags[0] == _INTEGER:
         private = _private_key(der)
-        if private is None or (tags[1] == _SEQUENCE and isinstance(private, ec.EllipticCurvePrivateKey)):
+        if private is None or (tags == _PKCS8 and isinstance(private, ec.EllipticCurvePrivateKey)):
             return None
         return private.public_key()
     return _supported_public(_load_public(der))
@@ -77,24 +94,65 @@ def _load_public(der: bytes) -> object:
 
 def _subject_public_key_info(certificate: bytes) -> bytes:
     """Public key of a well-formed certificate (DER): the value after version, serial number, signature, issuer,
-    validity and subject."""
-    at = _content_start(certificate, _content_start(certificate, 0))
-    if certificate[at] == _VERSION:
-        at = _end(certificate, at)
-    for _ in range(5):
-        at = _end(certificate, at)
-    return certificate[at : _end(certificate, at)]
+    validity and subject. Raises ValueError if the two signature algorithms differ."""
+    content, algorithm, _ = _values(certificate)
+    signed = _values(content)
+    if signed and signed[0][0] == _CONTEXT_0:
+        del signed[0]
+    if len(signed) < 6 or signed[1] != algorithm:
+        raise ValueError("the certificate has two different signature algorithms")
+    return signed[5]
 
 
 def _private_key(der: bytes) -> PrivateKey | None:
+    """Private key of any form. Data after a key in SEC 1 or PKCS#8 form is ignored, as Go does."""
+    match _first_tags(der):
+        case tags if tags == _PKCS1:
+            return _rsa_key(der)
+        case tags if tags == _SEC1:
+            return _ecdsa_key(der)
+    algorithm, values = _algorithm(der), _values(der)
+    if len(values) < 3 or values[2][0] != _OCTETS:
+        return None
+    inner = _content(values[2])
+    if algorithm == _RSA and _first_tags(inner) == _PKCS1:
+        return _rsa_key(inner)
+    if algorithm == _ECDSA and _first_tags(inner) == _SEC1:
+        parameters = _values(values[1])[1:2]
+        named = parameters and parameters[0][0] == _OBJECT_ID
+        return _ecdsa_key(inner, parameters[0] if named else b"")
+    return None
+
+
+def _rsa_key(der: bytes) -> rsa.RSAPrivateKey | None:
+    """Key in PKCS#1 form."""
     try:
         # OpenSSL's check of RSA keys takes 50 ms, because it tests that the factors are prime. Go does not.
         key = serialization.load_der_private_key(der, None, unsafe_skip_rsa_key_validation=True)
     except _UNREADABLE:
         return None
-    if isinstance(key, rsa.RSAPrivateKey):
-        return key if _is_consistent(key.private_numbers()) else None
-    return key if isinstance(key, ec.EllipticCurvePrivateKey) and key.curve.name in _CURVES else None
+    return key if isinstance(key, rsa.RSAPrivateKey) and _is_consistent(key.private_numbers()) else None
+
+
+def _ecdsa_key(der: bytes, curve_id: bytes = b"") -> ec.EllipticCurvePrivateKey | None:
+    """Key in SEC 1 form on the curve of its PKCS#8 envelope, else on its own. The public key is computed; one in the
+    file is ignored."""
+    version, secret, *optional = _values(der) or (b"", b"")
+    named = {value[0]: _content(value) for value in optional}
+    curve = _CURVES.get((curve_id or named.get(_CONTEXT_0, b"")).hex())
+    public = named.get(_CONTEXT_1, _NO_BITS)
+    if version != _VERSION_1 or curve is None or public[:1] != _NO_BITS[:1] or _end(public, 0) != len(public):
+        return None
+    try:
+        return ec.derive_private_key(int.from_bytes(_content(secret), "big"), curve())
+    except ValueError:
+        return None
+
+
+def _algorithm(der: bytes) -> str:
+    """Object identifier of the algorithm of a key in PKCS#8 form, in hexadecimal; empty for other forms."""
+    values = _values(der) if _first_tags(der) == _PKCS8 else []
+    return next((value.hex() for value in _values(values[1])[:1]), "") if values else ""
 
 
 def _is_consistent(key: rsa.RSAPrivateNumbers) -> bool:
@@ -117,7 +175,26 @@ def _is_consistent(key: rsa.RSAPrivateNumbers) -> bool:
 def _supported_public(key: object) -> PublicKey | None:
     if isinstance(key, rsa.RSAPublicKey):
         return key
-    return key if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name in _CURVES else None
+    return key if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name in _CURVE_NAMES else None
+
+
+def _values(der: bytes) -> list[bytes]:
+    """Values of a sequence (DER); none if the sequence is incomplete."""
+    at, end = _content_start(der, 0), _end(der, 0)
+    if der[:1] != bytes((_SEQUENCE,)) or end > len(der):
+        return []
+    found = []
+    while at < end:
+        following = _end(der, at)
+        if following > end:
+            return []
+        found.append(der[at:following])
+        at = following
+    return found
+
+
+def _content(value: bytes) -> bytes:
+    return value[_content_start(value, 0) :]
 
 
 def _first_tags(der: bytes) -> tuple[int, int]:
