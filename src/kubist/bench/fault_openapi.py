@@ -1,23 +1,10 @@
-"""Schema of a fault rule."""
+"""Schemas of fault rules."""
 
 from __future__ import annotations
 
 from kubist.bench.fault_matching import RESOURCE_VERBS
+from kubist.bench.schemas import closed, count, text, texts
 from kubist.meta.object import Object
-
-
-def texts(about: str) -> Object:
-    """One string, or several of which one must match."""
-    one_or_more = [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]
-    return {"oneOf": one_or_more, "description": about}
-
-
-def text(about: str) -> Object:
-    return {"type": "string", "description": about}
-
-
-def count(about: str, least: int = 1) -> Object:
-    return {"type": "integer", "minimum": least, "description": about}
 
 
 def _duration(about: str) -> Object:
@@ -75,3 +62,14 @@ FAULT_RULE: Object = {
         "leaseDuration": _duration("Duration of the taken Lease, in whole seconds; 15s by default."),
     },
 }
+FAULT: Object = closed(
+    {
+        **FAULT_RULE["properties"],
+        "id": {"type": "string"},
+        "matches": count("Requests that matched.", 0),
+        "hits": count("Requests and watches on which the rule acted.", 0),
+    },
+    "id",
+    "matches",
+    "hits",
+)

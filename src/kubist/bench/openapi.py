@@ -7,77 +7,46 @@ from collections.abc import Iterable
 
 from kubist.bench import snapshots_api
 from kubist.bench.control_api import Handler, Named
-from kubist.bench.fault_openapi import FAULT_RULE
+from kubist.bench.fault_openapi import FAULT, FAULT_RULE
 from kubist.bench.line_stream import JSON_LINES
 from kubist.bench.recording_openapi import LINE_PARAMETERS, LINES, RECORDING_SCHEMAS
+from kubist.bench.schemas import DURATION, closed, list_of
+from kubist.bench.user_openapi import USER_BODIES, USER_RESULTS, USER_SCHEMAS
+from kubist.bench.workloads_openapi import WORKLOAD_BODIES, WORKLOAD_RESULTS, WORKLOAD_SCHEMAS
 from kubist.meta.object import Object
 from kubist.version import __version__
 
-_DURATION = {"type": "string", "description": "Duration such as 90s or 1h30m, or a number of seconds."}
 SCHEMAS: dict[str, Object] = {
-    "Clock": {
-        "type": "object",
-        "properties": {
+    "Clock": closed(
+        {
             "now": {"type": "string", "format": "date-time"},
             "frozen": {"type": "boolean"},
             "speed": {"type": "number"},
             "offset": {"type": "number", "description": "Seconds ahead of real time."},
         },
-    },
+        "now",
+        "frozen",
+        "speed",
+        "offset",
+    ),
     "ClockMove": {
         "type": "object",
         "description": "At most one of now, offset and advance, and one of frozen and speed.",
         "properties": {
             "now": {"type": "string", "format": "date-time"},
-            "offset": _DURATION,
-            "advance": _DURATION,
+            "offset": DURATION,
+            "advance": DURATION,
             "frozen": {"type": "boolean"},
             "speed": {"type": "number"},
         },
         "additionalProperties": False,
     },
     "FaultRule": FAULT_RULE,
-    "Fault": {
-        "allOf": [
-            {"$ref": "#/components/schemas/FaultRule"},
-            {
-                "type": "object",
-                "required": ["id", "matches", "hits"],
-                "properties": {
-                    "id": {"type": "string"},
-                    "matches": {"type": "integer", "description": "Requests that matched."},
-                    "hits": {
-                        "type": "integer",
-                        "description": "Requests and watches on which the rule acted.",
-                    },
-                },
-            },
-        ]
-    },
-    "FaultList": {
-        "type": "object",
-        "properties": {"items": {"type": "array", "items": {"$ref": "#/components/schemas/Fault"}}},
-    },
+    "Fault": FAULT,
+    "FaultList": list_of("Fault"),
     **RECORDING_SCHEMAS,
-    "Authorizer": {
-        "type": "object",
-        "required": ["name", "clientConfig"],
-        "properties": {
-            "name": {"type": "string"},
-            "clientConfig": {
-                "type": "object",
-                "required": ["url"],
-                "properties": {
-                    "url": {"type": "string", "description": "https://host[:port]/path of the webhook."},
-                    "caBundle": {"type": "string", "description": "Base64 of the CA certificates in PEM."},
-                },
-                "additionalProperties": False,
-            },
-            "timeout": _DURATION,
-            "failurePolicy": {"type": "string", "enum": ["Deny", "NoOpinion"]},
-        },
-        "additionalProperties": False,
-    },
+    **USER_SCHEMAS,
+    **WORKLOAD_SCHEMAS,
     **snapshots_api.SCHEMAS,
     "Status": {
         "type": "object",
@@ -98,7 +67,8 @@ BODIES = {
     ("PUT", "clock"): "ClockMove",
     ("POST", "faults"): "FaultRule",
     ("POST", "recordings"): "RecordingRequest",
-    ("POST", "authorizers"): "Authorizer",
+    **USER_BODIES,
+    **WORKLOAD_BODIES,
     **snapshots_api.BODIES,
 }
 """Schemas of request bodies."""
@@ -117,10 +87,15 @@ RESULTS = {
     ("DELETE", "recordings/{id}"): "Recording",
     ("GET", "requests"): "RecordedRequest",
     ("GET", "watchers"): "WatcherList",
-    ("POST", "authorizers"): "Authorizer",
+    **USER_RESULTS,
+    **WORKLOAD_RESULTS,
     **snapshots_api.RESULTS,
 }
 """Schemas of responses."""
+CREATES = frozenset(("faults", "recordings", "authorizers", "snapshots", "users", "clusters"))
+"""Paths whose POST is answered with 201."""
+EMPTY = frozenset((("DELETE", "authorizers/{name}"), ("DELETE", "users/{name...}")))
+"""Operations that are answered with 204, without a body."""
 
 
 def document(
@@ -153,13 +128,13 @@ def document(
 def _operation(method: str, path: str, handler: Handler, body: str | None, answer: str | None) -> Object:
     summary = " ".join((handler.__doc__ or f"{method} {path}.").split())
     lines = (method, path) in LINES
-    result = _content(answer, JSON_LINES if lines else "application/json")
+    success: Object = {"description": "Success."}
+    code = "204" if (method, path) in EMPTY else "201" if method == "POST" and path in CREATES else "200"
+    if code != "204":
+        success["content"] = _content(answer, JSON_LINES if lines else "application/json")
     operation: Object = {
         "summary": summary,
-        "responses": {
-            "2XX": {"description": "Success.", "content": result},
-            "default": {"description": "Error.", "content": _content("Status")},
-        },
+        "responses": {code: success, "default": {"description": "Error.", "content": _content("Status")}},
     }
     names = re.findall(r"\{(\w+)", path)
     parameters: list[Object] = [

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from kubist.bench.fault_openapi import REQUEST_FILTERS, count, text
+from kubist.bench.fault_openapi import REQUEST_FILTERS
 from kubist.bench.recording import BYTES, ENTRIES, MOST_BYTES, MOST_ENTRIES
+from kubist.bench.schemas import closed, count, list_of, text
 from kubist.meta.object import Object
 
 
 def _object(about: str) -> Object:
     return {"type": "object", "description": about}
-
-
-def _list_of(schema: str) -> Object:
-    items = {"type": "array", "items": {"$ref": f"#/components/schemas/{schema}"}}
-    return {"type": "object", "properties": {"items": items}}
 
 
 _IDENTITY: Object = {
@@ -32,30 +28,26 @@ _LIMITS: Object = {
     "maxBytes": {"type": "integer", "minimum": 1, "maximum": MOST_BYTES, "default": BYTES},
 }
 RECORDING_SCHEMAS: dict[str, Object] = {
-    "RecordingRequest": {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {**REQUEST_FILTERS, **_LIMITS},
-    },
-    "Recording": {
-        "allOf": [
-            {"$ref": "#/components/schemas/RecordingRequest"},
-            {
-                "type": "object",
-                "required": ["id", "entries", "bytes", "dropped"],
-                "properties": {
-                    "id": {"type": "string"},
-                    "entries": count("Recorded requests.", 0),
-                    "bytes": count("Bytes in memory, about.", 0),
-                    "dropped": count("Requests that did not fit.", 0),
-                    "dropReason": text("Limit that was reached."),
-                },
-            },
-        ]
-    },
-    "RecordingList": _list_of("Recording"),
+    "RecordingRequest": closed({**REQUEST_FILTERS, **_LIMITS}),
+    "Recording": closed(
+        {
+            **REQUEST_FILTERS,
+            **_LIMITS,
+            "id": {"type": "string"},
+            "entries": count("Recorded requests.", 0),
+            "bytes": count("Bytes in memory, about.", 0),
+            "dropped": count("Requests that did not fit.", 0),
+            "dropReason": text("Limit that was reached."),
+        },
+        "id",
+        "entries",
+        "bytes",
+        "dropped",
+    ),
+    "RecordingList": list_of("Recording"),
     "RecordedRequest": {
         "type": "object",
+        "additionalProperties": False,
         "description": "One line. A line with `dropped` and `reason` alone says that requests are missing.",
         "properties": {
             "id": count("Number of the request."),
@@ -89,6 +81,7 @@ RECORDING_SCHEMAS: dict[str, Object] = {
     },
     "Watcher": {
         "type": "object",
+        "additionalProperties": False,
         "properties": {
             **_IDENTITY,
             "position": text("Resource version up to which all events were written."),
@@ -96,7 +89,7 @@ RECORDING_SCHEMAS: dict[str, Object] = {
             "buffered": count("Bytes that the client has not read.", 0),
         },
     },
-    "WatcherList": _list_of("Watcher"),
+    "WatcherList": list_of("Watcher"),
 }
 LINES = {("GET", "recordings/{id}"), ("GET", "requests")}
 """Operations whose response is lines of JSON."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kubist.bench.call import Call
 from kubist.bench.control_api import ControlAPI, json_response
+from kubist.bench.schemas import closed, list_of
 from kubist.http.messages import Response
 from kubist.meta.object import Object
 
@@ -21,17 +22,9 @@ _PROPERTIES: Object = {
     "bytes": {"type": "integer", "description": "Size of the file."},
 }
 SCHEMAS: dict[str, Object] = {
-    "Snapshot": {"type": "object", "properties": _PROPERTIES},
-    "SnapshotList": {
-        "type": "object",
-        "properties": {"items": {"type": "array", "items": {"$ref": "#/components/schemas/Snapshot"}}},
-    },
-    "NewSnapshot": {
-        "type": "object",
-        "required": ["name"],
-        "properties": {"name": _PROPERTIES["name"]},
-        "additionalProperties": False,
-    },
+    "Snapshot": closed(_PROPERTIES, "name"),
+    "SnapshotList": list_of("Snapshot"),
+    "NewSnapshot": closed({"name": _PROPERTIES["name"]}, "name"),
 }
 BODIES = {("POST", "snapshots"): "NewSnapshot"}
 RESULTS = {

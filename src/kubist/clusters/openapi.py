@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kubist.bench.schemas import DURATION, closed, list_of
 from kubist.meta.object import Object
 
-_DURATION = {"type": "string", "description": "Duration such as 90s or 1h30m, or a number of seconds."}
 _LIMITS = {
     "type": "object",
     "description": "Limits of the cluster. 0 or missing: no limit.",
@@ -21,6 +21,19 @@ _CONTROLLERS = {
     "description": "Control loops: `*` for all, `name` for one, `-name` to exclude one. Empty: none.",
 }
 _STORAGE = {"type": "string", "enum": ["memory", "disk"]}
+_CLUSTER: Object = {
+    "name": {"type": "string"},
+    "uid": {"type": "string"},
+    "path": {"type": "string", "description": "Path of the cluster's API: /clusters/NAME."},
+    "state": {"type": "string", "enum": ["Running", "Unloaded"]},
+    "storage": _STORAGE,
+    "created": {"type": "string", "format": "date-time"},
+    "expires": {"type": "string", "format": "date-time"},
+    "controllers": _CONTROLLERS,
+    "workloads": {"type": "boolean"},
+    "limits": _LIMITS,
+}
+_CLUSTER_REQUIRED = ("name", "uid", "path", "state", "storage", "created")
 SCHEMAS: dict[str, Object] = {
     "ClusterSpec": {
         "type": "object",
@@ -43,51 +56,20 @@ SCHEMAS: dict[str, Object] = {
                 "description": "Objects to apply: YAML text, or a list of objects.",
                 "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "object"}}],
             },
-            "timeToLive": _DURATION,
+            "timeToLive": DURATION,
             "controllers": _CONTROLLERS,
             "workloads": {"type": "boolean", "description": "Whether nodes and pods are simulated."},
             "limits": _LIMITS,
         },
         "additionalProperties": False,
     },
-    "Cluster": {
-        "type": "object",
-        "required": ["name", "uid", "path", "state", "storage", "created"],
-        "properties": {
-            "name": {"type": "string"},
-            "uid": {"type": "string"},
-            "path": {"type": "string", "description": "Path of the cluster's API: /clusters/NAME."},
-            "state": {"type": "string", "enum": ["Running", "Unloaded"]},
-            "storage": _STORAGE,
-            "created": {"type": "string", "format": "date-time"},
-            "expires": {"type": "string", "format": "date-time"},
-            "controllers": _CONTROLLERS,
-            "workloads": {"type": "boolean"},
-            "limits": _LIMITS,
-        },
-    },
-    "NewCluster": {
-        "allOf": [
-            {"$ref": "#/components/schemas/Cluster"},
-            {"type": "object", "properties": {"kubeconfig": {"$ref": "#/components/schemas/Kubeconfig"}}},
-        ]
-    },
-    "ClusterList": {
-        "type": "object",
-        "properties": {"items": {"type": "array", "items": {"$ref": "#/components/schemas/Cluster"}}},
-    },
-    "Kubeconfig": {
-        "type": "object",
-        "description": "Kubeconfig of the administrator. JSON is YAML, so it can be written to a file as it is.",
-        "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "clusters": {"type": "array", "items": {"type": "object"}},
-            "users": {"type": "array", "items": {"type": "object"}},
-            "contexts": {"type": "array", "items": {"type": "object"}},
-            "current-context": {"type": "string"},
-        },
-    },
+    "Cluster": closed(_CLUSTER, *_CLUSTER_REQUIRED),
+    "NewCluster": closed(
+        _CLUSTER | {"kubeconfig": {"$ref": "#/components/schemas/Kubeconfig"}},
+        *_CLUSTER_REQUIRED,
+        "kubeconfig",
+    ),
+    "ClusterList": list_of("Cluster"),
 }
 BODIES = {("POST", "clusters"): "ClusterSpec"}
 RESULTS = {
