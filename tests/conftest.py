@@ -20,6 +20,9 @@ from tests.storage.etcd_server import EtcdServer, running_etcd
 hypothesis.settings.register_profile("kubist", deadline=None)
 hypothesis.settings.load_profile("kubist")
 
+# pytest has read these options. They are not meant for the pytest processes that tests start.
+os.environ.pop("PYTEST_ADDOPTS", None)
+
 
 @pytest.fixture(scope="session")
 def server_pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
