@@ -55,7 +55,7 @@ SHOWN = (
 OPTIONAL = ("go",)
 """Tools that a machine may lack. Commands that use them do not run there."""
 _FILE = re.compile(r"^(?:#|//|<!--) file: (\S+)")
-_NUMBERS = re.compile(r"\b\d+(?:\.\d+)?(?:ms|s|m|h)\b")
+_AGES = re.compile(r"\b(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+\b")
 
 
 class Page:
@@ -144,7 +144,7 @@ def normalized(text: str) -> list[list[str]]:
     text = re.sub(
         r"\b([a-z-]+?)-(?:[bcdf-hj-np-tv-z2456789]{8,10}-)?[bcdf-hj-np-tv-z2456789]{5}\b", r"\1-XXXXX", text
     )
-    text = _NUMBERS.sub("AGE", text)
+    text = _AGES.sub("AGE", text)
     return [line.split() for line in text.splitlines() if line.strip()]
 
 
