@@ -12,4 +12,4 @@ def _lease(obj: Object) -> list[Cell]:
     return [name_of(obj), part(obj, "spec").get("holderIdentity", ""), age(obj)]
 
 
-TABLES = {"Lease": Table((NAME, Column("Holder", "Who holds the lease."), AGE), _lease)}
+TABLES = {"Lease": Table((NAME, Column("Holder", "Identity of the holder."), AGE), _lease)}
