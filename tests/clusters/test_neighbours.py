@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from kubist.clusters.fairness import REQUESTS, RequestTurns
 from kubist.clusters.limits import Rate
-from kubist.clusters.turns import REQUESTS, Turns
 from kubist.http.messages import Answer, Request
 from kubist.testing import Cluster
 from kubist.testing.clusters import LogicalCluster
@@ -77,10 +77,10 @@ def test_rate_refills() -> None:
 
 def test_requests_of_one_cluster_are_spread_over_turns() -> None:
     async def scenario() -> list[str]:
-        noisy, quiet = Turns(), Turns()
+        noisy, quiet = RequestTurns(), RequestTurns()
         order: list[str] = []
 
-        async def work(name: str, turns: Turns) -> None:
+        async def work(name: str, turns: RequestTurns) -> None:
             if (turn := turns.take()) is not None:
                 await turn
             order.append(name)
@@ -98,7 +98,7 @@ def test_requests_of_one_cluster_are_spread_over_turns() -> None:
 
 def test_waiting_requests_keep_their_order() -> None:
     async def scenario() -> list[int]:
-        turns = Turns()
+        turns = RequestTurns()
         order: list[int] = []
 
         async def work(number: int) -> None:

@@ -14,10 +14,10 @@ from weakref import WeakKeyDictionary
 from kubist.bench.bench import Bench
 from kubist.clock import CURRENT, Clock
 from kubist.clusters import credentials, logical_server
+from kubist.clusters.fairness import RequestTurns
 from kubist.clusters.limits import LimitedStore, Rate
 from kubist.clusters.logical_server import LogicalServer
 from kubist.clusters.spec import DISK, Record, Source
-from kubist.clusters.turns import Turns
 from kubist.config import Config
 from kubist.http.messages import Answer, Request, Stream, StreamWriter
 from kubist.meta import status
@@ -76,7 +76,7 @@ class Cluster:
         self.is_deleted = False
         self._moving: asyncio.Task[Any] | None = None
         """Task that loads or unloads the server."""
-        self._turns = Turns()
+        self._turns = RequestTurns()
         limit = record.limits.requests_per_second
         self._rate = Rate(limit) if limit else None
         self._requests = 0

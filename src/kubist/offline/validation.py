@@ -17,9 +17,9 @@ from kubist.meta.object import Object
 from kubist.offline import order
 from kubist.offline.checking import Checker, Options
 from kubist.offline.findings import WARNING, Report, of_problem
-from kubist.offline.live import LiveServer, LiveState
+from kubist.offline.live_state import LiveServer, LiveState
 from kubist.offline.manifests import Manifest, Reader, Source
-from kubist.offline.old import OldState
+from kubist.offline.old_state import OldState
 from kubist.offline.server import WITHOUT, Identity, OfflineServer
 from kubist.offline.state import State
 from kubist.runtime.run import new_event_loop

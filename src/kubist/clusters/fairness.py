@@ -1,7 +1,7 @@
-"""Turns: shares the event loop fairly between clusters.
+"""Fairness between clusters: limits the requests that a cluster begins in one turn of the event loop.
 
-A cluster begins at most `REQUESTS` requests in one turn of the event loop. Further ones wait for the next turns, in
-order. A cluster with thousands of requests thus delays the request of another cluster by a few milliseconds only.
+A cluster begins at most `REQUESTS` requests in one turn. Further ones wait for the next turns, in order. A cluster
+with thousands of requests thus delays the request of another cluster by a few milliseconds only.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import deque
 REQUESTS = 16
 
 
-class Turns:
+class RequestTurns:
     """Requests of one cluster that begin in this turn of the event loop, and those that wait."""
 
     __slots__ = ("_begun", "_waiting")
