@@ -353,7 +353,7 @@ def root_paths() -> dict[str, Path]:
         "/.well-known/openid-configuration/",
         "getServiceAccountIssuerOpenIDConfiguration",
         "WellKnown",
-        "read who issues tokens of service accounts",
+        "read the issuer of service account tokens",
         TEXT,
     )
     keys = _document(

@@ -26,12 +26,12 @@ def _binding(obj: Object) -> list[Cell]:
     return [name_of(obj), spec.get("policyName", ""), param_ref(spec.get("paramRef")), age(obj)]
 
 
-_WEBHOOKS = Table((NAME, number("Webhooks", "How many webhooks there are in it."), AGE), _webhooks)
+_WEBHOOKS = Table((NAME, number("Webhooks", "Number of webhooks."), AGE), _webhooks)
 _BINDING = Table(
     (
         NAME,
-        Column("PolicyName", "Policy that is bound."),
-        Column("ParamRef", "Parameters that the policy is given."),
+        Column("PolicyName", "Policy of the binding."),
+        Column("ParamRef", "Parameters of the policy."),
         AGE,
     ),
     _binding,
@@ -42,11 +42,11 @@ TABLES = {
     "ValidatingAdmissionPolicyBinding": _BINDING,
     "MutatingAdmissionPolicyBinding": _BINDING,
     "ValidatingAdmissionPolicy": Table(
-        (NAME, number("Validations", "How many rules the policy has."), _PARAM_KIND, AGE),
+        (NAME, number("Validations", "Number of validations."), _PARAM_KIND, AGE),
         lambda obj: _policy(obj, "validations"),
     ),
     "MutatingAdmissionPolicy": Table(
-        (NAME, number("Mutations", "How many changes the policy makes."), _PARAM_KIND, AGE),
+        (NAME, number("Mutations", "Number of mutations."), _PARAM_KIND, AGE),
         lambda obj: _policy(obj, "mutations"),
     ),
 }

@@ -27,7 +27,7 @@ TABLES = {
     "APIService": Table(
         (
             NAME,
-            Column("Service", "Service behind the API, or that it is served here."),
+            Column("Service", "Service of the extension API server, or Local."),
             Column("Available", "Whether the API is available."),
             AGE,
         ),

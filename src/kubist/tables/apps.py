@@ -81,9 +81,9 @@ TABLES = {
     "Deployment": Table(
         (
             NAME,
-            Column("Ready", "How many pods are ready, of how many there should be."),
-            Column("Up-to-date", "How many pods have the newest template."),
-            Column("Available", "How many pods have been ready for long enough."),
+            Column("Ready", "Number of ready pods and of desired pods."),
+            Column("Up-to-date", "Number of pods of the newest template."),
+            Column("Available", "Number of pods that have been ready for minReadySeconds."),
             AGE,
             *WORKLOAD,
         ),
@@ -92,26 +92,26 @@ TABLES = {
     "ReplicaSet": Table(
         (
             NAME,
-            number("Desired", "How many pods there should be."),
-            number("Current", "How many pods there are."),
-            number("Ready", "How many of the pods are ready."),
+            number("Desired", "Number of desired pods."),
+            number("Current", "Number of existing pods."),
+            number("Ready", "Number of ready pods."),
             AGE,
             *WORKLOAD,
         ),
         _replica_set,
     ),
     "StatefulSet": Table(
-        (NAME, Column("Ready", "How many pods are ready, of how many there should be."), AGE, *CONTAINERS),
+        (NAME, Column("Ready", "Number of ready pods and of desired pods."), AGE, *CONTAINERS),
         _stateful_set,
     ),
     "DaemonSet": Table(
         (
             NAME,
-            number("Desired", "How many nodes should run the pod."),
-            number("Current", "How many of these nodes run the pod."),
-            number("Ready", "How many nodes run it and it is ready."),
-            number("Up-to-date", "How many nodes run the pod of the newest template."),
-            number("Available", "How many nodes run it and it has been ready for long enough."),
+            number("Desired", "Number of nodes that should run the pod."),
+            number("Current", "Number of these nodes that run the pod."),
+            number("Ready", "Number of nodes with a ready pod."),
+            number("Up-to-date", "Number of nodes with a pod of the newest template."),
+            number("Available", "Number of nodes with a pod that has been ready for minReadySeconds."),
             Column("Node Selector", "Labels of the nodes that should run the pod."),
             AGE,
             *WORKLOAD,
@@ -121,7 +121,7 @@ TABLES = {
     "ControllerRevision": Table(
         (
             NAME,
-            Column("Controller", "Whose state the revision records."),
+            Column("Controller", "Object that the revision belongs to."),
             Column("Revision", "Number of the revision."),
             AGE,
         ),

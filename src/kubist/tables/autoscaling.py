@@ -78,11 +78,11 @@ TABLES = {
     "HorizontalPodAutoscaler": Table(
         (
             NAME,
-            Column("Reference", "What is scaled."),
-            Column("Targets", "What the metrics are now, and what they should be."),
-            Column("MinPods", "How few pods there may be."),
-            Column("MaxPods", "How many pods there may be."),
-            Column("Replicas", "How many pods there are."),
+            Column("Reference", "Object that is scaled."),
+            Column("Targets", "Current and target values of the metrics."),
+            Column("MinPods", "Minimum number of pods."),
+            Column("MaxPods", "Maximum number of pods."),
+            Column("Replicas", "Number of existing pods."),
             AGE,
         ),
         _autoscaler,
@@ -90,8 +90,8 @@ TABLES = {
     "Scale": Table(
         (
             Column("Name", NAME.description),
-            number("Desired", "How many pods there should be."),
-            number("Available", "How many pods there are."),
+            number("Desired", "Number of desired pods."),
+            number("Available", "Number of existing pods."),
             AGE,
         ),
         _scale,

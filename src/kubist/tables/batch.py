@@ -73,9 +73,9 @@ TABLES = {
     "Job": Table(
         (
             NAME,
-            Column("Status", "How the job is doing, in a word."),
-            Column("Completions", "How many pods ended well, of how many are needed."),
-            Column("Duration", "How long the job took, or has been going on."),
+            Column("Status", "State of the Job."),
+            Column("Completions", "Number of succeeded pods and of required ones."),
+            Column("Duration", "Run time of the Job so far, or until its end."),
             AGE,
             *WORKLOAD,
         ),
@@ -84,11 +84,11 @@ TABLES = {
     "CronJob": Table(
         (
             NAME,
-            Column("Schedule", "When jobs are started, in the form of cron."),
+            Column("Schedule", "Times at which Jobs start, in cron format."),
             Column("Timezone", "Time zone of the schedule."),
             flag("Suspend", "Whether no more jobs are started for now."),
-            number("Active", "How many of its jobs are going on."),
-            Column("Last Schedule", "Time since a job was last started."),
+            number("Active", "Number of running Jobs."),
+            Column("Last Schedule", "Time since the last start of a Job."),
             AGE,
             *WORKLOAD,
         ),

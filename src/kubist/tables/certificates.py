@@ -35,10 +35,10 @@ TABLES = {
         (
             NAME,
             AGE,
-            Column("SignerName", "Who is asked to sign."),
-            Column("Requestor", "Who asked for the certificate."),
-            Column("RequestedDuration", "For how long the certificate should be good."),
-            Column("Condition", "How far the request has come."),
+            Column("SignerName", "Requested signer."),
+            Column("Requestor", "User that requested the certificate."),
+            Column("RequestedDuration", "Requested validity of the certificate."),
+            Column("Condition", "State of the request."),
         ),
         _request,
     )

@@ -26,7 +26,7 @@ TABLES = {
     "EndpointSlice": Table(
         (
             NAME,
-            Column("AddressType", "What sort of addresses they are."),
+            Column("AddressType", "Type of the addresses."),
             Column("Ports", "Ports of the endpoints."),
             Column("Endpoints", "Addresses of the endpoints."),
             AGE,

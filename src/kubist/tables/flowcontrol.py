@@ -45,7 +45,7 @@ TABLES = {
             NAME,
             Column("PriorityLevel", "Priority level of the requests that match."),
             Column("MatchingPrecedence", "Schemas of lower numbers are tried first."),
-            Column("DistinguisherMethod", "By what the matching requests are told apart."),
+            Column("DistinguisherMethod", "Method that groups matching requests into flows."),
             AGE,
             Column("MissingPL", "Whether that priority level is missing."),
         ),
@@ -56,10 +56,12 @@ TABLES = {
         (
             NAME,
             Column("Type", "Whether requests of the level are limited."),
-            Column("NominalConcurrencyShares", "Share of the level in what is served at once."),
-            Column("Queues", "How many queues the level has."),
-            Column("HandSize", "From how many queues one is chosen."),
-            Column("QueueLengthLimit", "How many requests may wait in a queue."),
+            Column(
+                "NominalConcurrencyShares", "Share of the level in the concurrent requests of the server."
+            ),
+            Column("Queues", "Number of queues."),
+            Column("HandSize", "Number of queues from which a request gets one."),
+            Column("QueueLengthLimit", "Maximum number of requests in a queue."),
             AGE,
         ),
         _priority_level,

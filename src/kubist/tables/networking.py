@@ -70,10 +70,10 @@ TABLES = {
     "Ingress": Table(
         (
             NAME,
-            Column("Class", "Class of controllers that serve it."),
-            Column("Hosts", "Hosts that the rules are for."),
-            Column("Address", "Where the ingress can be reached."),
-            Column("Ports", "Ports on which it can be reached."),
+            Column("Class", "IngressClass of the Ingress."),
+            Column("Hosts", "Hosts of the rules."),
+            Column("Address", "Addresses of the Ingress."),
+            Column("Ports", "Ports of the Ingress."),
             AGE,
         ),
         _ingress,
@@ -81,18 +81,16 @@ TABLES = {
     "IngressClass": Table(
         (
             NAME,
-            Column("Controller", "Controller that serves ingresses of the class."),
-            Column("Parameters", "Where that controller finds its settings."),
+            Column("Controller", "Controller of the class."),
+            Column("Parameters", "Object with the parameters of the controller."),
             AGE,
         ),
         _ingress_class,
     ),
     "NetworkPolicy": Table(
-        (NAME, Column("Pod-Selector", "Labels of the pods that the policy is for."), AGE), _network_policy
+        (NAME, Column("Pod-Selector", "Labels of the pods that the policy selects."), AGE), _network_policy
     ),
-    "ServiceCIDR": Table(
-        (NAME, Column("CIDRs", "Ranges that addresses are taken from."), AGE), _service_cidr
-    ),
+    "ServiceCIDR": Table((NAME, Column("CIDRs", "Ranges of the addresses."), AGE), _service_cidr),
     # As in the reference, the age is a cell without a column.
-    "IPAddress": Table((NAME, Column("ParentRef", "What the address is given to.")), _ip_address),
+    "IPAddress": Table((NAME, Column("ParentRef", "Object that has the address.")), _ip_address),
 }

@@ -13,7 +13,7 @@ def _runtime_class(obj: Object) -> list[Cell]:
 
 TABLES = {
     "RuntimeClass": Table(
-        (NAME, Column("Handler", "What the container runtime calls this way to run pods."), AGE),
+        (NAME, Column("Handler", "Handler of the container runtime."), AGE),
         _runtime_class,
     )
 }

@@ -10,14 +10,14 @@ from kubist.tables.shared import NONE, is_true, part
 
 COLUMNS = (
     NAME,
-    Column("Ready", "How many of the pod's containers are ready, of how many."),
-    Column("Status", "What the pod is doing, in a word."),
-    Column("Restarts", "How often the pod's containers were restarted, and when last."),
+    Column("Ready", "Number of ready containers and of all containers."),
+    Column("Status", "State of the pod."),
+    Column("Restarts", "Number of container restarts, and the time since the last one."),
     AGE,
-    wide("IP", "Address of the pod, once it has one."),
-    wide("Node", "Node that the pod is to run on."),
-    wide("Nominated Node", "Node on which others were asked to make room for the pod."),
-    wide("Readiness Gates", "How many of the conditions that the pod also waits for are met, of how many."),
+    wide("IP", "Address of the pod."),
+    wide("Node", "Node of the pod."),
+    wide("Nominated Node", "Node on which the scheduler preempts pods for this one."),
+    wide("Readiness Gates", "Number of readiness gates that are met, and of all readiness gates."),
 )
 _ENDED = {
     "Succeeded": "The pod has completed successfully.",

@@ -23,9 +23,9 @@ TABLES = {
     "PodDisruptionBudget": Table(
         (
             NAME,
-            Column("Min Available", "How many pods must stay available."),
-            Column("Max Unavailable", "How many pods may be unavailable."),
-            number("Allowed Disruptions", "How many pods may be evicted now."),
+            Column("Min Available", "Minimum number of available pods."),
+            Column("Max Unavailable", "Maximum number of unavailable pods."),
+            number("Allowed Disruptions", "Number of pods that may be evicted now."),
             AGE,
         ),
         _disruption_budget,

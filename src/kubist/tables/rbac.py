@@ -31,11 +31,11 @@ def _binding(obj: Object) -> list[Cell]:
 _BINDING = Table(
     (
         NAME,
-        Column("Role", "Role that is given."),
+        Column("Role", "Role of the binding."),
         AGE,
-        wide("Users", "Users who have it."),
-        wide("Groups", "Groups who have it."),
-        wide("ServiceAccounts", "Service accounts who have it."),
+        wide("Users", "Users that have the role."),
+        wide("Groups", "Groups that have the role."),
+        wide("ServiceAccounts", "Service accounts that have the role."),
     ),
     _binding,
 )

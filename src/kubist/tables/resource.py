@@ -33,7 +33,7 @@ TABLES = {
     "DeviceClass": NAME_AND_AGE,
     "ResourceClaimTemplate": NAME_AND_AGE,
     "ResourceClaim": Table(
-        (NAME, Column("State", "Whether devices are allocated, and reserved for someone."), AGE), _claim
+        (NAME, Column("State", "Whether devices are allocated and reserved."), AGE), _claim
     ),
     "ResourceSlice": Table(
         (

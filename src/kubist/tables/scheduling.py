@@ -24,7 +24,7 @@ TABLES = {
             number("Value", "Priority of pods of the class."),
             flag("Global-Default", "Whether pods without a class belong to it."),
             AGE,
-            Column("PreemptionPolicy", "Whether pods of the class may push out others."),
+            Column("PreemptionPolicy", "Whether pods of the class may preempt others."),
         ),
         _priority_class,
     )

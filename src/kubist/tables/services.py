@@ -60,13 +60,13 @@ def _addresses(subsets: list[Object]) -> list[str]:
 SERVICES = Table(
     (
         NAME,
-        Column("Type", "How the service is made reachable."),
+        Column("Type", "Type of the Service."),
         Column("Cluster-IP", "Address of the service inside the cluster."),
-        Column("External-IP", "Addresses of the service outside the cluster, or the name it stands for."),
+        Column("External-IP", "External addresses of the Service, or its external name."),
         Column("Port(s)", "Ports of the service, with their node ports and protocols."),
         AGE,
-        wide("Selector", "Labels of the pods that traffic goes to."),
+        wide("Selector", "Labels of the pods of the Service."),
     ),
     _service,
 )
-ENDPOINTS = Table((NAME, Column("Endpoints", "Addresses and ports that traffic goes to."), AGE), _endpoints)
+ENDPOINTS = Table((NAME, Column("Endpoints", "Addresses and ports of the endpoints."), AGE), _endpoints)

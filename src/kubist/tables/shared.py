@@ -17,7 +17,7 @@ CONTAINERS = (
     wide("Containers", "Names of the containers in the template."),
     wide("Images", "Images that the containers of the template run."),
 )
-SELECTOR = wide("Selector", "Labels by which the pods are chosen.")
+SELECTOR = wide("Selector", "Labels of the selected pods.")
 WORKLOAD: tuple[Column, ...] = (*CONTAINERS, SELECTOR)
 
 

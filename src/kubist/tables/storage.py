@@ -65,38 +65,38 @@ TABLES = {
     "StorageClass": Table(
         (
             NAME,
-            Column("Provisioner", "Who makes volumes of the class."),
-            Column("ReclaimPolicy", "What becomes of a volume when its claim is gone."),
-            Column("VolumeBindingMode", "When volumes are made and bound."),
+            Column("Provisioner", "Provisioner of the volumes."),
+            Column("ReclaimPolicy", "Fate of a volume after the deletion of its claim."),
+            Column("VolumeBindingMode", "Time at which volumes are provisioned and bound."),
             Column("AllowVolumeExpansion", "Whether volumes can grow."),
             AGE,
         ),
         _storage_class,
     ),
     "VolumeAttributesClass": Table(
-        (NAME, Column("DriverName", "CSI driver that the class is for."), AGE), _attributes_class
+        (NAME, Column("DriverName", "CSI driver of the class."), AGE), _attributes_class
     ),
     "VolumeAttachment": Table(
         (
             NAME,
             Column("Attacher", "Driver that attaches the volume.", format="name"),
             Column("PV", "Volume that is attached."),
-            Column("Node", "Node that it is attached to."),
+            Column("Node", "Node of the attachment."),
             flag("Attached", "Whether it is attached."),
             AGE,
         ),
         _attachment,
     ),
-    "CSINode": Table((NAME, number("Drivers", "How many CSI drivers the node has."), AGE), _csi_node),
+    "CSINode": Table((NAME, number("Drivers", "Number of CSI drivers on the node."), AGE), _csi_node),
     "CSIDriver": Table(
         (
             NAME,
             flag("AttachRequired", "Whether volumes must be attached before they are mounted."),
             flag("PodInfoOnMount", "Whether the driver is told about the pod on mounting."),
             flag("StorageCapacity", "Whether the driver says how much space there is."),
-            Column("TokenRequests", "Audiences of the tokens that the driver is given."),
+            Column("TokenRequests", "Audiences of the tokens for the driver."),
             flag("RequiresRepublish", "Whether mounts are asked for again and again."),
-            Column("Modes", "Life cycles of volumes that the driver knows."),
+            Column("Modes", "Life cycle modes of volumes that the driver supports."),
             AGE,
         ),
         _csi_driver,

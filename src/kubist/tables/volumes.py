@@ -10,10 +10,10 @@ from kubist.tables.shared import UNSET, part
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 SHORT = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
 
-_STORAGE_CLASS = Column("StorageClass", "Storage class it belongs to.")
-_ATTRIBUTES_CLASS = Column("VolumeAttributesClass", "Class of the attributes that can be changed.")
-_MODE = wide("VolumeMode", "Whether it is used as a file system or as a block device.")
-_ACCESS = Column("Access Modes", "By how many nodes or pods it can be mounted, and how.")
+_STORAGE_CLASS = Column("StorageClass", "StorageClass.")
+_ATTRIBUTES_CLASS = Column("VolumeAttributesClass", "VolumeAttributesClass.")
+_MODE = wide("VolumeMode", "File system or block device.")
+_ACCESS = Column("Access Modes", "Ways to mount the volume.")
 
 
 def _phase(obj: Object) -> str:
@@ -70,12 +70,12 @@ VOLUMES = Table(
         NAME,
         Column("Capacity", "Size of the volume."),
         _ACCESS,
-        Column("Reclaim Policy", "What becomes of the volume when its claim is gone."),
-        Column("Status", "Whether the volume is available, bound, released or failed."),
+        Column("Reclaim Policy", "Fate of the volume after the deletion of its claim."),
+        Column("Status", "Phase of the volume: Available, Bound, Released or Failed."),
         Column("Claim", "Claim that the volume is bound to."),
         _STORAGE_CLASS,
         _ATTRIBUTES_CLASS,
-        Column("Reason", "Why the volume is in that status, in a word."),
+        Column("Reason", "Reason of the status."),
         AGE,
         _MODE,
     ),
@@ -84,7 +84,7 @@ VOLUMES = Table(
 CLAIMS = Table(
     (
         NAME,
-        Column("Status", "Whether the claim waits, is bound, or has lost its volume."),
+        Column("Status", "Phase of the claim: Pending, Bound or Lost."),
         Column("Volume", "Volume that the claim is bound to."),
         Column("Capacity", "Size of that volume."),
         _ACCESS,
