@@ -3,7 +3,7 @@
     python benchmarks/forks.py [PODS …]
 
 CPU time is that of the server's thread, from the call of `fork` to the end of its start. Control loops begin after it
-and read the pods once more. Memory includes what the loops keep about the pods.
+and read the pods once more. Memory includes the state of the loops.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ class Growth:
         text = text.replace(b'"batch":"0"', b'"batch":"%d"' % (number // PER_LABEL), 1)
         return re.sub(rb'"uid":"[^"]+"', f'"uid":"{os.urandom(16).hex()}"'.encode(), text, count=1)
 
-    # What is asked for
+    # Requests
 
     def _creates(self, count: int) -> Workload:
         first, subject = self.filled, self.subject
@@ -199,8 +199,8 @@ class Growth:
         return each(target, 10_000, ask)
 
     def _selector(self, labels: int) -> Workload:
-        """A hundred by their label, of however many there are; the index is made beforehand. With so many labels
-        only, what is sent stays in the processor's cache at every size."""
+        """Lists of a hundred objects by label. The index is made before. With few labels, the responses stay in the
+        processor's cache at every size."""
         path = self.subject.path
 
         async def prepare(target: Target) -> Run:

@@ -1,8 +1,8 @@
-"""Draws what `growth.py --save` has measured: one small chart a cost, sizes and costs on logarithmic scales.
+"""Draws the results of `growth.py --save`: one small chart for each cost, on logarithmic scales.
 
     python benchmarks/plot.py FILE=LABEL … > docs/growth.svg
 
-A flat line is a cost that does not depend on how much there is; the dashed one rises as the number of objects does.
+A flat line is a cost that does not depend on the number of objects. The dashed line is proportional to it.
 """
 
 from __future__ import annotations

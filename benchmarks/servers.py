@@ -1,4 +1,4 @@
-"""The servers under test, each a process of its own, and what the operating system says of them."""
+"""Servers under test, each in its own process, with their CPU time and memory."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ BARE = {
     "own": (str(Path(__file__).with_name("bare.py")), "--http1"),
     "uvicorn": (str(Path(__file__).with_name("bare_uvicorn.py")),),
 }
-"""Yardsticks by the transport that they are on."""
+"""Commands of the bare server, by transport."""
 
 
 class Server:
-    """A running server. `ready` is how many seconds it took to answer its first request."""
+    """Running server. `ready` is the time until its first response, in seconds."""
 
     def __init__(self, process: subprocess.Popen[bytes], port: int, ready: float) -> None:
         self.process = process
@@ -34,13 +34,13 @@ class Server:
         self.ready = ready
 
     def _processes(self) -> list[Path]:
-        """It and its workers, if it has any."""
+        """Process of the server, and those of its workers."""
         parent = Path(f"/proc/{self.process.pid}")
         children = (parent / f"task/{self.process.pid}/children").read_text().split()
         return [parent, *(Path(f"/proc/{child}") for child in children)]
 
     def cpu(self) -> float:
-        """Seconds of CPU it has used so far, of all its threads and processes."""
+        """CPU time of all its threads and processes so far, in seconds."""
         ticks = 0
         for process in self._processes():
             fields = (process / "stat").read_text().rpartition(")")[2].split()
@@ -48,7 +48,7 @@ class Server:
         return ticks / _TICK
 
     def memory(self) -> float:
-        """Resident memory in MB; of several processes, with the pages that they share counted once."""
+        """Resident memory in MB. Pages that processes share count once."""
         total, processes = 0, self._processes()
         wanted = "Rss:" if len(processes) == 1 else "Pss:"
         for process in processes:
@@ -74,7 +74,7 @@ def free_port() -> int:
 
 
 async def start_kubist(directory: Path, workers: int = 1) -> Server:
-    """`kubist apiserver` on SQLite in `directory`, where its first start leaves what later ones find."""
+    """Starts `kubist apiserver` on SQLite in `directory`, with the certificates and store of an earlier start."""
     tokens = directory / "tokens"
     tokens.write_text(f'{TOKEN},bench,u-bench,"system:masters"\n')
     port = free_port()
@@ -112,7 +112,7 @@ async def _started(command: list[str], port: int, path: str) -> Server:
 
 
 def _spawn(command: list[str]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
-    """The process, and what it says. Bytecode is kept as for any user, wherever this one runs."""
+    """Process and its output. Python writes bytecode, as it does for users."""
     log = tempfile.TemporaryFile()  # noqa: SIM115, it lives as long as the process
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return subprocess.Popen(command, stdout=log, stderr=log, env=environment), log

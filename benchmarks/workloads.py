@@ -27,7 +27,7 @@ WATCHERS = 100
 
 @dataclass
 class Target:
-    """A server and what is known of it."""
+    """Server under load."""
 
     port: int
     objects: int
@@ -222,7 +222,7 @@ async def apply(target: Target) -> Run:
 
 
 def lists(accept: str) -> Workload:
-    """The whole collection; from the second time on, as what the first has made is kept."""
+    """Lists of the whole collection. The first is not measured: it makes representations that others reuse."""
 
     async def prepare(target: Target) -> Run:
         def ask(_: int) -> bytes:

@@ -29,7 +29,7 @@ FIXED = {
 """Functions with parameters that may use functools.cache or lru_cache."""
 
 STORED = {
-    # The keys are stored objects, so what is stored bounds them.
+    # The keys are stored objects, so the size of the store bounds them.
     "objectclient.py:parsed",
     "control/garbagecollector.py:_removed",
     "crd/stored.py:encode",

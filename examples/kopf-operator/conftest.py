@@ -27,7 +27,7 @@ spec:
 
 
 class World:
-    """What a test does with Sites and pages."""
+    """Operations of a test on Sites and pages."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster

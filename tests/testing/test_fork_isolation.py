@@ -1,4 +1,4 @@
-"""Forks are isolated whatever is written: a property test against plain dictionaries."""
+"""Isolation of forks: a property test against plain dictionaries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STEPS = st.lists(
 
 
 class Branch:
-    """A store with its cache, and what it must contain."""
+    """A store with its cache, and the expected content."""
 
     def __init__(self, store: MemoryStore, expected: dict[str, bytes]) -> None:
         self.store = store

@@ -1,4 +1,4 @@
-"""Many clients write at once: every change is applied, none is lost, and what must be unique is."""
+"""Concurrent writers: every change is applied, none is lost, and names and addresses stay unique."""
 
 from __future__ import annotations
 

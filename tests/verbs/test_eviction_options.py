@@ -1,4 +1,4 @@
-"""Options of an eviction: what is checked, and when."""
+"""Options of an eviction: checks and their order."""
 
 from __future__ import annotations
 

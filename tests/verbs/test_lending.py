@@ -1,4 +1,4 @@
-"""Lending against the simple version: a patch or apply of a lent object gives what one of a copied object gives."""
+"""Lending against the simple version: patches of a lent object and of a copied one have the same result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""patch and apply beside the recorded conversations: what a client's own metadata does to the object."""
+"""Patch and apply, besides the recordings: effect of metadata in the patch."""
 
 from __future__ import annotations
 

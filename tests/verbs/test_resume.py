@@ -1,4 +1,4 @@
-"""Nothing is missed: watchers that disconnect at random and resume hear of every change once, in order.
+"""Resumed watches: watchers that disconnect at random and resume get every change once, in order.
 
 `make soak` does the same with a million events.
 """

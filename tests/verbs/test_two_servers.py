@@ -1,4 +1,4 @@
-"""Two servers on one etcd: what one has answered, the other shows at once, in the same order to everybody."""
+"""Two servers on one etcd: each shows the answered writes of the other at once, in the same order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""watch: no event lost, doubled or reordered, ever; and what a stream begins, ends and selects with."""
+"""Watch: no event is lost, doubled or reordered; start, end and selectors of streams."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read_until(watch: Watch, last: int) -> list[Object]:
 
 
 def check_order(events: list[Object], existing: set[str]) -> None:
-    """Versions rise, and each type fits what was there before."""
+    """Versions rise, and the type of each event fits the previous state."""
     versions = [version(event["object"]) for event in events]
     assert versions == sorted(set(versions))
     there = set(existing)
@@ -310,7 +310,7 @@ def test_watch_ends_when_changes_were_missed_and_its_client_lists_again(live: Li
     store: Any = live.server.store
 
     async def lose() -> None:
-        """The store goes away, and what happens meanwhile is forgotten before it is back."""
+        """The store is unavailable, and compacts the changes of that time before it is back."""
         store._hub.fail("away")
         for name in ("missed-1", "missed-2"):
             await store.create(f"/registry/configmaps/default/{name}", _stored(live, name))

@@ -27,7 +27,7 @@ class Access:
 
 
 def read_kubeconfig(path: Path) -> Access:
-    """Access of the current context. ValueError if the file is malformed or uses what is not supported."""
+    """Access of the current context. ValueError if the file is malformed or uses an unsupported feature."""
     try:
         document = yaml.parse(path.read_bytes()).value
     except DecodeError as error:

@@ -31,7 +31,7 @@ class Column:
 
 
 AGE = Object(name="Age", type="date", jsonPath=".metadata.creationTimestamp")
-AGE_DESCRIPTION = "How long ago the server stored the object for the first time."
+AGE_DESCRIPTION = "Time since the object was created."
 
 
 def columns(version: Object) -> list[Column]:

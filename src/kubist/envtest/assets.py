@@ -1,4 +1,4 @@
-"""Writes the assets: executables that start this installation of Kubist, wherever they are copied to."""
+"""Writes the assets: executables that start this installation of Kubist. They may be copied."""
 
 from __future__ import annotations
 

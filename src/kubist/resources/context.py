@@ -184,8 +184,8 @@ AUDIT_ID_LIMIT = 1024
 class Context:
     """One request, from the handler chain through its verb to the kind and to admission.
 
-    The application makes it. Requests for resources have a `verbs.resource_request.ResourceRequest`, which adds what
-    only verbs use."""
+    The application makes it. Requests for resources have a `verbs.resource_request.ResourceRequest`, which adds
+    state that only verbs use."""
 
     api: Server
     request: Request

@@ -264,9 +264,8 @@ def decode_parsed(
     stored: Object | None = None,
     repeats: Repeats | None = None,
 ) -> Decoded:
-    """A parsed document as an object of the expected kind; `asked` as of `decode_value`. What it has taken over
-    unchanged from a `stored` object, which was decoded before it was stored, stays as it is, but for metadata.
-    `repeats` are its objects that name a key more than once, if there are any."""
+    """Decodes a parsed document to an object of the expected kind; `asked` as of `decode_value`. Parts that it shares
+    with a `stored` object are not decoded again, except metadata. `repeats` are its objects with duplicate keys."""
     if wanted.custom is not None:
         if repeats:
             complaints = complaints + repeats.duplicate(value)

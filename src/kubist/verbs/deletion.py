@@ -69,7 +69,7 @@ async def delete_object(
         fresh = await registry.refresh(resource, entry.key)
         if fresh is None:
             if written is not None and marked.write:
-                return gone, None  # somebody else completed what this delete began
+                return gone, None  # another request completed this deletion
             raise ctx.not_found(entry.name)
         if options.resource_version is not None:
             raise ctx.conflict(entry.name, MODIFIED)
@@ -141,7 +141,7 @@ def _grace(ctx: ResourceRequest, obj: Object, options: DeleteOptions) -> int | N
         period = asked
         when = parse_time(metadata["deletionTimestamp"]) + _go_seconds(period - held)
         if when < clock.now():
-            # The grace asked for is over, but whoever stops the object still has to see that it is asked for.
+            # The requested grace period is over, but the kubelet must still see the request.
             when, period = now, min(period, 1)
     metadata["deletionTimestamp"] = format_time(when)
     metadata["deletionGracePeriodSeconds"] = period

@@ -44,7 +44,7 @@ def converter(ctx: ResourceRequest) -> ssa.Convert:
 
     def convert(obj: Object, api_version: str) -> tuple[Object, Schema] | None:
         wanted_group, _, version = api_version.rpartition("/")
-        if wanted_group != group:  # of an event, what was owned through the other group is forgotten
+        if wanted_group != group:  # Events: fields owned through the other group are forgotten
             return None
         found = resources.get(group, version, resource.resource)
         if found is None:

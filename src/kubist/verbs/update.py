@@ -29,7 +29,7 @@ async def update(ctx: ResourceRequest) -> Response:
 
     async def replace(old: Object | None, fresh: Fresh) -> Object:
         nonlocal unused
-        # Whoever gets the object may change it: another try reads the body again.
+        # The following steps may change the object, so another try decodes the body again.
         new, unused = unused if unused is not None else await away(ctx.long, _sent, ctx), None
         live = await write_path.in_request_version(ctx, old, fresh)
         return await write_path.finish_transform(ctx, path, new, old, live, cleared=cleared)

@@ -191,7 +191,7 @@ async def update_object(
     precondition_uid: str | None = None,
     lend: bool = False,
 ) -> Outcome:
-    """Replace the object of the URL by what `transform` makes of it: compare and swap, until no other write comes
+    """Replace the object of the URL by the result of `transform`: compare and swap, until no other write comes
     between. `lend` says that `transform` never changes the object that `Fresh` gives (`lending.py`)."""
     registry, resource = ctx.api.registry, ctx.resource
     key = resource.key(ctx.info.namespace, ctx.info.name)

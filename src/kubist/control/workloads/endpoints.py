@@ -150,7 +150,7 @@ class ServiceSlices(ServiceLoop):
                     self.enqueue_soon((namespace, name), nodes)
 
     async def remove(self, namespace: str, name: str) -> None:
-        """Nothing is left to do: slices are garbage-collected, because the Service owns them."""
+        """Does nothing: the garbage collector deletes the slices, because the Service owns them."""
 
     async def write(self, service: Object, pods: list[Object]) -> None:
         metadata = service["metadata"]

@@ -27,7 +27,7 @@ class TargetError(Exception):
 def target_of(pod: Object, port: int, request: Request) -> Target | None:
     """Local address of a pod's port; None if the annotation names none. Raises TargetError.
 
-    Only loopback addresses are allowed, and only for clients on the machine of the server. Otherwise whoever may
+    Only loopback addresses are allowed, and only for clients on the machine of the server. Otherwise users that may
     create pods could reach services of that machine that are not open to the network.
     """
     text = (pod["metadata"].get("annotations") or {}).get(ANNOTATION, "")

@@ -45,7 +45,7 @@ IN_USE = Refusal(
 
 
 class Binding(NamedTuple):
-    """What must happen to a claim before its pod is bound: a volume to use, or else provisioning for the node."""
+    """Claim to bind before its pod: to a volume, or else by provisioning for the node."""
 
     claim: Object
     volume: Object | None
