@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubist.simulation.images import is_missing
+from kubist.simulation.images import is_missing, name_problem
 from kubist.testing import Cluster
+from tests.simulation.pods import SimulatedPod, container
 
 
 @pytest.mark.parametrize(
@@ -29,6 +30,58 @@ from kubist.testing import Cluster
 )
 def test_name_or_tag_says_that_an_image_does_not_exist(image: str, missing: bool) -> None:
     assert is_missing(image) is missing
+
+
+DIGEST = "sha256:" + "0a" * 32
+
+
+@pytest.mark.parametrize(
+    ("image", "problem"),
+    [
+        ("nginx", ""),
+        ("team/web_app--x:V1.2_3", ""),
+        ("REGISTRY/web", ""),
+        ("localhost/web", ""),
+        ("[::1]:5000/web", ""),
+        (f"registry.example.com:5000/team/nginx:1@{DIGEST}", ""),
+        ("Nginx", "invalid reference format: repository name (library/Nginx) must be lowercase"),
+        ("example.com/Web:1", "invalid reference format: repository name (Web) must be lowercase"),
+        ("web:1:2", "invalid reference format"),
+        ("web:", "invalid reference format"),
+        ("web@sha256:abc", "invalid reference format"),
+        ("https://example.com/web", "invalid reference format"),
+        ("web app", "invalid reference format"),
+        ("-web", "invalid reference format"),
+        ("a" * 256, "repository name must not be more than 255 characters"),
+        ("0a" * 32, f"invalid repository name ({'0a' * 32}), cannot specify 64-byte hexadecimal strings"),
+    ],
+)
+def test_names_that_a_kubelet_can_parse(image: str, problem: str) -> None:
+    assert name_problem(image) == problem
+
+
+def test_container_with_a_malformed_image_name_waits() -> None:
+    pod = SimulatedPod(container(image="Nginx:1")).settle()
+    message = (
+        'Failed to apply default image tag "Nginx:1": '
+        'couldn\'t parse image name "Nginx:1": '
+        "invalid reference format: repository name (library/Nginx) must be lowercase"
+    )
+    assert pod.held()["state"] == {"waiting": {"reason": "InvalidImageName", "message": message}}
+    assert [(event.reason, event.message) for event in pod.events] == [
+        ("InspectFailed", message),
+        ("Failed", "Error: InvalidImageName"),
+    ]
+    assert (pod.phase, len(pod.history)) == ("Pending", 1)
+
+
+def test_missing_image_that_is_never_pulled() -> None:
+    pod = SimulatedPod(container(image="web:no-such-tag", imagePullPolicy="Never")).settle()
+    message = 'Container image "web:no-such-tag" is not present with pull policy of Never'
+    assert [(event.reason, event.message) for event in pod.events] == [
+        ("ErrImageNeverPull", message),
+        ("Failed", "Error: ErrImageNeverPull"),
+    ]
 
 
 def pod(name: str, **annotations: str) -> dict[str, Any]:

@@ -303,3 +303,11 @@ def test_terminal_pod_does_not_change() -> None:
     count = len(pod.history)
     pod.wait(1000)
     assert len(pod.history) == count
+
+
+@pytest.mark.parametrize("outcome", ["crash-loop", "OOMKilled", "succeed"])
+def test_run_that_ends_at_once_is_never_ready(outcome: str) -> None:
+    pod = SimulatedPod(outcome=outcome).settle().wait(11)
+    assert len(pod.history) > 3
+    assert not any(status["containerStatuses"][0]["ready"] for status in pod.history)
+    assert {pod.condition("Ready")["status"], pod.condition("ContainersReady")["status"]} == {"False"}

@@ -25,7 +25,7 @@ from kubist.simulation.containers import (
     stop_code,
     waiting_status,
 )
-from kubist.simulation.images import is_missing
+from kubist.simulation.images import is_missing, name_problem
 from kubist.simulation.outcomes import ANNOTATION, Outcome, outcome_of, own_outcome_of
 from kubist.simulation.podneeds import Missing
 from kubist.simulation.podresize import infeasible, is_resized, needs_restart, resized_status
@@ -112,7 +112,11 @@ class ContainerMachine:
         blank = held or new_status(container, "ContainerCreating")
         outcome = self.outcome(container, kind)
         is_scripted = outcome.runs or outcome.exit is not None or outcome.start is not None
-        if outcome.start == "ErrImagePull" or (not is_scripted and is_missing(container.get("image", ""))):
+        image = container.get("image", "")
+        if not is_scripted and image and (why := name_problem(image)):
+            self.statuses[name] = self.refuse_image(container, blank, why)
+            return
+        if outcome.start == "ErrImagePull" or (not is_scripted and is_missing(image)):
             self.statuses[name] = self.pull(container, blank, path)
             return
         problem = self.around.missing.containers.get(name, "") if self.around.missing is not None else ""
@@ -134,7 +138,8 @@ class ContainerMachine:
         if kind == "init" and end is not None and not end.seconds and not end.code:
             self.statuses[name] = self.exited(container, kind, new, end, self.now)
             return
-        if kind in ("regular", "sidecar"):
+        if kind in ("regular", "sidecar") and (end is None or end.seconds):
+            # A run that ends at once is never ready, so that rollouts do not go on with containers that crash.
             self.statuses[name] = {**new, "ready": self.is_ready(container, kind, self.now)}
         if end is not None:
             self.wake = min(self.wake, self.now + end.seconds)
@@ -222,12 +227,28 @@ class ContainerMachine:
             self.statuses[name] = waiting_status(held, "CrashLoopBackOff", text)
         return True
 
+    def refuse_image(self, container: Object, held: Object, why: str) -> Object:
+        """Status of a container whose image has a malformed name."""
+        name, path, image = container["name"], self.path(container), container["image"]
+        shown = f'"{image}"'
+        message = f"Failed to apply default image tag {shown}: couldn't parse image name {shown}: {why}"
+        self.say(
+            f"{name}/{image}",
+            PodEvent("Warning", "InspectFailed", message, path),
+            PodEvent("Warning", "Failed", "Error: InvalidImageName", path),
+        )
+        return waiting_status(held, "InvalidImageName", message)
+
     def pull(self, container: Object, held: Object, path: str) -> Object:
         """Status of a container whose image cannot be pulled."""
         name, image = container["name"], container.get("image", "")
         if container.get("imagePullPolicy") == "Never":
             message = f'Container image "{image}" is not present with pull policy of Never'
-            self.say(f"{name}/never", PodEvent("Warning", "ErrImageNeverPull", message, path))
+            self.say(
+                f"{name}/never",
+                PodEvent("Warning", "ErrImageNeverPull", message, path),
+                PodEvent("Warning", "Failed", "Error: ErrImageNeverPull", path),
+            )
             return waiting_status(held, "ErrImageNeverPull", message)
         failures, last = self.memory.pulls.get(name, (0, 0.0))
         error = pull_error(image)
