@@ -155,6 +155,20 @@ def test_annotation_leads_to_a_local_service(cluster: Cluster, make_pod: MakePod
         assert data == b"" and b"cannot connect to 127.0.0.1:1" in error
 
 
+def test_changed_annotation_counts_for_the_next_connection(
+    cluster: Cluster, make_pod: MakePod, service: int
+) -> None:
+    name = make_pod()
+    socket_, client = open_spdy(cluster, path(name, "portforward"), PROTOCOL)
+    with socket_:
+        assert b"is simulated" in forward(client, 8080, REQUEST, request_id="0")[0]
+        change = {"metadata": {"annotations": {"kubist.io/port-forward": f"8080=127.0.0.1:{service}"}}}
+        where = f"/api/v1/namespaces/default/pods/{name}"
+        cluster.request("PATCH", where, change, "application/merge-patch+json")
+        data, error = forward(client, 8080, b"GET /there HTTP/1.0\r\n\r\n", request_id="1")
+        assert b"X-Service: real\r\n" in data and error == b""
+
+
 def test_large_transfer_is_whole_in_both_directions(cluster: Cluster, make_pod: MakePod) -> None:
     sent = bytes(range(256)) * 8192
 

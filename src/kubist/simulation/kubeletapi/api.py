@@ -231,9 +231,16 @@ class KubeletAPI:
         problem = (
             "" if phase == "Running" else f'pod not found ("{name}_{pod["metadata"]["namespace"]}({uid})")'
         )
-        answer, conversation = portforward.answer(ctx.request, pod, problem)
+        current = pod
+
+        def lasts(newest: Object) -> bool:
+            nonlocal current
+            current = newest
+            return bool(newest["status"].get("phase") == "Running")
+
+        answer, conversation = portforward.answer(ctx.request, lambda: current, problem)
         if conversation is not None:
-            self._end_with_pod(conversation, pod, lambda newest: newest["status"].get("phase") == "Running")
+            self._end_with_pod(conversation, pod, lasts)
         return answer
 
     def _end_with_pod(self, conversation: Conversation, pod: Object, lasts: Callable[[Object], bool]) -> None:

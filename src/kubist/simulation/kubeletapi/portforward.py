@@ -34,9 +34,11 @@ _TEXT = [(b"Content-Type", b"text/plain; charset=utf-8")]
 _request_line = re.compile(rb"([A-Z]+) \S+ HTTP/1\.[01]\r?\n").match
 
 Write = Callable[[bytes], Awaitable[None]]
+PodNow = Callable[[], Object]
+"""Gives the pod as it is now, so that a change of its annotation counts for the next connection."""
 
 
-def answer(request: Request, pod: Object, problem: str) -> tuple[Answer, Conversation | None]:
+def answer(request: Request, pod: PodNow, problem: str) -> tuple[Answer, Conversation | None]:
     """Upgrade of the connection. `problem` is the reason why nothing can be forwarded; empty if there is none."""
     check_upgrade(request)
     if not is_websocket(request):
@@ -163,7 +165,7 @@ class Pair:
 class SpdyForward:
     """Forwards each pair of SPDY streams. The conversation lasts until the client ends it."""
 
-    def __init__(self, request: Request, pod: Object) -> None:
+    def __init__(self, request: Request, pod: PodNow) -> None:
         self.conversation = Conversation(self._serve)
         self._request = request
         self._pod = pod
@@ -236,9 +238,9 @@ class SpdyForward:
             await self.conversation.drain()
 
         try:
-            why = await join(self._request, self._pod, port, inlet, write)
+            why = await join(self._request, self._pod(), port, inlet, write)
             if why:
-                error.write(_failure(self._pod, port, why))
+                error.write(_failure(self._pod(), port, why))
         except ConnectionError:
             # The client closed the stream or the connection.
             return
@@ -251,7 +253,7 @@ class SpdyForward:
 class ChannelForward:
     """Forwards ports over a WebSocket: two channels for each port, for data and for errors."""
 
-    def __init__(self, request: Request, pod: Object, ports: list[int], protocol: str) -> None:
+    def __init__(self, request: Request, pod: PodNow, ports: list[int], protocol: str) -> None:
         self.conversation = Conversation(self._serve)
         self._request = request
         self._pod = pod
@@ -275,10 +277,10 @@ class ChannelForward:
             self._send(2 * place, piece)
             await self.conversation.drain()
 
-        why = await join(self._request, self._pod, port, self._inlets[place], write)
+        why = await join(self._request, self._pod(), port, self._inlets[place], write)
         self._inlets[place].abandon()
         if why:
-            self._send(2 * place + 1, _failure(self._pod, port, why))
+            self._send(2 * place + 1, _failure(self._pod(), port, why))
 
     def _send(self, channel: int, data: bytes) -> None:
         self.conversation.write(channels.encode(channel, data, as_text=self._base64))
