@@ -285,6 +285,11 @@ def test_evicted_pod() -> None:
     assert pod.reasons()[-2:] == ["Evicted", "Killing"]
 
 
+def test_container_that_waits_when_its_pod_is_evicted_is_lost() -> None:
+    pod = SimulatedPod(outcome="evicted after 5s, CreateContainerConfigError").settle().wait(6)
+    assert (pod.phase, pod.state()) == ("Failed", "ContainerStatusUnknown")
+
+
 def test_active_deadline() -> None:
     pod = SimulatedPod(activeDeadlineSeconds=30).settle()
     assert pod.wait(29.5).phase == "Running"

@@ -186,6 +186,43 @@ def test_pod_that_waits_is_deleted_as_failed() -> None:
     assert pod.phase == "Failed"
 
 
+def test_waiting_container_of_a_deleted_pod_is_lost() -> None:
+    pod = SimulatedPod(outcome="ErrImagePull").settle().delete(30)
+    assert pod.held()["state"] == {
+        "terminated": {
+            "exitCode": 137,
+            "reason": "ContainerStatusUnknown",
+            "message": "The container could not be located when the pod was terminated",
+            "startedAt": None,
+            "finishedAt": None,
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "phase"), [("crash-loop 3", 3, "Failed"), ("succeed", 0, "Succeeded")]
+)
+def test_deleted_pod_shows_the_last_run_instead_of_its_back_off(outcome: str, code: int, phase: str) -> None:
+    pod = SimulatedPod(outcome=outcome).settle()
+    assert pod.state() == "CrashLoopBackOff"
+    pod.delete(30)
+    assert (pod.held()["state"]["terminated"]["exitCode"], pod.phase) == (code, phase)
+
+
+def test_init_container_of_a_deleted_pod_did_not_do_its_work() -> None:
+    pod = SimulatedPod(initContainers=[container("one"), container("two")])
+    pod.annotate(one="succeed after 1m").settle().delete(30)
+    assert pod.held("one")["state"]["terminated"]["exitCode"] == 143
+    assert (pod.state("two"), pod.state(), pod.phase) == ("PodInitializing", "PodInitializing", "Failed")
+
+
+def test_first_init_container_of_a_deleted_pod_is_lost_even_if_it_never_ran() -> None:
+    pod = SimulatedPod(initContainers=[container("one"), container("two")])
+    pod.annotate(one="ErrImagePull").settle().delete(30)
+    assert pod.state("one") == "ContainerStatusUnknown"
+    assert (pod.state("two"), pod.state()) == ("PodInitializing", "PodInitializing")
+
+
 def test_terminal_pod_is_deleted_without_a_write() -> None:
     pod = SimulatedPod(outcome="succeed", restartPolicy="Never").settle()
     count = len(pod.history)

@@ -32,6 +32,14 @@ from kubist.simulation.shell import Run
 
 EVICTED = "The node was low on resource: memory. "
 DEADLINE = "Pod was active on the node longer than the specified deadline"
+LOST: Object = {
+    "exitCode": KILLED,
+    "reason": "ContainerStatusUnknown",
+    "message": "The container could not be located when the pod was terminated",
+    "startedAt": None,
+    "finishedAt": None,
+}
+"""Termination of a container that never ran, or that waited, when its pod ended."""
 FIELDS = (
     "observedGeneration",
     "phase",
@@ -122,11 +130,13 @@ class PodMachine(ContainerMachine):
         if outcome.evicted_after is not None and self.due(started + outcome.evicted_after):
             self.events.append(PodEvent("Warning", "Evicted", EVICTED))
             self.kill_all(KILLED)
+            self.lose_waiting()
             return self.step("Failed", "Evicted", EVICTED)
         limit = self.spec.get("activeDeadlineSeconds")
         if limit is not None and self.due(started + limit):
             self.events.append(PodEvent("Normal", "DeadlineExceeded", DEADLINE))
             self.kill_all(TERMINATED)
+            self.lose_waiting()
             return self.step("Failed", "DeadlineExceeded", DEADLINE)
         return None
 
@@ -221,10 +231,33 @@ class PodMachine(ContainerMachine):
             turn = self.stop_container(container, kind, turn, limit)
         if any("running" in self.state(name) for name in self.statuses):
             return Step(None, self.events, self.wake)
+        self.end_back_offs()
         phase = podstatus.phase_of(self.spec, self.statuses, is_terminal=True)
+        self.lose_waiting()
         step = self.step(phase if phase in TERMINAL else "Failed")
         step.is_stopped = True
         return step
+
+    def end_back_offs(self) -> None:
+        """Containers that wait for their back-off do not start again: their last termination is their state."""
+        for name, held in self.statuses.items():
+            last = held.get("lastState") or {}
+            if "waiting" in self.state(name) and "terminated" in last:
+                self.statuses[name] = {**held, "state": last, "lastState": {}}
+
+    def lose_waiting(self) -> None:
+        """Gives the waiting containers of a pod that ends the state that a kubelet gives them. Containers of a pod that
+        was not initialized, and init containers behind those that started, go on waiting."""
+        listed = [
+            held["name"] for held in self.spec.get("initContainers") or () if held["name"] in self.statuses
+        ]
+        begun = [at for at, name in enumerate(listed) if podstatus.has_run(self.statuses[name])]
+        lost = listed[: max(begun, default=0) + 1]
+        if podstatus.was_initialized(self.spec, self.statuses):
+            lost += [held["name"] for held in self.spec["containers"] if held["name"] in self.statuses]
+        for name in lost:
+            if "waiting" in self.state(name):
+                self.statuses[name] = {**self.statuses[name], "state": {"terminated": dict(LOST)}}
 
     def stop_container(self, container: Object, kind: str, began: float, limit: float) -> float:
         """Stops a running container that got the signal at `began`. Returns the time at which it has stopped."""
@@ -233,12 +266,17 @@ class PodMachine(ContainerMachine):
         message = f"Stopping container {container['name']}"
         self.say(f"stop/{container['name']}", PodEvent("Normal", "Killing", message, self.path(container)))
         stopped = began + (self.outcome(container, kind).stops_after or 0.0)
-        code = KILLED if stopped > limit else stop_code(self.spec)
+        code = KILLED if stopped > limit else self.stop_code(container)
         stopped = max(min(stopped, limit), began)
         if self.due(stopped):
             held = self.statuses[container["name"]]
             self.statuses[container["name"]] = ended_status(held, code, "", "", format_time(int(stopped)))
         return stopped
+
+    def stop_code(self, container: Object) -> int:
+        """Exit code of a container that is stopped. An init container has not done its work."""
+        is_init = container in (self.spec.get("initContainers") or ()) and not is_sidecar(container)
+        return TERMINATED if is_init else stop_code(self.spec)
 
     def step(self, phase: str, reason: str = "", message: str = "") -> Step:
         if self.is_resized:

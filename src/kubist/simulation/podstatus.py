@@ -55,6 +55,24 @@ def _ended(status: Object) -> Object | None:
     return (status.get("lastState") or {}).get("terminated") if "waiting" in state else None
 
 
+def has_run(status: Object) -> bool:
+    """Whether a container runs, or ran before."""
+    return "waiting" not in (status.get("state") or {}) or "terminated" in (status.get("lastState") or {})
+
+
+def was_initialized(spec: Object, statuses: dict[str, Object]) -> bool:
+    """Whether regular containers of a pod could start."""
+    listed = spec.get("initContainers")
+    if not listed or any(
+        has_run(statuses.get(held["name"]) or {"state": {"waiting": {}}}) for held in spec["containers"]
+    ):
+        return True
+    last = statuses.get(listed[-1]["name"]) or {}
+    if is_sidecar(listed[-1]):
+        return "running" in (last.get("state") or {})
+    return (_ended(last) or {}).get("exitCode") == 0
+
+
 def _is_restartable(container: Object, spec: Object, ended: Object) -> bool:
     return ended.get("reason") == RESTARTING_ALL or restarts(container, spec, ended["exitCode"])
 
