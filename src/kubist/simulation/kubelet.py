@@ -11,6 +11,7 @@ from functools import partial
 
 from kubist.control import usage
 from kubist.control.loop import Loop, controller_of, entry_of
+from kubist.control.staged import governs, listen
 from kubist.meta.conditions import find
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
@@ -27,7 +28,6 @@ from kubist.simulation.podadmission import needs_admission, rejection_of
 from kubist.simulation.podmachine import advance
 from kubist.simulation.podstatus import TERMINAL
 from kubist.simulation.shell import Run
-from kubist.simulation.stages.ownership import governs, listen
 from kubist.storage.cache import Change, Entry
 
 Key = tuple[str, str]

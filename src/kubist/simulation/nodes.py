@@ -9,6 +9,7 @@ import zlib
 
 from kubist.control.loop import Loop, entry_of
 from kubist.control.nodelifecycle import overdue
+from kubist.control.staged import governs, listen
 from kubist.meta.conditions import find
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
@@ -29,7 +30,6 @@ from kubist.simulation.nodeobjects import (
     states_of,
     template_of,
 )
-from kubist.simulation.stages.ownership import governs, listen
 from kubist.storage.cache import Change, Entry
 
 __all__ = [

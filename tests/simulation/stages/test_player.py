@@ -53,6 +53,56 @@ def test_stages_drive_a_pod_from_pending_to_its_end(server: Cluster) -> None:
     server.wait(f"pod/{name}", "delete")
 
 
+VOLUME = """
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: {{ .metadata.name }}-volume}
+spec:
+  accessModes: {{ .spec.accessModes | toJson }}
+  capacity: {{ .spec.resources.requests | toJson }}
+  storageClassName: {{ .spec.storageClassName }}
+  persistentVolumeReclaimPolicy: Delete
+  claimRef: {apiVersion: v1, kind: PersistentVolumeClaim, namespace: {{ .metadata.namespace }},
+    name: {{ .metadata.name }}, uid: {{ .metadata.uid }}}
+  hostPath: {path: /staged}
+"""
+
+
+def test_stages_bind_a_claim_that_the_volume_controller_leaves_alone(server: Cluster) -> None:
+    name = "staged-claim"
+    is_unbound = {"cel": {"expression": "!has(self.spec.volumeName) && self.status.phase != 'Bound'"}}
+    done = "annotations: {pv.kubernetes.io/bind-completed: 'yes'}"
+    server.load(
+        stage(
+            name,
+            "PersistentVolumeClaim",
+            selector=selector(name, is_unbound),
+            steps=[
+                {"apply": {"template": VOLUME}},
+                {"patch": {"root": "metadata", "template": done}},
+                {"patch": {"root": "spec", "template": "volumeName: {{ .metadata.name }}-volume"}},
+                {"patch": {"root": "status", "subresource": "status", "template": "phase: Bound"}},
+            ],
+        )
+    )
+    spec = {
+        "storageClassName": "staged",
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    metadata = {"name": name, "labels": {"test": name}}
+    server.load({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})
+    server.wait(f"persistentvolumeclaim/{name}", lambda held: held["status"].get("phase") == "Bound")
+    volumes = [
+        volume
+        for volume in server.list("persistentvolumes")
+        if (volume["spec"].get("claimRef") or {}).get("name") == name
+    ]
+    assert [volume["spec"]["hostPath"]["path"] for volume in volumes] == ["/staged"]
+    assert not {reason for _, reason, _ in events(server, name)} & {"ClaimLost", "ProvisioningSucceeded"}
+    assert "FailedStage" not in {reason for _, reason, _ in events(server, name)}
+
+
 def test_patches_of_every_type(server: Cluster) -> None:
     name = "patched"
     server.load(

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kubist.control.loop import Loop, entry_of
+from kubist.control.staged import governs, listen
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.volumematch import best_volume, capacity_of, is_reserved_for, size_of
 from kubist.meta.object import Object
@@ -33,8 +34,18 @@ class Volumes(Loop):
     component = "persistentvolume-controller"
 
     def follow(self) -> None:
+        listen(self.client, self)
         self.watch("persistentvolumeclaims", self._claim_changed)
         self.watch("persistentvolumes", self._volume_changed)
+
+    def stages_changed(self) -> None:
+        """Looks at the unbound claims again, because Stages may drive others than before."""
+        self._look_at_unbound()
+
+    def _look_at_unbound(self) -> None:
+        for claim in self.client.collection("persistentvolumeclaims").entries.values():
+            if b'"phase":"Bound"' not in claim.tail:
+                self.queue.add(Claim(claim.namespace, claim.name))
 
     def _claim_changed(self, change: Change) -> None:
         entry = entry_of(change)
@@ -48,9 +59,7 @@ class Volumes(Loop):
         entry = entry_of(change)
         self.queue.add(entry.name)
         if change.old is None:
-            for claim in self.client.collection("persistentvolumeclaims").entries.values():
-                if b'"phase":"Bound"' not in claim.tail:
-                    self.queue.add(Claim(claim.namespace, claim.name))
+            self._look_at_unbound()
         elif change.new is None:
             reference = self.client.parsed(entry)["spec"].get("claimRef") or {}
             if reference.get("name"):
@@ -62,6 +71,8 @@ class Volumes(Loop):
             return
         claim = self.client.get("persistentvolumeclaims", key.name, key.namespace)
         if claim is None or "deletionTimestamp" in claim["metadata"]:
+            return
+        if governs(self.client, "persistentvolumeclaims", claim):
             return
         if COMPLETED in (claim["metadata"].get("annotations") or {}):
             await self._keep_claim(claim)

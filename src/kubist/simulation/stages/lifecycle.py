@@ -34,7 +34,7 @@ class Lifecycle:
         return subject.random.choice(weighed or matching)
 
     def drives(self, resource: str, subject: Subject) -> bool:
-        """Whether the Stages drive a pod or node from the start: one of them selects it as it was when it was new.
+        """Whether the Stages drive a pod, node or claim from the start: one of them selects it as it was when new.
         A pod that is being deleted must also be selected by one of them, at the latest when its finalizers are gone;
         otherwise it would stay forever."""
         obj = subject.obj
@@ -56,12 +56,16 @@ def _weight(stage: Stage, subject: Subject) -> int | None:
 
 
 def as_new(resource: str, obj: Object) -> Object:
-    """A pod or node as it was before anybody wrote its status."""
+    """A pod, node or claim as it was before anybody wrote its status."""
     gone = ("deletionTimestamp", "deletionGracePeriodSeconds")
     metadata = {key: value for key, value in obj["metadata"].items() if key not in gone}
     status = obj.get("status") or {}
     if resource == "nodes":
         status = {key: value for key, value in status.items() if key not in ("conditions", "phase")}
+    elif resource == "persistentvolumeclaims":
+        status = {"phase": "Pending"}
+        spec = {key: value for key, value in obj["spec"].items() if key != "volumeName"}
+        return {**obj, "metadata": metadata, "spec": spec, "status": status}
     else:
         conditions = [one for one in status.get("conditions") or () if one.get("type") == "PodScheduled"]
         status = {"phase": "Pending", **({"conditions": conditions} if conditions else {})}

@@ -8,13 +8,14 @@ from random import Random
 from typing import NamedTuple
 
 from kubist.config import KUBERNETES_VERSION
+from kubist.control import staged
 from kubist.control.loop import Loop
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.objectclient import ObjectClient
 from kubist.resources.resource import Resource
 from kubist.simulation.actors import STAGES
-from kubist.simulation.stages import ownership, sources
+from kubist.simulation.stages import sources
 from kubist.simulation.stages.actions import Actions
 from kubist.simulation.stages.addresses import Addresses
 from kubist.simulation.stages.expressions import Subject
@@ -28,6 +29,8 @@ from kubist.storage.cache import Change, Collection, Entry
 log = logging.getLogger("kubist.stages")
 
 SEED = 0
+GOVERNED = ("pods", "nodes", "persistentvolumeclaims")
+"""Resources whose objects a controller leaves to Stages."""
 REPETITIONS = 10
 """Number of times that a Stage may be played for one object in a row without delay. Then it waits for PAUSE."""
 PAUSE = 1.0
@@ -84,14 +87,14 @@ class Stages(Loop):
         """Resources with Stages, by key prefix."""
         self._unknown: set[tuple[str, str]] = set()
         """Kinds that Stages name but the server does not serve (yet): apiVersion and kind."""
-        self._prefixes = {name: self.client.resource(name).prefix for name in ("pods", "nodes")}
+        self._prefixes = {name: self.client.resource(name).prefix for name in GOVERNED}
         self._homeless: dict[str, set[Ref]] = {}
         """Pods by the name of their node, which does not exist."""
         self._jobs: dict[Ref, Job] = {}
         self._histories: dict[Ref, History] = {}
 
     def follow(self) -> None:
-        ownership.claim(self.client, self._governs)
+        staged.claim(self.client, self._governs)
         cache = self.client.registry.cache
         cache.followers.add(self)
         loaded = [collection for collection in cache.collections.values() if collection.loaded]
@@ -101,7 +104,7 @@ class Stages(Loop):
         self._arrange()
 
     async def stop(self) -> None:
-        ownership.release(self.client)
+        staged.release(self.client)
         self.client.registry.cache.followers.discard(self)
         await super().stop()
 
@@ -186,7 +189,7 @@ class Stages(Loop):
                 self._complain(stage.object, "UnknownResource", message)
         self._unknown = unknown
         if any(before.get(prefix) is not self._lifecycles.get(prefix) for prefix in self._prefixes.values()):
-            ownership.notify(self.client)
+            staged.notify(self.client)
 
     def _complain(self, stage: Object, reason: str, message: str) -> None:
         """Reports a problem of a Stage: as an Event if it is an object of the server, and in the log."""
@@ -196,7 +199,7 @@ class Stages(Loop):
         log.warning("Stage %s: %s", name, message)
 
     def _governs(self, resource: str, obj: Object) -> bool:
-        """Rule of `ownership.governs`."""
+        """Rule of `staged.governs`."""
         found = self._lifecycles.get(self._prefixes.get(resource, ""))
         return found is not None and found[1].drives(resource, Subject(obj, self.clock.now(), Random(SEED)))
 

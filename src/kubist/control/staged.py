@@ -1,4 +1,4 @@
-"""Objects that KWOK Stages drive. The simulated kubelet and nodes leave them alone.
+"""Objects that KWOK Stages drive. The simulated kubelet, the nodes and the volume controller leave them alone.
 
 if governs(self.client, "pods", pod):
     return
@@ -31,7 +31,7 @@ _listeners: WeakKeyDictionary[Registry, WeakSet[Listener]] = WeakKeyDictionary()
 
 
 def governs(client: ObjectClient, resource: str, obj: Object) -> bool:
-    """Whether Stages drive a pod or node. The answer for one object changes only when Stages or the object change."""
+    """Whether Stages drive a pod, node or claim. The answer changes only when Stages or the object change."""
     rule = _rules.get(client.registry)
     return rule is not None and rule(resource, obj)
 
@@ -51,6 +51,6 @@ def listen(client: ObjectClient, listener: Listener) -> None:
 
 
 def notify(client: ObjectClient) -> None:
-    """Tells the listeners that the Stages of pods or nodes changed."""
+    """Tells the listeners that the Stages of pods, nodes or claims changed."""
     for listener in list(_listeners.get(client.registry, ())):
         listener.stages_changed()

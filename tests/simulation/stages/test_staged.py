@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
+from kubist.control.staged import claim, governs, release
 from kubist.objectclient import ObjectClient
-from kubist.simulation.stages.ownership import claim, governs, release
 
 POD: dict[str, Any] = {"metadata": {"name": "web", "labels": {"app": "web"}}}
 
