@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kubist.simulation.outcomes import CLAUSES
-from kubist.simulation.shell import COMMANDS
+from kubist.simulation.shell_commands import COMMANDS
 from kubist.testing import Cluster, Host
 from tests.waiting import wait_for
 

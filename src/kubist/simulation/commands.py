@@ -6,12 +6,14 @@ import hashlib
 import math
 
 from kubist.meta.object import Object
+from kubist.meta.times import parse_time
 from kubist.simulation import shell
 from kubist.simulation.shell import Run
+from kubist.simulation.shell_commands import COMMANDS
 
 TERMINATION_LOG = "/dev/termination-log"
 INDEX = "batch.kubernetes.io/job-completion-index"
-_STARTERS = frozenset((*shell.SHELLS, *shell.COMMANDS)) - {"exit", "set", "export", "exec", ":"}
+_STARTERS = frozenset((*shell.SHELLS, *COMMANDS)) - {"exit", "set", "export", "trap", "exec", ":"}
 """Commands that exist as programs."""
 
 
@@ -25,7 +27,9 @@ def run_of(pod: Object, container: Object, attempt: int, files: set[str]) -> Run
     argv = [*words, *arguments]
     if shell.basename(argv[0]) not in _STARTERS:
         return None
-    return shell.run(argv, _environment(pod, container, attempt), files)
+    created = pod["metadata"].get("creationTimestamp")
+    started = int(parse_time(created)) if created else 0
+    return shell.run(argv, _environment(pod, container, attempt), files, started)
 
 
 def _is_pause(image: str) -> bool:

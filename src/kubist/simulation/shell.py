@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kubist.simulation import shell_syntax as syntax
-from kubist.simulation.shell_math import calculate, integer
+from kubist.simulation.shell_commands import ASSIGNMENT, COMMANDS
+from kubist.simulation.shell_math import calculate
 from kubist.simulation.shell_syntax import Command, Node, Part, Simple, Unknown, Word
 
 SHELLS = ("sh", "bash", "ash", "dash")
@@ -19,9 +19,6 @@ MAX_STEPS = 2000
 """Scripts that run more commands are not simulated."""
 MAX_OUTPUT = 4096
 MAX_WORD = 10_000
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
-_SLEEP = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhd]?)")
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @dataclass(slots=True)
@@ -41,16 +38,17 @@ class Run:
     """Output that was redirected to files, by path."""
 
 
-class _Exit(Exception):
+class Exit(Exception):
     pass
 
 
-def run(argv: list[str], environment: dict[str, str], files: set[str]) -> Run | None:
-    """Simulates a command. `files` are the paths that exist. None if its end is not known."""
-    shell = _Shell(environment, files)
+def run(argv: list[str], environment: dict[str, str], files: set[str], started: int = 0) -> Run | None:
+    """Simulates a command. `files` are the paths that exist, `started` is the time that `date` shows at the start.
+    None if the end of the command is not known."""
+    shell = Shell(environment, files, started)
     try:
         shell.result.code = shell.call(argv)
-    except _Exit:
+    except Exit:
         pass
     except (Unknown, RecursionError):
         return None
@@ -63,11 +61,19 @@ def basename(command: str) -> str:
     return name if directory in ("", "/bin", "/usr/bin", "/usr/local/bin", "/sbin") else command
 
 
-class _Shell:
-    def __init__(self, environment: dict[str, str], files: set[str]) -> None:
+class Shell:
+    """A shell, or one inside of another: a script of `sh -c`, or a command substitution."""
+
+    def __init__(self, environment: dict[str, str], files: set[str], started: float) -> None:
         self.variables = dict(environment)
         self.result = Run(files=set(files))
+        self.started = started
+        self.reads_time = False
         self.stops_on_error = False
+        self.fails_in_pipes = False
+        """Whether `set -o pipefail` counts."""
+        self.letters: set[str] = set()
+        """Letters of the options, such as e and x."""
         self.steps = 0
 
     def script(self, text: str) -> int:
@@ -85,16 +91,19 @@ class _Shell:
         return code
 
     def pipeline(self, node: Node, *, tested: bool) -> int:
-        code = 0
+        code, failed = 0, 0
         for command in node.commands:
             # A pipeline ends with its last command. Exits of the others end only themselves.
             code = self.apart(command) if len(node.commands) > 1 else self.command(command, tested=tested)
+            failed = code or failed
+        if self.fails_in_pipes:
+            code = failed
         return int(not code) if node.negated else code
 
     def apart(self, command: Command) -> int:
         try:
             return self.command(command, tested=False)
-        except _Exit:
+        except Exit:
             if math.isinf(self.result.seconds):
                 raise
             return self.result.code
@@ -115,7 +124,7 @@ class _Shell:
                 return self.sequence(command.body, tested=tested)
             try:
                 return self.sequence(command.body, tested=tested)
-            except _Exit:
+            except Exit:
                 if math.isinf(self.result.seconds):
                     raise
                 return self.result.code
@@ -136,7 +145,7 @@ class _Shell:
                 return code
             code = self.sequence(command.body, tested=tested)
             changed = files != self.result.files or variables != self.variables
-            if not changed and self.result.seconds > before:
+            if not changed and not self.reads_time and self.result.seconds > before:
                 # Only time passed, so the loop never ends.
                 self.forever()
 
@@ -145,7 +154,7 @@ class _Shell:
         if command.output is not None:
             output = self.text(command.output)
         words = self.fields(command.words)
-        while words and (assignment := _ASSIGNMENT.fullmatch(words[0])):
+        while words and (assignment := ASSIGNMENT.fullmatch(words[0])):
             self.variables[assignment[1]] = assignment[2]
             words.pop(0)
         before = self.result.output
@@ -173,34 +182,57 @@ class _Shell:
 
     def nested(self, words: list[str]) -> int:
         """`sh -c SCRIPT`, with options such as -e and -x."""
-        for index, word in enumerate(words):
-            if not word.startswith("-"):
+        inner = Shell(self.variables, self.result.files, self.started)
+        inner.result, inner.steps = self.result, self.steps
+        rest = inner.set_options(words)
+        if "c" not in inner.letters:
+            raise Unknown
+        if not rest:
+            return 2
+        try:
+            return inner.script(rest[0])
+        except Exit:
+            if math.isinf(self.result.seconds):
+                raise
+            return self.result.code
+        finally:
+            self.steps = inner.steps
+
+    def set_options(self, words: list[str]) -> list[str]:
+        """Options of `sh` and `set`, such as `-e` and `-euo pipefail`. Returns the words behind them."""
+        rest = list(words)
+        while rest and rest[0][:1] in ("-", "+") and rest[0] not in ("-", "--"):
+            option = rest.pop(0)
+            is_on, letters = option[0] == "-", option[1:]
+            if not letters.isalpha():
                 raise Unknown
-            if word in ("-o", "+o"):
-                raise Unknown
-            if "c" in word and not word.startswith("--"):
-                if index + 1 >= len(words):
-                    return 2
-                inner = _Shell(self.variables, self.result.files)
-                inner.result, inner.steps = self.result, self.steps
-                inner.stops_on_error = any("e" in option for option in words[: index + 1])
-                try:
-                    return inner.script(words[index + 1])
-                except _Exit:
-                    if math.isinf(self.result.seconds):
-                        raise
-                    return self.result.code
-                finally:
-                    self.steps = inner.steps
-        raise Unknown
+            self.letters |= set(letters)
+            if "e" in letters:
+                self.stops_on_error = is_on
+            if "o" in letters:
+                name = rest.pop(0) if rest else ""
+                if name == "pipefail":
+                    self.fails_in_pipes = is_on
+                elif name == "errexit":
+                    self.stops_on_error = is_on
+                elif name not in ("nounset", "xtrace"):
+                    raise Unknown
+        return rest
+
+    def limited(self, words: list[str]) -> int:
+        """Calls a program that something else may end. If it does not end by itself, the time is infinite."""
+        try:
+            return self.call(words)
+        except Exit:
+            return self.result.code
 
     def exit(self, code: int) -> None:
         self.result.code = code & 255
-        raise _Exit
+        raise Exit
 
     def forever(self) -> None:
         self.result.seconds = math.inf
-        raise _Exit
+        raise Exit
 
     def print(self, text: str) -> None:
         self.result.output = (self.result.output + text)[:MAX_OUTPUT]
@@ -230,16 +262,17 @@ class _Shell:
             return self.variables[part.text]
         if part.kind == "math":
             return str(self.compute(part.text))
-        inner = _Shell(self.variables, self.result.files)
+        inner = Shell(self.variables, self.result.files, self.started + self.result.seconds)
         inner.steps = self.steps + 1
         if inner.steps > MAX_STEPS:
             raise Unknown
         try:
             inner.script(part.text)
-        except _Exit:
+        except Exit:
             if math.isinf(inner.result.seconds):
                 raise Unknown from None
         self.steps = inner.steps
+        self.reads_time |= inner.reads_time
         self.result.seconds += inner.result.seconds
         return inner.result.output.rstrip("\n")
 
@@ -248,145 +281,3 @@ class _Shell:
         words = re.findall(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[^\sA-Za-z0-9_$]+", expression)
         values = [self.variables.get(word, word) if word[0].isalpha() else word for word in words]
         return calculate(values)
-
-
-def _true(_shell: _Shell, _words: list[str]) -> int:
-    return 0
-
-
-def _false(_shell: _Shell, _words: list[str]) -> int:
-    return 1
-
-
-def _exit(shell: _Shell, words: list[str]) -> int:
-    shell.exit(integer(words[0]) if words else 0)
-    return 0
-
-
-def _sleep(shell: _Shell, words: list[str]) -> int:
-    if not words:
-        return 1
-    for word in words:
-        if word in ("infinity", "inf"):
-            shell.forever()
-        amount = _SLEEP.fullmatch(word)
-        if amount is None:
-            return 1
-        shell.result.seconds += float(amount[1]) * _UNITS[amount[2]]
-    return 0
-
-
-def _echo(shell: _Shell, words: list[str]) -> int:
-    end = "\n"
-    while words and words[0] in ("-n", "-e", "-ne", "-en"):
-        end = "" if "n" in words[0] else end
-        words = words[1:]
-    shell.print(" ".join(words) + end)
-    return 0
-
-
-def _printf(shell: _Shell, words: list[str]) -> int:
-    if len(words) != 1 or "%" in words[0]:
-        raise Unknown
-    shell.print(words[0].replace("\\n", "\n").replace("\\t", "\t"))
-    return 0
-
-
-def _touch(shell: _Shell, words: list[str]) -> int:
-    shell.result.files.update(word for word in words if not word.startswith("-"))
-    return 0
-
-
-def _rm(shell: _Shell, words: list[str]) -> int:
-    shell.result.files.difference_update(words)
-    return 0
-
-
-def _expr(shell: _Shell, words: list[str]) -> int:
-    value = calculate(words)
-    shell.print(f"{value}\n")
-    return int(not value)
-
-
-def _set(shell: _Shell, words: list[str]) -> int:
-    for word in words:
-        if not re.fullmatch(r"[-+][eux]+", word):
-            raise Unknown
-        if "e" in word:
-            shell.stops_on_error = word[0] == "-"
-    return 0
-
-
-def _export(shell: _Shell, words: list[str]) -> int:
-    for word in words:
-        if assignment := _ASSIGNMENT.fullmatch(word):
-            shell.variables[assignment[1]] = assignment[2]
-    return 0
-
-
-def _tail(shell: _Shell, words: list[str]) -> int:
-    if "/dev/null" in words and any(word in ("-f", "-F") for word in words):
-        shell.forever()
-    raise Unknown
-
-
-def _test(shell: _Shell, words: list[str]) -> int:
-    if words[:1] == ["!"]:
-        return int(not _test(shell, words[1:]))
-    if len(words) == 1:
-        return int(not words[0])
-    if len(words) == 2:
-        operator, value = words
-        if operator in ("-e", "-f", "-r", "-s", "-w"):
-            return int(value not in shell.result.files)
-        if operator in ("-z", "-n"):
-            return int((not value) == (operator == "-n"))
-        raise Unknown
-    if len(words) != 3:
-        raise Unknown
-    left, operator, right = words
-    if operator in ("=", "==", "!="):
-        return int((left == right) == (operator == "!="))
-    if operator not in _COMPARISONS:
-        raise Unknown
-    return int(not _COMPARISONS[operator](integer(left), integer(right)))
-
-
-_COMPARISONS: dict[str, Callable[[int, int], bool]] = {
-    "-eq": lambda left, right: left == right,
-    "-ne": lambda left, right: left != right,
-    "-lt": lambda left, right: left < right,
-    "-le": lambda left, right: left <= right,
-    "-gt": lambda left, right: left > right,
-    "-ge": lambda left, right: left >= right,
-}
-
-
-def _bracket(closing: str) -> Callable[[_Shell, list[str]], int]:
-    def test(shell: _Shell, words: list[str]) -> int:
-        if not words or words[-1] != closing:
-            return 2
-        return _test(shell, words[:-1])
-
-    return test
-
-
-COMMANDS: dict[str, Callable[[_Shell, list[str]], int]] = {
-    "true": _true,
-    ":": _true,
-    "false": _false,
-    "exit": _exit,
-    "sleep": _sleep,
-    "echo": _echo,
-    "printf": _printf,
-    "touch": _touch,
-    "rm": _rm,
-    "expr": _expr,
-    "set": _set,
-    "export": _export,
-    "tail": _tail,
-    "test": _test,
-    "[": _bracket("]"),
-    "[[": _bracket("]]"),
-}
-"""Simulated commands. docs/workloads.md lists them."""
