@@ -215,3 +215,13 @@ def test_events_after_a_failed_write_are_written(tmp_path: Path, monkeypatch: py
     log.put({"auditID": "kept"})
     log.close()
     assert (tmp_path / "audit.log").read_text() == '{"auditID":"kept"}\n'
+
+
+def test_body_of_a_delete_is_delete_options(audited: Run) -> None:
+    def work(live: Live, admin: Client) -> None:
+        admin.post(CONFIGMAPS, {"metadata": {"name": "x"}})
+        admin.ask("DELETE", f"{CONFIGMAPS}/x", {"propagationPolicy": "Background"})
+
+    event = audited(work, {"level": "Request"})[-1]
+    options = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", "propagationPolicy": "Background"}
+    assert event["requestObject"] == options

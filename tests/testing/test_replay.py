@@ -165,6 +165,31 @@ def test_audit_log_is_replayed(kubist_server: Cluster, tmp_path: Path) -> None:
     assert json.loads(json.dumps(report.state()))["sent"] == 10
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal", "propagationPolicy": "Background"},
+        {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", "gracePeriodSeconds": 0},
+        {"propagationPolicy": "Orphan"},
+    ],
+)
+def test_deletes_of_an_audit_log_are_replayed(
+    kubist_server: Cluster, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    events = [
+        event("create", MAPS, 201, requestObject=config_map("gone")),
+        event("delete", f"{MAPS}/gone", 200, requestObject=options),
+        event("get", f"{MAPS}/gone", 404),
+    ]
+    report = cluster_report(kubist_server, write(tmp_path / "audit.log", events))
+    assert report.same, str(report)
+
+
+def test_conditional_requests_count_as_read(kubist_server: Cluster, tmp_path: Path) -> None:
+    report = cluster_report(kubist_server, write(tmp_path / "audit.log", [event("get", "/openapi/v3", 304)]))
+    assert (report.sent, report.same) == (1, True)
+
+
 def test_names_of_pods_are_mapped_by_lists(kubist_server: Cluster, tmp_path: Path) -> None:
     """A recorded list of objects with generated names says which names the new cluster has."""
     old = [

@@ -31,6 +31,7 @@ WITH_BODIES = ("Request", "RequestResponse")
 CONNECTED = ("attach", "exec", "log", "portforward", "proxy")
 """Subresources that need a kubelet or another server."""
 REJECTED = (401, 403)
+OK, NOT_MODIFIED = 200, 304
 MOST_MALFORMED = 100
 """Malformed lines that are reported."""
 JSON_PATCH = "application/json-patch+json"
@@ -116,6 +117,8 @@ def read_line(line: bytes | str, number: int, *, impersonate: bool) -> Step | No
         return None
     else:
         step = _recorded_step(found, number)
+    if step is not None and step.status == NOT_MODIFIED:
+        step.status = OK  # the header If-None-Match is not recorded
     if step is not None and not step.skip:
         step.skip = _reason_to_skip(step, impersonate)
     return step
@@ -206,6 +209,9 @@ def _audit_step(found: Object, number: int) -> Step | None:
         step.skip = f"audit level {level or 'None'} has no bodies"
     elif step.body is None and step.method in ("POST", "PUT", "PATCH"):
         step.skip = "the event has no requestObject"
+    if step.method == "DELETE" and isinstance(step.body, dict):
+        # kube-apiserver logs versions that no client sends, such as meta.k8s.io/__internal.
+        step.body = {**step.body, "kind": "DeleteOptions", "apiVersion": "v1"}
     if step.method == "PATCH":
         step.content_type = _patch_type(step.body, path, query)
     return step

@@ -191,7 +191,7 @@ class Trail:
         """Records the request body: an object, which also completes objectRef, or a patch."""
         sent = self._object(request.body, request.headers.get("content-type", ""))
         if isinstance(sent, dict) and request.method != "PATCH":
-            sent = {**self.type, **sent}
+            sent = {**(_DELETE_OPTIONS if request.method == "DELETE" else self.type), **sent}
             metadata = sent.get("metadata")
             reference = self._event.get("objectRef")
             if isinstance(metadata, dict) and reference is not None:
@@ -232,6 +232,10 @@ class Trail:
         if self.annotations:
             event["annotations"] = dict(self.annotations)
         self._log.put(event)
+
+
+_DELETE_OPTIONS: Object = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
+"""Type of the body of a delete that names none."""
 
 
 def _sources(request: Request) -> list[str]:
