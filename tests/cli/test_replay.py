@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import ssl
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -84,6 +86,24 @@ def test_running_server_by_kubeconfig_or_address(cluster: Cluster, recording: Pa
     done = run(recording, "--kubeconfig", tmp_path / "config")
     assert done.returncode == 0, done.stderr
     assert cluster.get("cm/replayed")
+
+
+def test_certificate_of_the_server_itself_can_be_the_authority(
+    cluster: Cluster, recording: Path, tmp_path: Path
+) -> None:
+    address = urlsplit(cluster.url)
+    leaf = tmp_path / "leaf.pem"
+    leaf.write_text(ssl.get_server_certificate((address.hostname or "", address.port or 0)))
+    done = run(recording, "--server", cluster.url, "--token", cluster.token, "--certificate-authority", leaf)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("content", ["", "no certificate\n"])
+def test_authority_without_a_certificate_is_an_error(recording: Path, tmp_path: Path, content: str) -> None:
+    (tmp_path / "ca.pem").write_text(content)
+    done = run(recording, "--server", "https://127.0.0.1:1", "--certificate-authority", tmp_path / "ca.pem")
+    assert done.returncode == 2
+    assert "ca.pem is invalid: there is no certificate in PEM form" in done.stderr
 
 
 @pytest.mark.parametrize(

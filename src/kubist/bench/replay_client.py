@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import http.client
 import ssl
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import orjson
 
+from kubist.http.tls import client_context
 from kubist.meta.object import Object
 
 TIMEOUT = 60.0
@@ -15,9 +17,12 @@ TIMEOUT = 60.0
 
 def tls_context(authority: str | None, content: str | None = None) -> ssl.SSLContext:
     """TLS settings that trust an authority, by its file or its content; by default those of the system."""
+    if not authority and not content:
+        return client_context()
+    text = Path(authority).read_bytes() if authority else (content or "").encode()
     try:
-        return ssl.create_default_context(cafile=authority, cadata=content)
-    except ssl.SSLError as error:
+        return client_context(text or b"\n")
+    except ValueError as error:
         raise ValueError(f"the certificate of the authority {authority or ''} is invalid: {error}") from None
 
 

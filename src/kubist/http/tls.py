@@ -191,7 +191,7 @@ def client_context(authorities: bytes = b"") -> ssl.SSLContext:
 
 def trust_any_anchor(context: ssl.SSLContext) -> None:
     """Trusts every certificate in the store, even a leaf, as Go does. Python 3.13 changed the defaults of both
-    flags. All contexts that verify certificates use this function."""
+    flags. All contexts that trust certificates of others use this function."""
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
 
