@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.ecosystem.installation import OUTPUT, go_module, go_program, require
+from tests.ecosystem.installation import OUTPUT, build, copy_sources, go_module, go_program, require
 from tests.ecosystem.servers import Server, unique
 from tests.ecosystem.table import exercises
 from tests.waiting import wait_for
@@ -21,6 +21,7 @@ from tests.waiting import wait_for
 ROLLOUTS = ("github.com/argoproj/argo-rollouts", "v1.10.1")
 DESCHEDULER = ("sigs.k8s.io/descheduler", "v0.36.0")
 KWOK = ("sigs.k8s.io/kwok", "v0.8.0")
+CERT_MANAGER = ("github.com/cert-manager/cert-manager", "v1.21.2")
 SECONDS = 90
 
 
@@ -198,6 +199,65 @@ def test_kwok_runs_nodes_and_pods(own_server: Server) -> None:
         space.kubectl("delete", "pod", "on-fake-1", f"--timeout={SECONDS}s")
         left = space.kubectl("get", "pods", "--output=name").split()
         assert left == ["pod/on-fake-2"]
+
+
+def cert_manager_object(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "cert-manager.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+@exercises(
+    "cert-manager",
+    CERT_MANAGER[1],
+    "its controllers of issuers and certificates: self-signed CA, issue, change, re-issue of a deleted Secret",
+)
+def test_cert_manager_issues_certificates(server: Server) -> None:
+    sources = copy_sources("certmanager")
+    build(["go", "build", "-mod=mod", "-o", "certmanager", "."], sources)
+    space = Namespace(server, "certmanager")
+    server.run("kubectl", "apply", "--server-side", "--filename", go_module(*CERT_MANAGER) / "deploy/crds")
+    server.run("kubectl", "wait", "--for=condition=Established", "crd", "issuers.cert-manager.io")
+    key = {"algorithm": "ECDSA", "size": 256}
+    authority = {
+        "isCA": True,
+        "commonName": "ca",
+        "secretName": "ca",
+        "issuerRef": {"name": "root"},
+        "privateKey": key,
+    }
+    web = {
+        "dnsNames": ["web.test"],
+        "secretName": "web",
+        "issuerRef": {"name": "ca"},
+        "privateKey": key,
+    }
+    space.apply(
+        cert_manager_object("Issuer", "root", {"selfSigned": {}}),
+        cert_manager_object("Certificate", "ca", authority),
+        cert_manager_object("Issuer", "ca", {"ca": {"secretName": "ca"}}),
+        cert_manager_object("Certificate", "web", web),
+    )
+
+    def issued() -> str:
+        """Certificate in the Secret; empty if there is none."""
+        found = json.loads(space.kubectl("get", "secrets", "--output=json"))["items"]
+        names = {item["metadata"]["name"]: item["data"].get("tls.crt", "") for item in found}
+        return str(names.get("web", ""))
+
+    def revision() -> int:
+        status = space.get("certificate", "web")["status"]
+        is_ready = {"Ready": "True"}.items() <= {c["type"]: c["status"] for c in status["conditions"]}.items()
+        return int(status["revision"]) if is_ready else 0
+
+    with running(server, sources / "certmanager", space.name):
+        space.kubectl("wait", "--for=condition=Ready", "certificate", "--all", f"--timeout={SECONDS}s")
+        first = issued()
+        assert space.get("secret", "web")["data"]["ca.crt"] == space.get("secret", "ca")["data"]["tls.crt"]
+        space.apply(cert_manager_object("Certificate", "web", web | {"dnsNames": ["web.test", "www.test"]}))
+        wait_for(lambda: revision() == 2, SECONDS)
+        second = issued()
+        assert first and second and first != second
+        space.kubectl("delete", "secret", "web")
+        wait_for(lambda: issued() not in ("", first, second), SECONDS)
 
 
 @pytest.fixture(autouse=True, scope="module")
