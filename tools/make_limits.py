@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubist.bench import faults, faults_api, recorder, recording, snapshots, users
 from kubist.cel import PER_CALL_LIMIT
-from kubist.clusters import clusters, turns
+from kubist.clusters import clusters, fairness
 from kubist.crd.rules import cost
 from kubist.filters import flowcontrol
 from kubist.http import pool
@@ -136,7 +136,7 @@ def _bench() -> list[Row]:
         ("clusters of `kubist serve --clusters`", f"{clusters.MOST:,}", "403"),
         (
             "requests of one cluster that start in one turn",
-            f"{turns.REQUESTS}",
+            f"{fairness.REQUESTS}",
             "the request waits for the next turn",
         ),
         (
