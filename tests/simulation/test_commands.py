@@ -190,3 +190,27 @@ def test_mounts_of_volumes_keep_files() -> None:
     mounts = [{"name": "v", "mountPath": "/data"}, {"name": "h", "mountPath": "/data/host/"}]
     scopes = file_scopes(held, {"name": "c", "volumeMounts": mounts})
     assert scopes == [("/data/host", "host/node//tmp/x"), ("/data", "pod/u/v")]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "i=0; while [ $i -lt 300 ]; do i=$((i+1)); x=$(: " + "a" * 9_000 + "); done",
+        "a=" + "x" * 5_000 + "; for i in 1 2 3; do echo " + "$a " * 1_000 + "; done",
+        "a=" + "x" * 1_000 + "; for i in 1 2 3 4 5 6 7 8 9; do touch " + "$i$a a$i$a b$i$a " * 400 + "; done",
+        "i=0; while [ $i -lt 600 ]; do i=$((i+1)); touch $i a$i b$i c$i d$i e$i f$i g$i; done; sleep 1",
+        "sh -c 'exit 1';" * 1_000,
+    ],
+)
+def test_costly_script_is_not_simulated(script: str) -> None:
+    variables = {f"V{number}": "" for number in range(3_000)}
+    assert run("sh", "-c", script, env=variables) is None
+
+
+def test_very_long_command_is_not_simulated() -> None:
+    assert run("test", *["!"] * 100_000, "a") is None
+
+
+def test_loop_of_ordinary_length_is_simulated() -> None:
+    ended = run("sh", "-c", "i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo line $i; done; exit 4")
+    assert ended is not None and ended.code == 4

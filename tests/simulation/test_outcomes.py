@@ -10,6 +10,7 @@ import pytest
 
 from kubist.simulation.outcomes import (
     DEFAULT,
+    MOST_PROBLEMS,
     Exit,
     Outcome,
     outcome_of,
@@ -108,3 +109,16 @@ def test_problems_name_the_annotation() -> None:
 
 def test_malformed_annotation_counts_as_absent() -> None:
     assert outcome_of(pod(outcome="nope"), "web") == DEFAULT
+
+
+def test_number_of_problems_is_limited() -> None:
+    """Similar names are not searched for thousands of annotations."""
+    annotated = pod(**{f"outcome__wrong-{number}": "run" for number in range(5_000)})
+    annotated["spec"]["containers"] += [{"name": f"container-{number}"} for number in range(5_000)]
+    assert len(problems(annotated)) == MOST_PROBLEMS
+
+
+@pytest.mark.parametrize("text", ["x" * 200_000, "fail " + "9" * 200_000, "run," + "run " * 50_000])
+def test_messages_about_long_annotations_are_short(text: str) -> None:
+    (message,) = problems(pod(outcome=text))
+    assert len(message) < 500

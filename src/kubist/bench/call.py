@@ -26,6 +26,8 @@ OTHER_TYPES = frozenset(
     )
 )
 """Media types of Kubernetes that this API does not read. Others are taken for JSON, such as that of `curl -d`."""
+MOST_HINTS = 10
+"""Number of unknown fields for which a similar name is searched."""
 
 
 class Fields:
@@ -139,11 +141,13 @@ class Fields:
         self.errors.append(fields.forbidden(self.path(name), why))
 
     def _unknown(self) -> list[FieldError]:
+        names = sorted(
+            name for name, value in self._left.items() if name not in self._known or value is not None
+        )
         return [
             fields.forbidden(self.path(name), f"unknown field{did_you_mean(name, self._known)}")
-            for name in sorted(self._left)
-            if name not in self._known or self._left[name] is not None
-        ]
+            for name in names[:MOST_HINTS]
+        ] + [fields.forbidden(self.path(name), "unknown field") for name in names[MOST_HINTS:]]
 
     def done(self, *parts: Fields) -> None:
         """Raises 422 if a field is unknown or invalid. `parts` are the results of `below`."""

@@ -191,6 +191,7 @@ class Kubelet(Loop):
             place = (container["name"], attempt)
             if place not in memory.runs:
                 memory.runs[place] = self._run(pod, container, attempt)
+                memory.runs.pop((container["name"], attempt - 2), None)  # nobody asks for it any more
             return memory.runs[place]
 
         return Surroundings(

@@ -32,6 +32,10 @@ from kubist.meta.object import Object
 
 ANNOTATION = "kubist.io/outcome"
 OOM_KILLED = 137
+MOST_PROBLEMS = 10
+"""Number of faults that are reported for one pod."""
+LONGEST_SHOWN = 100
+"""Characters of a malformed word that a message shows."""
 _REASON = re.compile(r"[A-Za-z][A-Za-z0-9]{0,63}")
 
 
@@ -102,13 +106,16 @@ def pod_outcome(pod: Object) -> Outcome:
 def problems(pod: Object) -> list[str]:
     """Faults of the outcome annotations of a pod."""
     annotations = pod["metadata"].get("annotations") or {}
-    found = []
+    found: list[str] = []
     spec = pod["spec"]
+    names: list[str] = []
     for key, text in annotations.items():
         if key != ANNOTATION and not key.startswith(f"{ANNOTATION}."):
             continue
         container = key.removeprefix(ANNOTATION).removeprefix(".")
-        names = [
+        if len(found) >= MOST_PROBLEMS:
+            break
+        names = names or [
             held["name"]
             for part in ("initContainers", "containers", "ephemeralContainers")
             for held in spec.get(part) or ()
@@ -146,11 +153,13 @@ def parse_outcome(text: str) -> Outcome:
             raise ValueError('a clause is empty; write for example "fail 3 after 10s"')
         read = _CLAUSES.get(words[0].lower().replace("-", ""))
         if read is None:
-            raise ValueError(f'"{words[0]}" is not an outcome{did_you_mean(words[0], CLAUSES)}')
+            raise ValueError(
+                f'"{words[0][:LONGEST_SHOWN]}" is not an outcome{did_you_mean(words[0], CLAUSES)}'
+            )
         aspect, value = read(words[0], words[1:])
         taken = ENDINGS if aspect in ENDINGS else (aspect,)
         if any(getattr(outcome, name) != _DEFAULTS[name] for name in taken):
-            raise ValueError(f'"{clause.strip()}" contradicts an earlier clause')
+            raise ValueError(f'"{clause.strip()[:LONGEST_SHOWN]}" contradicts an earlier clause')
         outcome = replace(outcome, **{aspect: value})
     return outcome
 
@@ -281,7 +290,7 @@ def _options(name: str, words: list[str], *allowed: str) -> _Options:
         option = words[at].lower()
         if option not in allowed:
             expected = " or ".join(f'"{word}"' for word in allowed) or "nothing"
-            raise ValueError(f'"{words[at]}" cannot follow {name}; expected {expected}')
+            raise ValueError(f'"{words[at][:LONGEST_SHOWN]}" cannot follow {name}; expected {expected}')
         if at + 1 == len(words) or option in seen:
             raise ValueError(f'{name} needs one value of "{option}"')
         seen.add(option)
@@ -292,14 +301,16 @@ def _options(name: str, words: list[str], *allowed: str) -> _Options:
             options.times = _number(name, value, 1, 1_000_000, "a number of runs from 1 to 1000000")
         else:
             if not _REASON.fullmatch(value):
-                raise ValueError(f'"{value}" is not a reason; use letters and digits, such as OOMKilled')
+                raise ValueError(
+                    f'"{value[:LONGEST_SHOWN]}" is not a reason; use letters and digits, such as OOMKilled'
+                )
             options.reason = value
     return options
 
 
 def _number(name: str, text: str, least: int, most: int, meaning: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= most):
-        raise ValueError(f'"{text}" is not {meaning} of {name}')
+        raise ValueError(f'"{text[:LONGEST_SHOWN]}" is not {meaning} of {name}')
     return int(text)
 
 
@@ -307,4 +318,4 @@ def _duration(text: str) -> float:
     try:
         return durations.seconds(text)
     except ValueError:
-        raise ValueError(f'"{text}" is not a duration; write for example 10s or 2m') from None
+        raise ValueError(f'"{text[:LONGEST_SHOWN]}" is not a duration; write for example 10s or 2m') from None

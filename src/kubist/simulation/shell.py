@@ -10,15 +10,16 @@ import re
 from dataclasses import dataclass, field
 
 from kubist.simulation import shell_syntax as syntax
+from kubist.simulation.shell_budget import Budget
 from kubist.simulation.shell_commands import ASSIGNMENT, COMMANDS
 from kubist.simulation.shell_math import calculate
 from kubist.simulation.shell_syntax import Command, Node, Part, Simple, Unknown, Word
 
 SHELLS = ("sh", "bash", "ash", "dash")
-MAX_STEPS = 2000
-"""Scripts that run more commands are not simulated."""
 MAX_OUTPUT = 4096
 MAX_WORD = 10_000
+MAX_WORDS = 1000
+"""Commands with more arguments are not simulated."""
 
 
 @dataclass(slots=True)
@@ -45,7 +46,9 @@ class Exit(Exception):
 def run(argv: list[str], environment: dict[str, str], files: set[str], started: int = 0) -> Run | None:
     """Simulates a command. `files` are the paths that exist, `started` is the time that `date` shows at the start.
     None if the end of the command is not known."""
-    shell = Shell(environment, files, started)
+    if len(argv) > MAX_WORDS:
+        return None
+    shell = Shell(environment, files, started, Budget())
     try:
         shell.result.code = shell.call(argv)
     except Exit:
@@ -64,7 +67,9 @@ def basename(command: str) -> str:
 class Shell:
     """A shell, or one inside of another: a script of `sh -c`, or a command substitution."""
 
-    def __init__(self, environment: dict[str, str], files: set[str], started: float) -> None:
+    def __init__(self, environment: dict[str, str], files: set[str], started: float, budget: Budget) -> None:
+        self.budget = budget
+        budget.spend(len(environment) + len(files))
         self.variables = dict(environment)
         self.result = Run(files=set(files))
         self.started = started
@@ -74,9 +79,9 @@ class Shell:
         """Whether `set -o pipefail` counts."""
         self.letters: set[str] = set()
         """Letters of the options, such as e and x."""
-        self.steps = 0
 
     def script(self, text: str) -> int:
+        self.budget.spend(len(text))
         return self.sequence(syntax.parse(text), tested=False)
 
     def sequence(self, nodes: list[Node], *, tested: bool) -> int:
@@ -109,9 +114,7 @@ class Shell:
             return self.result.code
 
     def command(self, command: Command, *, tested: bool) -> int:
-        self.steps += 1
-        if self.steps > MAX_STEPS:
-            raise Unknown
+        self.budget.step()
         if isinstance(command, Simple):
             return self.simple(command)
         if isinstance(command, syntax.If):
@@ -140,6 +143,7 @@ class Shell:
         code = 0
         before = self.result.seconds
         while True:
+            self.budget.spend(len(self.result.files) + len(self.variables))
             files, variables = set(self.result.files), dict(self.variables)
             if bool(self.sequence(command.test, tested=True)) != command.until:
                 return code
@@ -182,8 +186,8 @@ class Shell:
 
     def nested(self, words: list[str]) -> int:
         """`sh -c SCRIPT`, with options such as -e and -x."""
-        inner = Shell(self.variables, self.result.files, self.started)
-        inner.result, inner.steps = self.result, self.steps
+        inner = Shell(self.variables, self.result.files, self.started, self.budget)
+        inner.result = self.result
         rest = inner.set_options(words)
         if "c" not in inner.letters:
             raise Unknown
@@ -195,8 +199,6 @@ class Shell:
             if math.isinf(self.result.seconds):
                 raise
             return self.result.code
-        finally:
-            self.steps = inner.steps
 
     def set_options(self, words: list[str]) -> list[str]:
         """Options of `sh` and `set`, such as `-e` and `-euo pipefail`. Returns the words behind them."""
@@ -248,10 +250,14 @@ class Shell:
         return found
 
     def text(self, word: Word) -> str:
-        text = "".join(self.expand(part) for part in word)
-        if len(text) > MAX_WORD:
-            raise Unknown
-        return text
+        texts, size = [], 0
+        for part in word:
+            texts.append(self.expand(part))
+            size += len(texts[-1])
+            if size > MAX_WORD:
+                raise Unknown
+        self.budget.spend(size)
+        return "".join(texts)
 
     def expand(self, part: Part) -> str:
         if part.kind == "text":
@@ -262,16 +268,13 @@ class Shell:
             return self.variables[part.text]
         if part.kind == "math":
             return str(self.compute(part.text))
-        inner = Shell(self.variables, self.result.files, self.started + self.result.seconds)
-        inner.steps = self.steps + 1
-        if inner.steps > MAX_STEPS:
-            raise Unknown
+        self.budget.step()
+        inner = Shell(self.variables, self.result.files, self.started + self.result.seconds, self.budget)
         try:
             inner.script(part.text)
         except Exit:
             if math.isinf(inner.result.seconds):
                 raise Unknown from None
-        self.steps = inner.steps
         self.reads_time |= inner.reads_time
         self.result.seconds += inner.result.seconds
         return inner.result.output.rstrip("\n")
