@@ -160,3 +160,14 @@ def test_init_container_waits_for_its_environment() -> None:
     waiting = {**env(secretKeyRef={"name": "o", "key": "k"}), "name": "setup"}
     pod = SimulatedPod(initContainers=[waiting]).settle()
     assert (pod.state("setup"), pod.state()) == ("CreateContainerConfigError", "PodInitializing")
+
+
+def test_missing_pull_secrets_are_reported_and_the_pod_runs() -> None:
+    secrets = [{"name": "there"}, {"name": "one"}, {"name": "two"}, {}]
+    pod = SimulatedPod(imagePullSecrets=secrets)
+    pod.objects["secrets", "there"] = {}
+    pod.settle()
+    assert pod.phase == "Running"
+    assert pod.messages("FailedToRetrieveImagePullSecret") == [
+        "Unable to retrieve some image pull secrets (one, two); attempting to pull the image may not succeed."
+    ]

@@ -32,6 +32,9 @@ from kubist.simulation.shell import Run
 
 EVICTED = "The node was low on resource: memory. "
 DEADLINE = "Pod was active on the node longer than the specified deadline"
+PULL_SECRETS = (
+    "Unable to retrieve some image pull secrets ({}); attempting to pull the image may not succeed."
+)
 LOST: Object = {
     "exitCode": KILLED,
     "reason": "ContainerStatusUnknown",
@@ -155,6 +158,9 @@ class PodMachine(ContainerMachine):
             for message in self.around.missing.volumes:
                 self.say(message, PodEvent("Warning", "FailedMount", message))
             return False
+        if self.around.missing is not None and (names := self.around.missing.pull_secrets):
+            text = PULL_SECRETS.format(", ".join(names))
+            self.say("imagePullSecrets", PodEvent("Warning", "FailedToRetrieveImagePullSecret", text))
         return True
 
     def initialize(self) -> bool:

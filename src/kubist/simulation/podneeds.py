@@ -32,6 +32,8 @@ class Missing:
     """Message of CreateContainerConfigError by the name of the container."""
     objects: set[tuple[str, str]] = field(default_factory=set)
     """Resource and name of the objects to wait for."""
+    pull_secrets: list[str] = field(default_factory=list)
+    """Names of imagePullSecrets. The containers start without them, with a Warning Event."""
 
 
 def missing_for(pod: Object, lookup: Lookup) -> Missing | None:
@@ -44,7 +46,10 @@ def missing_for(pod: Object, lookup: Lookup) -> Missing | None:
         for container in spec.get(part) or ():
             if ("env" in container or "envFrom" in container) and (problem := search.environment(container)):
                 search.found.containers[container["name"]] = problem
-    return search.found if search.found.objects else None
+    for secret in spec.get("imagePullSecrets") or ():
+        if (name := secret.get("name")) and lookup(SECRETS, name) is None:
+            search.found.pull_secrets.append(name)
+    return search.found if search.found.objects or search.found.pull_secrets else None
 
 
 class _Search:
