@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.control.workloads.volumematch import best_volume
+from kubist.control.workloads.volumematch import best_volume, mismatch
 from kubist.testing import Cluster
 from tests.waiting import wait_for
 
@@ -73,6 +73,43 @@ def test_claim_gets_an_existing_volume_and_releases_it(cluster: Cluster) -> None
     assert cluster.get("pv/large")["spec"]["claimRef"]["uid"] == bound["metadata"]["uid"]
     cluster.delete("pvc/c")
     wait_for(lambda: phase(cluster, "pv/large") == "Released")
+
+
+def messages(cluster: Cluster, name: str) -> set[tuple[str, str]]:
+    return {
+        (event["reason"], event["message"])
+        for event in cluster.list("events")
+        if event["involvedObject"]["name"] == name
+    }
+
+
+def test_claim_is_not_bound_to_a_named_volume_that_does_not_satisfy_it(cluster: Cluster) -> None:
+    cluster.load(volume("small"), volume("mine"))
+    cluster.load(claim("large", "2Gi", storageClassName="", volumeName="small"))
+    too_small = ("VolumeMismatch", 'Cannot bind to requested volume "small": requested PV is too small')
+    wait_for(lambda: too_small in messages(cluster, "large"))
+    assert phase(cluster, "pvc/large") == "Pending"
+    grown = {"spec": {"capacity": {"storage": "2Gi"}}}
+    cluster.request("PATCH", "/api/v1/persistentvolumes/small", grown, MERGE)
+    cluster.clock.advance("15s")
+    cluster.wait("pvc/large", lambda held: held["status"].get("phase") == "Bound")
+    cluster.load(claim("second", storageClassName="", volumeName="small"))
+    taken = ("FailedBinding", 'volume "small" already bound to a different claim.')
+    wait_for(lambda: taken in messages(cluster, "second"))
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted", "why"),
+    [
+        (volume("v"), claim(), ""),
+        (volume("v"), claim(storageClassName="fast"), "storageClassName does not match"),
+        (volume("v"), claim(volumeAttributesClassName="g"), "volumeAttributesClassName does not match"),
+        (volume("v"), claim(volumeMode="Block"), "incompatible volumeMode"),
+        (volume("v"), claim(accessModes=["ReadWriteMany"]), "incompatible accessMode"),
+    ],
+)
+def test_reason_why_a_volume_does_not_satisfy_a_claim(made: Object, wanted: Object, why: str) -> None:
+    assert mismatch(made, wanted) == why
 
 
 def test_claim_without_class_waits_for_a_volume(cluster: Cluster) -> None:

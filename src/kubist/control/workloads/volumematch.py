@@ -30,17 +30,28 @@ def is_reserved_for(volume: Object, claim: Object) -> bool:
     )
 
 
+def mismatch(volume: Object, claim: Object) -> str:
+    """Reason for which a volume cannot be bound to a claim, in the words of the reference. Empty if there is none."""
+    spec, wanted, name = volume["spec"], claim["spec"], volume["metadata"]["name"]
+    if "deletionTimestamp" in volume["metadata"]:
+        return f'the volume is marked for deletion "{name}"'
+    if capacity_of(volume) < size_of(claim):
+        return "requested PV is too small"
+    for part in ("storageClassName", "volumeAttributesClassName"):
+        if (spec.get(part) or "") != (wanted.get(part) or ""):
+            return f"{part} does not match"
+    if spec.get("volumeMode", "Filesystem") != wanted.get("volumeMode", "Filesystem"):
+        return "incompatible volumeMode"
+    if not set(wanted.get("accessModes") or ()) <= set(spec.get("accessModes") or ()):
+        return "incompatible accessMode"
+    return ""
+
+
 def suits(volume: Object, claim: Object) -> bool:
     """Whether a volume has the class, mode, access modes, labels and size that a claim asks for."""
-    spec, wanted = volume["spec"], claim["spec"]
-    selector = wanted.get("selector")
-    return (
-        "deletionTimestamp" not in volume["metadata"]
-        and spec.get("storageClassName", "") == wanted.get("storageClassName", "")
-        and spec.get("volumeMode", "Filesystem") == wanted.get("volumeMode", "Filesystem")
-        and set(wanted.get("accessModes") or ()) <= set(spec.get("accessModes") or ())
-        and capacity_of(volume) >= size_of(claim)
-        and (selector is None or label_selector(selector).matches(volume["metadata"].get("labels")))
+    selector = claim["spec"].get("selector")
+    return not mismatch(volume, claim) and (
+        selector is None or label_selector(selector).matches(volume["metadata"].get("labels"))
     )
 
 

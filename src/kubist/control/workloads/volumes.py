@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kubist.control.loop import Loop, entry_of
 from kubist.control.staged import governs, listen
 from kubist.control.workloads import pods as of_pods
-from kubist.control.workloads.volumematch import best_volume, capacity_of, is_reserved_for, size_of
+from kubist.control.workloads.volumematch import best_volume, capacity_of, is_reserved_for, mismatch, size_of
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.storage.cache import Change
@@ -20,6 +20,8 @@ BY_CONTROLLER = f"{PREFIX}bound-by-controller"
 PROVISIONER = "kubist.io/simulated"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
+RESYNC_SECONDS = 15.0
+"""Time until a claim is tried again whose volume cannot be bound."""
 
 
 class Claim(NamedTuple):
@@ -84,8 +86,8 @@ class Volumes(Loop):
         spec = claim["spec"]
         if name := spec.get("volumeName"):
             named = self.client.get("persistentvolumes", name)
-            if named is not None and (not named["spec"].get("claimRef") or is_reserved_for(named, claim)):
-                await self._bind(claim, named)
+            if named is not None:
+                await self._bind_named(claim, named)
             return
         storage_class = self._storage_class(claim)
         waits = storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
@@ -108,6 +110,22 @@ class Volumes(Loop):
             self.events.emit(claim, "Normal", "ExternalProvisioning", text)
         else:
             await self._bind(claim, await self._provision(claim))
+
+    async def _bind_named(self, claim: Object, volume: Object) -> None:
+        """Binds a claim to the volume that it names. If the volume has another claim, or does not satisfy this one, the
+        claim is tried again later."""
+        name, metadata = volume["metadata"]["name"], claim["metadata"]
+        is_free = not volume["spec"].get("claimRef")
+        if is_free and (why := mismatch(volume, claim)):
+            text = f'Cannot bind to requested volume "{name}": {why}'
+            self.events.emit(claim, "Warning", "VolumeMismatch", text)
+        elif not is_free and not is_reserved_for(volume, claim):
+            text = f'volume "{name}" already bound to a different claim.'
+            self.events.emit(claim, "Warning", "FailedBinding", text)
+        else:
+            await self._bind(claim, volume)
+            return
+        self.queue.add_after(Claim(metadata["namespace"], metadata["name"]), RESYNC_SECONDS)
 
     def _storage_class(self, claim: Object) -> Object:
         name = claim["spec"].get("storageClassName")
