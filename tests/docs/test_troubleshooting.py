@@ -1,16 +1,38 @@
-"""The messages of the troubleshooting page are messages of the code."""
+"""The troubleshooting page has the error messages of the command line and of the library, and no others."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.docs.pages import DOCS, ROOT
 
 PAGE = DOCS / "troubleshooting.md"
-OURS = ("Starting", "Workloads", "Tests")
+OURS = ("Starting", "Commands", "Library", "Workloads", "Tests")
 """Sections with messages of Kubist. The others have messages of kubectl and of Kubernetes."""
+ERRORS = frozenset(
+    (
+        "fail", "FlagError", "StartError", "PortInUse", "StoreInUse", "StoreDamaged", "CertificateError",
+        "InvalidSettings", "MissingDependency",
+    )
+)  # fmt: skip
+"""Functions and exceptions whose first argument is a message for users."""
+PACKAGES = (
+    "cli",
+    "clusters",
+    "extras.py",
+    "http/tls.py",
+    "inprocess.py",
+    "runtime",
+    "server.py",
+    "serving_tls.py",
+)
+SHORTEST = 8
+"""Characters by which a message can be found on the page."""
 OF_PYTEST = "fixture 'cluster' not found"
 
 
@@ -40,3 +62,36 @@ def test_page_has_messages() -> None:
 def test_message_is_in_the_code(message: str, source: str) -> None:
     parts = [part.strip(' ";:,?') for part in message.replace("no Deployment", "no …").split("…")]
     assert [part for part in parts if part not in source] == []
+
+
+def message_of(node: ast.expr) -> str:
+    """Text of a literal, with `…` for its variable parts."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def raised(path: Path) -> Iterator[str]:
+    """Messages of the errors of a module."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and node.args:
+            function = node.func
+            name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+            if name in ERRORS and (message := message_of(node.args[0])):
+                yield message
+
+
+def modules() -> list[Path]:
+    found = [ROOT / "src/kubist" / name for name in PACKAGES]
+    return [module for path in found for module in ([path] if path.is_file() else sorted(path.rglob("*.py")))]
+
+
+def test_page_has_every_error_message() -> None:
+    page = PAGE.read_text()
+    missing = []
+    for message in (message for module in modules() for message in raised(module)):
+        parts = [part.strip(' ";:,?.`') for part in re.split(r"…|[:;.`] ", message.replace("`", "` "))]
+        known = [part.strip() for part in parts if len(part.strip()) >= SHORTEST]
+        if known and not any(part in page for part in known):
+            missing.append(message)
+    assert missing == []
