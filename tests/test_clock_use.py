@@ -9,10 +9,12 @@ import kubist
 
 SOURCE = Path(kubist.__file__).parent
 READS = re.compile(
-    r"\btime\.(time|time_ns|monotonic|monotonic_ns|localtime)\("
-    r"|\bdatetime\.now\(|\butcnow\(|^from time import (?!perf_counter)",
+    r"\btime\.(time|time_ns|monotonic|monotonic_ns|localtime|clock_gettime|clock_gettime_ns)\("
+    r"|\b(gmtime|ctime|asctime)\(\)|\bdate(time)?\.(now|today)\(|\butcnow\("
+    r"|^from time import (?!perf_counter)|^import time as ",
     re.MULTILINE,
 )
+WAITS = re.compile(r"\.call_(later|at)\(|\bloop\.time\(\)|\basyncio\.sleep\((?!0\))|\btime\.sleep\(")
 ALLOWED = {
     "clock.py": "it is the clock",
     "bench/movable_clock.py": "it is the clock",
@@ -24,6 +26,7 @@ ALLOWED = {
     "discovery/sampling.py": "a profile of the process",
     "discovery/openapi.py": "HTTP headers for caches of clients",
     "storage/encryption/tally.py": "metrics",
+    "http/heads.py": "the HTTP header Date, which clients compare with their own clocks",
     "http/tls.py": "how often a file is checked",
     "http/certificates.py": "certificates of the server itself, which clients check by their own clocks",
     "runtime/pki.py": "certificates of the server itself, which clients check by their own clocks",
@@ -32,6 +35,7 @@ ALLOWED = {
     "control/resourcequotas.py": "a pause that batches changes",
     "admission/plugins/podsecurity.py": "the time limit of a computation",
     "envtest/environment.py": "the start of a process",
+    "cli/backup.py": "names of files",
     "cli/instance.py": "the uptime of a process",
     "cli/progress.py": "how often a line is updated",
     "cli/stop.py": "how long a process may take to end",
@@ -43,11 +47,39 @@ ALLOWED = {
 }
 
 
-def readers() -> set[str]:
+WAITS_ALLOWED = {
+    "clock.py": "it is the clock",
+    "bench/movable_clock.py": "it is the clock",
+    "bench/watch_faults.py": "delays of faults are in real time",
+    "bench/recorder.py": "how long recent requests are kept for a client",
+    "bench/replay.py": "a client of another server",
+    "http/": "network timeouts",
+    "aggregation/": "the network to extension API servers",
+    "verbs/watch.py": "timeouts and bookmarks of connections",
+    "filters/": "the network to webhooks and issuers, and files that change",
+    "discovery/profiling.py": "a profile of the process",
+    "runtime/run.py": "shutdown of the process",
+    "server.py": "whether etcd responds",
+    "storage/": "commits, history, and the network to etcd and to the store's process",
+    "control/leader.py": "leader election on etcd, where the clock cannot be moved",
+    "control/kubernetesservice.py": "leases on etcd, where the clock cannot be moved",
+    "control/events.py": "a pause that batches changes",
+    "crd/controller.py": "retries after an error",
+    "admission/plugins/serviceaccount.py": "a pause until a control loop has made the account",
+    "simulation/kubeletapi/": "commands and connections of a client that waits",
+    "clusters/": "pauses until something has started or ended",
+    "offline/state.py": "the network to a cluster",
+    "testing/": "the process of the test",
+    "envtest/environment.py": "the start of a process",
+    "cli/": "the process of the command",
+}
+
+
+def readers(pattern: re.Pattern[str] = READS) -> set[str]:
     return {
         path.relative_to(SOURCE).as_posix()
         for path in sorted(SOURCE.rglob("*.py"))
-        if READS.search(path.read_text())
+        if pattern.search(path.read_text())
     }
 
 
@@ -57,3 +89,26 @@ def test_time_dependent_code_asks_the_clock_of_the_server() -> None:
 
 def test_every_exception_is_needed() -> None:
     assert set(ALLOWED) - readers() == set()
+
+
+def is_below(path: str, allowed: str) -> bool:
+    return path.startswith(allowed) if allowed.endswith("/") else path == allowed
+
+
+def test_time_dependent_code_waits_by_the_clock_of_the_server() -> None:
+    waits = readers(WAITS)
+    assert [path for path in waits if not any(is_below(path, allowed) for allowed in WAITS_ALLOWED)] == []
+    assert [allowed for allowed in WAITS_ALLOWED if not any(is_below(path, allowed) for path in waits)] == []
+
+
+def test_reads_of_every_form_are_found() -> None:
+    for text in (
+        "time.time()",
+        "time.gmtime()",
+        "datetime.date.today()",
+        "from time import time",
+        "datetime.now(UTC)",
+    ):
+        assert READS.search(text), text
+    for text in ("time.gmtime(moment)", "clock.now()", "from time import perf_counter", "asyncio.sleep(0)"):
+        assert not READS.search(text) and not WAITS.search(text), text
