@@ -2,6 +2,7 @@
 
     python benchmarks/instructions.py              # needs valgrind; about a minute for each
     python benchmarks/instructions.py get create
+    python benchmarks/instructions.py --test-bench get create   # with a test bench that nobody uses
 
 Counts do not depend on the load or the speed of the machine. Two runs with different numbers of requests are
 subtracted, so that the start of the process does not count.
@@ -23,9 +24,9 @@ FEW, MANY = 60, 360
 COUNTED = ("create", "get", "patch", "apply")
 
 
-async def work(what: str, requests: int) -> None:
+async def work(what: str, requests: int, *, test_bench: bool) -> None:
     """Warm the server up with every workload, then make the requests."""
-    async with serving() as api:
+    async with serving(test_bench=test_bench) as api:
         for name in COUNTED:
             await run(api, [WORKLOADS[name](number, 0) for number in range(WARM_UP)])
         if what == "create":
@@ -35,12 +36,16 @@ async def work(what: str, requests: int) -> None:
         await run(api, counted)
 
 
-def instructions(what: str, requests: int) -> int:
+def instructions(what: str, requests: int, *, test_bench: bool) -> int:
     """Instructions of a process that makes so many requests."""
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", sys.executable, __file__]
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     done = subprocess.run(
-        [*command, "--work", what, str(requests)], capture_output=True, text=True, check=True, env=environment
+        [*command, "--work", what, str(requests), *(["--test-bench"] if test_bench else [])],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
     )
     found = re.search(r"Collected : (\d+)", done.stderr)
     assert found is not None, done.stderr
@@ -50,13 +55,15 @@ def instructions(what: str, requests: int) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("what", nargs="*", help=", ".join(COUNTED))
+    parser.add_argument("--test-bench", action="store_true", help="enable the test bench, without using it")
     parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work:
-        asyncio.run(work(given.work[0], int(given.work[1])))
+        asyncio.run(work(given.work[0], int(given.work[1]), test_bench=given.test_bench))
         return
     for what in given.what or COUNTED:
-        spent = instructions(what, MANY) - instructions(what, FEW)
+        many, few = (instructions(what, count, test_bench=given.test_bench) for count in (MANY, FEW))
+        spent = many - few
         print(f"{what:8} {spent / (MANY - FEW):12,.0f} instructions", flush=True)
 
 

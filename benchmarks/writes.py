@@ -19,9 +19,8 @@ from pathlib import Path
 
 from workloads import JSON, PODS, TOKEN, name, pod
 
-from kubist.application import API
 from kubist.config import Config
-from kubist.http.messages import Request
+from kubist.http.messages import Application, Request
 from kubist.server import Server
 
 HEADERS = {"authorization": f"Bearer {TOKEN}", "user-agent": "bench/1.0", "accept": JSON}
@@ -64,7 +63,7 @@ WORKLOADS: dict[str, Callable[[int, int], Request]] = {
 }
 
 
-async def run(api: API, requests: list[Request], *, profile: cProfile.Profile | None = None) -> float:
+async def run(api: Application, requests: list[Request], *, profile: cProfile.Profile | None = None) -> float:
     """CPU in seconds for one after the other."""
     gc.collect()
     begin = time.process_time()
@@ -79,7 +78,7 @@ async def run(api: API, requests: list[Request], *, profile: cProfile.Profile | 
 
 
 @contextlib.asynccontextmanager
-async def serving() -> AsyncIterator[API]:
+async def serving(*, test_bench: bool = False) -> AsyncIterator[Application]:
     """A server in memory with the namespace of the workloads; its application."""
     with tempfile.TemporaryDirectory() as directory:
         tokens = Path(directory) / "tokens"
@@ -91,12 +90,13 @@ async def serving() -> AsyncIterator[API]:
             token_auth_file=str(tokens),
             authorization_mode=("RBAC",),
             disable_admission_plugins=("ServiceAccount",),
+            test_bench=test_bench,
         )
         server = Server(config)
         await server.start()
         space = b'{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"bench"}}'
         await run(server.api, [ask("POST", "/api/v1/namespaces", JSON, space)])
-        yield server.api
+        yield server.application
         await server.stop()
 
 
