@@ -101,6 +101,37 @@ def test_full_inlet_pauses_reading() -> None:
     run(test)
 
 
+def test_many_inlets_pause_reading_together() -> None:
+    """A client with a thousand streams cannot leave a quarter of a megabyte in each."""
+
+    async def test() -> None:
+        async def serve() -> None:
+            await asyncio.sleep(3600)
+
+        talk, wire = Conversation(serve), Wire()
+        inlets = [talk.inlet() for _ in range(100)]
+        stream = started(talk, wire, inlets[0].feed)
+        held = 0
+        for inlet in inlets:
+            if wire.listening:
+                inlet.feed(b"x" * 100_000)
+                held += 100_000
+        assert held <= module.ALL_INLETS + 100_000
+        for inlet in inlets[:8]:
+            await inlet.read()
+        assert wire.listening
+        while wire.listening:
+            inlets[0].feed(b"y")
+            held += 1
+        assert held < 2 * module.ALL_INLETS, "small pieces count too"
+        for inlet in inlets:
+            inlet.abandon()
+        assert wire.listening
+        stream.stopped()
+
+    run(test)
+
+
 def test_drain_waits_for_the_client() -> None:
     async def test() -> None:
         done = asyncio.Event()

@@ -180,5 +180,10 @@ def test_malformed_header_block_is_an_error(pipe: Pipe, client: SpdyClient, text
 
 
 def test_decompressed_headers_are_limited(pipe: Pipe, client: SpdyClient) -> None:
-    with pytest.raises(SpdyError, match="more than 65536 bytes"):
+    with pytest.raises(SpdyError, match="more than 8192 bytes"):
         client.open(bomb="0" * 10_000_000)
+
+
+def test_number_of_headers_is_limited(pipe: Pipe, client: SpdyClient) -> None:
+    with pytest.raises(SpdyError, match="more than 64 headers"):
+        client.open(**{f"h{number}": "" for number in range(65)})

@@ -22,6 +22,12 @@ AFTERLIFE_SECONDS = 5.0
 HIGH_WATER = 256 * 1024
 """Bytes that the client may leave unread before `drain` waits, and bytes that an inlet holds before reading
 pauses. Larger than the transport's own limit, because the transport then says when there is room again."""
+ALL_INLETS = 4 * HIGH_WATER
+"""Bytes that all inlets of a conversation hold before reading pauses. A client may open a thousand streams."""
+PIECE_OVERHEAD = 64
+"""Bytes that each piece counts besides its content."""
+FULL = HIGH_WATER + PIECE_OVERHEAD
+"""Bytes of a full inlet."""
 
 
 class Conversation:
@@ -45,6 +51,10 @@ class Conversation:
         self._loop = asyncio.get_running_loop()
         self._last = self._loop.time()
         self._full: set[Inlet] = set()
+        self._unread = 0
+        """Bytes that all inlets hold."""
+        self._flooded = False
+        """Whether reading is paused because of them."""
         self._inlets: list[Inlet] = []
         self._room = asyncio.Event()
         self._choked = False
@@ -120,7 +130,7 @@ class Conversation:
 
     def _listen(self) -> None:
         if self._writer is not None:
-            self._writer.listen(not self._full and not self._choked)
+            self._writer.listen(not self._full and not self._flooded and not self._choked)
 
     def _start(self, writer: StreamWriter) -> None:
         self._writer = cast("UpgradedWriter", writer)
@@ -175,6 +185,13 @@ class Conversation:
         if bool(self._full) != was:
             self._listen()
 
+    def hold(self, size: int) -> None:
+        """Counts bytes that an inlet takes, or gives away if negative. Pauses reading while all have too many."""
+        self._unread += size
+        if (self._unread > ALL_INLETS) != self._flooded:
+            self._flooded = not self._flooded
+            self._listen()
+
     def forget(self, inlet: Inlet) -> None:
         """Drops an inlet that nobody reads any more, with its unread bytes."""
         if inlet in self._inlets:
@@ -195,8 +212,10 @@ class Inlet:
     def feed(self, data: bytes) -> None:
         if data and not self._ended:
             self._pieces.append(data)
-            self._size += len(data)
-            if self._size > HIGH_WATER:
+            size = len(data) + PIECE_OVERHEAD
+            self._size += size
+            self._conversation.hold(size)
+            if self._size > FULL:
                 self._conversation.fill(self, full=True)
             self._news.set()
 
@@ -209,6 +228,7 @@ class Inlet:
         """Drops all bytes, now and later."""
         self.end()
         self._pieces.clear()
+        self._conversation.hold(-self._size)
         self._size = 0
         self._conversation.forget(self)
 
@@ -220,7 +240,9 @@ class Inlet:
             self._news.clear()
             await self._news.wait()
         piece = self._pieces.popleft()
-        self._size -= len(piece)
-        if self._size <= HIGH_WATER:
+        size = len(piece) + PIECE_OVERHEAD
+        self._size -= size
+        self._conversation.hold(-size)
+        if self._size <= FULL:
             self._conversation.fill(self, full=False)
         return piece

@@ -41,7 +41,10 @@ _HEADER = struct.Struct(">HHI")
 _PIECE = 32 * 1024
 """Largest payload of a data frame that is sent."""
 CONTROL_LIMIT = 64 * 1024
-"""Largest control frame, and largest decompressed header block, in bytes."""
+"""Largest control frame in bytes."""
+HEADERS_LIMIT = 8 * 1024
+HEADERS_COUNT = 64
+"""Largest decompressed header block in bytes, and its headers. Each open stream keeps its headers."""
 STREAM_LIMIT = 1000
 """Open streams of a session. Further ones are refused."""
 
@@ -229,14 +232,17 @@ class Session:
 
     def _headers(self, block: bytes) -> Headers:
         try:
-            text = self._inflate.decompress(block, CONTROL_LIMIT)
+            text = self._inflate.decompress(block, HEADERS_LIMIT)
         except zlib.error as error:
             raise SpdyError(f"a header block cannot be decompressed: {error}") from None
         if self._inflate.unconsumed_tail:
-            raise SpdyError(f"a header block has more than {CONTROL_LIMIT} bytes")
+            raise SpdyError(f"a header block has more than {HEADERS_LIMIT} bytes")
         place, headers = 4, {}
+        count = _number(text)
+        if count > HEADERS_COUNT:
+            raise SpdyError(f"a header block has more than {HEADERS_COUNT} headers")
         try:
-            for _ in range(_number(text)):
+            for _ in range(count):
                 name, place = _text(text, place)
                 value, place = _text(text, place)
                 headers[name.lower()] = value.partition("\0")[0]
