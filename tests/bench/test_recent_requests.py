@@ -42,6 +42,22 @@ def test_recent_requests_are_bounded(cluster: Cluster, monkeypatch: pytest.Monke
     assert [line["name"] for line in found] == ["c2", "c3", "c4"]
 
 
+def test_long_request_lines_and_headers_count(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred requests with heads of 200 KB would take 20 MB."""
+    bench = cluster.inner.bench
+    assert bench is not None
+    cluster.loop.call_soon_threadsafe(bench.recorder.clear)  # type: ignore[union-attr]
+    lines(cluster, "/kubist/v1/requests")
+    for number in range(100):
+        ask(cluster, "GET", f"{MAPS}?x={number}{'y' * 100_000}", User_Agent="a" * 100_000)
+    assert len(lines(cluster, "/kubist/v1/requests")) < 50
+    assert bench.recorder._recent is not None
+    kept = bench.recorder._recent.entries
+    assert 10 < len(kept) < 50
+    assert sum(len(each.ctx.request.query) for each in kept) < recorder.RECENT.size
+    assert lines(cluster, "/kubist/v1/requests")[-1]["userAgent"] == "a" * 100_000
+
+
 def test_recent_requests_are_forgotten_when_nobody_asks(
     server_pki: Pki, monkeypatch: pytest.MonkeyPatch
 ) -> None:

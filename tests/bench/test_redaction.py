@@ -10,7 +10,7 @@ import pytest
 
 from kubist.bench.redaction import CHANGED, LAST_APPLIED, REDACTED
 from kubist.testing import Cluster
-from tests.bench.fault_clients import ask
+from tests.bench.fault_clients import ask, connect
 from tests.bench.recording_clients import lines, recording
 
 SECRETS = "/api/v1/namespaces/default/secrets"
@@ -61,6 +61,21 @@ def without_values(text: str) -> bool:
             [{"op": "test", "path": "/data/p", "value": PASSWORD}],
             "application/json-patch+json",
         ),
+        ("POST", SECRETS, {"metadata": {"name": "bad"}, "stringdata": {"p": PASSWORD}}, "application/json"),
+        (
+            "POST",
+            SECRETS,
+            {"metadata": PASSWORD, "type": {"p": PASSWORD}, "kind": [PASSWORD]},
+            "application/json",
+        ),
+        ("POST", SECRETS, {**secret("x"), "kind": "TokenReview"}, "application/json"),
+        ("POST", SECRETS, {**secret("x"), "kind": "Status"}, "application/json"),
+        (
+            "POST",
+            SECRETS,
+            {"items": [PASSWORD], "rows": [[PASSWORD]], "data": [PASSWORD]},
+            "application/json",
+        ),
         ("DELETE", f"{SECRETS}/s", None, "application/json"),
     ],
 )
@@ -107,3 +122,37 @@ def test_tokens_are_redacted(cluster: Cluster) -> None:
     assert found[0]["responseObject"]["status"]["token"] == REDACTED
     assert found[0]["responseObject"]["status"]["expirationTimestamp"]
     assert found[1]["requestObject"]["spec"]["token"] == REDACTED
+
+
+@pytest.mark.parametrize("kind", [{}, {"kind": "TokenRequest"}, {"kind": ["TokenReview"]}, {"kind": {}}])
+def test_tokens_are_redacted_whatever_kind_a_request_names(cluster: Cluster, kind: dict[str, Any]) -> None:
+    with recording(cluster) as recorded:
+        review = {**kind, "spec": {"token": PASSWORD}}
+        code, _, _ = ask(cluster, "POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)
+        [line] = lines(cluster, recorded)
+    assert line["status"] == code
+    assert PASSWORD not in json.dumps(line)
+
+
+def test_request_that_cannot_be_read_does_not_end_the_recording(cluster: Cluster) -> None:
+    with recording(cluster) as recorded:
+        bodies: tuple[Any, ...] = ({"kind": []}, {"kind": {}}, [], "x", {"items": [1], "rows": {}})
+        for body in bodies:
+            ask(cluster, "POST", SECRETS, body)
+        found = lines(cluster, recorded)
+    assert [line["status"] for line in found] == [400] * 4 + [422]
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_messages_do_not_show_bodies_of_secrets(cluster: Cluster, long: bool) -> None:
+    value = ENCODED + "A" * 100_000 * long
+    with recording(cluster) as recorded:
+        connection = connect(cluster)
+        headers = {"Authorization": f"Bearer {cluster.token}", "Content-Type": "application/json"}
+        for body in (f'{{"data": {{"p": "{value}"}},}}', f'{{"data": {{"p": "{value}"}}, "kind": []}}'):
+            connection.request("POST", SECRETS, body, headers)
+            assert connection.getresponse().read()
+        connection.close()
+        found = lines(cluster, recorded)
+    assert [line["status"] for line in found] == [400, 400]
+    assert without_values(json.dumps(found))

@@ -8,7 +8,7 @@ import orjson
 
 from kubist.bench.redaction import mark_changed, redact, redact_message, redact_patch
 from kubist.codec.any_body import read_body
-from kubist.http.messages import Response
+from kubist.http.messages import Request, Response
 from kubist.meta import times
 from kubist.meta.object import Object
 from kubist.resources.context import Context
@@ -17,6 +17,8 @@ from kubist.verbs.watch import Watcher
 
 MOST_BODY = 1 << 20
 """Most bytes of one object in a recording. A longer one is omitted."""
+HEADER_OVERHEAD = 100
+"""Bytes that each header takes besides its name and value, about."""
 OVERHEAD = 1000
 """Bytes that a recorded request takes besides its objects, about."""
 
@@ -44,7 +46,7 @@ class Recorded:
         self.is_open = False
         """Whether its stream has not ended."""
         self.watcher: Watcher | None = None
-        self.size = OVERHEAD + len(ctx.request.body)
+        self.size = OVERHEAD + head_size(ctx.request) + len(ctx.request.body)
         """Bytes that it takes in memory, about."""
         self._omitted: list[str] = []
 
@@ -100,6 +102,12 @@ class Recorded:
             state["omitted"] = omitted
         return state
 
+    @property
+    def _has_token(self) -> bool:
+        """Whether the objects of the request have a token, also if their kind is missing."""
+        info = self.ctx.info
+        return info.resource == "tokenreviews" or info.subresource == "token"
+
     def _add_body(self, state: Object, omitted: list[str], is_secret: bool) -> Any:
         """Adds the body of the request. Returns it as it was sent."""
         request = self.ctx.request
@@ -116,7 +124,8 @@ class Recorded:
         if sent is None:
             omitted.append(name)
             return None
-        state[name] = hide(read_body(request.body, content_type) if is_secret else sent, is_secret=is_secret)
+        shown = read_body(request.body, content_type) if is_secret else sent
+        state[name] = hide(shown, is_secret=is_secret, has_token=self._has_token)
         return sent
 
     def _add_response(self, state: Object, sent: Any, is_secret: bool) -> None:
@@ -133,9 +142,9 @@ class Recorded:
             return
         if shown.get("kind") == "Status" and self.status >= 400:
             state["reason"] = shown.get("reason", "")
-            if is_secret:
+            if is_secret and self.ctx.request.body:
                 redact_message(shown, sent)
-        state["responseObject"] = redact(shown, is_secret=is_secret)
+        state["responseObject"] = redact(shown, is_secret=is_secret, has_token=self._has_token)
 
     def _add_changes(self, state: Object, is_secret: bool) -> None:
         if self.ctx.info.verb == "deletecollection" and self.changes:
@@ -154,6 +163,13 @@ class Recorded:
         for name, value in (("before", before), ("after", after)):
             if value is not None:
                 state[name] = redact(value, is_secret=is_secret)
+
+
+def head_size(request: Request) -> int:
+    """Bytes that the request line and the headers take in memory, about."""
+    headers = request.headers
+    sizes = sum(map(len, headers)) + sum(map(len, headers.values())) + HEADER_OVERHEAD * len(headers)
+    return len(request.path) + len(request.query) + sizes
 
 
 def response_object(answer: Response) -> Object | None:

@@ -16,7 +16,7 @@ from kubist.application import API, READING
 from kubist.bench.call import Fields, conflict
 from kubist.bench.fault_matching import Criteria
 from kubist.bench.fault_request import FaultRequest
-from kubist.bench.recorded import Recorded, response_object
+from kubist.bench.recorded import Recorded, head_size, response_object
 from kubist.bench.recording import MOST_BYTES, Limits, Recording, parse_recording
 from kubist.http.messages import Answer, Application, HangUp, Request, Response, Stream, StreamWriter
 from kubist.logs import CURRENT
@@ -33,7 +33,7 @@ MOST_DELETED = 10_000
 """Most names of a deletecollection in a recording."""
 RECENT = Limits(entries=500, size=8 << 20)
 SMALL = 16 << 10
-"""Bytes of the longest body that may be pending, so that all have at most `RECENT.size`."""
+"""Bytes of the longest request that may be pending, so that all have at most `RECENT.size`."""
 RECENT_SECONDS = 600.0
 """Seconds for which recent requests are kept after the last client asked for them."""
 Pending = tuple[Context | None, Request, float, float, float, int]
@@ -142,7 +142,7 @@ class Recorder:
         recent = self._recent
         if (
             answer.status >= 400
-            or len(request.body) > SMALL
+            or len(request.body) + head_size(request) > SMALL
             or type(answer) is Stream
             or recent is None
             or recent.followers

@@ -11,37 +11,51 @@ CHANGED = "<redacted, changed>"
 """Value of a Secret that differs from the one before the write."""
 DATA = ("data", "stringData")
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-TOKENS = {"TokenRequest": "status", "TokenReview": "spec"}
-"""Kinds with a token, and the field that has it."""
+TOKENS = ("TokenRequest", "TokenReview")
+"""Kinds with a token, in `spec` or in `status`."""
+_OPEN = {
+    "apiVersion": str,
+    "kind": str,
+    "type": str,
+    "immutable": bool,
+    "metadata": dict,
+    "columnDefinitions": list,
+}
+"""Fields of a Secret, or of a list or Table of them, that are shown, and their types. All others are hidden, because a
+misspelt field may have secret values too."""
+_OPEN_STATUS = ("apiVersion", "kind", "metadata", "status", "message", "reason", "details", "code")
 _OPEN_PATHS = ("/metadata/", "/type", "/immutable")
 """Paths of a Secret whose values a JSON patch may show."""
 SHORTEST = 4
 """Characters of the shortest value that is searched for in messages."""
+SEARCHED = 8
+"""Characters at the beginning of a value that are searched for."""
 
 
-def redact(value: Any, *, is_secret: bool) -> Any:
-    """Redacts an object, or a list or Table of objects, in place. `is_secret`: objects without a kind are Secrets."""
+def redact(value: Any, *, is_secret: bool, has_token: bool = False) -> Any:
+    """Redacts an object, or a list or Table of objects, in place. `is_secret`: objects without a kind are Secrets.
+    `has_token`: they are a TokenRequest or a TokenReview."""
     if not isinstance(value, dict):
         return value
     kind = value.get("kind")
-    if kind in TOKENS:
-        _redact_token(value.get(TOKENS[kind]))
-        return value
+    if has_token or kind in TOKENS:
+        for name in ("spec", "status"):
+            _redact_token(value.get(name))
     is_secret = is_secret or kind in ("Secret", "SecretList")
     for item in _list(value, "items"):
         redact(item, is_secret=is_secret)
     for row in _list(value, "rows"):
         if isinstance(row, dict):
             redact(row.get("object"), is_secret=is_secret)
-    if is_secret and kind != "Status":
+    if is_secret:
         _redact_secret(value)
     return value
 
 
-def redact_patch(patch: Any, *, is_secret: bool) -> Any:
+def redact_patch(patch: Any, *, is_secret: bool, has_token: bool = False) -> Any:
     """Redacts a patch in place: a list is a JSON patch."""
     if not isinstance(patch, list):
-        return redact(patch, is_secret=is_secret)
+        return redact(patch, is_secret=is_secret, has_token=has_token)
     if is_secret:
         for operation in patch:
             if isinstance(operation, dict) and "value" in operation:
@@ -50,11 +64,12 @@ def redact_patch(patch: Any, *, is_secret: bool) -> Any:
 
 
 def redact_message(status: Any, sent: Any) -> Any:
-    """Removes the values of a Secret that was sent from the message of a Status."""
+    """Removes the values of a Secret that was sent from the message of a Status. A message may have the beginning of
+    the body, and all of a body that cannot be read (None) may be secret."""
     if isinstance(status, dict) and isinstance(status.get("message"), str):
-        texts = {text for text in _texts(sent) if len(text) >= SHORTEST}
+        texts = {text[:SEARCHED] for text in _texts(sent) if len(text) >= SHORTEST}
         message = status["message"]
-        if any(text in message for text in texts):
+        if sent is None or any(text in message for text in texts):
             status["message"] = REDACTED
             for cause in _list(status.get("details") or {}, "causes"):
                 cause["message"] = REDACTED
@@ -73,13 +88,23 @@ def mark_changed(before: Object, after: Object) -> None:
 
 
 def _redact_secret(secret: Object) -> None:
-    for name in DATA:
-        if name in secret:
-            secret[name] = _hidden(secret[name])
+    for name, value in secret.items():
+        if not _is_open(secret, name):
+            secret[name] = _hidden(value)
     metadata = secret.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     if isinstance(annotations, dict) and LAST_APPLIED in annotations:
         annotations[LAST_APPLIED] = REDACTED
+
+
+def _is_open(secret: Object, name: str) -> bool:
+    """Whether a field of a Secret, or of a list of them, is shown."""
+    value = secret[name]
+    if secret.get("kind") == "Status" and name in _OPEN_STATUS:
+        return True
+    if name in ("items", "rows"):
+        return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+    return name in _OPEN and isinstance(value, _OPEN[name])
 
 
 def _hidden(value: Any) -> Any:
@@ -106,12 +131,17 @@ def _texts(sent: Any) -> list[str]:
     """Values of the data of a Secret, or of the operations of a JSON patch."""
     if isinstance(sent, list):
         found = [operation.get("value") for operation in sent if isinstance(operation, dict)]
+    elif isinstance(sent, dict):
+        found = [value for name, value in sent.items() if not _is_open(sent, name)]
     else:
-        found = [sent.get(name) for name in DATA] if isinstance(sent, dict) else []
+        found = []
     texts = []
-    for value in found:
-        inner = value.values() if isinstance(value, dict) else (value,)
-        texts += [text for text in inner if isinstance(text, str)]
+    while found:
+        value = found.pop()
+        if isinstance(value, str):
+            texts.append(value)
+        elif isinstance(value, (dict, list)):
+            found += value.values() if isinstance(value, dict) else value
     return texts
 
 

@@ -22,5 +22,5 @@ def read_body(body: bytes, content_type: str) -> Any:
         if "yaml" in content_type:
             return yaml.parse(body).value
         return orjson.loads(body)
-    except (DecodeError, ValueError, LookupError):
+    except (DecodeError, ValueError, LookupError, RecursionError):
         return None
