@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def test_cluster_starts_from_a_snapshot_of_another_cluster(host: Cluster) -> Non
         saved.load(config_map(a="2"))
         with host.clusters.create(fork=saved, snapshot="early") as early:
             assert early.get("configmap/cm")["data"] == {"a": "1"}
-        with pytest.raises(Refused, match=r'snapshots\.kubist\.io "early" not found'):
+        with pytest.raises(Refused, match='snapshot: Not found: "early"'):
             host.clusters.create("x", snapshot="early")
     assert "x" not in host.clusters
 
@@ -53,7 +54,9 @@ def test_cluster_starts_from_a_backup(host: Cluster, tmp_path: Path) -> None:
 
 def test_unusable_backup_is_rejected(host: Cluster, tmp_path: Path) -> None:
     (tmp_path / "other").write_text("no database")
-    for backup in (str(tmp_path / "missing"), str(tmp_path / "other"), "relative.db", str(tmp_path)):
+    os.mkfifo(tmp_path / "pipe")
+    names = ("missing", "other", "pipe", ".", "nul\0")
+    for backup in ("relative.db", "/dev/zero", *(f"{tmp_path}/{name}" for name in names)):
         with pytest.raises(Refused) as refused:
             host.request("POST", "/kubist/v1/clusters", {"name": "x", "backup": backup})
         assert refused.value.code == 422

@@ -11,6 +11,7 @@ from kubist.clusters.cluster import Cluster
 from kubist.clusters.clusters import Clusters
 from kubist.http.messages import Response
 from kubist.meta.object import Object
+from kubist.offload import LONG, away
 
 
 class ClustersAPI:
@@ -35,7 +36,8 @@ class ClustersAPI:
 
     async def _create(self, call: Call) -> Response:
         """Creates a cluster and returns its kubeconfig."""
-        asked = spec.read(call, disk=self._clusters.has_disk)
+        # Long manifests in YAML are parsed in a worker thread.
+        asked = await away(len(call.request.body) > LONG, spec.read, call, self._clusters.has_disk)
         made = await self._clusters.create(asked)
         return json_response(made.shown() | {"kubeconfig": self._kubeconfig_of(made, call)}, 201)
 

@@ -37,6 +37,8 @@ class Router:
         try:
             cluster = self._clusters.get(name)
             if cluster is None:
+                # Nobody authenticates this client, so it may send one request on an HTTP/2 connection.
+                request.retires = True
                 raise status.not_found(GROUP, RESOURCE, name[:253])
             return await cluster.answer(request, f"/{rest}")
         except HangUp:

@@ -100,7 +100,7 @@ class Source(NamedTuple):
     """Time and speed of the forked cluster's clock, if it was moved."""
 
 
-def read(call: Call, *, disk: bool) -> Spec:
+def read(call: Call, disk: bool) -> Spec:
     """Specification in the body of a request. Raises 400 or 422. `disk`: whether the host has a data directory."""
     asked = call.fields(KIND)
     limited = asked.below("limits")
