@@ -242,6 +242,8 @@ def test_verbosity_can_be_changed(live: Live) -> None:
     response, body = ask(live.client, "/debug/flags/v", method="PUT", body=b"3")
     assert (response.status, body) == (200, b"successfully set klog.logging.verbosity to 3\n")
     assert live.server.api._logs_all
+    response, body = ask(live.client, "/debug/flags/v", method="PUT", body=b"9" * 5000)
+    assert response.status == 400
     response, body = ask(live.client, "/debug/flags/v", method="PUT", body=b"abc")
     assert body == b'strconv.ParseUint: parsing "abc": invalid syntax\n'
 

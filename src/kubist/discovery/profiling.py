@@ -21,6 +21,8 @@ PROFILES = {
 }
 SECONDS = 30.0
 """Duration of a profile without the parameter `seconds`."""
+LONGEST = 3600
+"""Maximum of the parameter `seconds`."""
 _NOSNIFF = (b"X-Content-Type-Options", b"nosniff")
 _TEXT = (b"Content-Type", b"text/plain; charset=utf-8")
 _HTML = (b"Content-Type", b"text/html; charset=utf-8")
@@ -96,17 +98,24 @@ class Profiling:
         if request.method != "PUT":
             return Response(406, headers, b"unsupported http method\n")
         given = bytes(request.body).decode("utf-8", "replace")
-        if not given.isdecimal() or not given.isascii() or int(given) > 2**31 - 1:
+        level = _whole_number(given, 2**31 - 1)
+        if level is None:
             text = f'strconv.ParseUint: parsing "{given[:100]}": invalid syntax\n'
             return Response(400, headers, text.encode())
-        self._set_verbosity(int(given))
-        return Response(200, headers, f"successfully set klog.logging.verbosity to {int(given)}\n".encode())
+        self._set_verbosity(level)
+        return Response(200, headers, f"successfully set klog.logging.verbosity to {level}\n".encode())
 
 
 def _seconds(request: Request) -> float:
     """Parameter `seconds`; the default if it is no positive whole number."""
-    given = parse_query(request.query).get("seconds", "")
-    return float(int(given)) if given.isdecimal() and given.isascii() and 0 < int(given) <= 3600 else SECONDS
+    return float(_whole_number(parse_query(request.query).get("seconds", ""), LONGEST) or SECONDS)
+
+
+def _whole_number(text: str, most: int) -> int | None:
+    """Number of decimal digits up to a limit; None for other text. Long text is not converted."""
+    if not (text.isdecimal() and text.isascii() and len(text) <= len(str(most))):
+        return None
+    return number if (number := int(text)) <= most else None
 
 
 def _threads() -> str:
