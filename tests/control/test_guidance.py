@@ -71,6 +71,30 @@ def test_workloads_without_controller_get_one_event(cluster: Cluster) -> None:
     assert told(cluster)["Deployment", "web"][1] == 1
 
 
+@GUIDED
+def test_pods_without_scheduler_get_one_event(cluster: Cluster) -> None:
+    spec = {"containers": [{"name": "c", "image": "nginx"}]}
+    for name, more in (
+        ("waits", {}),
+        ("bound", {"nodeName": "a"}),
+        ("gated", {"schedulingGates": [{"name": "example.com/later"}]}),
+        ("other", {"schedulerName": "mine"}),
+    ):
+        cluster.load(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {**spec, **more}}
+        )
+    cluster.clock.advance("10s")
+
+    def events() -> list[tuple[str, str]]:
+        found = [event for event in cluster.list("events") if event["reason"] == "NoScheduler"]
+        return [(event["involvedObject"]["name"], event["message"]) for event in found]
+
+    wait_for(lambda: events() != [])
+    assert events() == [
+        ("waits", "no scheduler is running; start kubist serve --workloads or a kube-scheduler")
+    ]
+
+
 def test_guidance_runs_only_if_it_is_named() -> None:
     assert "guidance" not in [loop.name for loop in chosen(("*",))]
     assert "guidance" in [loop.name for loop in chosen(("*", "guidance"))]
@@ -93,6 +117,8 @@ def test_simulated_workloads_need_no_guidance(cluster: Cluster) -> None:
         ({"kind": "Job", "metadata": {}, "spec": {}, "status": {}}, False),
         ({"kind": "Job", "metadata": {}, "spec": {}, "status": {"active": 1}}, True),
         ({"kind": "Job", "metadata": {}, "spec": {"managedBy": "x"}}, True),
+        ({"kind": "Pod", "metadata": {}, "spec": {}, "status": {"phase": "Pending"}}, False),
+        ({"kind": "Pod", "metadata": {}, "spec": {}, "status": {"conditions": [{}]}}, True),
     ],
 )
 def test_controllers_leave_traces_in_the_status(workload: Object, seen: bool) -> None:

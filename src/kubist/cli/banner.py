@@ -75,7 +75,7 @@ def _next(served: Served) -> list[tuple[str, str]]:
     """Three commands."""
     where = served.selection
     kubist = program()
-    found = [("kubectl get namespaces", "see that it works (after the export above)")]
+    found = [("kubectl get namespaces", "see that it works")]
     if served.detached:
         found.append((f"{kubist} status{where}", "show its health"))
         found.append((f"{kubist} stop{where}", "stop it"))
@@ -84,8 +84,6 @@ def _next(served: Served) -> list[tuple[str, str]]:
         found.append(("kubectl create deployment web --image=nginx", "pods become ready without a container"))
     else:
         where = " --in-memory" if served.in_memory else where
-        found.append(
-            (f"{kubist} serve{where} --workloads", "the same with simulated pods (stop this one first)")
-        )
-    found.append((f"{kubist} help exec", "run tests against a temporary server; docs/testing.md has more"))
+        found.append((f"{kubist} serve{where} --workloads", "with simulated pods; stop this server first"))
+    found.append((f"{kubist} help exec", "run tests against a temporary server"))
     return found
