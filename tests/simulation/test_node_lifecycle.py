@@ -118,7 +118,7 @@ def set_state(cluster: Cluster, name: str, state: str | None) -> None:
     cluster.request("PATCH", f"/api/v1/nodes/{name}", body, content_type=MERGE)
 
 
-def run(cluster: Cluster, name: str, on: str, tolerations: list[Object]) -> Object:
+def run(cluster: Cluster, name: str, on: str, tolerations: list[Object], grace: int = 0) -> Object:
     """Runs a pod on a node."""
     pod = {
         "apiVersion": "v1",
@@ -128,7 +128,7 @@ def run(cluster: Cluster, name: str, on: str, tolerations: list[Object]) -> Obje
             "containers": [{"name": "c", "image": "i"}],
             "nodeName": on,
             "tolerations": tolerations,
-            "terminationGracePeriodSeconds": 0,
+            "terminationGracePeriodSeconds": grace,
         },
     }
     cluster.load(pod)
@@ -216,6 +216,23 @@ def test_pods_of_a_deleted_node_are_deleted(cluster: Cluster) -> None:
     run(cluster, "orphan", "brief", [{"operator": "Exists"}])
     cluster.delete("node/brief")
     wait_for(lambda: "orphan" not in names(cluster))
+
+
+def test_pods_of_a_node_that_is_out_of_service_do_not_wait_for_its_kubelet(cluster: Cluster) -> None:
+    tolerations = [toleration(3600), toleration(3600, UNREACHABLE)]
+    run(cluster, "stuck", "kubist-node-1", tolerations, grace=600)
+    set_state(cluster, "kubist-node-1", "NotReady")
+    wait_for(lambda: (NOT_READY, "NoExecute") in taints(cluster, "kubist-node-1"))
+    cluster.delete("pod/stuck")
+    assert cluster.get("pod/stuck")["metadata"]["deletionTimestamp"]
+    taint = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
+    added = [{"op": "add", "path": "/spec/taints/-", "value": taint}]
+    cluster.request("PATCH", "/api/v1/nodes/kubist-node-1", added, "application/json-patch+json")
+    cluster.wait("pod/stuck", "delete")
+    body = {"spec": {"taints": None}}
+    cluster.request("PATCH", "/api/v1/nodes/kubist-node-1", body, content_type=MERGE)
+    set_state(cluster, "kubist-node-1", None)
+    wait_for(lambda: not taints(cluster, "kubist-node-1"))
 
 
 def test_pods_of_a_lost_node_are_evicted_when_their_time_is_over() -> None:

@@ -1,16 +1,19 @@
-"""Pod garbage collector: marks terminating pods without a node, or on a deleted node, as failed after their grace
-period and force-deletes them."""
+"""Pod garbage collector: marks terminating pods as failed and force-deletes them. Pods without a node, or on a deleted
+node, have their grace period before. Pods on a node that is not ready and out of service have none."""
 
 from __future__ import annotations
 
 from kubist import clock
 from kubist.control.loop import Loop
+from kubist.meta.conditions import find
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.meta.times import parse_time
 from kubist.storage.cache import Change
 
 TERMINAL = ("Succeeded", "Failed")
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+"""Taint that users add to a node that was shut down, so that its pods need not wait for its kubelet."""
 
 
 def _failed(pod: Object) -> Object | None:
@@ -19,6 +22,12 @@ def _failed(pod: Object) -> Object | None:
         return None
     pod["status"] |= {"phase": "Failed", "observedGeneration": pod["metadata"].get("generation", 0)}
     return pod
+
+
+def _is_out_of_service(node: Object) -> bool:
+    ready = find((node.get("status") or {}).get("conditions"), "Ready") or {}
+    taints = node["spec"].get("taints") or ()
+    return ready.get("status") != "True" and any(taint["key"] == OUT_OF_SERVICE for taint in taints)
 
 
 class PodGarbageCollector(Loop):
@@ -33,7 +42,7 @@ class PodGarbageCollector(Loop):
             self.enqueue(change)
 
     def _node_changed(self, change: Change) -> None:
-        if change.new is None:
+        if change.new is None or OUT_OF_SERVICE.encode() in change.new.tail:
             for entry in self.client.collection("pods").entries.values():
                 if b'"deletionTimestamp":"' in entry.tail:
                     self.queue.add((entry.namespace, entry.name))
@@ -43,11 +52,12 @@ class PodGarbageCollector(Loop):
         pod = self.client.get("pods", name, namespace)
         if pod is None or "deletionTimestamp" not in pod["metadata"]:
             return
-        node = pod["spec"].get("nodeName")
-        if node and self.client.get("nodes", node) is not None:
+        name_of_node = pod["spec"].get("nodeName")
+        node = self.client.get("nodes", name_of_node) if name_of_node else None
+        if node is not None and not _is_out_of_service(node):
             return
         left = parse_time(pod["metadata"]["deletionTimestamp"]) - clock.now()
-        if left > 0:
+        if left > 0 and node is None:
             self.queue.add_after(key, left)
             return
         # A finalizer may hold the pod; its controller then waits for the end of the pod.
