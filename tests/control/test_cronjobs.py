@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from kubist.meta.object import Object
 from kubist.testing import Cluster
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.kubist(workloads=True)
 MERGE = "application/merge-patch+json"
 CRONJOBS = "/apis/batch/v1/namespaces/default/cronjobs"
-Object = dict[str, Any]
 
 
 def create(cluster: Cluster, schedule: str = "0 * * * *", runs: bool = False, **spec: Any) -> None:

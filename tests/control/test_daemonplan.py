@@ -8,10 +8,10 @@ import pytest
 
 from kubist.control.workloads import daemonplan
 from kubist.control.workloads.daemonplan import Fit
+from kubist.meta.object import Object
 
 NOW = 2_000_000_000.0
 RUNS, STAYS, LEAVES = Fit(True, True), Fit(False, True), Fit(False, False)
-Object = dict[str, Any]
 
 
 def daemon(surge: int | str = 0, unavailable: int | str = 1, **spec: Any) -> Object:

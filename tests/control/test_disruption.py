@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kubist.control.disruption import DELETION_TIMEOUT, Expected, budget_status, failed_status, target_time
+from kubist.meta.object import Object
 from kubist.meta.times import parse_time
 from kubist.testing import Cluster
 from tests.waiting import wait_for
@@ -15,7 +16,6 @@ NOW = "2030-01-01T00:00:00Z"
 LABELS = {"app": "web"}
 POD = {"containers": [{"name": "c", "image": "nginx"}]}
 MERGE = "application/merge-patch+json"
-Object = dict[str, Any]
 
 
 def pod(name: str, *, ready: bool = True, gone: bool = False) -> Object:

@@ -8,8 +8,8 @@ import pytest
 
 from kubist.control.workloads import endpointplan, mirroring
 from kubist.control.workloads.endpointplan import distribute
+from kubist.meta.object import Object
 
-Object = dict[str, Any]
 PORT = {"name": "web", "port": 80, "targetPort": "http", "protocol": "TCP"}
 
 

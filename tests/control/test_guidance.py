@@ -8,6 +8,7 @@ import pytest
 
 from kubist.control.guidance import is_seen
 from kubist.control.manager import chosen
+from kubist.meta.object import Object
 from kubist.testing import Cluster
 from tests.waiting import wait_for
 
@@ -17,7 +18,6 @@ TEMPLATE: dict[str, Any] = {
     "metadata": {"labels": {"app": "web"}},
     "spec": {"containers": [{"name": "c", "image": "nginx"}], "restartPolicy": "Always"},
 }
-Object = dict[str, Any]
 
 
 def workload(kind: str, name: str = "web") -> Object:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kubist.meta.object import Object
 from kubist.testing import Cluster
 from tests.waiting import wait_for
 
@@ -13,7 +14,6 @@ pytestmark = pytest.mark.kubist(workloads=True)
 MERGE = "application/merge-patch+json"
 DEPLOYMENT = "/apis/apps/v1/namespaces/default/deployments/web"
 AUTOSCALERS = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
-Object = dict[str, Any]
 
 
 def deploy(cluster: Cluster, replicas: int = 2, usage: str = "cpu=50m", **container: Any) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from kubist.control.workloads import jobbackoff
 from kubist.control.workloads.jobpods import FINALIZER, INDEX
+from kubist.meta.object import Object
 from kubist.testing import Cluster
 from tests.waiting import wait_for
 
@@ -15,7 +16,6 @@ pytestmark = pytest.mark.kubist(workloads=True)
 MERGE = "application/merge-patch+json"
 JOB = "/apis/batch/v1/namespaces/default/jobs/j"
 PODS = "/api/v1/namespaces/default/pods"
-Object = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)

@@ -16,9 +16,9 @@ from kubist.control.workloads.rolloutstatus import (
     rollout_status,
     set_progress,
 )
+from kubist.meta.object import Object
 from kubist.meta.times import parse_time
 
-Object = dict[str, Any]
 NOW = "2030-01-01T00:00:00Z"
 LATER = "2030-01-01T00:10:01Z"
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from kubist.meta.object import Object
 from kubist.testing import Cluster
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.kubist(workloads=True)
 LABELS = {"app": "web"}
 MERGE = "application/merge-patch+json"
-Object = dict[str, Any]
 
 
 def service(**spec: Any) -> Object:

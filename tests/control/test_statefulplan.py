@@ -15,9 +15,9 @@ from kubist.control.workloads.statefulplan import (
     plan,
     stateful_status,
 )
+from kubist.meta.object import Object
 
 NOW = 2_000_000_000.0
-Object = dict[str, Any]
 
 
 def stateful(replicas: int = 3, **spec: Any) -> Object:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from kubist.control.workloads.victims import DELETION_COST, deletion_cost, victims
+from kubist.meta.object import Object
 from kubist.meta.times import format_time
 
 NOW = 2_000_000_000.0
-Object = dict[str, Any]
 
 
 def pod(

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from kubist.control.workloads.volumematch import best_volume, mismatch
+from kubist.meta.object import Object
 from kubist.testing import Cluster
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.kubist(workloads=True)
 MERGE = "application/merge-patch+json"
-Object = dict[str, Any]
 
 
 def volume(name: str, size: str = "1Gi", **spec: Any) -> Object:

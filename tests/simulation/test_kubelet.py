@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,13 +13,6 @@ from tests.waiting import wait_for
 
 _numbers = itertools.count()
 MERGE = "application/merge-patch+json"
-
-
-@pytest.fixture(scope="module")
-def server(kubist_host: Host) -> Iterator[Cluster]:
-    cluster = kubist_host.cluster(workloads=True)
-    yield cluster
-    cluster.stop()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 
 from kubist.simulation.outcomes import CLAUSES
 from kubist.simulation.shell_commands import COMMANDS
-from kubist.testing import Cluster, Host
+from kubist.testing import Cluster
 from tests.waiting import wait_for
 
 PAGE = (Path(__file__).parents[2] / "docs/workloads.md").read_text()
@@ -24,13 +23,6 @@ POD = {
     "metadata": {"name": "web", "labels": {"app": "web"}},
     "spec": {"nodeName": "kubist-node-0", "containers": [{"name": "web", "image": "nginx:1"}]},
 }
-
-
-@pytest.fixture(scope="module")
-def server(kubist_host: Host) -> Iterator[Cluster]:
-    cluster = kubist_host.cluster(workloads=True)
-    yield cluster
-    cluster.stop()
 
 
 def shown(server: Cluster) -> dict[str, str]:

@@ -12,25 +12,7 @@ import pytest
 
 from kubist.testing import Cluster, Host
 from kubist.testing.cluster import Refused
-
-CRD = """
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.com}
-spec:
-  group: example.com
-  names: {kind: Widget, plural: widgets}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
----
-apiVersion: example.com/v1
-kind: Widget
-metadata: {name: one}
-"""
+from tests.testing.widgets import CRD, WIDGET
 
 
 def config_map(name: str, **data: str) -> dict[str, object]:
@@ -122,7 +104,7 @@ def run_pytest(where: Path, *options: str) -> str:
 
 
 def test_crd_and_its_custom_resources_load_together(cluster: Cluster, tmp_path: Path) -> None:
-    (tmp_path / "all.yaml").write_text(CRD)
+    (tmp_path / "all.yaml").write_text(f"{CRD}---\n{WIDGET}\n")
     cluster.load(tmp_path)
     assert cluster.get("widgets.example.com/one")["kind"] == "Widget"
     cluster.load(config_map("dict"), "apiVersion: v1\nkind: Secret\nmetadata: {name: text}\n")

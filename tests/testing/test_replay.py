@@ -13,29 +13,16 @@ from kubist.bench.replay_source import MalformedRecording
 from kubist.testing import Cluster, replay
 from kubist.testing.cluster import Refused
 from tests.bench.fault_clients import MAPS, config_map
+from tests.testing.widgets import CRD, WIDGET
 
 MERGE = "application/merge-patch+json"
 SECRETS = "/api/v1/namespaces/default/secrets"
-CRD = """
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.com}
-spec:
-  group: example.com
-  names: {kind: Widget, plural: widgets}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-"""
 
 
 def test_recording_gives_the_same_statuses_on_a_new_cluster(cluster: Cluster, kubist_server: Cluster) -> None:
     """Generated names, uids, resource versions and redacted Secrets are those of the new cluster."""
     with cluster.recording() as requests:
-        cluster.load(CRD, "{apiVersion: example.com/v1, kind: Widget, metadata: {name: one}}")
+        cluster.load(CRD, WIDGET)
         made = cluster.request(
             "POST", SECRETS, {"metadata": {"generateName": "s-"}, "stringData": {"p": "x"}}
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubist.meta.object import Object
 from kubist.testing import Cluster
 
 CRD: dict[str, Any] = {
@@ -45,7 +46,6 @@ def needs(key: str, operator: str, *values: str) -> dict[str, Any]:
 
 
 STAGES = "/apis/kwok.x-k8s.io/v1alpha1/stages"
-Object = dict[str, Any]
 
 IS_NEW = needs(".status.podIP", "DoesNotExist")
 IS_KEPT = needs(".metadata.deletionTimestamp", "DoesNotExist")
