@@ -267,9 +267,10 @@ def port_number(port: int) -> list[str]:
     return [] if 1 <= port <= 65535 else ["must be between 1 and 65535, inclusive"]
 
 
-_SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
+SAFE_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
+"""Characters of generated names: without vowels, so that they form no words."""
 
 
 def generate(base: str) -> str:
     """Name from generateName: `base` cut to 58 characters, and five random characters without vowels."""
-    return base[:58] + "".join(random.choices(_SUFFIX, k=5))
+    return base[:58] + "".join(random.choices(SAFE_CHARACTERS, k=5))

@@ -1,2 +1,2 @@
-"""Storage of keys, bytes and revisions: the `Store` contract, its three implementations (SQLite, remote SQLite,
-etcd) and the watch cache above them."""
+"""Storage of keys, bytes and revisions: the `Store` contract, its implementations (memory, SQLite,
+remote SQLite, etcd) and the watch cache above them."""

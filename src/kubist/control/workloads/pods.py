@@ -13,6 +13,7 @@ from kubist.control.loop import Loop, controller_of, entry_of
 from kubist.control.values import pod_ready
 from kubist.control.workloads.owned import ORPHAN, OwnedIndex
 from kubist.meta.conditions import find
+from kubist.meta.names import SAFE_CHARACTERS
 from kubist.meta.object import Object
 from kubist.meta.selectors import LabelSelector, label_selector
 from kubist.meta.status import APIError
@@ -26,7 +27,6 @@ Edit = Callable[[Object], Object | None]
 DELETED = b'"deletionTimestamp":"'
 NOTHING = label_selector({"matchExpressions": [{"key": "a", "operator": "In", "values": []}]})
 """Selector that matches no object."""
-_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def owner_reference(owner: Object) -> Object:
@@ -65,7 +65,7 @@ def template_hash(template: Object, collisions: int = 0) -> str:
     """Short hash of a template for names and labels. `collisions` is the collisionCount of its owner."""
     text = orjson.dumps(template, option=orjson.OPT_SORT_KEYS)
     digest = hashlib.sha256(text + str(collisions or "").encode()).digest()
-    return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:10])
+    return "".join(SAFE_CHARACTERS[byte % len(SAFE_CHARACTERS)] for byte in digest[:10])
 
 
 async def adopt(
