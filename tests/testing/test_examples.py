@@ -139,3 +139,10 @@ def test_workflows_run_their_commands(system: str, tmp_path: Path) -> None:
     reports = set(re.findall(r"\b[a-z]+\.(?:xml|sarif)\b", text))
     assert len(reports) == 2 and all((project / report).stat().st_size for report in reports)
     assert 'tests="2"' in (project / "report.xml").read_text()
+
+
+def test_examples_do_not_read_the_options_of_our_own_tests() -> None:
+    """Options in pyproject.toml need plugins that readers of an example do not install."""
+    found = {path.parent for path in EXAMPLES.glob("*/test_*.py")}
+    assert len(found) >= 4
+    assert [folder.name for folder in found if not (folder / "pytest.ini").exists()] == []
