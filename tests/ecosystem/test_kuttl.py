@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from kubist.cli.envtest import make_assets
-from tests.ecosystem.installation import HERE, go_program, require, run
+from tests.ecosystem.installation import EXAMPLES, go_program, require, run
 from tests.ecosystem.table import exercises
 
 KUTTL = ("github.com/kudobuilder/kuttl", "v0.25.0")
-CRD = HERE / "envtest/config/crd/guestbooks.yaml"
+CRD = (EXAMPLES / "envtest-go/config/crd/guestbooks.yaml").read_bytes()
 SUITE = {
     "kuttl-test.yaml": """\
 apiVersion: kuttl.dev/v1beta1
@@ -78,7 +78,7 @@ def test_kuttl_starts_the_assets(tmp_path: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content)
     (tmp_path / "crds").mkdir()
-    (tmp_path / "crds/guestbooks.yaml").write_bytes(CRD.read_bytes())
+    (tmp_path / "crds/guestbooks.yaml").write_bytes(CRD)
     environment = {"KUBEBUILDER_ASSETS": str(tmp_path / "assets"), "HOME": str(tmp_path)}
     output = run([program, "test"], tmp_path, 300, environment)
     assert "--- PASS: kuttl/harness/guestbook" in output
