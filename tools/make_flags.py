@@ -36,6 +36,17 @@ flag has one of three classes:
 Unknown flags stop the start, too.
 """
 
+OWN = """\
+## Flags of Kubist
+
+kube-apiserver does not have these flags. [Command line](cli.md) lists the flags of `kubist serve` and of the other
+commands.
+
+| flag | type | default | meaning |
+|---|---|---|---|
+{rows}
+"""
+
 GATES = """\
 ## Feature gates
 
@@ -75,6 +86,12 @@ def page() -> str:
         parts.append(
             f"## {group}\n\n| flag | class | meaning or reason |\n|---|---|---|\n" + "\n".join(rows) + "\n"
         )
+    own = "\n".join(
+        f"| `--{flag.name}` | {flag.type} | {f'`{flag.default}`' if flag.default else ''} | {flag.help} |"
+        for flag in sorted(known.values())
+        if not flag.group
+    )
+    parts.append(OWN.format(rows=own))
     effective = "\n".join(
         f"- `{name}` (default {str(default).lower()})" for name, default in featuregates.EFFECTIVE.items()
     )
