@@ -171,6 +171,8 @@ def use_users_and_authorizers(check: Checked) -> None:
     check("POST", "users", {"name": "a", "groups": ["g"], "rules": rules, "namespace": "default"}, 201)
     check("GET", "users")
     check("DELETE", "users/a", code=204)
+    check("POST", "serviceaccounts", {"name": "a", "namespace": "new", "rules": rules}, 201)
+    check("POST", "serviceaccounts", {"name": "A"}, 422)
     webhook = {"name": "a", "clientConfig": {"url": "https://127.0.0.1:1/a"}, "timeout": 2}
     check("POST", "authorizers", webhook | {"failurePolicy": "NoOpinion"}, 201)
     check("GET", "authorizers")

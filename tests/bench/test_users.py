@@ -122,3 +122,38 @@ def test_name_that_is_taken_is_rejected(cluster: Cluster) -> None:
     with pytest.raises(Refused) as refused:
         cluster.user("alice")
     assert refused.value.code == 409
+
+
+ACCOUNTS = "/kubist/v1/serviceaccounts"
+
+
+def test_service_account_over_http(cluster: Cluster) -> None:
+    made = cluster.request("POST", ACCOUNTS, {"name": "robot", "namespace": "new", "rules": READ_PODS})
+    assert made["user"] == "system:serviceaccount:new:robot"
+    assert made["kubeconfig"]["users"][0]["user"] == {"token": made["token"]}
+    assert made["kubeconfig"]["contexts"][0]["context"]["namespace"] == "new"
+    assert cluster.request("GET", PODS, token=made["token"])["items"] == []
+    secrets = [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]}]
+    again = cluster.request("POST", ACCOUNTS, {"name": "robot", "namespace": "new", "rules": secrets})
+    assert cluster.request("GET", "/api/v1/secrets", token=again["token"])["items"] == []
+    with pytest.raises(Refused, match="cannot list"):
+        cluster.request("GET", PODS, token=made["token"])
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "name"),
+        ({"name": "a", "namespace": "a.b"}, "namespace"),
+        ({"name": "a", "rules": "all"}, "rules"),
+        ({"name": "a", "groups": ["x"]}, "groups"),
+        ({"name": "a", "namespace": "fresh", "rules": [{"resources": ["pods"]}]}, "rules[0].verbs"),
+    ],
+)
+def test_invalid_service_account_changes_nothing(cluster: Cluster, body: Any, field: str) -> None:
+    with pytest.raises(Refused) as refused:
+        cluster.request("POST", ACCOUNTS, body)
+    assert refused.value.code == 422
+    assert refused.value.status["details"]["causes"][0]["field"] == field
+    assert [found for found in cluster.list("serviceaccounts") if found["metadata"]["name"] == "a"] == []
+    assert "fresh" not in [found["metadata"]["name"] for found in cluster.list("namespaces")]

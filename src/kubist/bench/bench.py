@@ -13,6 +13,7 @@ from kubist.bench.control_api import ControlAPI
 from kubist.bench.faults_api import FaultsAPI
 from kubist.bench.movable_clock import MovableClock
 from kubist.bench.recordings_api import RecordingsAPI
+from kubist.bench.service_accounts import ServiceAccounts
 from kubist.bench.snapshots_api import SnapshotsAPI
 from kubist.bench.users import Users
 from kubist.clock import CURRENT
@@ -43,6 +44,7 @@ class Bench:
         self._authorizers.register(self.control)
         self.users = Users(api)
         self.users.register(self.control)
+        ServiceAccounts(api).register(self.control)
         self._register_workloads()
         self._faults: Faults | None = None
         FaultsAPI(lambda: self.faults).register(self.control)

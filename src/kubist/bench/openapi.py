@@ -92,7 +92,9 @@ RESULTS = {
     **snapshots_api.RESULTS,
 }
 """Schemas of responses."""
-CREATES = frozenset(("faults", "recordings", "authorizers", "snapshots", "users", "clusters"))
+CREATES = frozenset(
+    ("faults", "recordings", "authorizers", "snapshots", "users", "serviceaccounts", "clusters")
+)
 """Paths whose POST is answered with 201."""
 EMPTY = frozenset((("DELETE", "authorizers/{name}"), ("DELETE", "users/{name...}")))
 """Operations that are answered with 204, without a body."""

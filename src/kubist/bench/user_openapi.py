@@ -12,6 +12,10 @@ _USER: Object = {
     "namespace": text("Namespace in which the rules hold. Empty: in the whole cluster."),
 }
 _NAMED: Object = {key: _USER[key] for key in ("name", "namespace")}
+_ACCOUNT: Object = {
+    "name": text("DNS subdomain name."),
+    "namespace": text("Namespace of the account, `default` by default. It is created if it is missing."),
+}
 USER_SCHEMAS: dict[str, Object] = {
     "UserRequest": closed(_USER | {"rules": _OBJECTS | {"description": "RBAC rules of a Role."}}, "name"),
     "NewUser": closed(
@@ -21,6 +25,22 @@ USER_SCHEMAS: dict[str, Object] = {
             "kubeconfig": {"$ref": "#/components/schemas/Kubeconfig"},
         },
         "name",
+        "token",
+        "kubeconfig",
+    ),
+    "ServiceAccountRequest": closed(
+        _ACCOUNT | {"rules": _OBJECTS | {"description": "RBAC rules of a Role."}}, "name"
+    ),
+    "NewServiceAccount": closed(
+        _ACCOUNT
+        | {
+            "user": text("Name of the user: system:serviceaccount:NAMESPACE:NAME."),
+            "token": text("Bearer token of the account, valid for 24 hours."),
+            "kubeconfig": {"$ref": "#/components/schemas/Kubeconfig"},
+        },
+        "name",
+        "namespace",
+        "user",
         "token",
         "kubeconfig",
     ),
@@ -58,10 +78,15 @@ USER_SCHEMAS: dict[str, Object] = {
     ),
     "AuthorizerList": list_of("Authorizer"),
 }
-USER_BODIES = {("POST", "users"): "UserRequest", ("POST", "authorizers"): "Authorizer"}
+USER_BODIES = {
+    ("POST", "users"): "UserRequest",
+    ("POST", "serviceaccounts"): "ServiceAccountRequest",
+    ("POST", "authorizers"): "Authorizer",
+}
 USER_RESULTS = {
     ("GET", "users"): "UserList",
     ("POST", "users"): "NewUser",
+    ("POST", "serviceaccounts"): "NewServiceAccount",
     ("GET", "authorizers"): "AuthorizerList",
     ("POST", "authorizers"): "Authorizer",
 }

@@ -71,7 +71,7 @@ class Users:
         """Creates a user: `name`, `groups`, RBAC `rules` and their `namespace`. Returns a token and a kubeconfig."""
         asked = call.fields("User")
         name, groups, namespace = asked.text("name"), asked.texts("groups"), asked.text("namespace")
-        rules = _rules(asked)
+        rules = read_rules(asked)
         if not name or len(name) > NAME_LENGTH:
             asked.reject("name", name, f"must have 1 to {NAME_LENGTH} characters")
         asked.done()
@@ -89,7 +89,7 @@ class Users:
         self._tokens.users[token] = with_groups(User(name, groups=groups))
         self._made[name] = token, namespace
         made = {"name": name, "groups": list(groups), "namespace": namespace, "token": token}
-        return json_response(made | {"kubeconfig": self._kubeconfig(call, name, namespace, token)}, 201)
+        return json_response(made | {"kubeconfig": kubeconfig(self._api, call, name, namespace, token)}, 201)
 
     async def _grant(self, name: str, namespace: str, rules: list[Object]) -> None:
         """Creates a role with the rules and binds it to the user: in one namespace, or in the cluster."""
@@ -124,28 +124,30 @@ class Users:
             if self._api.cluster.get(plural, role_name(name), namespace, group=RBAC) is not None:
                 await self._api.cluster.delete(plural, role_name(name), namespace, group=RBAC)
 
-    def _kubeconfig(self, call: Call, name: str, namespace: str, token: str) -> Object:
-        """Kubeconfig for the address at which the caller reached this server."""
-        host = call.request.headers.get("host") or call.request.headers.get(":authority", "")
-        cluster: Object = {"server": f"https://{host}{self._api.config.url_prefix}"}
-        authority = self._api.config.root_ca_file
-        if authority:
-            raw = Path(authority).read_bytes()
-            cluster["certificate-authority-data"] = base64.b64encode(raw).decode()
-        context = {"cluster": "kubist", "user": name}
-        if namespace:
-            context["namespace"] = namespace
-        return {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "kubist", "cluster": cluster}],
-            "users": [{"name": name, "user": {"token": token}}],
-            "contexts": [{"name": "kubist", "context": context}],
-            "current-context": "kubist",
-        }
+
+def kubeconfig(api: API, call: Call, name: str, namespace: str, token: str) -> Object:
+    """Kubeconfig for the address at which the caller reached this server."""
+    host = call.request.headers.get("host") or call.request.headers.get(":authority", "")
+    cluster: Object = {"server": f"https://{host}{api.config.url_prefix}"}
+    authority = api.config.root_ca_file
+    if authority:
+        raw = Path(authority).read_bytes()
+        cluster["certificate-authority-data"] = base64.b64encode(raw).decode()
+    context = {"cluster": "kubist", "user": name}
+    if namespace:
+        context["namespace"] = namespace
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "kubist", "cluster": cluster}],
+        "users": [{"name": name, "user": {"token": token}}],
+        "contexts": [{"name": "kubist", "context": context}],
+        "current-context": "kubist",
+    }
 
 
-def _rules(asked: Fields) -> list[Object]:
+def read_rules(asked: Fields) -> list[Object]:
+    """RBAC rules of a request."""
     rules = asked.take("rules")
     if rules is None:
         return []

@@ -20,7 +20,6 @@ __tracebackhide__ = True
 
 Rules = Sequence[Mapping[str, Sequence[str]]]
 """RBAC rules: `[{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]`."""
-TOKEN_SECONDS = 24 * 3600
 
 
 class ClusterUser:
@@ -75,36 +74,6 @@ def make_user(
 
 def make_service_account(cluster: Cluster, name: str, namespace: str, rules: Rules) -> ClusterUser:
     """Creates the ServiceAccount and its namespace if they are missing. Its rules hold in the whole cluster."""
-    namespaces = {found["metadata"]["name"] for found in cluster.list("namespaces")}
-    if namespace not in namespaces:
-        cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
-    path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
-    account = {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": {"name": name, "namespace": namespace},
-    }
-    cluster.load(account)
-    if rules:
-        role = f"{namespace}:{name}"
-        cluster.load(
-            {
-                "apiVersion": "rbac.authorization.k8s.io/v1",
-                "kind": "ClusterRole",
-                "metadata": {"name": role},
-                "rules": [dict(rule) for rule in rules],
-            },
-            {
-                "apiVersion": "rbac.authorization.k8s.io/v1",
-                "kind": "ClusterRoleBinding",
-                "metadata": {"name": role},
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-                "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
-            },
-        )
-    asked = {"spec": {"expirationSeconds": TOKEN_SECONDS}}
-    token = cluster.request("POST", f"{path}/{name}/token", asked)["status"]["token"]
-    document = cluster.kubeconfig_document()
-    document["users"][0]["user"] = {"token": token}
-    document["contexts"][0]["context"]["namespace"] = namespace
-    return ClusterUser(cluster, f"system:serviceaccount:{namespace}:{name}", token, document)
+    body = {"name": name, "namespace": namespace, "rules": [dict(rule) for rule in rules]}
+    made = cluster.request("POST", "/kubist/v1/serviceaccounts", body)
+    return ClusterUser(cluster, made["user"], made["token"], made["kubeconfig"])

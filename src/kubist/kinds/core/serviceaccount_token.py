@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kubist import clock
@@ -15,7 +17,7 @@ from kubist.meta.times import format_time
 from kubist.resources.strategy import Create
 
 if TYPE_CHECKING:
-    from kubist.resources.context import Context
+    from kubist.resources.context import Context, Tokens
 
 GROUP = "authentication.k8s.io"
 DEFAULT_SECONDS = 3600
@@ -57,11 +59,7 @@ class ServiceAccountToken(Create):
             ctx.warn(f"requested expiration of {asked} seconds shortened to {longest} seconds")
             spec["expirationSeconds"] = longest
         seconds = lifetime = spec["expirationSeconds"]
-        private: dict[str, Any] = {
-            "namespace": metadata["namespace"],
-            "serviceaccount": _ref(account),
-            **bound,
-        }
+        private = dict(bound)
         if (
             ctx.config.service_account_extend_token_expiration
             and "pod" in bound
@@ -70,21 +68,32 @@ class ServiceAccountToken(Create):
         ):
             private["warnafter"] = now + seconds
             lifetime = EXTENDED_SECONDS
-        claims = {
-            "aud": spec["audiences"],
-            "exp": now + lifetime,
-            "iat": now,
-            "jti": str(uuid.uuid4()),
-            "kubernetes.io": private,
-            "nbf": now,
-            "sub": f"system:serviceaccount:{metadata['namespace']}:{metadata['name']}",
-        }
-        ctx.audit_annotations["authentication.kubernetes.io/issued-credential-id"] = f"JTI={claims['jti']}"
-        body["status"] = {
-            "token": signer.sign(claims),
-            "expirationTimestamp": format_time(now + seconds),
-        }
+        token, identity = sign_token(signer, account, lifetime, spec["audiences"], private)
+        ctx.audit_annotations["authentication.kubernetes.io/issued-credential-id"] = f"JTI={identity}"
+        body["status"] = {"token": token, "expirationTimestamp": format_time(now + seconds)}
         return body
+
+
+def sign_token(
+    signer: Tokens,
+    account: Object,
+    lifetime: int,
+    audiences: Sequence[str] = (),
+    bound: Mapping[str, Any] = MappingProxyType({}),
+) -> tuple[str, str]:
+    """Token of an account and the id of the token. No audiences: those of the server."""
+    now, metadata = int(clock.now()), account["metadata"]
+    identity = str(uuid.uuid4())
+    claims = {
+        "aud": list(audiences or signer.audiences),
+        "exp": now + lifetime,
+        "iat": now,
+        "jti": identity,
+        "kubernetes.io": {"namespace": metadata["namespace"], "serviceaccount": _ref(account), **bound},
+        "nbf": now,
+        "sub": f"system:serviceaccount:{metadata['namespace']}:{metadata['name']}",
+    }
+    return signer.sign(claims), identity
 
 
 def _account(ctx: Context, body: Object) -> Object:
