@@ -107,6 +107,9 @@ REFUSED = {
     "for == 1": "reserved identifier: for",
     "'a' == 'b": "token recognition error",
     "99999999999999999999 > 1": "invalid int literal",
+    f"{'9' * 5000} > 1": "invalid int literal",
+    f"{'9' * 5000}u > 1u": "invalid uint literal",
+    f"0x{'9' * 5000} > 1": "invalid int literal",
     "self.l.map(x, y, x)  == []": "undeclared reference to 'y'",
 }
 
@@ -116,6 +119,28 @@ def test_compilation_fails(expression: str) -> None:
     with pytest.raises(cel.CompileError) as refused:
         cel.compile(expression, TYPED)
     assert REFUSED[expression] in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "int(self.s) > 1",
+        "int('-' + self.s) > 1",
+        "uint(self.s) > 1u",
+        f"int('{'9' * 5000}') > 1",
+        "'%.2000000000f'.format([1.0]) == ''",
+        f"'%.{'9' * 5000}f'.format([1.0]) == ''",
+    ],
+)
+def test_numbers_with_very_many_digits_are_errors(expression: str) -> None:
+    with pytest.raises((cel.EvaluationError, cel.CompileError)):
+        cel.compile(expression, TYPED).evaluate({"self": {"s": "9" * 5000}}, cel.PER_CALL_LIMIT)
+
+
+def test_leading_zeros_of_numbers_are_ignored() -> None:
+    zeros = "0" * 5000
+    program = cel.compile(f"int('-{zeros}7') == -7 && '%.{zeros}1f'.format([0.25]) == '0.2'", TYPED)
+    assert program.evaluate({}, cel.PER_CALL_LIMIT)[0] is True
 
 
 def test_program_has_type_and_used_variables() -> None:

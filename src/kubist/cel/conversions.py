@@ -34,7 +34,7 @@ from kubist.cel.values import (
     parse_duration,
     parse_timestamp,
 )
-from kubist.meta.numerals import go_float
+from kubist.meta.numerals import decimal, go_float
 
 
 def _unconvertible(wanted: str) -> EvaluationError:
@@ -54,7 +54,7 @@ def to_int(value: Any) -> int:
         case str():
             if not re.fullmatch(r"[+-]?\d+", value, re.ASCII):
                 raise _unconvertible("int")
-            return checked_int(int(value))
+            return checked_int(decimal(value))
         case Timestamp():
             return value.nanoseconds // 10**9
         case Duration():
@@ -75,7 +75,7 @@ def to_uint(value: Any) -> Uint:
         case str():
             if not re.fullmatch(r"\d+", value, re.ASCII):
                 raise _unconvertible("uint")
-            return checked_uint(int(value))
+            return checked_uint(decimal(value))
     raise NoSuchOverload("uint")
 
 

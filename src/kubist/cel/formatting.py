@@ -10,6 +10,8 @@ from kubist.cel.types import Type
 from kubist.cel.values import Duration, Timestamp
 from kubist.meta.numerals import go_float
 
+MOST_DIGITS = 1100
+"""Highest precision. No double has more digits behind the point."""
 _CLAUSE = re.compile(r"%(?:(%)|(?:\.(\d+))?([sdfebxXo])|(.?))", re.DOTALL)
 
 
@@ -30,7 +32,10 @@ def format_string(text: str, args: list[Any]) -> str:
             value = next(given)
         except StopIteration:
             raise EvaluationError(f"index {len(args)} out of range") from None
-        return _formatted(match[3], int(match[2]) if match[2] else 6, value)
+        precision = match[2].lstrip("0") or "0" if match[2] else "6"
+        if len(precision) > len(str(MOST_DIGITS)) or int(precision) > MOST_DIGITS:
+            raise EvaluationError(f"could not parse formatting clause: precision exceeds {MOST_DIGITS}")
+        return _formatted(match[3], int(precision), value)
 
     return _CLAUSE.sub(clause, text)
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from kubist.cel.errors import CompileError
 from kubist.cel.values import Uint
+from kubist.meta.numerals import decimal
 
 
 class Token(NamedTuple):
@@ -77,7 +78,8 @@ def tokenize(text: str) -> tuple[list[Token], list[CompileError]]:
             tokens.append(Token("double", float(word), at, word))
         elif kind in ("int", "hex"):
             unsigned = word[-1] in "uU"
-            number = int(word.rstrip("uU"), 16 if kind == "hex" else 10)
+            digits = word.rstrip("uU")
+            number = int(digits, 16) if kind == "hex" else decimal(digits)
             kind, value = ("uint", Uint(number)) if unsigned else ("int", number)
             tokens.append(Token(kind, value, at, word))
         elif kind == "ident":

@@ -23,6 +23,14 @@ def unsigned(text: str) -> int | str:
     return number
 
 
+def decimal(text: str) -> int:
+    """Integer of decimal digits that may have a sign. Python rejects thousands of digits; such a number is returned as
+    one that is too large as well."""
+    sign = -1 if text.startswith("-") else 1
+    digits = text.lstrip("+-").lstrip("0")
+    return sign * int(digits[:40] or "0")
+
+
 def rounded(value: Any) -> Any:
     """Value with integers beyond 64 bits as floats, as decoding gives them."""
     if isinstance(value, dict):
